@@ -1,0 +1,29 @@
+//! The lock algorithms of lockstead, written once and generic over the machine
+//! they run on.
+//!
+//! This crate has no dependency, makes no system call, allocates nothing and
+//! does not use `std`. Programs use the crate `lockstead`, which shows these
+//! types with the Linux platform filled in; this one is for the three worlds:
+//! `lockstead-linux`, the model checker and the simulator.
+//!
+//! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
+//! `osq` (spinning), `slow` (sleeping and handing over), [`platform`].
+
+#![no_std]
+
+pub mod hooks;
+pub mod mutex;
+mod osq;
+pub mod participant;
+pub mod platform;
+pub mod policy;
+mod slow;
+pub mod word;
+
+pub use hooks::{Hooks, LockId, Off, Path, Site};
+pub use mutex::RawMutex;
+pub use participant::{MAX_SLOTS, Participant, Slot};
+pub use platform::{
+    Address, Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Plain, Platform, Wait,
+};
+pub use policy::{NoSpin, Policy, Standard};

@@ -1,0 +1,210 @@
+//! The mutex: eight bytes, an inline fast path, and the slow path of
+//! [`slow`](crate::slow).
+//!
+//! # Role
+//! Mutual exclusion for the threads of one process. One owner, released by the
+//! owner, not recursive.
+//!
+//! # State
+//! One [`Word`] with [`Exclusive`] rules, and whatever the hooks keep (nothing
+//! by default).
+//!
+//! # Lifetime
+//! The release touches the lock for the last time with the atomic that
+//! releases it. A thread that takes the lock next may free its memory at once:
+//! the reference-count pattern is safe.
+
+use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::osq::exchange;
+use crate::participant::Slot;
+use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::policy::{Policy, Standard};
+use crate::slow;
+use crate::word::{Exclusive, Kind, Word};
+use core::marker::PhantomData;
+
+/// A mutex without data. See the module documentation.
+#[repr(C)]
+pub struct RawMutex<P: Platform, H: Hooks = Off, Y: Policy = Standard> {
+    word: P::U64,
+    state: H::State,
+    policy: PhantomData<fn() -> Y>,
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
+    /// A free mutex.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_state(H::NEW)
+    }
+
+    /// A free mutex watched with this initial state.
+    #[must_use]
+    pub const fn with_state(state: H::State) -> Self {
+        Self { word: P::U64::ZERO, state, policy: PhantomData }
+    }
+
+    /// What the hooks keep in this lock.
+    pub const fn state(&self) -> &H::State {
+        &self.state
+    }
+
+    /// The identity of this lock in reports.
+    pub fn id(&self) -> LockId {
+        LockId(core::ptr::from_ref(self).addr())
+    }
+
+    /// Acquires, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// [`LockError::Recursive`] if the caller holds it already,
+    /// [`LockError::OwnerLost`] if the owner was left behind by `fork`; in both
+    /// cases waiting would never end.
+    #[inline]
+    pub fn lock(&self, site: Site) -> Result<(), LockError> {
+        self.lock_how(&Wait::FOREVER, 0, site)
+    }
+
+    /// Acquires unless `how` ends the wait first.
+    ///
+    /// # Errors
+    /// As [`RawMutex::lock`], and the reasons in `how`.
+    #[inline]
+    pub fn lock_how(
+        &self,
+        how: &Wait<'_, P>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), LockError> {
+        H::will_acquire(&self.state, self.id(), subclass, site);
+        if self.lock_fast() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return Ok(());
+        }
+        self.lock_slow(how, site)
+    }
+
+    /// Acquires if that needs no waiting.
+    #[inline]
+    pub fn try_lock(&self, site: Site) -> bool {
+        if self.lock_fast() || self.try_lock_slow() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return true;
+        }
+        false
+    }
+
+    /// Releases.
+    ///
+    /// # Safety
+    /// The calling thread holds the mutex.
+    #[inline]
+    pub unsafe fn unlock(&self) {
+        H::releasing(&self.state, self.id());
+        let me = P::me_or_zero();
+        // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
+        if self
+            .word
+            .compare_exchange(
+                Word::held(me).0,
+                Word::IDLE.0,
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_err()
+        {
+            self.unlock_slow();
+        }
+    }
+
+    /// Whether anybody holds it, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        !Exclusive::free(self.peek())
+    }
+
+    /// Whether the calling thread holds it.
+    #[must_use]
+    pub fn is_mine(&self) -> bool {
+        let me = P::me_or_zero();
+        me != 0 && self.peek().subject() == me
+    }
+
+    /// The owner at some moment during the call.
+    #[must_use]
+    pub fn owner(&self) -> Option<Slot> {
+        self.peek().owner()
+    }
+
+    /// The state word at some moment during the call, for reports and tests.
+    #[must_use]
+    pub fn peek(&self) -> Word {
+        Word(self.word.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn lock_fast(&self) -> bool {
+        let me = P::me_or_zero();
+        // ord: WORD-1 acquire, pairs with WORD-2.
+        me != 0
+            && self
+                .word
+                .compare_exchange(
+                    Word::IDLE.0,
+                    Word::held(me).0,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        let me = P::me();
+        let result = if self.peek().owner() == Some(me) {
+            Err(LockError::Recursive)
+        } else {
+            slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
+        };
+        match result {
+            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Err(_) => H::abandoned(&self.state, self.id(), site),
+        }
+        result
+    }
+
+    /// Takes a free lock that has waiters, or for a thread that has not joined.
+    #[cold]
+    #[inline(never)]
+    fn try_lock_slow(&self) -> bool {
+        let me = P::me();
+        let mut seen = self.peek();
+        while Exclusive::free(seen) {
+            match exchange::<P>(&self.word, seen, Exclusive::take(seen, me)) {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        debug_assert!(self.is_locked(), "unlock of an unlocked mutex");
+        slow::release::<P, Exclusive, Y>(&self.word);
+    }
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> Default for RawMutex<P, H, Y> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> core::fmt::Debug for RawMutex<P, H, Y> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "RawMutex{:?}", self.peek())
+    }
+}

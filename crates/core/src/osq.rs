@@ -1,0 +1,379 @@
+//! The queue of spinners: at most one thread at a time spins on the lock's
+//! cache line, the others each on a line of their own, and none can hold up
+//! the rest by being preempted.
+//!
+//! # Role
+//! The mid-path of mutex and semaphore. Called after the fast path failed,
+//! before sleeping. It queues *spinners*, never the lock: a newcomer may still
+//! take a free lock past the queue (barging), for a lock that must pass in
+//! queue order dies as soon as threads outnumber processors.
+//!
+//! # State
+//! The tail lives in the lock word ([`Word::tail`]); each participant has one
+//! node. Changes the fields tail and subject of the word, and W when the last
+//! spinner leaves without the lock.
+//!
+//! ```text
+//!        word.tail ───────────────────────────────┐
+//!                                                 ▼
+//!   [head] ──next──▶ [waiting] ──next──▶ [left] ◀┄┄ [waiting]
+//!   spins on          spins on its       gone;      has swapped the tail,
+//!   the word          own state          in place   not yet linked itself
+//! ```
+//!
+//! # Protocol
+//! Joining: (1) set tail to me by compare-exchange; (2) swap me into the
+//! predecessor's `next`. Found `CLOSED` there: the predecessor has left
+//! without waiting for me, I am the head. (3) Spin on my own state.
+//!
+//! Waiting, a thread may leave at any moment by `WAITING → LEFT`; the node
+//! stays linked until the head's departure walks over it.
+//!
+//! The head departs, having taken the lock or given up spinning, by walking
+//! from its own node ([`depart`]): the first successor that waits and beats
+//! becomes head; those that left or are stale (preempted) are unlinked; at the
+//! end of the queue the tail is cleared. Where a successor has announced itself
+//! by the tail but not linked itself yet, the walk closes the node and leaves:
+//! the successor will find that out by itself. So no step waits for another
+//! thread.
+//!
+//! # Invariants
+//! - **Q1** A node is written by its owner while `IDLE`, `HEAD` (own) or
+//!   between joining and linking; a node that is linked behind a head is
+//!   unlinked only by the one walk in progress. There is one head, so one walk.
+//! - **Q2** A node is `IDLE` only when no queue refers to it. An owner whose
+//!   node is not idle does not spin.
+//! - **Q3** The queue is not empty ⇒ its first thread is inside an acquiring
+//!   call. Hence nothing refers to the memory of a lock that nobody is using,
+//!   and W3 of `word.rs`.
+//! - **Q4** A signal handler that interrupts its own thread's spinning finds
+//!   `busy` set and does not touch the node.
+//!
+//! # Ordering
+//! Labels `OSQ-*` in `docs/memory-ordering.md`.
+//!
+//! # Progress
+//! A spinner leaves at the policy's bound, when cancelled, when it was itself
+//! preempted, or when told that the owner does not run.
+//!
+//! # Lifetime
+//! The lock's memory is touched only inside an acquiring call.
+//!
+//! # Source
+//! Mellor-Crummey and Scott's queue (1991); abandonment and passing over
+//! preempted waiters by heartbeat after He, Scherer and Scott, "Preemption
+//! adaptivity in time-published queue-based spin locks" (2005). The kernel's
+//! optimistic spin queue unlinks itself by waiting for both neighbours, which
+//! it may because its spinners are not preempted; closing a node instead of
+//! waiting for its successor is ours.
+
+use crate::participant::Slot;
+use crate::platform::{Atomic32, Atomic64, Nanos, OnCpu, Ordering, Platform, Wait};
+use crate::policy::Policy;
+use crate::word::{Kind, Word};
+
+/// No queue refers to the node.
+const IDLE: u32 = 0;
+/// Queued, spinning on this state.
+const WAITING: u32 = 1;
+/// First in the queue, spinning on the lock word.
+const HEAD: u32 = 2;
+/// The thread has gone to sleep; the node is still linked.
+const LEFT: u32 = 3;
+/// Passed over as stale; the thread finds out when it runs again.
+const PASSED: u32 = 4;
+
+/// In `next`: whoever links itself here is the head. No slot has this number.
+const CLOSED: u32 = u32::MAX;
+
+/// A participant's place in at most one queue.
+pub(crate) struct Node<P: Platform> {
+    state: P::U32,
+    /// Slot of the successor, 0, or `CLOSED`.
+    next: P::U32,
+    /// When the thread was last seen to run, in nanoseconds.
+    beat: P::U64,
+    /// Set while the owner is somewhere in this file. Owner only; an atomic
+    /// because a signal handler of the same thread reads it (Q4).
+    busy: P::U32,
+}
+
+impl<P: Platform> Node<P> {
+    pub(crate) const IDLE: Self =
+        Node { state: P::U32::ZERO, next: P::U32::ZERO, beat: P::U64::ZERO, busy: P::U32::ZERO };
+
+    /// No queue refers to this node.
+    pub(crate) fn idle(&self) -> bool {
+        // ord: OSQ-1 acquire, pairs with OSQ-2: reuse comes after the unlinking.
+        self.state.load(Ordering::Acquire) == IDLE
+    }
+
+    /// The node leaves its queue. By its owner, or by the walk for a node that
+    /// left or was passed over.
+    fn unlink(&self) {
+        self.next.store(0, Ordering::Relaxed);
+        // ord: OSQ-2 release, pairs with OSQ-1: `next` is cleared, and the
+        // walk's last look at the node is behind it.
+        self.state.store(IDLE, Ordering::Release);
+    }
+
+    fn beats(&self, now: Nanos, stale: u64) -> bool {
+        now.since(Nanos(self.beat.load(Ordering::Relaxed))) <= stale
+    }
+}
+
+/// Whether the spinner in `slot` was seen to run lately.
+pub(crate) fn alive<P: Platform, Y: Policy>(slot: Slot) -> bool {
+    P::participant(slot).node.beats(P::now(), Y::STALE)
+}
+
+/// The caller's node while it may use it (Q4); gives it back when dropped.
+struct Seat<P: Platform> {
+    me: Slot,
+    node: &'static Node<P>,
+}
+
+impl<P: Platform> Seat<P> {
+    fn take(me: Slot) -> Option<Self> {
+        let node = &P::participant(me).node;
+        if node.busy.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        // A handler that runs between these two lines leaves `busy` clear and
+        // the node perhaps linked, which the next look notices.
+        node.busy.store(1, Ordering::Relaxed);
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        let seat = Seat { me, node };
+        // Dropping the seat clears `busy` again.
+        if node.idle() { Some(seat) } else { None }
+    }
+}
+
+impl<P: Platform> Drop for Seat<P> {
+    fn drop(&mut self) {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.node.busy.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A spinner's sense of time: when to stop.
+struct Pace {
+    until: Nanos,
+    last: Nanos,
+    turns: u32,
+}
+
+impl Pace {
+    fn start<Y: Policy>(now: Nanos) -> Self {
+        Pace { until: now.after(Y::SPIN), last: now, turns: 0 }
+    }
+
+    /// One turn; false when it is time to leave.
+    fn turn<P: Platform, Y: Policy>(
+        &mut self,
+        node: &Node<P>,
+        how: &Wait<'_, P>,
+        owner: Option<Slot>,
+    ) -> bool {
+        self.turns += 1;
+        if self.turns.is_multiple_of(Y::TURNS) {
+            let now = P::now();
+            if now >= self.until
+                || now.since(self.last) > Y::GAP
+                || how.deadline.is_some_and(|deadline| now >= deadline)
+                || how.cancelled()
+                || owner.is_some_and(|owner| P::on_cpu(owner) == OnCpu::No)
+            {
+                return false;
+            }
+            self.last = now;
+            node.beat.store(now.0, Ordering::Relaxed);
+        }
+        P::relax();
+        true
+    }
+}
+
+/// Spins for the lock in `word`, in turn. Returns the word as it was left by a
+/// successful acquisition; `None` when the caller should sleep instead.
+pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    how: &Wait<'_, P>,
+) -> Option<Word> {
+    let seat = Seat::<P>::take(me)?;
+    let node = seat.node;
+    let began = P::now();
+    node.beat.store(began.0, Ordering::Relaxed);
+    let mut pace = Pace::start::<Y>(began);
+
+    let mut seen = Word(word.load(Ordering::Relaxed));
+    let predecessor = loop {
+        if K::free(seen) {
+            match exchange::<P>(word, seen, K::take(seen, me)) {
+                Ok(taken) => return Some(taken),
+                Err(now) => seen = now,
+            }
+            continue;
+        }
+        // A tail left behind by fork: its whole queue is, for whoever joined
+        // after the fork would be the tail.
+        let tail = seen.tail().filter(|&t| !P::participant(t).lost());
+        if !Y::joins(tail, P::processors()) {
+            return None;
+        }
+        node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
+        match exchange::<P>(word, seen, seen.with_tail(me)) {
+            Ok(_) => break tail,
+            Err(now) => seen = now,
+        }
+        node.state.store(IDLE, Ordering::Relaxed);
+    };
+
+    if let Some(predecessor) = predecessor
+        && !link::<P>(predecessor, me)
+        && !wait_for_turn::<P, Y>(node, &mut pace, how)
+    {
+        return None;
+    }
+    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how)
+}
+
+/// Hangs `me` behind `predecessor`; true if that makes `me` the head.
+fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
+    let before = &P::participant(predecessor).node;
+    // ord: OSQ-3 acq_rel: release pairs with OSQ-4 (the walk sees a node that
+    // is set up), acquire pairs with OSQ-5 (we see the closed node finished).
+    if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED {
+        return false;
+    }
+    before.unlink();
+    P::participant(me).node.state.store(HEAD, Ordering::Relaxed);
+    true
+}
+
+/// Spins in the queue; true once the caller is the head.
+fn wait_for_turn<P: Platform, Y: Policy>(
+    node: &Node<P>,
+    pace: &mut Pace,
+    how: &Wait<'_, P>,
+) -> bool {
+    loop {
+        // ord: OSQ-6 acquire, pairs with OSQ-7.
+        match node.state.load(Ordering::Acquire) {
+            HEAD => return true,
+            WAITING => {}
+            _ => return false,
+        }
+        if !pace.turn::<P, Y>(node, how, None)
+            // ord: OSQ-8: acquire pairs with OSQ-7 when the walk was faster.
+            && node
+                .state
+                .compare_exchange(WAITING, LEFT, Ordering::Relaxed, Ordering::Acquire)
+                .is_ok()
+        {
+            return false;
+        }
+    }
+}
+
+/// Spins on the lock word itself, then departs, with or without the lock.
+fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    seat: &Seat<P>,
+    pace: &mut Pace,
+    how: &Wait<'_, P>,
+) -> Option<Word> {
+    let me = seat.me;
+    loop {
+        // Read before every read-modify-write: a shared line stays shared
+        // until there is something to win.
+        let seen = Word(word.load(Ordering::Relaxed));
+        if K::free(seen) {
+            let last = seen.tail() == Some(me);
+            let left = if last { seen.without_tail() } else { seen };
+            if let Ok(taken) = exchange::<P>(word, seen, K::take(left, me)) {
+                if last {
+                    seat.node.unlink();
+                } else {
+                    depart::<P, K, Y>(word, me, true);
+                }
+                return Some(taken);
+            }
+        } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
+            return depart::<P, K, Y>(word, me, false);
+        }
+    }
+}
+
+/// The head leaves: the first live successor becomes head, or the queue ends.
+/// With `owned`, the caller has the lock. Without, it wants to sleep; then the
+/// lock is taken after all (and the word returned) if it is found free at the
+/// moment the queue ends, for a release that saw the queue woke nobody (W3).
+fn depart<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    owned: bool,
+) -> Option<Word> {
+    let now = P::now();
+    let mut at = me;
+    loop {
+        let node = &P::participant(at).node;
+        // ord: OSQ-4 acquire, pairs with OSQ-3.
+        let mut next = node.next.load(Ordering::Acquire);
+        if next == 0 {
+            let mut seen = Word(word.load(Ordering::Relaxed));
+            while seen.tail() == Some(at) {
+                let left = seen.without_tail();
+                let (after, taken) = if owned {
+                    (left, None)
+                } else if K::free(left) {
+                    let taken = K::take(left, me);
+                    (taken, Some(taken))
+                } else {
+                    (left.with_waiters(), None)
+                };
+                match exchange::<P>(word, seen, after) {
+                    Ok(_) => {
+                        node.unlink();
+                        return taken;
+                    }
+                    Err(found) => seen = found,
+                }
+            }
+            // Somebody is behind us in the tail but not linked yet.
+            // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
+            // the node), acquire pairs with OSQ-3 when it linked meanwhile.
+            match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return None,
+                Err(linked) => next = linked,
+            }
+        }
+        node.unlink();
+        let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
+        let heir = &P::participant(successor).node;
+        let verdict = if heir.beats(now, Y::STALE) { HEAD } else { PASSED };
+        // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
+        // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
+        // program order through its link (OSQ-3).
+        let turned =
+            heir.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
+        if turned.is_ok() && verdict == HEAD {
+            return None;
+        }
+        at = successor;
+    }
+}
+
+/// One compare-exchange of the lock word; returns the new word.
+///
+/// ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
+/// may be taking), release pairs with WORD-1 of whoever finds our node through
+/// the tail or our slot through the heir field.
+#[inline]
+pub(crate) fn exchange<P: Platform>(word: &P::U64, from: Word, to: Word) -> Result<Word, Word> {
+    match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
+        Ok(_) => Ok(to),
+        Err(found) => Err(Word(found)),
+    }
+}

@@ -1,0 +1,248 @@
+//! The machine under a lock: one trait, three worlds.
+//!
+//! # Role
+//! Every lock in this crate is generic over [`Platform`] and touches shared
+//! memory, the clock, other threads and the kernel only through it. The Linux
+//! crate implements it with real atomics and the futex call, the model checker
+//! with atomics whose every access is a point of exploration, the simulator
+//! with atomics that charge for cache lines. There is no `cfg` that swaps an
+//! algorithm: what is checked is what ships.
+//!
+//! # Invariants a platform must keep
+//! - **P1** A [`Slot`] returned by [`Platform::me`] belongs to the calling
+//!   thread alone until that thread ends, and is the same on every call.
+//! - **P2** The [`Participant`] of a slot lives for ever: a slot may change
+//!   hands, its memory is never freed or moved. Locks read the participants of
+//!   other threads at any time, also of threads that have ended.
+//! - **P3** [`Platform::wait32`] and [`Platform::wait_low`] compare and sleep
+//!   in one step with respect to [`Platform::wake`]: a wake-up that follows a
+//!   change of the word is never lost on a waiter that expected the old value.
+//!   They may return at any time with [`Outcome::Woken`] (a spurious wake-up).
+//! - **P4** A waiter that consumed a wake-up reports [`Outcome::Woken`], never
+//!   a time-out: whoever is told of a time-out owes nobody anything.
+//! - **P5** [`Platform::wake`] takes an address, not a reference, and does not
+//!   read the memory there.
+
+use crate::participant::{Participant, Slot};
+pub use core::sync::atomic::Ordering;
+
+/// A 32-bit atomic of a platform. Same meaning as `core`'s `AtomicU32`.
+pub trait Atomic32: Sized {
+    /// An atomic that holds zero; usable in constants.
+    const ZERO: Self;
+    /// Reads the value.
+    fn load(&self, order: Ordering) -> u32;
+    /// Writes the value.
+    fn store(&self, value: u32, order: Ordering);
+    /// Writes the value and returns the one before.
+    fn swap(&self, value: u32, order: Ordering) -> u32;
+    /// Adds, wrapping, and returns the value before.
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32;
+    /// Subtracts, wrapping, and returns the value before.
+    fn fetch_sub(&self, value: u32, order: Ordering) -> u32;
+    /// Sets bits and returns the value before.
+    fn fetch_or(&self, value: u32, order: Ordering) -> u32;
+    /// Keeps bits and returns the value before.
+    fn fetch_and(&self, value: u32, order: Ordering) -> u32;
+    /// Replaces `current` by `new`.
+    ///
+    /// # Errors
+    /// The value found, when it was not `current`.
+    fn compare_exchange(
+        &self,
+        current: u32,
+        new: u32,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u32, u32>;
+}
+
+/// A 64-bit atomic of a platform. Same meaning as `core`'s `AtomicU64`.
+pub trait Atomic64: Sized {
+    /// An atomic that holds zero; usable in constants.
+    const ZERO: Self;
+    /// Reads the value.
+    fn load(&self, order: Ordering) -> u64;
+    /// Writes the value.
+    fn store(&self, value: u64, order: Ordering);
+    /// Adds, wrapping, and returns the value before.
+    fn fetch_add(&self, value: u64, order: Ordering) -> u64;
+    /// Subtracts, wrapping, and returns the value before.
+    fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
+    /// Replaces `current` by `new`.
+    ///
+    /// # Errors
+    /// The value found, when it was not `current`.
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
+}
+
+/// A plain shared field: the model checker reports a data race on it, the
+/// simulator charges for it, natively it is an `UnsafeCell`.
+pub trait Plain<T> {
+    /// A cell that holds `value`.
+    fn new(value: T) -> Self;
+    /// Reads through a shared pointer.
+    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R;
+    /// Writes through an exclusive pointer.
+    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R;
+}
+
+/// A point in time on the platform's monotonic clock, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The time `ns` nanoseconds later; saturates at the end of time, which is
+    /// how "no deadline" is written where a number is needed.
+    #[must_use]
+    pub const fn after(self, ns: u64) -> Self {
+        Nanos(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds since `earlier`; zero if that lies in the future (the
+    /// clocks of two processors may differ by a little).
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// What ends a wait besides its being granted.
+///
+/// The default waits for ever and ignores signals, as the kernel's
+/// `mutex_lock` does.
+pub struct Wait<'a, P: Platform> {
+    /// Give up at this time.
+    pub deadline: Option<Nanos>,
+    /// Give up when this word is no longer zero. Whoever sets it must wake its
+    /// address afterwards.
+    pub cancel: Option<&'a P::U32>,
+    /// Give up when a signal handler ran during the sleep.
+    pub interruptible: bool,
+}
+
+impl<P: Platform> Wait<'_, P> {
+    /// Waits until granted.
+    pub const FOREVER: Wait<'static, P> =
+        Wait { deadline: None, cancel: None, interruptible: false };
+
+    /// Whether the cancellation word has been set.
+    pub fn cancelled(&self) -> bool {
+        // ord: WAIT-1 (relaxed): a request to stop publishes nothing.
+        self.cancel.is_some_and(|word| word.load(Ordering::Relaxed) != 0)
+    }
+}
+
+impl<P: Platform> Clone for Wait<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for Wait<'_, P> {}
+
+/// How a call to [`Platform::wait32`] or [`Platform::wait_low`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Woken, perhaps spuriously; the only outcome that may have consumed a
+    /// wake-up (P4).
+    Woken,
+    /// The word did not hold the expected value; the caller did not sleep.
+    Changed,
+    /// The deadline passed.
+    TimedOut,
+    /// A signal handler ran.
+    Interrupted,
+    /// The cancellation word was set.
+    Cancelled,
+}
+
+/// Why an acquisition failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockError {
+    /// The deadline passed.
+    TimedOut,
+    /// A signal handler ran while the caller slept.
+    Interrupted,
+    /// The caller's cancellation word was set.
+    Cancelled,
+    /// The calling thread holds the lock already.
+    Recursive,
+    /// The holder was left behind by `fork`: nobody in this process can ever
+    /// release the lock.
+    OwnerLost,
+}
+
+/// Whether a participant occupies a processor now. Always a hint: the locks
+/// are correct whatever it says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnCpu {
+    /// It runs.
+    Yes,
+    /// It does not run: spinning for it is a waste.
+    No,
+    /// This platform cannot tell.
+    Unknown,
+}
+
+/// The address of a word that waiters sleep on, taken before the release so
+/// that the wake-up need not touch the lock (rule: after the releasing atomic
+/// the lock's memory may be gone).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Address(pub usize);
+
+/// A machine on which locks run. See the module's invariants P1 to P5.
+pub trait Platform: Sized + 'static {
+    /// Its 32-bit atomic.
+    type U32: Atomic32 + 'static;
+    /// Its 64-bit atomic.
+    type U64: Atomic64 + 'static;
+    /// Its plain shared field.
+    type Cell<T>: Plain<T>;
+
+    /// The calling thread's slot number, or 0 when it has not joined yet. The
+    /// fast paths use it, so natively it is one load.
+    fn me_or_zero() -> u32;
+
+    /// The calling thread's slot; joins when needed (P1).
+    fn me() -> Slot;
+
+    /// The participant behind a slot (P2).
+    fn participant(slot: Slot) -> &'static Participant<Self>;
+
+    /// One turn of a spin loop. The only way to spin: the model checker ends
+    /// the turn of the calling thread here, the simulator lets time pass.
+    fn relax();
+
+    /// The time.
+    fn now() -> Nanos;
+
+    /// Processors on which threads of this process may run; 1 means that
+    /// spinning can never help.
+    fn processors() -> u32;
+
+    /// Whether the participant in `slot` occupies a processor.
+    fn on_cpu(slot: Slot) -> OnCpu;
+
+    /// Sleeps while `word` holds `expected`, until woken or as `how` says.
+    fn wait32(word: &Self::U32, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+
+    /// Sleeps while the low half of `word` holds `expected`.
+    fn wait_low(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+
+    /// Where waiters of [`Platform::wait32`] on `word` sleep.
+    fn address32(word: &Self::U32) -> Address;
+
+    /// Where waiters of [`Platform::wait_low`] on `word` sleep.
+    fn address_low(word: &Self::U64) -> Address;
+
+    /// Wakes up to `count` waiters that sleep at `address`, the longest asleep
+    /// first; returns how many. The address may dangle (P5).
+    fn wake(address: Address, count: u32) -> u32;
+}

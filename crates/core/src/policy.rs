@@ -1,0 +1,79 @@
+//! The numbers and choices of the slow path, apart from its correctness.
+//!
+//! # Role
+//! Every lock takes a type parameter `Y: Policy`. A policy decides when to
+//! spin, for how long, and when a waiter has waited long enough to be handed
+//! the lock. No choice made here can break exclusion or lose a wake-up: the
+//! models run with policies that spin never, always, and give up at once.
+//! Benchmarks compare policies by name.
+
+use crate::participant::Slot;
+
+/// When to spin, for how long, and when to insist.
+pub trait Policy: 'static {
+    /// Nanoseconds a spinner waits before it goes to sleep.
+    const SPIN: u64;
+    /// Turns of the spin loop between two looks at the clock, which costs
+    /// about as much as ten of them.
+    const TURNS: u32;
+    /// A spinner that finds the clock advanced by more than this between two
+    /// looks was itself preempted, and leaves.
+    const GAP: u64;
+    /// A spinner whose last heartbeat is older than this is passed over, and
+    /// no longer counts as a reason not to wake a sleeper.
+    const STALE: u64;
+    /// Looks at the lock before joining the queue, with a pause between them
+    /// that doubles each time: short sections end within them.
+    const GLANCES: u32;
+    /// Nanoseconds after which a waiter asks to be handed the lock.
+    const BOUND: u64;
+    /// Nanoseconds an heir spins for the hand-over before it sleeps.
+    const HEIR_SPIN: u64;
+
+    /// Whether a thread may join a queue of spinners whose last one is `tail`.
+    fn joins(tail: Option<Slot>, processors: u32) -> bool;
+}
+
+/// The shipped policy. Each number has its measurement in
+/// `docs/benchmarks.md`.
+#[derive(Clone, Copy, Debug)]
+pub struct Standard;
+
+impl Policy for Standard {
+    const SPIN: u64 = 30_000;
+    const TURNS: u32 = 16;
+    const GAP: u64 = 20_000;
+    const STALE: u64 = 50_000;
+    const GLANCES: u32 = 0;
+    const BOUND: u64 = 1_000_000;
+    const HEIR_SPIN: u64 = 5_000;
+
+    fn joins(tail: Option<Slot>, processors: u32) -> bool {
+        match processors {
+            0 | 1 => false,
+            // One runs the owner, one the spinner: a second spinner would run
+            // in the owner's place.
+            2 => tail.is_none(),
+            _ => true,
+        }
+    }
+}
+
+/// Never spins: sleeps as soon as the fast path fails. The baseline that
+/// spinning is measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSpin;
+
+impl Policy for NoSpin {
+    const SPIN: u64 = 0;
+    const TURNS: u32 = Standard::TURNS;
+    const GAP: u64 = Standard::GAP;
+    const STALE: u64 = Standard::STALE;
+    const GLANCES: u32 = 0;
+    const BOUND: u64 = Standard::BOUND;
+    const HEIR_SPIN: u64 = 0;
+
+    fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
+        false
+    }
+}

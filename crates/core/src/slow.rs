@@ -1,0 +1,234 @@
+//! Sleeping, giving up and being handed the lock: the slow path that mutex and
+//! semaphore share.
+//!
+//! # Role
+//! Called when the fast path and the spinners failed. [`sleep`] acquires or
+//! gives up; [`release`] is the release that found more than an owner in the
+//! word.
+//!
+//! # Protocol
+//! Waiter:
+//! 1. Free? Take it. A waiter that consumed a wake-up takes it with W set,
+//!    since the release that woke it cleared W and others may still sleep.
+//! 2. Given up (time, signal, cancellation)? If it consumed a wake-up it first
+//!    puts W back, so that the next release wakes another in its place.
+//! 3. Waited longer than the bound, and nobody is heir? Become the heir.
+//! 4. Set W and sleep until woken or past the bound.
+//!
+//! Heir: spins a little, then sleeps on its own bell until the word names it
+//! as owner, or withdraws.
+//!
+//! Releaser: looks at the word *before* the releasing atomic and decides:
+//! - an heir: make it the owner, then ring its bell (in the table, P2);
+//! - sleepers, and a live spinner: just release, the spinner answers for them;
+//! - sleepers: clear W, then wake one by address (P5);
+//! - none: just release.
+//!
+//! # Invariants
+//! W1 to W4 of `word.rs`. After the compare-exchange that releases, nothing
+//! here touches the lock.
+//!
+//! # Progress
+//! Bounded waiting: a waiter past the bound is handed the lock at the first
+//! release after it registered; waiters past the bound register one at a time,
+//! each as soon as it runs and finds the place empty.
+//!
+//! # Source
+//! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the
+//! heir is the kernel mutex's handoff (2016) without its wait list: the heir
+//! names itself in the word.
+
+use crate::osq::{self, exchange};
+use crate::participant::Slot;
+use crate::platform::{
+    Address, Atomic32, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait,
+};
+use crate::policy::Policy;
+use crate::word::{Kind, Word};
+
+/// Spins, then sleeps, until acquired or given up. `me` does not hold it.
+pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    how: &Wait<'_, P>,
+) -> Result<(), LockError> {
+    let taken = match osq::spin::<P, K, Y>(word, me, how) {
+        Some(taken) => taken,
+        None => sleep::<P, K, Y>(word, me, how)?,
+    };
+    // Permits are left and somebody may sleep: the release that woke us could
+    // wake only one. Never happens to a mutex, where the branch folds away.
+    if K::free(taken) && taken.waiters() {
+        P::wake(P::address_low(word), 1);
+    }
+    Ok(())
+}
+
+/// What a waiter found out about itself between two sleeps.
+struct Waiter<'a, P: Platform> {
+    how: &'a Wait<'a, P>,
+    /// A wake-up was consumed and W not put back since.
+    owes: bool,
+    /// Why to give up, if so.
+    verdict: Option<LockError>,
+}
+
+impl<P: Platform> Waiter<'_, P> {
+    fn heard(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Woken => self.owes = true,
+            Outcome::Interrupted if self.how.interruptible => {
+                self.verdict = Some(LockError::Interrupted);
+            }
+            Outcome::Cancelled => self.verdict = Some(LockError::Cancelled),
+            Outcome::Changed | Outcome::TimedOut | Outcome::Interrupted => {}
+        }
+    }
+
+    fn given_up(&self, now: Nanos) -> Option<LockError> {
+        self.verdict.or_else(|| {
+            if self.how.cancelled() {
+                Some(LockError::Cancelled)
+            } else if self.how.deadline.is_some_and(|deadline| now >= deadline) {
+                Some(LockError::TimedOut)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+fn sleep<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    how: &Wait<'_, P>,
+) -> Result<Word, LockError> {
+    let mut waiter = Waiter { how, owes: false, verdict: None };
+    let mut now = P::now();
+    let mut insist = now.after(Y::BOUND);
+    loop {
+        let seen = Word(word.load(Ordering::Relaxed));
+        let settled = if waiter.owes { seen.with_waiters() } else { seen };
+        if K::free(seen) {
+            match exchange::<P>(word, seen, K::take(settled, me)) {
+                Ok(taken) => return Ok(taken),
+                Err(_) => continue,
+            }
+        }
+        if let Some(error) = waiter.given_up(now) {
+            if settled == seen || exchange::<P>(word, seen, settled).is_ok() {
+                return Err(error);
+            }
+            continue;
+        }
+        if K::holder(seen).is_some_and(|owner| P::participant(owner).lost()) {
+            return Err(LockError::OwnerLost);
+        }
+        if now >= insist {
+            if seen.heir().is_none() {
+                match exchange::<P>(word, seen, settled.with_heir(me)) {
+                    Ok(_) => {
+                        waiter.owes = false;
+                        return inherit::<P, K, Y>(word, me, waiter);
+                    }
+                    Err(_) => continue,
+                }
+            }
+            insist = now.after(Y::BOUND);
+        }
+        let asleep = seen.with_waiters();
+        if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
+            continue;
+        }
+        waiter.owes = false;
+        let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
+        let nap = Wait { deadline: Some(until), ..*how };
+        waiter.heard(P::wait_low(word, asleep.low(), &nap));
+        now = P::now();
+    }
+}
+
+/// The heir's wait.
+fn inherit<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    mut waiter: Waiter<'_, P>,
+) -> Result<Word, LockError> {
+    let bell = &P::participant(me).bell;
+    let mut now = P::now();
+    let spin_until = now.after(Y::HEIR_SPIN);
+    let mut turns = 0u32;
+    loop {
+        // ord: BELL-2 acquire, pairs with BELL-1. Read before the word: a
+        // hand-over after our look at the word changes the number we expect.
+        let rung = bell.load(Ordering::Acquire);
+        // ord: WORD-3 acquire, pairs with WORD-2: the critical section of
+        // whoever handed over comes before ours.
+        let seen = Word(word.load(Ordering::Acquire));
+        if K::granted(seen, me) {
+            return Ok(seen);
+        }
+        if let Some(error) = waiter.given_up(now) {
+            if exchange::<P>(word, seen, seen.without_heir()).is_ok() {
+                return Err(error);
+            }
+            continue;
+        }
+        if now < spin_until {
+            turns += 1;
+            if turns.is_multiple_of(Y::TURNS) {
+                now = P::now();
+            }
+            P::relax();
+            continue;
+        }
+        waiter.heard(P::wait32(bell, rung, waiter.how));
+        now = P::now();
+    }
+}
+
+/// The release that found the word more than simply held.
+pub(crate) fn release<P: Platform, K: Kind, Y: Policy>(word: &P::U64) {
+    let mut seen = Word(word.load(Ordering::Relaxed));
+    loop {
+        let (after, then) = plan::<P, K, Y>(word, seen);
+        // ord: WORD-2 release (success), pairs with WORD-1 and WORD-3.
+        match word.compare_exchange(seen.0, after.0, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return then.perform::<P>(),
+            Err(found) => seen = Word(found),
+        }
+    }
+}
+
+/// What to do after the releasing atomic; holds nothing that lives in the lock.
+enum Then {
+    Nothing,
+    Ring(Slot),
+    Wake(Address),
+}
+
+impl Then {
+    fn perform<P: Platform>(self) {
+        match self {
+            Then::Nothing => {}
+            Then::Ring(heir) => P::participant(heir).ring(),
+            Then::Wake(address) => {
+                P::wake(address, 1);
+            }
+        }
+    }
+}
+
+fn plan<P: Platform, K: Kind, Y: Policy>(word: &P::U64, seen: Word) -> (Word, Then) {
+    if let Some(heir) = seen.heir() {
+        return (K::hand_over(seen, heir), Then::Ring(heir));
+    }
+    let after = K::release(seen);
+    if !seen.waiters() {
+        return (after, Then::Nothing);
+    }
+    if seen.tail().is_some_and(osq::alive::<P, Y>) {
+        return (after, Then::Nothing);
+    }
+    (after.without_waiters(), Then::Wake(P::address_low(word)))
+}
