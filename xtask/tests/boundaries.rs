@@ -1,0 +1,99 @@
+//! Crate boundaries are the architecture: these tests hold them.
+
+use serde_json::Value;
+use std::process::Command;
+use xtask::{files, root, text};
+
+/// Names of the dependencies of `package`, of the given kinds (`null` in the
+/// metadata is a normal one).
+fn dependencies(package: &str, kinds: &[Option<&str>]) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let package = packages
+        .iter()
+        .find(|p| p["name"] == package)
+        .unwrap_or_else(|| panic!("no package {package} in the workspace"));
+    package["dependencies"]
+        .as_array()
+        .expect("dependencies")
+        .iter()
+        .filter(|d| kinds.contains(&d["kind"].as_str()))
+        .map(|d| d["name"].as_str().expect("name").to_owned())
+        .collect()
+}
+
+#[test]
+fn the_core_depends_on_nothing() {
+    assert_eq!(dependencies("lockstead-core", &[None, Some("build")]), [""; 0]);
+}
+
+#[test]
+fn the_core_uses_neither_std_nor_alloc_nor_assembly() {
+    for path in files("crates/core/src", &["rs"]) {
+        for (number, line) in text(&path).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for banned in ["std::", "alloc::", "extern crate", "asm!", "extern \"C\""] {
+                assert!(
+                    !code.contains(banned),
+                    "{}:{}: the core must not use {banned}",
+                    path.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+    assert!(text(&root().join("crates/core/src/lib.rs")).contains("#![no_std]"));
+}
+
+#[test]
+fn the_linux_crate_stands_on_the_core_alone() {
+    let mut found = dependencies("lockstead-linux", &[None]);
+    found.sort();
+    assert_eq!(found, ["libc", "lockstead-core"]);
+}
+
+#[test]
+fn the_model_never_sees_linux() {
+    let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);
+    assert!(found.contains(&"lockstead-core".into()), "the test reads the wrong list: {found:?}");
+    assert!(!found.contains(&"lockstead-linux".into()));
+    assert!(!found.contains(&"lockstead".into()));
+}
+
+#[test]
+fn only_the_linux_crate_makes_lock_system_calls() {
+    let mut seen_in_linux = false;
+    for folder in ["crates", "bench"] {
+        for path in files(folder, &["rs"]) {
+            let relative = path.strip_prefix(root()).expect("below the root").to_path_buf();
+            for (number, line) in text(&path).lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                if !code.contains("SYS_futex") {
+                    continue;
+                }
+                if relative.starts_with("crates/linux") {
+                    seen_in_linux = true;
+                } else {
+                    panic!("{}:{}: a futex call outside crates/linux", path.display(), number + 1);
+                }
+            }
+        }
+    }
+    assert!(seen_in_linux, "the check looks for a name that crates/linux does not use");
+}
+
+#[test]
+fn files_stay_short() {
+    for folder in ["crates", "bench", "xtask"] {
+        for path in files(folder, &["rs", "c", "h", "cc", "hpp"]) {
+            let lines = text(&path).lines().count();
+            assert!(lines <= 500, "{}: {lines} lines, at most 500", path.display());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The documents say what the code does: labels, commands, links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use xtask::{files, root, text};
+
+/// `OSQ-1` and the like, wherever they stand in `line` behind `marker`.
+fn label(line: &str, marker: &str) -> Option<String> {
+    let rest = line.split(marker).nth(1)?.trim_start();
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
+    let name = &rest[..end];
+    let (letters, number) = name.split_once('-')?;
+    (!letters.is_empty()
+        && letters.chars().all(|c| c.is_ascii_uppercase())
+        && !number.is_empty()
+        && number.chars().all(|c| c.is_ascii_digit()))
+    .then(|| name.to_owned())
+}
+
+/// Labels of the code, with the places that carry them.
+fn labels_in_code() -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in ["crates/core/src", "crates/linux/src", "crates/lockstead/src"] {
+        for path in files(folder, &["rs"]) {
+            for (number, line) in text(&path).lines().enumerate() {
+                if let Some(name) = label(line, "ord: ") {
+                    let place = format!("{}:{}", path.display(), number + 1);
+                    found.entry(name).or_default().push(place);
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_ordering_label_has_its_row_and_every_row_its_label() {
+    let code = labels_in_code();
+    assert!(code.len() > 10, "labels not found: {code:?}");
+    let document = text(&root().join("docs/memory-ordering.md"));
+    let rows: BTreeSet<String> =
+        document.lines().filter(|l| l.starts_with("| ")).filter_map(|l| label(l, "| ")).collect();
+    for (name, places) in &code {
+        assert!(rows.contains(name), "{name} ({places:?}) has no row in docs/memory-ordering.md");
+    }
+    for name in &rows {
+        assert!(code.contains_key(name), "docs/memory-ordering.md: no code carries {name}");
+    }
+}
+
+#[test]
+fn every_ordering_stronger_than_relaxed_in_the_core_carries_a_label() {
+    let mut checked = 0;
+    for path in files("crates/core/src", &["rs"]) {
+        let text = text(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let strong = ["Acquire", "Release", "AcqRel", "SeqCst"]
+                .iter()
+                .any(|o| code.contains(&format!("Ordering::{o}")));
+            if !strong || code.contains("compiler_fence") {
+                continue;
+            }
+            checked += 1;
+            let from = index.saturating_sub(12);
+            assert!(
+                lines[from..=index].iter().any(|l| label(l, "ord: ").is_some()),
+                "{}:{}: an ordering without a label",
+                path.display(),
+                index + 1
+            );
+        }
+    }
+    assert!(checked > 10, "only {checked} orderings found: the check reads the wrong text");
+}
+
+#[test]
+fn the_readme_shows_the_two_commands_and_ci_runs_the_second() {
+    let readme = text(&root().join("README.md"));
+    for command in ["cargo run --release -- demo", "cargo test --workspace"] {
+        assert!(readme.contains(command), "README.md does not show `{command}`");
+    }
+    let ci = text(&root().join(".ci/run"));
+    assert!(ci.contains("cargo test --workspace"));
+}
+
+#[test]
+fn relative_links_lead_somewhere() {
+    let mut checked = 0;
+    for path in files(".", &["md"]) {
+        let folder = path.parent().expect("a file has a folder");
+        for rest in text(&path).split("](").skip(1) {
+            let target = rest.split(')').next().unwrap_or_default();
+            let target = target.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            checked += 1;
+            assert!(folder.join(target).exists(), "{}: dead link {target}", path.display());
+        }
+    }
+    assert!(checked > 0);
+}
+
+#[test]
+fn the_readme_example_is_the_one_that_is_compiled() {
+    let example = text(&root().join("crates/lockstead/examples/ten_lines.rs"));
+    let body: Vec<&str> =
+        example.lines().filter(|l| !l.starts_with("//!")).skip_while(|l| l.is_empty()).collect();
+    assert!(
+        text(&root().join("README.md")).contains(body.join("\n").trim()),
+        "README.md does not show crates/lockstead/examples/ten_lines.rs"
+    );
+}
