@@ -20,7 +20,9 @@
 //!
 //! Releaser: looks at the word *before* the releasing atomic and decides:
 //! - an heir: make it the owner, then ring its bell (in the table, P2);
-//! - sleepers, and a live spinner: just release, the spinner answers for them;
+//! - sleepers, and a live spinner: just release, the spinner answers for them
+//!   (unless the releaser was an heir itself: then waiters past the bound may
+//!   be asleep, and one is woken to become the next heir);
 //! - sleepers: clear W, then wake one by address (P5);
 //! - none: just release.
 //!
@@ -30,8 +32,11 @@
 //!
 //! # Progress
 //! Bounded waiting: a waiter past the bound is handed the lock at the first
-//! release after it registered; waiters past the bound register one at a time,
-//! each as soon as it runs and finds the place empty.
+//! release after it registered. Waiters past the bound register one at a time:
+//! the release of each heir wakes the next, and should that wake-up reach a
+//! younger waiter, the others look again after 1, 2, 4 … times the bound, at
+//! most [`PATIENCE`] times. (A timer, since a lock held for long must not be
+//! polled by all its waiters.)
 //!
 //! # Source
 //! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the
@@ -63,6 +68,10 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     }
     Ok(())
 }
+
+/// The longest time between two attempts of a waiter past the bound to become
+/// the heir, in bounds.
+const PATIENCE: u64 = 64;
 
 /// What a waiter found out about itself between two sleeps.
 struct Waiter<'a, P: Platform> {
@@ -105,6 +114,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
 ) -> Result<Word, LockError> {
     let mut waiter = Waiter { how, owes: false, verdict: None };
     let mut now = P::now();
+    let mut patience = 1;
     let mut insist = now.after(Y::BOUND);
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
@@ -125,7 +135,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             return Err(LockError::OwnerLost);
         }
         if now >= insist {
-            if seen.heir().is_none() {
+            if heir::<P>(seen).is_none() {
                 match exchange::<P>(word, seen, settled.with_heir(me)) {
                     Ok(_) => {
                         waiter.owes = false;
@@ -134,7 +144,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                     Err(_) => continue,
                 }
             }
-            insist = now.after(Y::BOUND);
+            patience = PATIENCE.min(2 * patience);
+            insist = now.after(patience * Y::BOUND);
         }
         let asleep = seen.with_waiters();
         if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
@@ -146,6 +157,11 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         waiter.heard(P::wait_low(word, asleep.low(), &nap));
         now = P::now();
     }
+}
+
+/// The heir, unless it was left behind by `fork`.
+fn heir<P: Platform>(word: Word) -> Option<Slot> {
+    word.heir().filter(|&heir| !P::participant(heir).lost())
 }
 
 /// The heir's wait.
@@ -220,14 +236,14 @@ impl Then {
 }
 
 fn plan<P: Platform, K: Kind, Y: Policy>(word: &P::U64, seen: Word) -> (Word, Then) {
-    if let Some(heir) = seen.heir() {
-        return (K::hand_over(seen, heir), Then::Ring(heir));
+    if let Some(heir) = heir::<P>(seen) {
+        return (K::hand_over(seen, heir).with_handed(), Then::Ring(heir));
     }
-    let after = K::release(seen);
+    let after = K::release(seen).without_heir().without_handed();
     if !seen.waiters() {
         return (after, Then::Nothing);
     }
-    if seen.tail().is_some_and(osq::alive::<P, Y>) {
+    if !seen.handed() && seen.tail().is_some_and(osq::alive::<P, Y>) {
         return (after, Then::Nothing);
     }
     (after.without_waiters(), Then::Wake(P::address_low(word)))

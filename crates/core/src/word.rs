@@ -1,10 +1,10 @@
 //! The state word: 64 bits that say all there is to say about a lock.
 //!
 //! ```text
-//!  63            44 43            24 23   21 20 19             0
-//! ┌────────────────┬────────────────┬───────┬──┬────────────────┐
-//! │      tail      │      heir      │   0   │W │    subject     │
-//! └────────────────┴────────────────┴───────┴──┴────────────────┘
+//!  63            44 43            24 23 22 21 20 19             0
+//! ┌────────────────┬────────────────┬─────┬──┬──┬────────────────┐
+//! │      tail      │      heir      │  0  │H │W │    subject     │
+//! └────────────────┴────────────────┴─────┴──┴──┴────────────────┘
 //!                                  low half: what sleepers compare
 //! ```
 //!
@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | subject | a mutex: the owner's slot, 0 = free; a semaphore: free permits | the acquirer, the releaser |
 //! | W (waiters) | somebody may sleep on the low half | set by a thread about to sleep, or that was woken and acquires; cleared by the releaser that wakes one |
+//! | H (handed) | the lock was handed to an heir: waiters past the bound may sleep, so the next release wakes one whoever spins | set by the releaser that hands over; cleared by the next release |
 //! | heir | the slot that is handed the lock at the next release | set and cleared by the heir itself; cleared by the releaser that hands over |
 //! | tail | the last node of the queue of spinners, 0 = no queue | a spinner that joins; the last one, leaving |
 //!
@@ -37,6 +38,7 @@ use crate::participant::{SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;
+const HANDED: u64 = 1 << 21;
 const HEIR_SHIFT: u32 = 24;
 const TAIL_SHIFT: u32 = 44;
 
@@ -72,6 +74,12 @@ impl Word {
     #[must_use]
     pub const fn waiters(self) -> bool {
         self.0 & WAITERS != 0
+    }
+
+    /// The lock was handed over, not taken.
+    #[must_use]
+    pub const fn handed(self) -> bool {
+        self.0 & HANDED != 0
     }
 
     /// Who is handed the lock at the next release.
@@ -110,6 +118,18 @@ impl Word {
         Word(self.0 & !WAITERS)
     }
 
+    /// The same, marked as handed over.
+    #[must_use]
+    pub const fn with_handed(self) -> Self {
+        Word(self.0 | HANDED)
+    }
+
+    /// The same, not marked as handed over.
+    #[must_use]
+    pub const fn without_handed(self) -> Self {
+        Word(self.0 & !HANDED)
+    }
+
     /// The same with an heir.
     #[must_use]
     pub const fn with_heir(self, heir: Slot) -> Self {
@@ -140,6 +160,9 @@ impl core::fmt::Debug for Word {
         write!(f, "{{{}", self.subject())?;
         if self.waiters() {
             f.write_str(" waiters")?;
+        }
+        if self.handed() {
+            f.write_str(" handed")?;
         }
         if let Some(heir) = self.heir() {
             write!(f, " heir={}", heir.get())?;
