@@ -161,22 +161,28 @@ struct Pace {
     until: Nanos,
     last: Nanos,
     turns: u32,
+    pauses: u32,
 }
 
 impl Pace {
     fn start<Y: Policy>(now: Nanos) -> Self {
-        Pace { until: now.after(Y::SPIN), last: now, turns: 0 }
+        Pace { until: now.after(Y::SPIN), last: now, turns: 0, pauses: 1 }
     }
 
-    /// One turn; false when it is time to leave.
+    /// Pauses once; false when it is time to leave.
     fn turn<P: Platform, Y: Policy>(
         &mut self,
         node: &Node<P>,
         how: &Wait<'_, P>,
         owner: Option<Slot>,
     ) -> bool {
-        self.turns += 1;
-        if self.turns.is_multiple_of(Y::TURNS) {
+        for _ in 0..self.pauses {
+            P::relax();
+        }
+        self.turns += self.pauses;
+        self.pauses = Y::PAUSES.min(2 * self.pauses);
+        if self.turns >= Y::TURNS {
+            self.turns = 0;
             let now = P::now();
             if now >= self.until
                 || now.since(self.last) > Y::GAP
@@ -189,7 +195,6 @@ impl Pace {
             self.last = now;
             node.beat.store(now.0, Ordering::Relaxed);
         }
-        P::relax();
         true
     }
 }

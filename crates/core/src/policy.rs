@@ -13,8 +13,7 @@ use crate::participant::Slot;
 pub trait Policy: 'static {
     /// Nanoseconds a spinner waits before it goes to sleep.
     const SPIN: u64;
-    /// Turns of the spin loop between two looks at the clock, which costs
-    /// about as much as ten of them.
+    /// Turns of the spin loop between two looks at the clock.
     const TURNS: u32;
     /// A spinner that finds the clock advanced by more than this between two
     /// looks was itself preempted, and leaves.
@@ -22,9 +21,10 @@ pub trait Policy: 'static {
     /// A spinner whose last heartbeat is older than this is passed over, and
     /// no longer counts as a reason not to wake a sleeper.
     const STALE: u64;
-    /// Looks at the lock before joining the queue, with a pause between them
-    /// that doubles each time: short sections end within them.
-    const GLANCES: u32;
+    /// The most turns of the spin loop between two looks at the lock. Looks
+    /// start close together and their distance doubles: a look takes the line
+    /// from the owner, who in short sections needs it again at once.
+    const PAUSES: u32;
     /// Nanoseconds after which a waiter asks to be handed the lock.
     const BOUND: u64;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
@@ -44,7 +44,7 @@ impl Policy for Standard {
     const TURNS: u32 = 16;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
-    const GLANCES: u32 = 0;
+    const PAUSES: u32 = 16;
     const BOUND: u64 = 1_000_000;
     const HEIR_SPIN: u64 = 5_000;
 
@@ -69,7 +69,7 @@ impl Policy for NoSpin {
     const TURNS: u32 = Standard::TURNS;
     const GAP: u64 = Standard::GAP;
     const STALE: u64 = Standard::STALE;
-    const GLANCES: u32 = 0;
+    const PAUSES: u32 = 1;
     const BOUND: u64 = Standard::BOUND;
     const HEIR_SPIN: u64 = 0;
 
