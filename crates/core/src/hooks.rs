@@ -53,6 +53,16 @@ pub trait Hooks: Sized + 'static {
     /// Before the releasing atomic: the caller still holds the lock.
     #[inline(always)]
     fn releasing(_state: &Self::State, _lock: LockId) {}
+
+    /// The name given to the lock, for messages.
+    fn name(_state: &Self::State) -> Option<&'static str> {
+        None
+    }
+
+    /// Where the lock was last acquired, for messages, if the watcher keeps it.
+    fn acquired_at(_state: &Self::State) -> Option<Site> {
+        None
+    }
 }
 
 /// Nothing watches.

@@ -84,6 +84,26 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         self.lock_slow(how, site)
     }
 
+    /// As [`RawMutex::lock_how`], but asks for `how` only when the fast path
+    /// has failed: an uncontended timed acquisition does not read the clock.
+    ///
+    /// # Errors
+    /// As [`RawMutex::lock_how`].
+    #[inline]
+    pub fn lock_lazily<'a>(
+        &self,
+        how: impl FnOnce() -> Wait<'a, P>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), LockError> {
+        H::will_acquire(&self.state, self.id(), subclass, site);
+        if self.lock_fast() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return Ok(());
+        }
+        self.lock_slow(&how(), site)
+    }
+
     /// Acquires if that needs no waiting.
     #[inline]
     pub fn try_lock(&self, site: Site) -> bool {
