@@ -230,6 +230,16 @@ pub trait Platform: Sized + 'static {
     /// Whether the participant in `slot` occupies a processor.
     fn on_cpu(slot: Slot) -> OnCpu;
 
+    /// Told before a thread goes to sleep for a lock: returns how many threads
+    /// of the process sleep so now, this one included. A hint that lengthens
+    /// the bound on waiting; a platform that cannot tell says 1.
+    fn dozing() -> u32 {
+        1
+    }
+
+    /// Told after the thread that called [`Platform::dozing`] is back.
+    fn awake() {}
+
     /// Sleeps while `word` holds `expected`, until woken or as `how` says.
     fn wait32(word: &Self::U32, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 

@@ -25,8 +25,12 @@ pub trait Policy: 'static {
     /// start close together and their distance doubles: a look takes the line
     /// from the owner, who in short sections needs it again at once.
     const PAUSES: u32;
-    /// Nanoseconds after which a waiter asks to be handed the lock.
+    /// Nanoseconds after which a waiter asks to be handed the lock, at least.
     const BOUND: u64;
+    /// Nanoseconds added to the bound for each sleeping thread: a hand-over
+    /// costs a sleep and a wake-up, and with many waiters past a fixed bound
+    /// the lock would do little else.
+    const SHARE: u64;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
     const HEIR_SPIN: u64;
 
@@ -46,6 +50,7 @@ impl Policy for Standard {
     const STALE: u64 = 50_000;
     const PAUSES: u32 = 16;
     const BOUND: u64 = 1_000_000;
+    const SHARE: u64 = 200_000;
     const HEIR_SPIN: u64 = 5_000;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
@@ -71,6 +76,7 @@ impl Policy for NoSpin {
     const STALE: u64 = Standard::STALE;
     const PAUSES: u32 = 1;
     const BOUND: u64 = Standard::BOUND;
+    const SHARE: u64 = Standard::SHARE;
     const HEIR_SPIN: u64 = 0;
 
     fn joins(_tail: Option<Slot>, _processors: u32) -> bool {

@@ -114,8 +114,9 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
 ) -> Result<Word, LockError> {
     let mut waiter = Waiter { how, owes: false, verdict: None };
     let mut now = P::now();
+    let began = now;
     let mut patience = 1;
-    let mut insist = now.after(Y::BOUND);
+    let mut crowd = 1;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         let settled = if waiter.owes { seen.with_waiters() } else { seen };
@@ -134,6 +135,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         if K::holder(seen).is_some_and(|owner| P::participant(owner).lost()) {
             return Err(LockError::OwnerLost);
         }
+        let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
+        let mut insist = began.after(bound);
         if now >= insist {
             if heir::<P>(seen).is_none() {
                 match exchange::<P>(word, seen, settled.with_heir(me)) {
@@ -144,8 +147,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                     Err(_) => continue,
                 }
             }
+            insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
-            insist = now.after(patience * Y::BOUND);
         }
         let asleep = seen.with_waiters();
         if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
@@ -154,7 +157,10 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         waiter.owes = false;
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let nap = Wait { deadline: Some(until), ..*how };
-        waiter.heard(P::wait_low(word, asleep.low(), &nap));
+        crowd = P::dozing();
+        let outcome = P::wait_low(word, asleep.low(), &nap);
+        P::awake();
+        waiter.heard(outcome);
         now = P::now();
     }
 }
