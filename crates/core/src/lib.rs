@@ -7,16 +7,19 @@
 //! `lockstead-linux`, the model checker and the simulator.
 //!
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
-//! `osq` (spinning), `slow` (sleeping and handing over), [`platform`].
+//! `osq` (spinning), `slow` (sleeping and handing over), [`platform`]. Then the
+//! rest of the family, [`semaphore`], in any order.
 
 #![no_std]
 
+mod giveup;
 pub mod hooks;
 pub mod mutex;
 mod osq;
 pub mod participant;
 pub mod platform;
 pub mod policy;
+pub mod semaphore;
 mod slow;
 pub mod word;
 
@@ -27,3 +30,4 @@ pub use platform::{
     Address, Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Plain, Platform, Wait,
 };
 pub use policy::{NoSpin, Policy, Standard};
+pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};

@@ -213,7 +213,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline(never)]
     fn unlock_slow(&self) {
         debug_assert!(self.is_locked(), "unlock of an unlocked mutex");
-        slow::release::<P, Exclusive, Y>(&self.word);
+        let released = slow::release::<P, Exclusive, Y>(&self.word);
+        debug_assert!(released.is_ok(), "a mutex is never full");
     }
 }
 

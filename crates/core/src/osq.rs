@@ -161,12 +161,15 @@ struct Pace {
     until: Nanos,
     last: Nanos,
     turns: u32,
+    /// Turns until the next look, and the most there may be: a turn takes from
+    /// 5 to 60 ns on processors of today, so the limit follows the clock.
     pauses: u32,
+    most: u32,
 }
 
 impl Pace {
     fn start<Y: Policy>(now: Nanos) -> Self {
-        Pace { until: now.after(Y::SPIN), last: now, turns: 0, pauses: 1 }
+        Pace { until: now.after(Y::SPIN), last: now, turns: 0, pauses: 1, most: Y::TURNS }
     }
 
     /// Pauses once; false when it is time to leave.
@@ -180,12 +183,14 @@ impl Pace {
             P::relax();
         }
         self.turns += self.pauses;
-        self.pauses = Y::PAUSES.min(2 * self.pauses);
+        self.pauses = self.most.min(2 * self.pauses);
         if self.turns >= Y::TURNS {
-            self.turns = 0;
             let now = P::now();
+            let passed = now.since(self.last).max(1);
+            self.most = (Y::LOOK.saturating_mul(self.turns.into()) / passed).clamp(1, 256) as u32;
+            self.turns = 0;
             if now >= self.until
-                || now.since(self.last) > Y::GAP
+                || passed > Y::GAP
                 || how.deadline.is_some_and(|deadline| now >= deadline)
                 || how.cancelled()
                 || owner.is_some_and(|owner| P::on_cpu(owner) == OnCpu::No)

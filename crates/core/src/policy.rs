@@ -21,10 +21,10 @@ pub trait Policy: 'static {
     /// A spinner whose last heartbeat is older than this is passed over, and
     /// no longer counts as a reason not to wake a sleeper.
     const STALE: u64;
-    /// The most turns of the spin loop between two looks at the lock. Looks
-    /// start close together and their distance doubles: a look takes the line
-    /// from the owner, who in short sections needs it again at once.
-    const PAUSES: u32;
+    /// The most nanoseconds between two looks at the lock. Looks start close
+    /// together and their distance doubles: a look takes the line from the
+    /// owner, who in short sections needs it again at once.
+    const LOOK: u64;
     /// Nanoseconds after which a waiter asks to be handed the lock, at least.
     const BOUND: u64;
     /// Nanoseconds added to the bound for each sleeping thread: a hand-over
@@ -48,7 +48,7 @@ impl Policy for Standard {
     const TURNS: u32 = 16;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
-    const PAUSES: u32 = 16;
+    const LOOK: u64 = 1_000;
     const BOUND: u64 = 1_000_000;
     const SHARE: u64 = 200_000;
     const HEIR_SPIN: u64 = 5_000;
@@ -74,7 +74,7 @@ impl Policy for NoSpin {
     const TURNS: u32 = Standard::TURNS;
     const GAP: u64 = Standard::GAP;
     const STALE: u64 = Standard::STALE;
-    const PAUSES: u32 = 1;
+    const LOOK: u64 = 0;
     const BOUND: u64 = Standard::BOUND;
     const SHARE: u64 = Standard::SHARE;
     const HEIR_SPIN: u64 = 0;

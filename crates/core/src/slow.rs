@@ -209,14 +209,25 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
     }
 }
 
-/// The release that found the word more than simply held.
-pub(crate) fn release<P: Platform, K: Kind, Y: Policy>(word: &P::U64) {
+/// A release of a semaphore that cannot count one more permit.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+/// The release that found the word more than simply held. A mutex is never
+/// full.
+pub(crate) fn release<P: Platform, K: Kind, Y: Policy>(word: &P::U64) -> Result<(), Full> {
     let mut seen = Word(word.load(Ordering::Relaxed));
     loop {
+        if K::full(seen) {
+            return Err(Full);
+        }
         let (after, then) = plan::<P, K, Y>(word, seen);
         // ord: WORD-2 release (success), pairs with WORD-1 and WORD-3.
         match word.compare_exchange(seen.0, after.0, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return then.perform::<P>(),
+            Ok(_) => {
+                then.perform::<P>();
+                return Ok(());
+            }
             Err(found) => seen = Word(found),
         }
     }

@@ -34,7 +34,7 @@
 //! W is advisory in one direction: it may be set with no sleeper (costs one
 //! idle wake-up), it must never be clear with a sleeper and nobody on the way.
 
-use crate::participant::{SLOT_BITS, Slot};
+use crate::participant::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;
@@ -181,7 +181,9 @@ pub trait Kind: 'static {
     fn free(word: Word) -> bool;
     /// `word` after `me` takes. Only for a free word.
     fn take(word: Word, me: Slot) -> Word;
-    /// `word` after one release to nobody in particular.
+    /// Whether a release has no room for what it gives back.
+    fn full(word: Word) -> bool;
+    /// `word` after one release to nobody in particular. Not for a full word.
     fn release(word: Word) -> Word;
     /// `word` after a release to its heir. Only for a word with an heir.
     fn hand_over(word: Word, heir: Slot) -> Word;
@@ -202,6 +204,9 @@ impl Kind for Exclusive {
     }
     fn take(word: Word, me: Slot) -> Word {
         word.with_subject(me.get())
+    }
+    fn full(_word: Word) -> bool {
+        false
     }
     fn release(word: Word) -> Word {
         word.with_subject(0)
@@ -228,6 +233,9 @@ impl Kind for Counting {
     }
     fn take(word: Word, _me: Slot) -> Word {
         Word(word.0 - 1)
+    }
+    fn full(word: Word) -> bool {
+        word.subject() == MAX_SLOTS
     }
     fn release(word: Word) -> Word {
         Word(word.0 + 1)
