@@ -1,0 +1,51 @@
+//! Who holds a lock.
+
+use lockstead_core::{Platform, Slot};
+use lockstead_linux::Linux;
+
+/// The thread that held a lock at the moment it was asked for. May have
+/// released it, and even ended, since; two owners are equal if they are the
+/// same thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Owner {
+    slot: Slot,
+}
+
+impl Owner {
+    pub(crate) fn new(slot: Slot) -> Self {
+        Owner { slot }
+    }
+
+    /// The kernel's id of the thread, as in `/proc/PID/task`; `None` if it has
+    /// ended, which means that it leaked the guard.
+    #[must_use]
+    pub fn thread_id(self) -> Option<u32> {
+        if self.is_lost() {
+            return None;
+        }
+        Linux::participant(self.slot).tid()
+    }
+
+    /// Whether it is the calling thread.
+    #[must_use]
+    pub fn is_current(self) -> bool {
+        Linux::me_or_zero() == self.slot.get()
+    }
+
+    /// Whether it is a thread of the parent that `fork` did not copy: it will
+    /// never release the lock in this process.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        Linux::participant(self.slot).lost()
+    }
+}
+
+impl core::fmt::Display for Owner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.thread_id() {
+            Some(id) => write!(f, "thread {id}"),
+            None if self.is_lost() => f.write_str("a thread left behind by fork"),
+            None => f.write_str("a thread that has ended"),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Deadlines: from the caller's terms to the platform's monotonic clock.
+
+use lockstead_core::{Nanos, Platform, Wait};
+use lockstead_linux::Linux;
+use std::time::{Duration, Instant};
+
+/// The wait that ends after `timeout`. A time beyond the clock's range (584
+/// years) means never.
+pub(crate) fn within(timeout: Duration) -> Wait<'static, Linux> {
+    let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+    by(Linux::now().after(nanos))
+}
+
+/// The wait that ends at `deadline`.
+///
+/// An [`Instant`] does not say which clock it is of, so the time left is
+/// carried over. It is computed before the platform's clock is read: the
+/// moments between the two reads make the wait longer, never shorter.
+pub(crate) fn until(deadline: Instant) -> Wait<'static, Linux> {
+    within(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// The wait that a signal handler ends.
+pub(crate) const INTERRUPTIBLE: Wait<'static, Linux> = Wait {
+    interruptible: true,
+    ..Wait::FOREVER
+};
+
+fn by(deadline: Nanos) -> Wait<'static, Linux> {
+    Wait {
+        deadline: Some(deadline),
+        ..Wait::FOREVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_never_moves_forward() {
+        let deadline = Instant::now() + Duration::from_millis(5);
+        let converted = until(deadline).deadline.expect("a deadline");
+        while Linux::now() < converted {
+            std::hint::spin_loop();
+        }
+        assert!(Instant::now() >= deadline);
+    }
+
+    #[test]
+    fn a_deadline_in_the_past_is_now() {
+        let before = Linux::now();
+        let past = Instant::now()
+            .checked_sub(Duration::from_millis(1))
+            .expect("a running clock");
+        let converted = until(past).deadline.expect("a deadline");
+        assert!(before <= converted && converted <= Linux::now());
+    }
+
+    #[test]
+    fn an_endless_timeout_does_not_wrap() {
+        assert_eq!(within(Duration::MAX).deadline, Some(Nanos(u64::MAX)));
+    }
+}

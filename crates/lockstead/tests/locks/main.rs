@@ -1,0 +1,13 @@
+//! Behaviour of the locks. One program, a module each, so that the tests link
+//! once.
+
+mod cancel;
+mod dec_and_lock;
+mod forms;
+mod kernel_pattern;
+mod messages;
+mod poison;
+mod progress;
+mod signals;
+mod support;
+mod traits;
