@@ -1,0 +1,45 @@
+//! Why a waiter gives up.
+
+use crate::platform::{LockError, Outcome, Platform, Wait};
+
+/// What a waiter found out between its sleeps about when to stop waiting.
+pub(crate) struct Reasons<'a, P: Platform> {
+    how: &'a Wait<'a, P>,
+    told: Option<LockError>,
+}
+
+impl<'a, P: Platform> Reasons<'a, P> {
+    pub(crate) fn new(how: &'a Wait<'a, P>) -> Self {
+        Self { how, told: None }
+    }
+
+    /// Takes note of how a sleep ended.
+    pub(crate) fn heard(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Interrupted if self.how.interruptible => {
+                self.told = Some(LockError::Interrupted);
+            }
+            Outcome::Cancelled => self.told = Some(LockError::Cancelled),
+            // The deadline is judged by the clock: the sleep may have had an
+            // earlier one of its own.
+            Outcome::Interrupted | Outcome::Woken | Outcome::Changed | Outcome::TimedOut => {}
+        }
+    }
+
+    /// Whether to give up now, and why. Reads the clock only for a deadline.
+    pub(crate) fn given_up(&self) -> Option<LockError> {
+        if self.told.is_some() {
+            self.told
+        } else if self.how.cancelled() {
+            Some(LockError::Cancelled)
+        } else if self
+            .how
+            .deadline
+            .is_some_and(|deadline| P::now() >= deadline)
+        {
+            Some(LockError::TimedOut)
+        } else {
+            None
+        }
+    }
+}

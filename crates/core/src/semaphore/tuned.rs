@@ -1,0 +1,238 @@
+//! The semaphore with every trick of the mutex: eight bytes, inline fast
+//! paths, one spinner at a time on the word, hand-over past the bound.
+//!
+//! # Role
+//! Counts up to [`MAX_SLOTS`] permits. The spin queue, the sleep and the
+//! hand-over are the mutex's own code ([`slow`](crate::slow)), with
+//! [`Counting`] rules for the subject of the word.
+//!
+//! # State
+//! One [`Word`] whose subject is the number of free permits.
+//!
+//! # Invariants
+//! Besides W1 to W4 of [`word`](crate::word), which speak of one free lock at a
+//! time:
+//! - **S1** Somebody sleeps and permits are free ⇒ a thread that was woken, or
+//!   a spinner, has yet to look at the word. A release finds W clear while the
+//!   thread that an earlier release woke is still on its way, and wakes nobody;
+//!   that thread takes with W set and, if permits are left, wakes the next. So
+//!   does a spinner that a release relied on. A thread that takes past them on
+//!   the fast path leaves them where they were: if it took the last permit they
+//!   announce themselves again before they sleep.
+//! - **S2** heir ≠ 0 ⇒ no permit is free: it registers only then, and until it
+//!   is gone every `up` goes to it.
+//!
+//! # Ordering
+//! The labels `WORD-*` of the mutex.
+//!
+//! # Progress
+//! A waiter past the bound is handed the next permit, as in the mutex.
+//!
+//! # Lifetime
+//! `up` touches the semaphore for the last time with the atomic that adds the
+//! permit.
+
+use super::PermitOverflow;
+use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::osq::exchange;
+use crate::participant::MAX_SLOTS;
+use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::policy::{Policy, Standard};
+use crate::slow;
+use crate::word::{Counting, Kind, Word};
+use core::marker::PhantomData;
+
+/// A counting semaphore. See the module documentation.
+#[repr(C)]
+pub struct TunedSemaphore<P: Platform, H: Hooks = Off, Y: Policy = Standard> {
+    word: P::U64,
+    state: H::State,
+    policy: PhantomData<fn() -> Y>,
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
+    /// The most permits that can be free: 1,048,575.
+    pub const MAX_PERMITS: u32 = MAX_SLOTS;
+
+    /// The value of the word of a semaphore with this many free permits;
+    /// `None` for more than [`Self::MAX_PERMITS`]. For [`Self::from_word`].
+    #[must_use]
+    pub const fn initial_word(permits: u32) -> Option<u64> {
+        if permits > Self::MAX_PERMITS {
+            None
+        } else {
+            Some(permits as u64)
+        }
+    }
+
+    /// A semaphore from an atomic that holds [`Self::initial_word`]: usable in
+    /// constants where the platform's atomics are.
+    #[must_use]
+    pub const fn from_word(word: P::U64) -> Self {
+        Self::with_state(word, H::NEW)
+    }
+
+    /// As [`Self::from_word`], watched with this initial state.
+    #[must_use]
+    pub const fn with_state(word: P::U64, state: H::State) -> Self {
+        Self {
+            word,
+            state,
+            policy: PhantomData,
+        }
+    }
+
+    /// A semaphore with this many free permits; `None` for more than
+    /// [`Self::MAX_PERMITS`].
+    #[must_use]
+    pub fn new(permits: u32) -> Option<Self> {
+        let word = P::U64::ZERO;
+        word.store(Self::initial_word(permits)?, Ordering::Relaxed);
+        Some(Self::from_word(word))
+    }
+
+    /// What the hooks keep in this semaphore.
+    pub const fn state(&self) -> &H::State {
+        &self.state
+    }
+
+    /// The identity of this semaphore in reports.
+    pub fn id(&self) -> LockId {
+        LockId(core::ptr::from_ref(self).addr())
+    }
+
+    /// Takes a permit, waiting as long as it takes.
+    #[inline]
+    pub fn down(&self, site: Site) {
+        let granted = self.down_how(&Wait::FOREVER, site);
+        debug_assert_eq!(granted, Ok(()), "a wait for ever ends with a permit");
+    }
+
+    /// Takes a permit unless `how` ends the wait first.
+    ///
+    /// # Errors
+    /// The reasons in `how`.
+    #[inline]
+    pub fn down_how(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        self.down_lazily(|| *how, site)
+    }
+
+    /// As [`Self::down_how`], but asks for `how` only when there is no free
+    /// permit: an uncontended timed `down` does not read the clock.
+    ///
+    /// # Errors
+    /// The reasons in `how`.
+    #[inline]
+    pub fn down_lazily<'a>(
+        &self,
+        how: impl FnOnce() -> Wait<'a, P>,
+        site: Site,
+    ) -> Result<(), LockError> {
+        H::will_acquire(&self.state, self.id(), 0, site);
+        if self.down_fast() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return Ok(());
+        }
+        self.down_slow(&how(), site)
+    }
+
+    /// Takes a permit if that needs no waiting.
+    #[inline]
+    pub fn try_down(&self, site: Site) -> bool {
+        let taken = self.down_fast() || self.try_down_slow();
+        if taken {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+        }
+        taken
+    }
+
+    /// Gives a permit back, or adds one.
+    ///
+    /// # Errors
+    /// [`PermitOverflow`] if [`Self::MAX_PERMITS`] are free; the semaphore is
+    /// unchanged.
+    #[inline]
+    pub fn up(&self) -> Result<(), PermitOverflow> {
+        H::releasing(&self.state, self.id());
+        let seen = self.peek();
+        // Nothing but permits in the word, and room for one more.
+        if seen.0 < u64::from(Self::MAX_PERMITS)
+            // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+            && self
+                .word
+                .compare_exchange(
+                    seen.0,
+                    Counting::release(seen).0,
+                    Ordering::Release,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+        {
+            return Ok(());
+        }
+        self.up_slow()
+    }
+
+    /// Free permits at some moment during the call.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.peek().subject()
+    }
+
+    /// The state word at some moment during the call, for reports and tests.
+    #[must_use]
+    pub fn peek(&self) -> Word {
+        Word(self.word.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn down_fast(&self) -> bool {
+        let seen = self.peek();
+        // ord: WORD-1 acquire, pairs with WORD-2 of the `up` that gave the
+        // permit. That may be an earlier one than the last change of the word:
+        // everything that changes it is a read-modify-write, so the release
+        // holds on.
+        Counting::free(seen)
+            && self
+                .word
+                .compare_exchange(seen.0, seen.0 - 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        let result = slow::acquire::<P, Counting, Y>(&self.word, P::me(), how);
+        match result {
+            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Err(_) => H::abandoned(&self.state, self.id(), site),
+        }
+        result
+    }
+
+    /// Takes a free permit that others fought over a moment ago.
+    #[cold]
+    #[inline(never)]
+    fn try_down_slow(&self) -> bool {
+        let mut seen = self.peek();
+        while Counting::free(seen) {
+            match exchange::<P>(&self.word, seen, Word(seen.0 - 1)) {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn up_slow(&self) -> Result<(), PermitOverflow> {
+        slow::release::<P, Counting, Y>(&self.word).map_err(|slow::Full| PermitOverflow)
+    }
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> core::fmt::Debug for TunedSemaphore<P, H, Y> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "TunedSemaphore{:?}", self.peek())
+    }
+}
