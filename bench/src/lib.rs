@@ -1,1 +1,39 @@
-//! Workloads, peers and measurement.
+//! Workloads, peers and measurement: what `lockstead bench` runs.
+//!
+//! # Role
+//! A library without output of its own. Each measurement takes its options and
+//! a [`Session`] (the stop flag and the progress callback) and returns a report
+//! that serialises to the documented JSON. Printing and drawing are the
+//! command's.
+//!
+//! | module | what it measures |
+//! |---|---|
+//! | [`uncontended`] | a lock + unlock pair that nobody disputes: time and instructions |
+//! | [`contended`] | threads × section × think time: throughput, CPU, waits, fairness |
+//! | [`vfs`] | the announcement's creat + unlink + close |
+//!
+//! [`locks`] names the locks, [`published`] holds the tables of the documents
+//! that the project follows, [`machine`] says where a report was made.
+//!
+//! # Rules of measuring
+//! All locks of a comparison are measured in one process, in rounds with the
+//! order shuffled, and compared by medians; every measuring loop is compiled
+//! for each lock by itself, so that all are inlined alike; every loop also
+//! checks that the lock excludes, and a lock that does not is an error, not a
+//! fast lock; every run has a deadline, and a lock that hangs is an error too.
+
+pub mod contended;
+mod error;
+mod harness;
+pub mod instructions;
+pub mod locks;
+pub mod machine;
+pub mod published;
+mod session;
+pub mod stats;
+pub mod uncontended;
+pub mod vfs;
+
+pub use error::Error;
+pub use locks::LockName;
+pub use session::Session;

@@ -1,0 +1,83 @@
+//! What can go wrong with a measurement.
+
+use crate::locks::LockName;
+use std::path::PathBuf;
+
+/// Why there is no report. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option has a value that makes no sense; nothing was started.
+    #[error("{option}: `{given}` is not possible; allowed: {allowed}")]
+    Option {
+        /// The option as written on the command line, `--tasks` for example.
+        option: &'static str,
+        /// What was given.
+        given: String,
+        /// What is allowed, in words.
+        allowed: String,
+    },
+    /// A directory cannot be used; nothing was left in it.
+    #[error("--dir: cannot create and remove files in {}: {source}; give a writable directory", path.display())]
+    Directory {
+        /// The directory as given.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A system call of the workload failed in the middle of a measurement.
+    #[error("{what} failed while {lock} was measured: {source}")]
+    System {
+        /// The lock under test.
+        lock: LockName,
+        /// The call.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The lock is not built in.
+    #[error("{lock} is not available: {why}")]
+    Unavailable {
+        /// The lock asked for.
+        lock: LockName,
+        /// Why, and what to install.
+        why: &'static str,
+    },
+    /// Two threads were inside the lock at once.
+    #[error(
+        "{lock} does not exclude: {operations} sections ran, the counter inside shows {counted}"
+    )]
+    Broken {
+        /// The lock under test.
+        lock: LockName,
+        /// Sections that the threads counted, each for itself.
+        operations: u64,
+        /// Sections that the counter inside the lock counted.
+        counted: u64,
+    },
+    /// Threads did not come back in time. They are still there: the process
+    /// should end soon.
+    #[error(
+        "{lock} hangs: {missing} of {threads} threads had not finished {seconds} s after they were told to stop"
+    )]
+    Stuck {
+        /// The lock under test.
+        lock: LockName,
+        /// Threads that did not return.
+        missing: usize,
+        /// Threads that were started.
+        threads: usize,
+        /// The patience, in seconds.
+        seconds: u64,
+    },
+    /// The machine does not allow that many threads.
+    #[error("cannot start {threads} threads: {source}")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The session's stop flag was set. Everything has been cleaned up.
+    #[error("interrupted")]
+    Interrupted,
+}

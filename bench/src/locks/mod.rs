@@ -1,0 +1,262 @@
+//! The locks that are compared: their names, and one trait they all wear.
+//!
+//! # Role
+//! [`LockName`] is what users type and reports say. [`BenchLock`] is what the
+//! measuring loops are generic over; `with_lock!` goes from the one to the
+//! other, so that every loop exists once for each lock, inlined alike.
+//!
+//! The C and C++ peers pay one call out of line for the lock and one for the
+//! unlock, as they do in any program that uses them; pthread and `sem_t` pay
+//! the same call into the C library.
+
+mod cpp;
+mod own;
+mod posix;
+mod rust;
+
+#[cfg(peer_abseil)]
+pub use cpp::Abseil;
+#[cfg(peer_nsync)]
+pub use cpp::Nsync;
+#[cfg(peer_tbb)]
+pub use cpp::Tbb;
+pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, SemT};
+pub use rust::{ParkingLot, Std, Usync};
+
+use crate::Error;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A lock under test, without data.
+pub trait BenchLock: Send + Sync + 'static {
+    /// A free lock that may still be moved.
+    fn new() -> Self;
+
+    /// Called once, at the final address, before the first use: where locks
+    /// that must not move are initialised.
+    fn settle(&self) {}
+
+    /// Runs `section` with the lock held. The section must not panic: some of
+    /// the locks would stay locked.
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R;
+
+    /// Bytes of the lock itself.
+    fn bytes() -> usize
+    where
+        Self: Sized,
+    {
+        size_of::<Self>()
+    }
+}
+
+/// A lock at its final address, on cache lines of its own (two: the
+/// prefetcher of neighbouring lines pairs them).
+#[repr(align(128))]
+pub struct Placed<L>(L);
+
+impl<L: BenchLock> Placed<L> {
+    /// A free lock, ready for use.
+    #[must_use]
+    pub fn new() -> Box<Self> {
+        let placed = Box::new(Placed(L::new()));
+        placed.0.settle();
+        placed
+    }
+}
+
+impl<L> std::ops::Deref for Placed<L> {
+    type Target = L;
+
+    #[inline(always)]
+    fn deref(&self) -> &L {
+        &self.0
+    }
+}
+
+macro_rules! names {
+    ($($variant:ident, $name:literal, $doc:literal;)*) => {
+        /// The name of a lock, as users type it and reports show it.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum LockName {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl LockName {
+            /// All names, in the order of the reports.
+            pub const ALL: &[LockName] = &[$(LockName::$variant),*];
+
+            /// The name as users type it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(LockName::$variant => $name,)*
+                }
+            }
+
+            /// The lock in a few words.
+            #[must_use]
+            pub const fn description(self) -> &'static str {
+                match self {
+                    $(LockName::$variant => $doc,)*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    Lockstead, "lockstead", "lockstead's mutex";
+    SemaphoreClassic, "semaphore-classic", "the kernel's semaphore of 2005: always sleeps";
+    SemaphoreTuned, "semaphore-tuned", "a semaphore with every trick of lockstead's mutex";
+    Std, "std", "Rust's std::sync::Mutex";
+    ParkingLot, "parking_lot", "parking_lot::Mutex";
+    Usync, "usync", "usync::Mutex";
+    Pthread, "pthread", "pthread_mutex_t, the default kind";
+    PthreadAdaptive, "pthread-adaptive", "pthread_mutex_t, the kind that spins";
+    PthreadPi, "pthread-pi", "pthread_mutex_t with priority inheritance";
+    SemT, "sem_t", "a POSIX semaphore";
+    Abseil, "abseil", "absl::Mutex";
+    Nsync, "nsync", "nsync_mu";
+    Tbb, "tbb", "tbb::mutex of oneTBB";
+}
+
+impl LockName {
+    /// Whether this is somebody else's lock: what lockstead's own three are
+    /// compared with.
+    #[must_use]
+    pub const fn is_peer(self) -> bool {
+        !matches!(
+            self,
+            LockName::Lockstead | LockName::SemaphoreClassic | LockName::SemaphoreTuned
+        )
+    }
+
+    /// Bytes of the lock itself.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the lock is not built in, with the reason and
+    /// what to install.
+    pub fn bytes(self) -> Result<usize, Error> {
+        with_lock!(self, L => <L as BenchLock>::bytes())
+    }
+}
+
+/// The locks that are built in, in the order of the reports.
+#[must_use]
+pub fn available() -> Vec<LockName> {
+    LockName::ALL
+        .iter()
+        .copied()
+        .filter(|lock| lock.bytes().is_ok())
+        .collect()
+}
+
+/// The locks that are not built in, each with the reason.
+#[must_use]
+pub fn unavailable() -> Vec<(LockName, String)> {
+    LockName::ALL
+        .iter()
+        .filter_map(|&lock| lock.bytes().err().map(|why| (lock, why.to_string())))
+        .collect()
+}
+
+/// Why a lock of [`LockName::ALL`] may be missing.
+fn why_absent(lock: LockName) -> &'static str {
+    match lock {
+        LockName::Abseil => {
+            "its library was not found when lockstead was built; install a C++ compiler and \
+             libabsl-dev, then `cargo clean -p lockstead-bench` and build again"
+        }
+        LockName::Nsync => {
+            "its library was not found when lockstead was built; install a C++ compiler and \
+             libnsync-dev, then `cargo clean -p lockstead-bench` and build again"
+        }
+        LockName::Tbb => {
+            "its library was not found when lockstead was built; install a C++ compiler and \
+             libtbb-dev, then `cargo clean -p lockstead-bench` and build again"
+        }
+        _ => "it is not part of this build",
+    }
+}
+
+/// A name that no lock has. The text lists the names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownLock(String);
+
+impl fmt::Display for UnknownLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = LockName::ALL.iter().map(|lock| lock.name()).collect();
+        write!(
+            f,
+            "no lock is called `{}`; the locks are {}",
+            self.0,
+            names.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for UnknownLock {}
+
+impl FromStr for LockName {
+    type Err = UnknownLock;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLock> {
+        LockName::ALL
+            .iter()
+            .copied()
+            .find(|lock| lock.name() == name)
+            .ok_or_else(|| UnknownLock(name.to_owned()))
+    }
+}
+
+impl fmt::Display for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for LockName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Evaluates an expression with `$L` standing for the type of the lock called
+/// `$name`; `Err(Error::Unavailable)` if it is not built in.
+macro_rules! with_lock {
+    ($name:expr, $L:ident => $body:expr) => {{
+        use $crate::locks as l;
+        macro_rules! run {
+            ($type:ty) => {{
+                type $L = $type;
+                Ok($body)
+            }};
+        }
+        let name: l::LockName = $name;
+        match name {
+            l::LockName::Std => run!(l::Std),
+            l::LockName::ParkingLot => run!(l::ParkingLot),
+            l::LockName::Usync => run!(l::Usync),
+            l::LockName::Pthread => run!(l::Pthread<l::Normal>),
+            l::LockName::PthreadAdaptive => run!(l::Pthread<l::Adaptive>),
+            l::LockName::PthreadPi => run!(l::Pthread<l::Inherit>),
+            l::LockName::SemT => run!(l::SemT),
+            #[cfg(peer_abseil)]
+            l::LockName::Abseil => run!(l::Abseil),
+            #[cfg(peer_nsync)]
+            l::LockName::Nsync => run!(l::Nsync),
+            #[cfg(peer_tbb)]
+            l::LockName::Tbb => run!(l::Tbb),
+            #[allow(
+                unreachable_patterns,
+                reason = "with all peers built in nothing is left"
+            )]
+            absent => Err($crate::Error::Unavailable {
+                lock: absent,
+                why: l::why_absent(absent),
+            }),
+        }
+    }};
+}
+pub(crate) use with_lock;

@@ -1,0 +1,1 @@
+//! lockstead's own locks.
