@@ -99,8 +99,12 @@ pub(crate) struct Node<P: Platform> {
 }
 
 impl<P: Platform> Node<P> {
-    pub(crate) const IDLE: Self =
-        Node { state: P::U32::ZERO, next: P::U32::ZERO, beat: P::U64::ZERO, busy: P::U32::ZERO };
+    pub(crate) const IDLE: Self = Node {
+        state: P::U32::ZERO,
+        next: P::U32::ZERO,
+        beat: P::U64::ZERO,
+        busy: P::U32::ZERO,
+    };
 
     /// No queue refers to this node.
     pub(crate) fn idle(&self) -> bool {
@@ -156,10 +160,15 @@ impl<P: Platform> Drop for Seat<P> {
     }
 }
 
+/// In `beat`: joined, and has not looked at the clock yet. Counts as alive, so
+/// that a spinner in a short section never pays for the clock.
+const FRESH: u64 = u64::MAX;
+
 /// A spinner's sense of time: when to stop.
 struct Pace {
-    until: Nanos,
-    last: Nanos,
+    /// When to give up, and when the clock was last read; unknown before the
+    /// first reading.
+    clock: Option<(Nanos, Nanos)>,
     turns: u32,
     /// Turns until the next look, and the most there may be: a turn takes from
     /// 5 to 60 ns on processors of today, so the limit follows the clock.
@@ -168,8 +177,13 @@ struct Pace {
 }
 
 impl Pace {
-    fn start<Y: Policy>(now: Nanos) -> Self {
-        Pace { until: now.after(Y::SPIN), last: now, turns: 0, pauses: 1, most: Y::TURNS }
+    fn start<Y: Policy>() -> Self {
+        Pace {
+            clock: None,
+            turns: 0,
+            pauses: Y::FIRST,
+            most: Y::TURNS,
+        }
     }
 
     /// Pauses once; false when it is time to leave.
@@ -186,10 +200,9 @@ impl Pace {
         self.pauses = self.most.min(2 * self.pauses);
         if self.turns >= Y::TURNS {
             let now = P::now();
-            let passed = now.since(self.last).max(1);
-            self.most = (Y::LOOK.saturating_mul(self.turns.into()) / passed).clamp(1, 256) as u32;
-            self.turns = 0;
-            if now >= self.until
+            let (until, last) = self.clock.unwrap_or((now.after(Y::SPIN), now));
+            let passed = now.since(last);
+            if now >= until
                 || passed > Y::GAP
                 || how.deadline.is_some_and(|deadline| now >= deadline)
                 || how.cancelled()
@@ -197,7 +210,11 @@ impl Pace {
             {
                 return false;
             }
-            self.last = now;
+            if let Some(most) = (Y::LOOK * u64::from(self.turns)).checked_div(passed) {
+                self.most = most.clamp(1, 256) as u32;
+            }
+            self.clock = Some((until, now));
+            self.turns = 0;
             node.beat.store(now.0, Ordering::Relaxed);
         }
         true
@@ -213,9 +230,8 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
 ) -> Option<Word> {
     let seat = Seat::<P>::take(me)?;
     let node = seat.node;
-    let began = P::now();
-    node.beat.store(began.0, Ordering::Relaxed);
-    let mut pace = Pace::start::<Y>(began);
+    node.beat.store(FRESH, Ordering::Relaxed);
+    let mut pace = Pace::start::<Y>();
 
     let mut seen = Word(word.load(Ordering::Relaxed));
     let predecessor = loop {
@@ -232,7 +248,10 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         if !Y::joins(tail, P::processors()) {
             return None;
         }
-        node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
+        node.state.store(
+            if tail.is_some() { WAITING } else { HEAD },
+            Ordering::Relaxed,
+        );
         match exchange::<P>(word, seen, seen.with_tail(me)) {
             Ok(_) => break tail,
             Err(now) => seen = now,
@@ -320,12 +339,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 /// With `owned`, the caller has the lock. Without, it wants to sleep; then the
 /// lock is taken after all (and the word returned) if it is found free at the
 /// moment the queue ends, for a release that saw the queue woke nobody (W3).
-fn depart<P: Platform, K: Kind, Y: Policy>(
-    word: &P::U64,
-    me: Slot,
-    owned: bool,
-) -> Option<Word> {
-    let now = P::now();
+fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Option<Word> {
     let mut at = me;
     loop {
         let node = &P::participant(at).node;
@@ -354,20 +368,30 @@ fn depart<P: Platform, K: Kind, Y: Policy>(
             // Somebody is behind us in the tail but not linked yet.
             // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
             // the node), acquire pairs with OSQ-3 when it linked meanwhile.
-            match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
+            match node
+                .next
+                .compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return None,
                 Err(linked) => next = linked,
             }
         }
         node.unlink();
-        let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
+        let Some(successor) = Slot::new(next) else {
+            unreachable!("OSQ: a node is closed once")
+        };
         let heir = &P::participant(successor).node;
-        let verdict = if heir.beats(now, Y::STALE) { HEAD } else { PASSED };
+        let verdict = if heir.beats(P::now(), Y::STALE) {
+            HEAD
+        } else {
+            PASSED
+        };
         // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
         // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
         // program order through its link (OSQ-3).
         let turned =
-            heir.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
+            heir.state
+                .compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
         if turned.is_ok() && verdict == HEAD {
             return None;
         }

@@ -25,6 +25,8 @@ pub trait Policy: 'static {
     /// together and their distance doubles: a look takes the line from the
     /// owner, who in short sections needs it again at once.
     const LOOK: u64;
+    /// Turns of the spin loop before the first look.
+    const FIRST: u32;
     /// Nanoseconds after which a waiter asks to be handed the lock, at least.
     const BOUND: u64;
     /// Nanoseconds added to the bound for each sleeping thread: a hand-over
@@ -45,12 +47,13 @@ pub struct Standard;
 
 impl Policy for Standard {
     const SPIN: u64 = 30_000;
-    const TURNS: u32 = 16;
+    const TURNS: u32 = 64;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
-    const LOOK: u64 = 1_000;
-    const BOUND: u64 = 1_000_000;
-    const SHARE: u64 = 200_000;
+    const LOOK: u64 = 2_000;
+    const FIRST: u32 = 16;
+    const BOUND: u64 = 2_000_000;
+    const SHARE: u64 = 300_000;
     const HEIR_SPIN: u64 = 5_000;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
@@ -75,6 +78,7 @@ impl Policy for NoSpin {
     const GAP: u64 = Standard::GAP;
     const STALE: u64 = Standard::STALE;
     const LOOK: u64 = 0;
+    const FIRST: u32 = 1;
     const BOUND: u64 = Standard::BOUND;
     const SHARE: u64 = Standard::SHARE;
     const HEIR_SPIN: u64 = 0;
