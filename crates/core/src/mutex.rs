@@ -70,12 +70,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     /// # Errors
     /// As [`RawMutex::lock`], and the reasons in `how`.
     #[inline]
-    pub fn lock_how(
-        &self,
-        how: &Wait<'_, P>,
-        subclass: u32,
-        site: Site,
-    ) -> Result<(), LockError> {
+    pub fn lock_how(&self, how: &Wait<'_, P>, subclass: u32, site: Site) -> Result<(), LockError> {
         H::will_acquire(&self.state, self.id(), subclass, site);
         if self.lock_fast() {
             H::acquired(&self.state, self.id(), Path::Fast, site);
@@ -125,12 +120,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
         if self
             .word
-            .compare_exchange(
-                Word::held(me).0,
-                Word::IDLE.0,
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .compare_exchange(Word::held(me).0, Word::IDLE.0, Ordering::Release, Ordering::Relaxed)
             .is_err()
         {
             self.unlock_slow();

@@ -99,12 +99,8 @@ pub(crate) struct Node<P: Platform> {
 }
 
 impl<P: Platform> Node<P> {
-    pub(crate) const IDLE: Self = Node {
-        state: P::U32::ZERO,
-        next: P::U32::ZERO,
-        beat: P::U64::ZERO,
-        busy: P::U32::ZERO,
-    };
+    pub(crate) const IDLE: Self =
+        Node { state: P::U32::ZERO, next: P::U32::ZERO, beat: P::U64::ZERO, busy: P::U32::ZERO };
 
     /// No queue refers to this node.
     pub(crate) fn idle(&self) -> bool {
@@ -178,12 +174,7 @@ struct Pace {
 
 impl Pace {
     fn start<Y: Policy>() -> Self {
-        Pace {
-            clock: None,
-            turns: 0,
-            pauses: Y::FIRST,
-            most: Y::TURNS,
-        }
+        Pace { clock: None, turns: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
     /// Pauses once; false when it is time to leave.
@@ -248,10 +239,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         if !Y::joins(tail, P::processors()) {
             return None;
         }
-        node.state.store(
-            if tail.is_some() { WAITING } else { HEAD },
-            Ordering::Relaxed,
-        );
+        node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
         match exchange::<P>(word, seen, seen.with_tail(me)) {
             Ok(_) => break tail,
             Err(now) => seen = now,
@@ -368,30 +356,20 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
             // Somebody is behind us in the tail but not linked yet.
             // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
             // the node), acquire pairs with OSQ-3 when it linked meanwhile.
-            match node
-                .next
-                .compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return None,
                 Err(linked) => next = linked,
             }
         }
         node.unlink();
-        let Some(successor) = Slot::new(next) else {
-            unreachable!("OSQ: a node is closed once")
-        };
+        let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
         let heir = &P::participant(successor).node;
-        let verdict = if heir.beats(P::now(), Y::STALE) {
-            HEAD
-        } else {
-            PASSED
-        };
+        let verdict = if heir.beats(P::now(), Y::STALE) { HEAD } else { PASSED };
         // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
         // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
         // program order through its link (OSQ-3).
         let turned =
-            heir.state
-                .compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
+            heir.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
         if turned.is_ok() && verdict == HEAD {
             return None;
         }
