@@ -32,11 +32,7 @@ impl<'a, P: Platform> Reasons<'a, P> {
             self.told
         } else if self.how.cancelled() {
             Some(LockError::Cancelled)
-        } else if self
-            .how
-            .deadline
-            .is_some_and(|deadline| P::now() >= deadline)
-        {
+        } else if self.how.deadline.is_some_and(|deadline| P::now() >= deadline) {
             Some(LockError::TimedOut)
         } else {
             None

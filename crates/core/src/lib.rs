@@ -8,26 +8,33 @@
 //!
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
 //! `osq` (spinning), `slow` (sleeping and handing over), [`platform`]. Then the
-//! rest of the family, [`semaphore`], in any order.
+//! rest of the family in any order: [`semaphore`], [`condvar`], [`rwlock`],
+//! [`once`].
 
 #![no_std]
 
+pub mod condvar;
 mod giveup;
 pub mod hooks;
 pub mod mutex;
+pub mod once;
 mod osq;
 pub mod participant;
 pub mod platform;
 pub mod policy;
+pub mod rwlock;
 pub mod semaphore;
 mod slow;
 pub mod word;
 
+pub use condvar::RawCondvar;
 pub use hooks::{Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
+pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use participant::{MAX_SLOTS, Participant, Slot};
 pub use platform::{
     Address, Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Plain, Platform, Wait,
 };
 pub use policy::{NoSpin, Policy, Standard};
+pub use rwlock::RawRwLock;
 pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};

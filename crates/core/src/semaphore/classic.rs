@@ -110,10 +110,7 @@ impl State {
     /// A thread gives up: takes what S stands for, and its own decrement if
     /// `joining`, out of the count.
     const fn back_out(self, joining: bool) -> Self {
-        self.with(
-            self.count() + self.sleepers() as i32 + joining as i32,
-            false,
-        )
+        self.with(self.count() + self.sleepers() as i32 + joining as i32, false)
     }
 }
 
@@ -132,21 +129,14 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     /// `None` for more than [`Self::MAX_PERMITS`]. For [`Self::from_word`].
     #[must_use]
     pub const fn initial_word(permits: u32) -> Option<u64> {
-        if permits > Self::MAX_PERMITS {
-            None
-        } else {
-            Some((permits ^ BIAS) as u64)
-        }
+        if permits > Self::MAX_PERMITS { None } else { Some((permits ^ BIAS) as u64) }
     }
 
     /// A semaphore from an atomic that holds [`Self::initial_word`]: usable in
     /// constants where the platform's atomics are.
     #[must_use]
     pub const fn from_word(word: P::U64) -> Self {
-        Self {
-            word,
-            state: H::NEW,
-        }
+        Self { word, state: H::NEW }
     }
 
     /// As [`Self::from_word`], watched with this initial state.
@@ -242,9 +232,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     #[must_use]
     pub fn permits(&self) -> u32 {
         let seen = self.peek();
-        (seen.count() + i32::from(seen.sleepers()))
-            .max(0)
-            .cast_unsigned()
+        (seen.count() + i32::from(seen.sleepers())).max(0).cast_unsigned()
     }
 
     fn peek(&self) -> State {
@@ -266,9 +254,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
             let after = change(seen);
             // ord: CLASSIC-3 acquire, pairs with CLASSIC-2: the step may take a
             // permit.
-            match self
-                .word
-                .compare_exchange(seen.0, after.0, Ordering::Acquire, Ordering::Relaxed)
+            match self.word.compare_exchange(seen.0, after.0, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return after,
                 Err(found) => seen = State(found),
@@ -295,10 +281,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
                 break (Ok(()), seen);
             }
             if let Some(error) = reasons.given_up() {
-                break (
-                    Err(error),
-                    self.step(|s| State(s.back_out(false).0 - QUEUED)),
-                );
+                break (Err(error), self.step(|s| State(s.back_out(false).0 - QUEUED)));
             }
             reasons.heard(P::wait_low(&self.word, seen.low(), how));
             seen = self.step(|s| leave_if_granted(s.look(false)));
@@ -339,21 +322,12 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
 
 /// Leaving the queue with a permit is the same step as getting it.
 const fn leave_if_granted(after: State) -> State {
-    if after.count() >= 0 {
-        State(after.0 - QUEUED)
-    } else {
-        after
-    }
+    if after.count() >= 0 { State(after.0 - QUEUED) } else { after }
 }
 
 impl<P: Platform, H: Hooks> core::fmt::Debug for ClassicSemaphore<P, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let seen = self.peek();
-        write!(
-            f,
-            "ClassicSemaphore{{count={} queued={}}}",
-            seen.count(),
-            seen.queued()
-        )
+        write!(f, "ClassicSemaphore{{count={} queued={}}}", seen.count(), seen.queued())
     }
 }

@@ -58,11 +58,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     /// `None` for more than [`Self::MAX_PERMITS`]. For [`Self::from_word`].
     #[must_use]
     pub const fn initial_word(permits: u32) -> Option<u64> {
-        if permits > Self::MAX_PERMITS {
-            None
-        } else {
-            Some(permits as u64)
-        }
+        if permits > Self::MAX_PERMITS { None } else { Some(permits as u64) }
     }
 
     /// A semaphore from an atomic that holds [`Self::initial_word`]: usable in
@@ -75,11 +71,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     /// As [`Self::from_word`], watched with this initial state.
     #[must_use]
     pub const fn with_state(word: P::U64, state: H::State) -> Self {
-        Self {
-            word,
-            state,
-            policy: PhantomData,
-        }
+        Self { word, state, policy: PhantomData }
     }
 
     /// A semaphore with this many free permits; `None` for more than

@@ -1,0 +1,199 @@
+//! The condition variable: eight bytes, no list, nothing to do for a
+//! notification that nobody waits for.
+//!
+//! # Role
+//! Lets a thread that holds a mutex sleep until another says that what the
+//! mutex guards has changed.
+//!
+//! # State
+//! ```text
+//!  63                            32 31                             0
+//! ┌────────────────────────────────┬────────────────────────────────┐
+//! │             waiting            │            sequence            │
+//! └────────────────────────────────┴────────────────────────────────┘
+//!                                     low half: what sleepers compare
+//! ```
+//! - *sequence* changes with every notification that may have a taker.
+//! - *waiting* is how many notifications may have one: never too low, too high
+//!   by one for each thread that stopped waiting for another reason than a
+//!   notification, until a notification takes it down again at the price of a
+//!   wake-up that finds nobody.
+//!
+//! # Protocol
+//! Waiter, holding the mutex: (1) add itself to `waiting` and note the sequence;
+//! (2) release the mutex; (3) sleep unless the sequence has changed; (4) take
+//! the mutex again, whatever ended the sleep.
+//!
+//! Notifier: with `waiting` zero, nothing. Otherwise take one (or all) off
+//! `waiting` and advance the sequence, in one step; then wake one (or all) by
+//! address.
+//!
+//! # Invariants
+//! - **V1** waiting + wake-ups under way ≥ threads that sleep, or will sleep
+//!   since they noted the present sequence. A notification takes one off the
+//!   left side and makes a wake-up of it; it takes every thread that noted an
+//!   older sequence and does not sleep yet off the right side.
+//! - **V2** A thread that is counted before a notification is told of it or
+//!   another is: one that does not sleep yet finds the sequence changed, of
+//!   those that sleep the longest asleep is woken.
+//!
+//! # Ordering
+//! Everything is relaxed. What the waiter is told about is guarded by the
+//! mutex, and so is the order of (1) before the notifier's look: whoever changes
+//! the condition under the mutex after the waiter looked at it took the mutex
+//! after (2).
+//!
+//! # Progress
+//! A notification may wake more threads than it should, and a sleep may end for
+//! no reason: look at the condition again. Waiters are woken in the order of
+//! their going to sleep as far as the kernel keeps it, which puts real-time
+//! priorities first. A notifier that has let go of the mutex may then wake a
+//! thread that began to wait only after the notification, in an older one's
+//! place: one that looked at the condition later and found nothing to do.
+//!
+//! The sequence wraps. For that to lose a notification, a thread must be kept
+//! between (1) and (3) while exactly a multiple of 2³² others begin to wait and
+//! are notified: several minutes at the least, ending on the one number.
+//!
+//! # Lifetime
+//! A notifier touches the condition variable for the last time when it changes
+//! the word, a waiter when it goes to sleep: after a notification of all, its
+//! memory may be freed while waiters still return.
+//!
+//! # Source
+//! A sequence number as futex after Drepper, "Futexes are tricky"; the count
+//! that notifications, not waiters, take down is ours.
+
+use crate::hooks::{Hooks, Site};
+use crate::mutex::RawMutex;
+use crate::platform::{Atomic64, LockError, Ordering, Outcome, Platform, Wait};
+use crate::policy::Policy;
+
+const ONE_WAITING: u64 = 1 << 32;
+
+/// A value of the word. Pure: nothing here touches memory.
+#[derive(Clone, Copy)]
+struct State(u64);
+
+impl State {
+    const fn waiting(self) -> u64 {
+        self.0 / ONE_WAITING
+    }
+
+    const fn sequence(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// With one more waiting. Stays at the largest number, which is more than
+    /// threads can sleep.
+    const fn joined(self) -> Self {
+        State(if self.waiting() == u32::MAX as u64 { self.0 } else { self.0 + ONE_WAITING })
+    }
+
+    /// With `waiting` as told and the next sequence.
+    const fn notified(self, waiting: u64) -> Self {
+        State((waiting * ONE_WAITING) | self.sequence().wrapping_add(1) as u64)
+    }
+}
+
+/// A condition variable without its mutex. See the module documentation.
+#[repr(C)]
+pub struct RawCondvar<P: Platform> {
+    word: P::U64,
+}
+
+impl<P: Platform> RawCondvar<P> {
+    /// A condition variable that nobody waits for: all zeros.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { word: P::U64::ZERO }
+    }
+
+    /// Releases `mutex`, sleeps until notified or as `how` says, and takes
+    /// `mutex` again. May also return `Ok` for no reason.
+    ///
+    /// # Errors
+    /// The reasons in `how`; the caller holds the mutex nevertheless. The
+    /// exception is [`LockError::OwnerLost`], when the caller does not hold it:
+    /// in the child, where a signal handler that interrupted the wait forked
+    /// while another thread held the mutex.
+    ///
+    /// # Safety
+    /// The calling thread holds `mutex`.
+    pub unsafe fn wait<H: Hooks, Y: Policy>(
+        &self,
+        mutex: &RawMutex<P, H, Y>,
+        how: &Wait<'_, P>,
+        site: Site,
+    ) -> Result<(), LockError> {
+        let noted = self.join();
+        // SAFETY: the caller holds the mutex.
+        unsafe { mutex.unlock() };
+        let ended = match P::wait_low(&self.word, noted.sequence(), how) {
+            Outcome::TimedOut => Err(LockError::TimedOut),
+            Outcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
+            Outcome::Cancelled => Err(LockError::Cancelled),
+            // A signal that the caller does not want to know of is a return for
+            // no reason: to sleep again would touch memory that a notification
+            // may have given away.
+            Outcome::Interrupted | Outcome::Woken | Outcome::Changed => Ok(()),
+        };
+        mutex.lock(site)?;
+        ended
+    }
+
+    /// Wakes one of the threads that wait, if any do.
+    pub fn notify_one(&self) {
+        self.notify(1, |waiting| waiting - 1);
+    }
+
+    /// Wakes all threads that wait.
+    pub fn notify_all(&self) {
+        self.notify(u32::MAX, |_| 0);
+    }
+
+    fn join(&self) -> State {
+        let mut seen = State(self.word.load(Ordering::Relaxed));
+        loop {
+            match self.exchange(seen, seen.joined()) {
+                Ok(joined) => return joined,
+                Err(found) => seen = found,
+            }
+        }
+    }
+
+    fn notify(&self, count: u32, left: impl Fn(u64) -> u64) {
+        let address = P::address_low(&self.word);
+        let mut seen = State(self.word.load(Ordering::Relaxed));
+        while seen.waiting() != 0 {
+            match self.exchange(seen, seen.notified(left(seen.waiting()))) {
+                Ok(_) => {
+                    P::wake(address, count);
+                    return;
+                }
+                Err(found) => seen = found,
+            }
+        }
+    }
+
+    /// ord: COND-1 relaxed: the mutex orders what matters, see the module.
+    fn exchange(&self, from: State, to: State) -> Result<State, State> {
+        match self.word.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Ok(to),
+            Err(found) => Err(State(found)),
+        }
+    }
+}
+
+impl<P: Platform> Default for RawCondvar<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform> core::fmt::Debug for RawCondvar<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let seen = State(self.word.load(Ordering::Relaxed));
+        write!(f, "RawCondvar{{waiting={} sequence={}}}", seen.waiting(), seen.sequence())
+    }
+}

@@ -1,0 +1,521 @@
+//! The reader-writer lock: one word that says who holds it, and a waiting room
+//! in front of it.
+//!
+//! # Role
+//! Many readers or one writer. Read acquisitions do not nest safely: a thread
+//! that reads may wait for ever when it asks to read again, for a writer may
+//! have been promised the lock in between.
+//!
+//! # State
+//! The word of [`state`], and a mutex, the *waiting room*, that threads hold
+//! while they wait, never while they hold the lock. Sixteen bytes. All zeros is
+//! a free lock.
+//!
+//! ```text
+//!  newcomers ───────────────────────────────────────────────▶ word
+//!  readers that wait ────── sleep on the word, all woken ────▶ word
+//!  writers that wait ─┐
+//!  readers past bound ┴─▶ waiting room ─▶ next, on its bell ─▶ word
+//! ```
+//!
+//! # Protocol
+//! Reader: takes the lock if it admits readers. Otherwise sets R and sleeps on
+//! the word; past the bound it goes through the waiting room like a writer.
+//!
+//! Writer: takes the lock if it is free. Otherwise takes the waiting room,
+//! queueing there as for any mutex; it is then the only one that waits for the
+//! word as *next*. It spins a little, names itself in the word and sleeps on its
+//! own bell; past the bound it has itself promised the lock. With the lock, or
+//! giving up, it leaves the waiting room to the one behind.
+//!
+//! Releaser: decides in one compare-exchange, by [`State::settled`]: a promised
+//! lock goes to *next*; otherwise *next* is struck from the word and rung for,
+//! if it can take the lock now; sleeping readers, if they can, are all woken.
+//!
+//! # Invariants
+//! - **R1** *next* is the holder of the waiting room.
+//! - **R2** promised ⇒ there is a *next*, and the holders leave it no room.
+//! - **R3** R ⇒ the lock does not admit readers. A reader sleeps ⇒ R is set, or
+//!   whoever cleared it is about to wake all.
+//! - **R4** *next* sleeps ⇒ the word names it, or its bell has been rung since.
+//! - **R5** Whoever takes the waiting room looks at the word: a *next* that was
+//!   rung for and gives up owes nobody anything.
+//!
+//! R3 and R4 hold because every step that makes room, a release, a downgrade, a
+//! *next* that withdraws its promise, is settled.
+//!
+//! # Ordering
+//! Labels `RW-*` in `docs/memory-ordering.md`.
+//!
+//! # Progress
+//! A writer waits for those before it in the waiting room, each handed the lock
+//! at the first release that leaves it room after the bound, and readers that
+//! come then are held off. A reader past the bound is one of those in the
+//! waiting room. So neither starves the other; the waiting room's own bound is
+//! the mutex's.
+//!
+//! # Lifetime
+//! Both releases touch the lock for the last time with the atomic that
+//! releases; what they call is a bell in the table, or an address. The waiting
+//! room is left before the lock is, or by a thread inside an acquiring call.
+//!
+//! # Source
+//! Go's and the kernel's reader-writer locks put writers behind a mutex that
+//! they keep while they write; leaving it before the section is ours, since a
+//! release must not touch two words.
+
+mod state;
+
+use crate::giveup::Reasons;
+use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::mutex::RawMutex;
+use crate::participant::Slot;
+use crate::platform::{
+    Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Platform, Wait,
+};
+use crate::policy::{Policy, Standard};
+use state::{Mode, State};
+
+/// A reader-writer lock without data. See the module documentation.
+#[repr(C)]
+pub struct RawRwLock<P: Platform, H: Hooks = Off, Y: Policy = Standard> {
+    word: P::U64,
+    room: RawMutex<P, Off, Y>,
+    state: H::State,
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_state(H::NEW)
+    }
+
+    /// A free lock watched with this initial state.
+    #[must_use]
+    pub const fn with_state(state: H::State) -> Self {
+        Self { word: P::U64::ZERO, room: RawMutex::new(), state }
+    }
+
+    /// What the hooks keep in this lock.
+    pub const fn state(&self) -> &H::State {
+        &self.state
+    }
+
+    /// The identity of this lock in reports.
+    pub fn id(&self) -> LockId {
+        LockId(core::ptr::from_ref(self).addr())
+    }
+
+    /// Acquires for reading, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// [`LockError::Recursive`] if the caller holds it for writing,
+    /// [`LockError::OwnerLost`] if the writer was left behind by `fork`; in both
+    /// cases waiting would never end. Readers that were left behind cannot be
+    /// told from others: a writer then waits for ever.
+    #[inline]
+    pub fn read(&self, site: Site) -> Result<(), LockError> {
+        self.read_lazily(|| Wait::FOREVER, 0, site)
+    }
+
+    /// Acquires for reading unless `how` ends the wait first. `how` is asked
+    /// for only past the fast path, `subclass` is told to the hooks.
+    ///
+    /// # Errors
+    /// As [`RawRwLock::read`], and the reasons in `how`.
+    #[inline]
+    pub fn read_lazily<'a>(
+        &self,
+        how: impl FnOnce() -> Wait<'a, P>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), LockError> {
+        H::will_acquire(&self.state, self.id(), subclass, site);
+        if self.read_fast() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return Ok(());
+        }
+        self.acquire_slow(Mode::Read, &how(), site)
+    }
+
+    /// Acquires for reading if that needs no waiting.
+    #[inline]
+    pub fn try_read(&self, site: Site) -> bool {
+        let taken = self.read_fast() || self.try_slow(Mode::Read);
+        if taken {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+        }
+        taken
+    }
+
+    /// Acquires for writing, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// As [`RawRwLock::read`]. [`LockError::Recursive`] also in a signal handler
+    /// that interrupted the caller's own wait for this lock.
+    #[inline]
+    pub fn write(&self, site: Site) -> Result<(), LockError> {
+        self.write_lazily(|| Wait::FOREVER, 0, site)
+    }
+
+    /// Acquires for writing unless `how` ends the wait first. `how` is asked
+    /// for only past the fast path, `subclass` is told to the hooks.
+    ///
+    /// # Errors
+    /// As [`RawRwLock::write`], and the reasons in `how`.
+    #[inline]
+    pub fn write_lazily<'a>(
+        &self,
+        how: impl FnOnce() -> Wait<'a, P>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), LockError> {
+        H::will_acquire(&self.state, self.id(), subclass, site);
+        if self.write_fast() {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+            return Ok(());
+        }
+        self.acquire_slow(Mode::Write, &how(), site)
+    }
+
+    /// Acquires for writing if that needs no waiting.
+    #[inline]
+    pub fn try_write(&self, site: Site) -> bool {
+        let taken = self.write_fast() || self.try_slow(Mode::Write);
+        if taken {
+            H::acquired(&self.state, self.id(), Path::Fast, site);
+        }
+        taken
+    }
+
+    /// Releases a reader's hold.
+    ///
+    /// # Safety
+    /// The caller answers for a hold for reading that has not been released.
+    #[inline]
+    pub unsafe fn unlock_read(&self) {
+        H::releasing(&self.state, self.id());
+        let seen = self.peek();
+        let after = if seen == State::ONE_READER { Some(State::IDLE) } else { seen.thinned() };
+        if let Some(after) = after
+            && self.publish(seen, after).is_ok()
+        {
+            return;
+        }
+        self.change(State::left);
+    }
+
+    /// Releases the writer's hold.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock for writing.
+    #[inline]
+    pub unsafe fn unlock_write(&self) {
+        H::releasing(&self.state, self.id());
+        if self.publish(State::written(P::me_or_zero()), State::IDLE).is_err() {
+            self.change(State::left);
+        }
+    }
+
+    /// Turns the writer's hold into a reader's, with no writer in between.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock for writing.
+    pub unsafe fn downgrade(&self) {
+        self.change(State::downgraded);
+    }
+
+    /// Whether anybody holds it, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        !self.peek().free()
+    }
+
+    /// Whether the calling thread holds it for writing.
+    #[must_use]
+    pub fn is_mine(&self) -> bool {
+        self.writer().is_some_and(|writer| writer.get() == P::me_or_zero())
+    }
+
+    /// The writer that held it at some moment during the call.
+    #[must_use]
+    pub fn writer(&self) -> Option<Slot> {
+        self.peek().writer()
+    }
+
+    /// How many readers held it at some moment during the call.
+    #[must_use]
+    pub fn readers(&self) -> u32 {
+        self.peek().readers()
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> State {
+        State(self.word.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn read_fast(&self) -> bool {
+        let seen = self.peek();
+        seen.admits(Mode::Read) && self.exchange(seen, seen.read()).is_ok()
+    }
+
+    #[inline(always)]
+    fn write_fast(&self) -> bool {
+        let me = P::me_or_zero();
+        me != 0 && self.exchange(State::IDLE, State::written(me)).is_ok()
+    }
+
+    /// Takes a lock that others fought over a moment ago, or that has waiters.
+    #[cold]
+    #[inline(never)]
+    fn try_slow(&self, mode: Mode) -> bool {
+        let me = P::me();
+        let mut seen = self.peek();
+        while seen.admits(mode) {
+            match self.exchange(seen, seen.take(mode, me)) {
+                Ok(()) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow(&self, mode: Mode, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        let me = P::me();
+        let mut waiter =
+            Waiter { me, mode, how, reasons: Reasons::new(how), began: P::now(), crowd: 1, site };
+        let result = if self.peek().writer() == Some(me) {
+            Err(LockError::Recursive)
+        } else {
+            match mode {
+                Mode::Read => self.read_slow(&mut waiter),
+                Mode::Write => self.through_the_room(&mut waiter),
+            }
+        };
+        match result {
+            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Err(_) => H::abandoned(&self.state, self.id(), site),
+        }
+        result
+    }
+
+    /// A reader waits on the word.
+    fn read_slow(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
+        let mut spin = Spin::start::<P>(Y::HEIR_SPIN);
+        loop {
+            let seen = self.peek();
+            if living::<P>(seen).admits(Mode::Read) {
+                if self.exchange(seen, living::<P>(seen).read()).is_ok() {
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Some(error) = waiter.given_up(seen) {
+                return Err(error);
+            }
+            if spin.again::<P, Y>(seen.writer()) {
+                continue;
+            }
+            // In a signal handler that interrupted its own thread in the
+            // waiting room, there is no way through it.
+            let insist = if self.room.is_mine() { None } else { Some(waiter.insist::<Y>()) };
+            if insist.is_some_and(|insist| P::now() >= insist) {
+                return self.through_the_room(waiter);
+            }
+            let asleep = seen.with_readers();
+            if asleep != seen && self.exchange(seen, asleep).is_err() {
+                continue;
+            }
+            waiter.sleep(insist, |nap| P::wait_low(&self.word, asleep.low(), nap));
+        }
+    }
+
+    fn through_the_room(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
+        self.room.lock_how(waiter.how, 0, waiter.site)?;
+        let result = self.wait_as_next(waiter);
+        // SAFETY: locked above; nobody else unlocks it.
+        unsafe { self.room.unlock() };
+        result
+    }
+
+    /// The holder of the waiting room waits for the word.
+    fn wait_as_next(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
+        let (me, mode) = (waiter.me, waiter.mode);
+        let bell = &P::participant(me).bell;
+        let mut spin = Spin::start::<P>(Y::SPIN);
+        let mut promised = false;
+        loop {
+            // ord: RW-3 acquire, pairs with BELL-1. Read before the word: a
+            // call after our look at the word changes the number we expect.
+            let rung = bell.load(Ordering::Acquire);
+            // ord: RW-4 acquire, pairs with RW-2 of whoever handed over.
+            let seen = State(self.word.load(Ordering::Acquire));
+            let named = seen.next() == Some(me);
+            if promised && !named {
+                return Ok(());
+            }
+            // A *next* that is not the caller was left behind by `fork` (R1).
+            let alone = seen.without_next();
+            if !promised && alone.admits(mode) {
+                if self.exchange(seen, alone.take(mode, me)).is_ok() {
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Some(error) = waiter.given_up(seen) {
+                if self.settle(seen, alone).is_ok() {
+                    return Err(error);
+                }
+                continue;
+            }
+            if spin.again::<P, Y>(seen.writer()) {
+                continue;
+            }
+            let insist = if promised { None } else { Some(waiter.insist::<Y>()) };
+            if insist.is_some_and(|insist| P::now() >= insist) {
+                let after = alone.with_next(me, mode).with_promise();
+                promised = self.exchange(seen, after).is_ok();
+                continue;
+            }
+            if !named && self.exchange(seen, alone.with_next(me, mode)).is_err() {
+                continue;
+            }
+            waiter.sleep(insist, |nap| P::wait32(bell, rung, nap));
+        }
+    }
+
+    /// A release or downgrade that found more than holders in the word.
+    #[cold]
+    #[inline(never)]
+    fn change(&self, step: fn(State) -> State) {
+        let mut seen = self.peek();
+        while let Err(found) = self.settle(seen, step(living::<P>(seen))) {
+            seen = found;
+        }
+    }
+
+    /// Changes the word to one that may leave more room, with the consequences.
+    fn settle(&self, from: State, to: State) -> Result<(), State> {
+        let sleepers_at = P::address_low(&self.word);
+        let (after, calls) = to.settled();
+        self.publish(from, after)?;
+        // From here on the lock may be gone.
+        if let Some(next) = calls.next {
+            P::participant(next).ring();
+        }
+        if calls.readers {
+            P::wake(sleepers_at, u32::MAX);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn exchange(&self, from: State, to: State) -> Result<(), State> {
+        // ord: RW-1 acquire, pairs with RW-2. A writer takes after several
+        // readers released: everything that changes the word is a
+        // read-modify-write, so each one's release holds on.
+        match self.word.compare_exchange(from.0, to.0, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(found) => Err(State(found)),
+        }
+    }
+
+    #[inline(always)]
+    fn publish(&self, from: State, to: State) -> Result<(), State> {
+        // ord: RW-2 release, pairs with RW-1 and RW-4.
+        match self.word.compare_exchange(from.0, to.0, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(found) => Err(State(found)),
+        }
+    }
+}
+
+/// The word as it is without a *next* that was left behind by `fork`.
+fn living<P: Platform>(seen: State) -> State {
+    match seen.next() {
+        Some(next) if P::participant(next).lost() => seen.without_next(),
+        _ => seen,
+    }
+}
+
+/// A thread past the fast path.
+struct Waiter<'a, P: Platform> {
+    me: Slot,
+    mode: Mode,
+    how: &'a Wait<'a, P>,
+    reasons: Reasons<'a, P>,
+    began: Nanos,
+    /// How many threads slept when this one last went to sleep.
+    crowd: u32,
+    site: Site,
+}
+
+impl<P: Platform> Waiter<'_, P> {
+    /// When its wait passes the bound.
+    fn insist<Y: Policy>(&self) -> Nanos {
+        self.began.after(Y::BOUND + u64::from(self.crowd) * Y::SHARE)
+    }
+
+    fn given_up(&self, seen: State) -> Option<LockError> {
+        self.reasons.given_up().or_else(|| {
+            let lost = seen.writer().is_some_and(|writer| P::participant(writer).lost());
+            lost.then_some(LockError::OwnerLost)
+        })
+    }
+
+    /// Sleeps by `wait`, no longer than until it has to look up or `insist`.
+    fn sleep(&mut self, insist: Option<Nanos>, wait: impl FnOnce(&Wait<'_, P>) -> Outcome) {
+        let deadline = self.how.deadline.into_iter().chain(insist).min();
+        self.crowd = P::dozing();
+        let outcome = wait(&Wait { deadline, ..*self.how });
+        P::awake();
+        self.reasons.heard(outcome);
+    }
+}
+
+/// A short wait for the lock without sleeping.
+struct Spin {
+    /// Nanoseconds to spin; 0 when that has been done.
+    length: u64,
+    until: Option<Nanos>,
+    turns: u32,
+}
+
+impl Spin {
+    fn start<P: Platform>(length: u64) -> Self {
+        Spin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
+    }
+
+    /// One turn; false when it is time to sleep.
+    fn again<P: Platform, Y: Policy>(&mut self, writer: Option<Slot>) -> bool {
+        if self.length == 0 {
+            return false;
+        }
+        P::relax();
+        self.turns += 1;
+        if self.turns.is_multiple_of(Y::TURNS) {
+            let now = P::now();
+            let until = *self.until.get_or_insert(now.after(self.length));
+            if now >= until || writer.is_some_and(|writer| P::on_cpu(writer) == OnCpu::No) {
+                self.length = 0;
+            }
+        }
+        self.length > 0
+    }
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> Default for RawRwLock<P, H, Y> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform, H: Hooks, Y: Policy> core::fmt::Debug for RawRwLock<P, H, Y> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "RawRwLock{:?}", self.peek())
+    }
+}
