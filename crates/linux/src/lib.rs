@@ -1,1 +1,34 @@
-//! x
+//! Linux under the locks of `lockstead-core`: real atomics, the futex calls,
+//! membership of threads, and what the machine can tell about them.
+//!
+//! Programs use the crate `lockstead`. This crate is the only one of the
+//! project that makes system calls for locks; it allocates nothing through the
+//! program's allocator on their paths and takes no lock of `std` or libc.
+//!
+//! ```
+//! use core::panic::Location;
+//! use lockstead_core::RawMutex;
+//! use lockstead_linux::Linux;
+//!
+//! static LOCK: RawMutex<Linux> = RawMutex::new();
+//!
+//! LOCK.lock(Location::caller()).expect("not held by this thread");
+//! assert!(LOCK.is_locked());
+//! // SAFETY: taken two lines above.
+//! unsafe { LOCK.unlock() };
+//! ```
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("lockstead-linux supports 64-bit Linux only: its futex calls pass 64-bit times");
+
+mod atomics;
+pub mod futex;
+mod membership;
+mod platform;
+mod processors;
+mod sys;
+mod table;
+
+pub use atomics::{Cell, U32, U64};
+pub use membership::prepare;
+pub use platform::Linux;

@@ -1,0 +1,259 @@
+//! The futex calls: sleep while a word holds a value, wake by address.
+//!
+//! # Role
+//! All sleeping of all locks. Private words are compared by address within the
+//! process; shared ones by the page behind them, for locks in memory that
+//! several processes map.
+//!
+//! # Protocol
+//! Without a cancellation word: `FUTEX_WAIT_BITSET`, the one classic call that
+//! takes an absolute time on the monotonic clock. With one: `futex_waitv` on
+//! both words (Linux 5.16), else sleeps of at most [`POLL`] between looks at
+//! the cancellation word.
+//!
+//! # Errors of the kernel
+//! | errno | class | outcome |
+//! |---|---|---|
+//! | `EAGAIN` | expected: the word changed | `Changed` |
+//! | `ETIMEDOUT` | expected | `TimedOut` |
+//! | `EINTR` | expected: a signal handler ran | `Interrupted` |
+//! | `ENOSYS`, `EPERM`, `EACCES` from `futex_waitv` | old kernel, or filtered | the sleeps between looks, from now on |
+//! | `ENOMEM` from `futex_waitv` | expected, rare | `Woken` after a yield |
+//! | `EFAULT` from a wake | expected: the lock is gone (P5) | nobody woken |
+//! | anything else | misuse or a filter | `Woken` after a yield |
+//!
+//! A spurious `Woken` is always allowed (P3), so a process whose futex calls
+//! are refused ends up with locks that poll, but exclude.
+//!
+//! # Invariants
+//! P3 to P5 of the core's `platform.rs`. P4 with two words: the kernel
+//! promises the index of *one* of the words that woke a `futex_waitv`, so any
+//! wake-up may have consumed the lock's and is reported as `Woken`; the caller
+//! looks at its cancellation word itself. The errors consumed nothing.
+
+use crate::sys::{KeepErrno, errno};
+use core::ptr::null;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use libc::{c_int, c_long, timespec};
+use lockstead_core::{Nanos, Outcome};
+
+/// Who may sleep on a word and wake its sleepers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Threads of this process.
+    Private,
+    /// Threads of all processes that map the word's memory, at any address.
+    Shared,
+}
+
+/// What ends a sleep besides a wake-up; see `lockstead_core::Wait`.
+#[derive(Clone, Copy, Debug)]
+pub struct Until<'a> {
+    /// Give up at this time of [`now`].
+    pub deadline: Option<Nanos>,
+    /// Give up when this word is no longer zero; whoever sets it wakes its
+    /// address afterwards. Of the same scope as the word slept on.
+    pub cancel: Option<&'a AtomicU32>,
+    /// Report every signal handler that ran, also one installed with
+    /// `SA_RESTART`.
+    pub interruptible: bool,
+}
+
+impl Until<'_> {
+    /// Nothing but a wake-up.
+    pub const WOKEN: Until<'static> = Until { deadline: None, cancel: None, interruptible: false };
+}
+
+/// The longest sleep between two looks at a cancellation word where the
+/// kernel cannot watch two words at once, in nanoseconds.
+const POLL: u64 = 5_000_000;
+
+/// `futex_waitv` was refused, or switched off by a test.
+static WAITV_REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// The time on the monotonic clock.
+#[inline]
+#[must_use]
+pub fn now() -> Nanos {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a live timespec; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Sleeps while `word` holds `expected`, until woken or as `until` says.
+///
+/// Compares and sleeps in one step with respect to [`wake`]. May return
+/// [`Outcome::Woken`] at any time. Leaves `errno` alone.
+#[must_use]
+pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
+    wait_at(word.as_ptr(), expected, until, scope)
+}
+
+/// As [`wait`], by address: for a half of a 64-bit word. The kernel checks
+/// the address, so a wrong one is an error of the call and not undefined.
+pub(crate) fn wait_at(word: *const u32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
+    let _errno = KeepErrno::new();
+    let Some(cancel) = until.cancel else {
+        return wait_one(word, expected, until.deadline, until.interruptible, scope);
+    };
+    // futex_waitv is restarted after an SA_RESTART handler even when it has a
+    // deadline, so an interruptible sleep cannot use it.
+    if until.interruptible || WAITV_REFUSED.load(Ordering::Relaxed) {
+        return wait_looking(word, expected, cancel, until, scope);
+    }
+    match wait_two(word, expected, cancel, until.deadline, scope) {
+        Some(outcome) => outcome,
+        None => {
+            WAITV_REFUSED.store(true, Ordering::Relaxed);
+            wait_looking(word, expected, cancel, until, scope)
+        }
+    }
+}
+
+/// Wakes up to `count` threads that sleep at `address`, the longest asleep
+/// first; returns how many. Does not read the memory there, which may be
+/// gone. Leaves `errno` alone.
+pub fn wake(address: usize, count: u32, scope: Scope) -> u32 {
+    let _errno = KeepErrno::new();
+    let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+    let op = libc::FUTEX_WAKE | flag(scope);
+    // SAFETY: the kernel looks the address up and does not touch it on our
+    // behalf; a wrong one is EFAULT.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, address, op, count) };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+fn flag(scope: Scope) -> c_int {
+    match scope {
+        Scope::Private => libc::FUTEX_PRIVATE_FLAG,
+        Scope::Shared => 0,
+    }
+}
+
+fn time(at: Nanos) -> timespec {
+    timespec {
+        tv_sec: (at.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (at.0 % 1_000_000_000) as c_long,
+    }
+}
+
+fn wait_one(
+    word: *const u32,
+    expected: u32,
+    deadline: Option<Nanos>,
+    interruptible: bool,
+    scope: Scope,
+) -> Outcome {
+    // The kernel resumes a sleep without a time by itself after a handler
+    // installed with SA_RESTART; one with a time it ends.
+    let deadline = deadline.or(interruptible.then_some(Nanos(u64::MAX)));
+    let time = deadline.map(time);
+    let op = libc::FUTEX_WAIT_BITSET | flag(scope);
+    // SAFETY: the time, when given, is live during the call; the word is only
+    // read, and a wrong address is EFAULT.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word,
+            op,
+            expected,
+            time.as_ref().map_or(null(), core::ptr::from_ref),
+            null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+    if result >= 0 {
+        return Outcome::Woken;
+    }
+    match errno() {
+        libc::EAGAIN => Outcome::Changed,
+        libc::ETIMEDOUT => Outcome::TimedOut,
+        libc::EINTR => Outcome::Interrupted,
+        _ => refused(),
+    }
+}
+
+/// The kernel's `struct futex_waitv`.
+#[repr(C)]
+struct Watched {
+    value: u64,
+    address: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// Sleeps on the word and the cancellation word at once; `None` where the
+/// kernel, or a filter, does not offer that.
+fn wait_two(
+    word: *const u32,
+    expected: u32,
+    cancel: &AtomicU32,
+    deadline: Option<Nanos>,
+    scope: Scope,
+) -> Option<Outcome> {
+    /// `FUTEX2_SIZE_U32`; the private flag has the old value.
+    const SIZE_32: u32 = 2;
+    let flags = SIZE_32 | flag(scope) as u32;
+    let watch = |address: *const u32, value: u32| Watched {
+        value: value.into(),
+        address: address.addr() as u64,
+        flags,
+        reserved: 0,
+    };
+    let both = [watch(cancel.as_ptr(), 0), watch(word, expected)];
+    let time = deadline.map(time);
+    // SAFETY: vector and time are live during the call; the words are only
+    // read, and a wrong address is EFAULT.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            both.as_ptr(),
+            both.len(),
+            0,
+            time.as_ref().map_or(null(), core::ptr::from_ref),
+            libc::CLOCK_MONOTONIC,
+        )
+    };
+    if result >= 0 {
+        return Some(Outcome::Woken);
+    }
+    Some(match errno() {
+        libc::EAGAIN if cancel.load(Ordering::Relaxed) != 0 => Outcome::Cancelled,
+        libc::EAGAIN => Outcome::Changed,
+        libc::ETIMEDOUT => Outcome::TimedOut,
+        libc::EINTR => Outcome::Interrupted,
+        libc::ENOSYS | libc::EPERM | libc::EACCES => return None,
+        _ => refused(),
+    })
+}
+
+/// Sleeps on the word alone, looking at the cancellation word in between.
+fn wait_looking(
+    word: *const u32,
+    expected: u32,
+    cancel: &AtomicU32,
+    until: &Until<'_>,
+    scope: Scope,
+) -> Outcome {
+    loop {
+        if cancel.load(Ordering::Relaxed) != 0 {
+            return Outcome::Cancelled;
+        }
+        let look = now().after(POLL);
+        let nap = until.deadline.map_or(look, |deadline| deadline.min(look));
+        match wait_one(word, expected, Some(nap), until.interruptible, scope) {
+            Outcome::TimedOut if Some(nap) != until.deadline => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A call that should have worked did not: let others run, then have the
+/// caller look again.
+#[cold]
+fn refused() -> Outcome {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::sched_yield() };
+    Outcome::Woken
+}

@@ -1,0 +1,151 @@
+//! Threads join at their first lock operation and leave when they end.
+//!
+//! # Role
+//! Behind [`Platform::me`](lockstead_core::Platform::me). A thread's slot is
+//! one thread-local word without a destructor, so that the fast paths read it
+//! by one instruction; the clean-up hangs on a `pthread` key.
+//!
+//! # Protocol
+//! Joining, with signals held off (a handler that takes a lock in the middle
+//! of its own thread's joining would join a second time): (1) the process has
+//! a key and a fork handler, (2) take a seat, (3) set the key, (4) set the
+//! thread-local word.
+//!
+//! Leaving: the key's destructor runs after all thread-local destructors of
+//! Rust and C++. Destructors of other keys may run after ours and take locks;
+//! their thread then joins again, unattended: its seat is taken back when
+//! others need one and the kernel no longer knows the thread.
+//!
+//! Fork: in the child the calling thread keeps its seat and with it the locks
+//! it holds; all other seats are marked lost, so that waiting for a lock one
+//! of them holds is an error and not a hang.
+//!
+//! # Limits
+//! - A child made by the bare system call or `_Fork`, which run no handlers,
+//!   takes the lost threads for living ones.
+//! - A thread that ends while it holds a lock leaves it locked for good; a
+//!   thread that gets the same seat later is taken for its owner.
+//! - A thread whose first lock operation ever happens in the last of the
+//!   libc's four rounds of key destructors, after ours, keeps its seat.
+//! - The libc allocates once for the fork handler, and for each thread if 32
+//!   other keys exist already. [`prepare`] gets both out of the way early.
+
+use crate::sys::{self, KeepErrno, NoSignals};
+use crate::{processors, table};
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use lockstead_core::Slot;
+
+thread_local! {
+    static ME: Cell<u32> = const { Cell::new(0) };
+    /// The key's destructor has run: it may not run again.
+    static LEFT: Cell<bool> = const { Cell::new(false) };
+    /// Lock sleeps that this thread is in: more than one when a signal
+    /// handler that interrupted a sleep sleeps for another lock.
+    static NAPS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The key plus one; 0 before there is one.
+static KEY: AtomicU32 = AtomicU32::new(0);
+static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
+/// Sleepers of the process: the sum of all `NAPS`.
+static DOZING: AtomicU32 = AtomicU32::new(0);
+
+/// The calling thread's slot number, or 0.
+#[inline(always)]
+pub(crate) fn me_or_zero() -> u32 {
+    ME.get()
+}
+
+/// Makes the calling thread a participant.
+#[cold]
+#[inline(never)]
+pub(crate) fn join() -> Slot {
+    let _errno = KeepErrno::new();
+    let _signals = NoSignals::new();
+    // A handler may have joined before signals were held off.
+    if let Some(slot) = Slot::new(ME.get()) {
+        return slot;
+    }
+    prepare();
+    let attended = !LEFT.get() && attend();
+    let slot = table::claim(sys::gettid(), attended);
+    ME.set(slot.get());
+    slot
+}
+
+/// Sees to it that [`leave`] runs at the end of the thread; false if nothing
+/// will.
+fn attend() -> bool {
+    let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) else { return false };
+    // Any value but null makes the libc call the destructor.
+    let value = core::ptr::without_provenance::<c_void>(1);
+    // SAFETY: the key was created by `prepare` and is never deleted.
+    unsafe { libc::pthread_setspecific(key, value) == 0 }
+}
+
+extern "C" fn leave(_value: *mut c_void) {
+    let _signals = NoSignals::new();
+    LEFT.set(true);
+    // Not zero if the thread was cancelled, or left a handler, in a sleep.
+    DOZING.fetch_sub(NAPS.replace(0), Ordering::Relaxed);
+    if let Some(slot) = Slot::new(ME.replace(0)) {
+        table::vacate(slot);
+    }
+}
+
+/// The calling thread is about to sleep; returns how many sleep with it.
+pub(crate) fn doze() -> u32 {
+    NAPS.set(NAPS.get() + 1);
+    DOZING.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The calling thread is back from its latest sleep.
+pub(crate) fn awake() {
+    NAPS.set(NAPS.get() - 1);
+    DOZING.fetch_sub(1, Ordering::Relaxed);
+}
+
+extern "C" fn after_fork_in_child() {
+    let _errno = KeepErrno::new();
+    // Not zero if a handler that interrupted a sleep has forked.
+    DOZING.store(NAPS.get(), Ordering::Relaxed);
+    table::keep_only(Slot::new(ME.get()), sys::gettid());
+}
+
+/// Does now what the first lock operation that waits would do: asks for a
+/// thread key and a fork handler, and counts the processors.
+///
+/// Calling it is optional, repeating it does nothing. A library that stands
+/// under the program's allocator calls it when it is loaded, for the libc
+/// allocates the fork handler; a program that enters a system call filter
+/// calls it before, for counting processors opens files in `/proc` and `/sys`.
+pub fn prepare() {
+    if KEY.load(Ordering::Relaxed) == 0 {
+        create_key();
+    }
+    if !FORK_HANDLED.load(Ordering::Relaxed) {
+        // A second registration by a racing thread does no harm: the handler
+        // does nothing the second time.
+        // SAFETY: the handler is a function of this library, which the
+        // process never unloads while its locks are used.
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        // Out of memory: tried again by the next thread that joins.
+        FORK_HANDLED.store(refused == 0, Ordering::Relaxed);
+    }
+    processors::count();
+}
+
+fn create_key() {
+    let mut key = 0;
+    // SAFETY: `key` is live; the destructor as for the fork handler above.
+    if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } != 0 {
+        // All keys are taken: threads stay unattended.
+        return;
+    }
+    if KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        // SAFETY: created above, known to nobody.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+}

@@ -1,0 +1,89 @@
+//! [`Linux`], the machine that programs run on.
+
+use crate::atomics::{Cell, U32, U64};
+use crate::futex::{self, Scope, Until};
+use crate::{membership, processors, table};
+use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
+
+/// The platform of locks that threads of one process share.
+#[derive(Clone, Copy, Debug)]
+pub struct Linux;
+
+impl Platform for Linux {
+    type U32 = U32;
+    type U64 = U64;
+    type Cell<T> = Cell<T>;
+
+    #[inline(always)]
+    fn me_or_zero() -> u32 {
+        membership::me_or_zero()
+    }
+
+    #[inline]
+    fn me() -> Slot {
+        Slot::new(membership::me_or_zero()).unwrap_or_else(membership::join)
+    }
+
+    #[inline]
+    fn participant(slot: Slot) -> &'static Participant<Self> {
+        table::participant(slot)
+    }
+
+    #[inline(always)]
+    fn relax() {
+        core::hint::spin_loop();
+    }
+
+    #[inline]
+    fn now() -> Nanos {
+        futex::now()
+    }
+
+    #[inline]
+    fn processors() -> u32 {
+        processors::effective()
+    }
+
+    #[inline]
+    fn on_cpu(_slot: Slot) -> OnCpu {
+        OnCpu::Unknown
+    }
+
+    fn dozing() -> u32 {
+        membership::doze()
+    }
+
+    fn awake() {
+        membership::awake();
+    }
+
+    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        futex::wait(word.get(), expected, &until(how), Scope::Private)
+    }
+
+    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private)
+    }
+
+    #[inline]
+    fn address32(word: &U32) -> Address {
+        Address(word.get().as_ptr().addr())
+    }
+
+    #[inline]
+    fn address_low(word: &U64) -> Address {
+        Address(word.low_half().addr())
+    }
+
+    fn wake(address: Address, count: u32) -> u32 {
+        futex::wake(address.0, count, Scope::Private)
+    }
+}
+
+fn until<'a>(how: &Wait<'a, Linux>) -> Until<'a> {
+    Until {
+        deadline: how.deadline,
+        cancel: how.cancel.map(U32::get),
+        interruptible: how.interruptible,
+    }
+}

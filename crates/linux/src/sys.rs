@@ -1,0 +1,105 @@
+//! The thin layer under the rest: errno, signals, memory, the last words.
+//!
+//! # Role
+//! Everything here may run inside a signal handler and inside the program's
+//! allocator: it calls the kernel and nothing that locks or allocates.
+
+use core::ptr::NonNull;
+use libc::c_int;
+
+/// The value of `errno` now.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the location is valid for the life of the thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Puts `errno` back when dropped: a lock taken in a signal handler, or in an
+/// allocator, must not change what the interrupted code is about to read.
+pub(crate) struct KeepErrno(c_int);
+
+impl KeepErrno {
+    pub(crate) fn new() -> Self {
+        KeepErrno(errno())
+    }
+}
+
+impl Drop for KeepErrno {
+    fn drop(&mut self) {
+        // SAFETY: as in `errno`.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+/// Holds off the thread's signal handlers until dropped.
+pub(crate) struct NoSignals(libc::sigset_t);
+
+impl NoSignals {
+    pub(crate) fn new() -> Self {
+        // SAFETY: a signal set is plain bits, both calls write to sets we own;
+        // they cannot fail with these arguments.
+        unsafe {
+            let mut all: libc::sigset_t = core::mem::zeroed();
+            let mut before: libc::sigset_t = core::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
+            NoSignals(before)
+        }
+    }
+}
+
+impl Drop for NoSignals {
+    fn drop(&mut self) {
+        // SAFETY: restores the set read in `new`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, core::ptr::null_mut()) };
+    }
+}
+
+/// Fresh zeroed pages straight from the kernel; `None` when it has none.
+pub(crate) fn map_zeroed(bytes: usize) -> Option<NonNull<u8>> {
+    // SAFETY: an anonymous mapping at an address of the kernel's choice
+    // touches nothing that exists.
+    let address = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED { None } else { NonNull::new(address.cast()) }
+}
+
+/// Gives pages of [`map_zeroed`] back.
+///
+/// # Safety
+/// `pages` came from `map_zeroed(bytes)`, and nothing refers to them.
+pub(crate) unsafe fn unmap(pages: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
+}
+
+/// The kernel's id of the calling thread.
+pub(crate) fn gettid() -> u32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Whether the kernel knows no thread of this process by this id any more.
+/// Its memory accesses are all over then.
+pub(crate) fn thread_is_gone(tid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
+    result < 0 && errno() == libc::ESRCH
+}
+
+/// Says why on standard error and ends the process. For states in which any
+/// answer to the caller would break mutual exclusion.
+pub(crate) fn die(message: &str) -> ! {
+    for part in ["lockstead: ", message, "\n"] {
+        // SAFETY: the buffer is a live string; a failed write changes nothing.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+    std::process::abort()
+}
