@@ -126,14 +126,11 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 Err(_) => continue,
             }
         }
-        if let Some(error) = waiter.given_up(now) {
+        if let Some(error) = waiter.given_up(now).or_else(|| hopeless::<P, K>(seen, me)) {
             if settled == seen || exchange::<P>(word, seen, settled).is_ok() {
                 return Err(error);
             }
             continue;
-        }
-        if K::holder(seen).is_some_and(|owner| P::participant(owner).lost()) {
-            return Err(LockError::OwnerLost);
         }
         let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
         let mut insist = began.after(bound);
@@ -162,6 +159,19 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         P::awake();
         waiter.heard(outcome);
         now = P::now();
+    }
+}
+
+/// Why waiting would never end: the owner does not exist in this process, or it
+/// is the thread that this signal handler interrupted, which was the heir.
+fn hopeless<P: Platform, K: Kind>(seen: Word, me: Slot) -> Option<LockError> {
+    let owner = K::holder(seen)?;
+    if owner == me {
+        Some(LockError::Recursive)
+    } else if P::participant(owner).lost() {
+        Some(LockError::OwnerLost)
+    } else {
+        None
     }
 }
 

@@ -7,7 +7,7 @@
 //! have been promised the lock in between.
 //!
 //! # State
-//! The word of [`state`], and a mutex, the *waiting room*, that threads hold
+//! The word of `state`, and a mutex, the *waiting room*, that threads hold
 //! while they wait, never while they hold the lock. Sixteen bytes. All zeros is
 //! a free lock.
 //!
@@ -28,7 +28,7 @@
 //! own bell; past the bound it has itself promised the lock. With the lock, or
 //! giving up, it leaves the waiting room to the one behind.
 //!
-//! Releaser: decides in one compare-exchange, by [`State::settled`]: a promised
+//! Releaser: decides in one compare-exchange, by `State::settled`: a promised
 //! lock goes to *next*; otherwise *next* is struck from the word and rung for,
 //! if it can take the lock now; sleeping readers, if they can, are all woken.
 //!
@@ -65,16 +65,15 @@
 //! release must not touch two words.
 
 mod state;
+mod waiter;
 
-use crate::giveup::Reasons;
 use crate::hooks::{Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
 use crate::participant::Slot;
-use crate::platform::{
-    Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Platform, Wait,
-};
+use crate::platform::{Atomic32, Atomic64, LockError, Ordering, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use state::{Mode, State};
+use waiter::{Spin, Waiter};
 
 /// A reader-writer lock without data. See the module documentation.
 #[repr(C)]
@@ -142,7 +141,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// Acquires for reading if that needs no waiting.
     #[inline]
     pub fn try_read(&self, site: Site) -> bool {
-        let taken = self.read_fast() || self.try_slow(Mode::Read);
+        let taken = self.read_fast();
         if taken {
             H::acquired(&self.state, self.id(), Path::Fast, site);
         }
@@ -182,7 +181,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// Acquires for writing if that needs no waiting.
     #[inline]
     pub fn try_write(&self, site: Site) -> bool {
-        let taken = self.write_fast() || self.try_slow(Mode::Write);
+        let taken = self.write_fast() || self.try_write_slow();
         if taken {
             H::acquired(&self.state, self.id(), Path::Fast, site);
         }
@@ -196,12 +195,12 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline]
     pub unsafe fn unlock_read(&self) {
         H::releasing(&self.state, self.id());
-        let seen = self.peek();
-        let after = if seen == State::ONE_READER { Some(State::IDLE) } else { seen.thinned() };
-        if let Some(after) = after
-            && self.publish(seen, after).is_ok()
-        {
-            return;
+        let mut seen = self.peek();
+        while let Some(after) = seen.quietly_left() {
+            match self.publish(seen, after) {
+                Ok(()) => return,
+                Err(found) => seen = found,
+            }
         }
         self.change(State::left);
     }
@@ -255,10 +254,18 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         State(self.word.load(Ordering::Relaxed))
     }
 
+    /// Takes the lock if it admits readers; tries again when other readers
+    /// were quicker.
     #[inline(always)]
     fn read_fast(&self) -> bool {
-        let seen = self.peek();
-        seen.admits(Mode::Read) && self.exchange(seen, seen.read()).is_ok()
+        let mut seen = self.peek();
+        while seen.admits(Mode::Read) {
+            match self.exchange(seen, seen.read()) {
+                Ok(()) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
     }
 
     #[inline(always)]
@@ -267,14 +274,15 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         me != 0 && self.exchange(State::IDLE, State::written(me)).is_ok()
     }
 
-    /// Takes a lock that others fought over a moment ago, or that has waiters.
+    /// Takes a free lock that somebody waits for, or for a thread that has not
+    /// joined.
     #[cold]
     #[inline(never)]
-    fn try_slow(&self, mode: Mode) -> bool {
+    fn try_write_slow(&self) -> bool {
         let me = P::me();
         let mut seen = self.peek();
-        while seen.admits(mode) {
-            match self.exchange(seen, seen.take(mode, me)) {
+        while seen.admits(Mode::Write) {
+            match self.exchange(seen, seen.take(Mode::Write, me)) {
                 Ok(()) => return true,
                 Err(found) => seen = found,
             }
@@ -286,11 +294,10 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline(never)]
     fn acquire_slow(&self, mode: Mode, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
         let me = P::me();
-        let mut waiter =
-            Waiter { me, mode, how, reasons: Reasons::new(how), began: P::now(), crowd: 1, site };
         let result = if self.peek().writer() == Some(me) {
             Err(LockError::Recursive)
         } else {
+            let mut waiter = Waiter::new(me, mode, how, site);
             match mode {
                 Mode::Read => self.read_slow(&mut waiter),
                 Mode::Write => self.through_the_room(&mut waiter),
@@ -439,72 +446,6 @@ fn living<P: Platform>(seen: State) -> State {
     match seen.next() {
         Some(next) if P::participant(next).lost() => seen.without_next(),
         _ => seen,
-    }
-}
-
-/// A thread past the fast path.
-struct Waiter<'a, P: Platform> {
-    me: Slot,
-    mode: Mode,
-    how: &'a Wait<'a, P>,
-    reasons: Reasons<'a, P>,
-    began: Nanos,
-    /// How many threads slept when this one last went to sleep.
-    crowd: u32,
-    site: Site,
-}
-
-impl<P: Platform> Waiter<'_, P> {
-    /// When its wait passes the bound.
-    fn insist<Y: Policy>(&self) -> Nanos {
-        self.began.after(Y::BOUND + u64::from(self.crowd) * Y::SHARE)
-    }
-
-    fn given_up(&self, seen: State) -> Option<LockError> {
-        self.reasons.given_up().or_else(|| {
-            let lost = seen.writer().is_some_and(|writer| P::participant(writer).lost());
-            lost.then_some(LockError::OwnerLost)
-        })
-    }
-
-    /// Sleeps by `wait`, no longer than until it has to look up or `insist`.
-    fn sleep(&mut self, insist: Option<Nanos>, wait: impl FnOnce(&Wait<'_, P>) -> Outcome) {
-        let deadline = self.how.deadline.into_iter().chain(insist).min();
-        self.crowd = P::dozing();
-        let outcome = wait(&Wait { deadline, ..*self.how });
-        P::awake();
-        self.reasons.heard(outcome);
-    }
-}
-
-/// A short wait for the lock without sleeping.
-struct Spin {
-    /// Nanoseconds to spin; 0 when that has been done.
-    length: u64,
-    until: Option<Nanos>,
-    turns: u32,
-}
-
-impl Spin {
-    fn start<P: Platform>(length: u64) -> Self {
-        Spin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
-    }
-
-    /// One turn; false when it is time to sleep.
-    fn again<P: Platform, Y: Policy>(&mut self, writer: Option<Slot>) -> bool {
-        if self.length == 0 {
-            return false;
-        }
-        P::relax();
-        self.turns += 1;
-        if self.turns.is_multiple_of(Y::TURNS) {
-            let now = P::now();
-            let until = *self.until.get_or_insert(now.after(self.length));
-            if now >= until || writer.is_some_and(|writer| P::on_cpu(writer) == OnCpu::No) {
-                self.length = 0;
-            }
-        }
-        self.length > 0
     }
 }
 

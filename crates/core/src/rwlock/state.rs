@@ -48,8 +48,6 @@ pub(crate) struct Calls {
 impl State {
     /// Free, nobody near.
     pub(crate) const IDLE: Self = State(0);
-    /// Held by one reader, nobody near.
-    pub(crate) const ONE_READER: Self = State(SHARED | 1);
 
     /// Held by this writer, nobody near.
     #[inline(always)]
@@ -130,12 +128,17 @@ impl State {
         State((self.0 | SHARED) + 1)
     }
 
-    /// After one of several readers leaves, neither the first that makes room
-    /// nor the last: nobody is concerned.
+    /// After a reader leaves, if that concerns nobody else: it is the only one
+    /// and nobody is near, or one of several, unless it makes room for more.
     #[inline(always)]
-    pub(crate) const fn thinned(self) -> Option<Self> {
-        let several = 1 < self.readers() && self.readers() < MAX_SLOTS;
-        if several { Some(State(self.0 - 1)) } else { None }
+    pub(crate) const fn quietly_left(self) -> Option<Self> {
+        if self.0 == SHARED | 1 {
+            Some(Self::IDLE)
+        } else if 1 < self.readers() && self.readers() < MAX_SLOTS {
+            Some(State(self.0 - 1))
+        } else {
+            None
+        }
     }
 
     /// After a holder leaves. Not settled.

@@ -1,0 +1,93 @@
+//! What a thread that waits for a reader-writer lock knows about its wait.
+
+use super::state::{Mode, State};
+use crate::giveup::Reasons;
+use crate::hooks::Site;
+use crate::participant::Slot;
+use crate::platform::{LockError, Nanos, OnCpu, Outcome, Platform, Wait};
+use crate::policy::Policy;
+
+/// A thread past the fast path.
+pub(crate) struct Waiter<'a, P: Platform> {
+    pub(crate) me: Slot,
+    pub(crate) mode: Mode,
+    pub(crate) how: &'a Wait<'a, P>,
+    reasons: Reasons<'a, P>,
+    began: Nanos,
+    /// How many threads slept when this one last went to sleep.
+    crowd: u32,
+    pub(crate) site: Site,
+}
+
+impl<'a, P: Platform> Waiter<'a, P> {
+    pub(crate) fn new(me: Slot, mode: Mode, how: &'a Wait<'a, P>, site: Site) -> Self {
+        Self { me, mode, how, site, reasons: Reasons::new(how), began: P::now(), crowd: 1 }
+    }
+
+    /// When its wait passes the bound.
+    pub(crate) fn insist<Y: Policy>(&self) -> Nanos {
+        self.began.after(Y::BOUND + u64::from(self.crowd) * Y::SHARE)
+    }
+
+    pub(crate) fn given_up(&self, seen: State) -> Option<LockError> {
+        self.reasons.given_up().or_else(|| self.hopeless(seen))
+    }
+
+    /// Why waiting would never end: the writer does not exist in this process,
+    /// or it is the caller, perhaps in a signal handler that interrupted its
+    /// own wait as *next*.
+    fn hopeless(&self, seen: State) -> Option<LockError> {
+        let writer = seen.writer()?;
+        if writer == self.me {
+            Some(LockError::Recursive)
+        } else if P::participant(writer).lost() {
+            Some(LockError::OwnerLost)
+        } else {
+            None
+        }
+    }
+
+    /// Sleeps by `wait`, no longer than until it has to look up or `insist`.
+    pub(crate) fn sleep(
+        &mut self,
+        insist: Option<Nanos>,
+        wait: impl FnOnce(&Wait<'_, P>) -> Outcome,
+    ) {
+        let deadline = self.how.deadline.into_iter().chain(insist).min();
+        self.crowd = P::dozing();
+        let outcome = wait(&Wait { deadline, ..*self.how });
+        P::awake();
+        self.reasons.heard(outcome);
+    }
+}
+
+/// A short wait for the lock without sleeping.
+pub(crate) struct Spin {
+    /// Nanoseconds to spin; 0 when that has been done.
+    length: u64,
+    until: Option<Nanos>,
+    turns: u32,
+}
+
+impl Spin {
+    pub(crate) fn start<P: Platform>(length: u64) -> Self {
+        Spin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
+    }
+
+    /// One turn; false when it is time to sleep.
+    pub(crate) fn again<P: Platform, Y: Policy>(&mut self, writer: Option<Slot>) -> bool {
+        if self.length == 0 {
+            return false;
+        }
+        P::relax();
+        self.turns += 1;
+        if self.turns.is_multiple_of(Y::TURNS) {
+            let now = P::now();
+            let until = *self.until.get_or_insert(now.after(self.length));
+            if now >= until || writer.is_some_and(|writer| P::on_cpu(writer) == OnCpu::No) {
+                self.length = 0;
+            }
+        }
+        self.length > 0
+    }
+}
