@@ -1,2 +1,47 @@
-//! The command.
-fn main() {}
+//! The command `lockstead`: measure locks, replay the announcement of 2005,
+//! draw the results. Flags are in `args`, each subcommand has its file.
+
+mod args;
+mod bench_contended;
+mod bench_uncontended;
+mod bench_vfs;
+mod compare;
+mod demo;
+mod failure;
+mod features;
+mod interrupt;
+mod output;
+mod plot;
+mod progress;
+mod table;
+mod values;
+
+use args::{Bench, Cli, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo(flags) => demo::run(&flags),
+        Command::Bench(Bench::Vfs(flags)) => bench_vfs::run(&flags),
+        Command::Bench(Bench::Uncontended(flags)) => bench_uncontended::run(&flags),
+        Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
+        Command::Features(flags) => features::run(&flags),
+        Command::Plot(flags) => plot::run(&flags),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            match &failure {
+                Failure::Closed => {}
+                Failure::Usage(_) => {
+                    output::error(&failure);
+                    output::note("\nFor more information, try '--help'.");
+                }
+                Failure::Run(_) | Failure::Interrupted => output::error(&failure),
+            }
+            ExitCode::from(failure.status())
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Every flag of the command, in one place.
+
+use crate::values::{self, List};
+use clap::{Args, Parser, Subcommand};
+use lockstead_bench::LockName;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXIT: &str = "\
+Exit status:
+  0    done
+  1    something failed on the way
+  2    wrong usage: the message names the option and what is allowed
+  130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
+       half-measured is reported
+
+Results go to standard output, all else to standard error. NO_COLOR is honoured.";
+
+/// Locks for user space: measured, compared, and drawn.
+#[derive(Debug, Parser)]
+#[command(name = "lockstead", version, after_help = EXIT, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the announcement of 2005 on this machine, in under a minute
+    ///
+    /// The announcement's benchmark with five locks beside the published rows, the uncontended
+    /// pair, and the sizes. Needs no option and leaves no file behind.
+    Demo(Demo),
+    /// Measure locks against each other
+    #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
+    Bench(Bench),
+    /// Show what this kernel, C library and privilege offer, and what is in use
+    ///
+    /// What lockstead does instead where something is missing is in the last column.
+    Features(Features),
+    /// Draw a report of `lockstead bench ... --json`
+    ///
+    /// Which of the three benchmarks it is from is known by its content.
+    Plot(Plot),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// creat + unlink + close by many tasks, as in the announcement of 2005
+    ///
+    /// Each task loops creat + unlink + close of its own file in a folder of its own. The lock
+    /// under test guards a directory in memory that all tasks share, so that it is the contended
+    /// lock and not one of the kernel's. The locks take turns.
+    Vfs(Vfs),
+    /// A lock + unlock pair that nobody disputes
+    ///
+    /// One thread takes and releases a lock over and over, in a process with several threads. The
+    /// limit is a bare compare-exchange and exchange. The locks take turns; figures are medians.
+    Uncontended(Uncontended),
+    /// Threads x critical section x think time
+    ///
+    /// A cell for each combination. In a cell the locks take turns in shuffled rounds; figures
+    /// are medians. The whole grid with all locks takes a quarter of an hour, or with --quick a
+    /// minute or two.
+    Contended(Contended),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead demo
+  lockstead demo --seconds 10 --dir /tmp      longer, on the file system of /tmp")]
+pub(crate) struct Demo {
+    /// Seconds of measuring for each lock of the announcement's table
+    #[arg(long, default_value = "4", value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) seconds: Duration,
+    /// Where to create and remove files [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench vfs
+  lockstead bench vfs --tasks 4 --seconds 2 --locks lockstead,std,semaphore-classic
+  lockstead bench vfs --dir /dev/shm --json > vfs.json
+  lockstead bench vfs --memory                the shared directory only, no system calls")]
+pub(crate) struct Vfs {
+    /// Tasks at the same time, 1 to 1024
+    #[arg(long, default_value = "16", value_name = "N", value_parser = values::tasks)]
+    pub(crate) tasks: usize,
+    /// Seconds of measuring for each lock
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) seconds: Duration,
+    /// Where to create and remove files [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Leave out the system calls: work on the shared directory in memory only
+    #[arg(long, conflicts_with = "dir")]
+    pub(crate) memory: bool,
+    #[command(flatten)]
+    pub(crate) locks: Locks,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench uncontended
+  lockstead bench uncontended --locks lockstead,std --json > pair.json")]
+pub(crate) struct Uncontended {
+    #[command(flatten)]
+    pub(crate) locks: Locks,
+    /// Measure for a moment only
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench contended --quick
+  lockstead bench contended --threads 16 --section 1us --think 1x --locks lockstead,pthread
+  lockstead bench contended --json > grid.json && lockstead plot grid.json -o grid.svg")]
+pub(crate) struct Contended {
+    /// Numbers of threads, each 1 to 1024
+    #[arg(long, default_value = "2,4,16,64", value_name = "LIST")]
+    #[arg(value_parser = values::threads)]
+    pub(crate) threads: List<usize>,
+    /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
+    #[arg(long, default_value = "0,50ns,1us,20us", value_name = "LIST")]
+    #[arg(value_parser = values::sections)]
+    pub(crate) section: List<Duration>,
+    /// Time between two sections of a thread: 0 or a multiple of the section
+    #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
+    #[arg(value_parser = values::thinks)]
+    pub(crate) think: List<f64>,
+    #[command(flatten)]
+    pub(crate) locks: Locks,
+    /// Make each cell short
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Locks {
+    #[arg(long, value_name = "LIST", value_parser = values::locks, help = values::locks_help())]
+    pub(crate) locks: Option<List<LockName>>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead features
+  lockstead features --json")]
+pub(crate) struct Features {
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench vfs --json > vfs.json
+  lockstead plot vfs.json -o vfs.svg
+  lockstead bench uncontended --json | lockstead plot - -o - > pair.svg")]
+pub(crate) struct Plot {
+    /// A report written with --json, or - for standard input
+    #[arg(value_name = "FILE.json")]
+    pub(crate) file: PathBuf,
+    /// The picture to write, or - for standard output
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_that_works_shows_examples() {
+        fn check(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(check);
+            } else {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Examples:"), "{}", command.get_name());
+            }
+        }
+        check(&Cli::command());
+    }
+}

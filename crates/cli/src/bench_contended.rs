@@ -1,0 +1,167 @@
+//! `lockstead bench contended`: threads × critical section × think time.
+
+use crate::args::Contended;
+use crate::compare::best;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::progress::Progress;
+use crate::table::{self, Table};
+use lockstead_bench::Session;
+use lockstead_bench::contended::{self, Cell, Options, Report, Row};
+use lockstead_bench::stats::geometric_mean;
+
+/// Measures and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
+    let interrupt = Interrupt::install()?;
+    let mut options = Options {
+        threads: flags.threads.0.clone(),
+        sections: flags.section.0.clone(),
+        thinks: flags.think.0.clone(),
+        ..Options::default()
+    };
+    if let Some(locks) = &flags.locks.locks {
+        options.locks.clone_from(&locks.0);
+    }
+    if flags.quick {
+        options = options.quick();
+    }
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
+    drop(progress);
+    output::warn_about(&report.machine);
+    if flags.json {
+        return output::print_json(&report);
+    }
+    output::print(&render(&report))
+}
+
+/// The tables, one a cell, and what they come to.
+fn render(report: &Report) -> String {
+    let mut text = String::new();
+    for cell in &report.cells {
+        text += &format!("{}\n{}\n", title(cell), grid(cell));
+    }
+    text += &summary(report);
+    text + "\n\
+        The ratio behind a figure is to the best peer in that column, of the same interleaved\n\
+        run; peers are all locks but lockstead and the two semaphores. ± is half the distance\n\
+        of the slowest round from the fastest. Longest waits include waiting for a processor.\n"
+}
+
+fn title(cell: &Cell) -> String {
+    let mut title = format!(
+        "{} thread{}, section {}, think {}",
+        cell.threads,
+        if cell.threads == 1 { "" } else { "s" },
+        table::section(cell.section_ns),
+        table::think(cell.think_ratio),
+    );
+    if let Some(foreign) = cell.foreign_cpu_percent {
+        title += &format!("; others used {foreign:.0}% of the processors");
+    }
+    match cell.rounds_discarded {
+        0 => {}
+        1 => title += "; 1 disturbed round thrown away",
+        n => title += &format!("; {n} disturbed rounds thrown away"),
+    }
+    title
+}
+
+/// A percentile of the waits: its name and where it stands.
+type Wait = (&'static str, fn(&Row) -> u64);
+
+const WAITS: [Wait; 4] = [
+    ("p50", |row| row.wait_p50_ns),
+    ("p99", |row| row.wait_p99_ns),
+    ("p99.9", |row| row.wait_p999_ns),
+    ("longest", |row| row.wait_max_ns),
+];
+
+fn grid(cell: &Cell) -> String {
+    let speed = highest(cell, |row| row.ops_per_s);
+    let work = highest(cell, |row| row.ops_per_cpu_s);
+    let shortest = WAITS.map(|(_, wait)| lowest(cell, |row| wait(row) as f64));
+    let fairest = highest(cell, |row| row.jain);
+
+    let mut head = vec!["lock", "ops/s", "±", "", "CPU-s\nper s", "ops per\nCPU-s", ""];
+    let names = WAITS.map(|(name, _)| format!("wait\n{name}"));
+    for name in &names {
+        head.extend([name.as_str(), ""]);
+    }
+    head.extend(["Jain", ""]);
+    let mut table = Table::new(&head);
+    for row in &cell.results {
+        let spread = (row.ops_per_s_max - row.ops_per_s_min) / 2.0 / row.ops_per_s;
+        let mut cells = vec![
+            row.lock.to_string(),
+            table::rate(row.ops_per_s),
+            if spread.is_finite() { format!("{:.0}%", spread * 100.0) } else { "-".into() },
+            table::ratio(row.ops_per_s, speed),
+            format!("{:.2}", row.ops_per_s / row.ops_per_cpu_s),
+            table::rate(row.ops_per_cpu_s),
+            table::ratio(row.ops_per_cpu_s, work),
+        ];
+        for ((_, wait), shortest) in WAITS.iter().zip(shortest) {
+            let wait = wait(row) as f64;
+            cells.extend([table::time(wait), table::ratio(wait, shortest)]);
+        }
+        cells.extend([format!("{:.2}", row.jain), table::ratio(row.jain, fairest)]);
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// The best peer's figure where more is better.
+fn highest(cell: &Cell, figure: impl Fn(&Row) -> f64) -> f64 {
+    best(cell.results.iter().map(|row| (row.lock.name(), figure(row))))
+}
+
+/// The best peer's figure where less is better.
+fn lowest(cell: &Cell, figure: impl Fn(&Row) -> f64) -> f64 {
+    -highest(cell, |row| -figure(row))
+}
+
+/// Over all cells: each lock's ratios to the best peer, in the geometric mean
+/// and at worst.
+fn summary(report: &Report) -> String {
+    if report.cells.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        "lock",
+        "ops/s,\nmean ratio",
+        "worst\ncell",
+        "ops per CPU-s,\nmean ratio",
+        "worst\ncell",
+        "longest wait\nof all",
+    ]);
+    let locks = report.cells[0].results.iter().map(|row| row.lock);
+    for lock in locks {
+        let ratios = |figure: fn(&Row) -> f64| -> Vec<f64> {
+            report
+                .cells
+                .iter()
+                .filter_map(|cell| Some(figure(cell.row(lock)?) / highest(cell, figure)))
+                .collect()
+        };
+        let mut cells = vec![lock.to_string()];
+        for ratios in [ratios(|row| row.ops_per_s), ratios(|row| row.ops_per_cpu_s)] {
+            let mean = if ratios.iter().all(|&ratio| ratio > 0.0) {
+                geometric_mean(&ratios)
+            } else {
+                f64::NAN
+            };
+            let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+            cells.extend([table::ratio(mean, 1.0), table::ratio(worst, 1.0)]);
+        }
+        let longest = report.cells.iter().filter_map(|cell| Some(cell.row(lock)?.wait_max_ns));
+        cells.push(table::time(longest.max().unwrap_or(0) as f64));
+        table.row(cells);
+    }
+    format!("All {} cells\n{}", report.cells.len(), table.render())
+}

@@ -1,0 +1,93 @@
+//! `lockstead bench uncontended`: the pair that nobody disputes.
+
+use crate::args::Uncontended;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::progress::Progress;
+use crate::table::{self, Table};
+use lockstead_bench::uncontended::{self, Options, Report, Row};
+use lockstead_bench::{LockName, Session};
+use std::time::Duration;
+
+/// Measures and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
+    let interrupt = Interrupt::install()?;
+    let mut options = Options::default();
+    if let Some(locks) = &flags.locks.locks {
+        options.locks.clone_from(&locks.0);
+    }
+    if flags.quick {
+        options.rounds = 5;
+        options.slice = Duration::from_millis(1);
+    }
+    let report = measure(&options, &interrupt)?;
+    if flags.json {
+        return output::print_json(&report);
+    }
+    output::print(&render(&report))
+}
+
+/// Measures with a progress bar.
+pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report, Failure> {
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    let report = uncontended::measure(options, &mut Session::new(interrupt.flag(), &mut step))?;
+    drop(progress);
+    output::warn_about(&report.machine);
+    Ok(report)
+}
+
+/// The table.
+pub(crate) fn render(report: &Report) -> String {
+    let std = report.results.iter().find(|row| row.lock == LockName::Std);
+    let mut table = Table::new(&[
+        "lock",
+        "lock + unlock",
+        "lowest to highest",
+        "to the\nlimit",
+        "to std",
+        "instructions",
+        "bytes",
+    ]);
+    table.row([
+        "two bare atomics".into(),
+        table::time(report.limit_ns),
+        spread(report.limit_ns_min, report.limit_ns_max),
+        "1.00x".into(),
+        std.map_or("-".into(), |std| table::ratio(report.limit_ns, std.ns)),
+        instructions(report.limit_instructions),
+        "-".into(),
+    ]);
+    for row in &report.results {
+        table.row([
+            row.lock.to_string(),
+            table::time(row.ns),
+            spread(row.ns_min, row.ns_max),
+            format!("{:.2}x", row.ratio_to_limit),
+            std.map_or("-".into(), |std| table::ratio(row.ns, std.ns)),
+            instructions(row.instructions),
+            row.bytes.to_string(),
+        ]);
+    }
+    let mut text = table.render();
+    if let Some(why) = absent(&report.results) {
+        text += &format!("\n  Instructions were not counted: {why}.\n");
+    }
+    text
+}
+
+fn absent(rows: &[Row]) -> Option<&str> {
+    rows.iter().find_map(|row| row.instructions_absent.as_deref())
+}
+
+fn spread(low: f64, high: f64) -> String {
+    format!("{low:.2} to {high:.2}")
+}
+
+fn instructions(count: Option<f64>) -> String {
+    count.map_or("-".into(), |count| format!("{count:.0}"))
+}

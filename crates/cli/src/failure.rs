@@ -1,0 +1,65 @@
+//! How a command ends when it does not end well, and with which status.
+
+use std::fmt;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was asked for cannot be done: status 2. The text names the option
+    /// and what is allowed.
+    Usage(String),
+    /// Something went wrong on the way: status 1.
+    Run(String),
+    /// A signal asked for the end: status 130.
+    Interrupted,
+    /// The reader of standard output has gone. It has all it wanted: status 0,
+    /// in silence.
+    Closed,
+}
+
+impl Failure {
+    /// A usage error in clap's words.
+    pub(crate) fn option(option: &str, value: impl fmt::Display, why: impl fmt::Display) -> Self {
+        Failure::Usage(format!("invalid value '{value}' for '{option}': {why}"))
+    }
+
+    /// The exit status, as `lockstead --help` lists them.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Closed => 0,
+            Failure::Run(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Interrupted => 130,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(text) | Failure::Run(text) => f.write_str(text),
+            Failure::Interrupted => {
+                f.write_str("interrupted; the measurement is not complete and is not reported")
+            }
+            Failure::Closed => f.write_str("standard output was closed"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<lockstead_bench::Error> for Failure {
+    fn from(error: lockstead_bench::Error) -> Self {
+        use lockstead_bench::Error;
+        match error {
+            Error::Interrupted => Failure::Interrupted,
+            Error::Option { .. } | Error::Directory { .. } | Error::Unavailable { .. } => {
+                Failure::Usage(error.to_string())
+            }
+            Error::System { .. }
+            | Error::Broken { .. }
+            | Error::Stuck { .. }
+            | Error::Threads { .. } => Failure::Run(error.to_string()),
+        }
+    }
+}

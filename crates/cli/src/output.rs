@@ -1,0 +1,58 @@
+//! Standard output carries the result and nothing else; standard error carries
+//! the rest. Colour is dropped by `anstream` where it is not wanted: no
+//! terminal, or `NO_COLOR`.
+
+use crate::failure::Failure;
+use anstyle::{AnsiColor, Style};
+use lockstead_bench::machine::Machine;
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Writes to standard output.
+///
+/// # Errors
+/// [`Failure::Closed`] if nobody reads it any more, else what the system says.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error: io::Error| {
+        if error.kind() == ErrorKind::BrokenPipe {
+            Failure::Closed
+        } else {
+            Failure::Run(format!("cannot write to standard output: {error}"))
+        }
+    })
+}
+
+/// Writes a report as JSON to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_json(report: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(report)
+        .map_err(|error| Failure::Run(format!("cannot write the report as JSON: {error}")))?;
+    print(&(json + "\n"))
+}
+
+/// Tells the user something. A closed standard error is no reason to stop.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Says why the command stops.
+pub(crate) fn error(text: impl Display) {
+    note(format_args!("{ERROR}error:{ERROR:#} {text}"));
+}
+
+/// Says why the figures of a run are not to be trusted.
+pub(crate) fn warn_about(machine: &Machine) {
+    if !machine.optimised {
+        note(format_args!(
+            "{WARNING}warning:{WARNING:#} built without optimisation, the figures mean nothing; \
+             build with --release"
+        ));
+    }
+}

@@ -1,0 +1,50 @@
+//! Horizontal bars with their figures at their ends.
+
+use super::canvas::{Align, Canvas, INK, Pen, RULE};
+use crate::failure::Failure;
+use plotters::prelude::RGBColor;
+
+pub(super) const ROW: i32 = 28;
+
+/// One bar.
+pub(super) struct Bar {
+    pub(super) name: String,
+    pub(super) value: f64,
+    /// Written behind the bar.
+    pub(super) figure: String,
+    pub(super) color: RGBColor,
+    pub(super) bold: bool,
+}
+
+/// Where a block of bars stands.
+pub(super) struct Place {
+    /// Where the bars begin; their names stand left of it.
+    pub(super) left: i32,
+    /// The longest bar.
+    pub(super) width: i32,
+    pub(super) top: i32,
+}
+
+/// Draws bars below each other, `most` as long as the place is wide.
+pub(super) fn draw(
+    canvas: &Canvas<'_>,
+    bars: &[Bar],
+    place: &Place,
+    most: f64,
+) -> Result<(), Failure> {
+    let mut y = place.top + ROW / 2;
+    for bar in bars {
+        let pen = Pen { bold: bar.bold, ..Pen::new(13, INK) };
+        canvas.text(&bar.name, (place.left - 10, y), Align::Right, pen)?;
+        let end = place.left + length(bar.value, most, place.width);
+        canvas.rect((place.left, y - 9), (end, y + 9), bar.color)?;
+        canvas.text(&bar.figure, (end + 8, y), Align::Left, pen)?;
+        y += ROW;
+    }
+    canvas.line((place.left, place.top), (place.left, y - ROW / 2), RULE, 1)
+}
+
+/// A value's length in pixels.
+pub(super) fn length(value: f64, most: f64, width: i32) -> i32 {
+    if most > 0.0 { (value / most * f64::from(width)).round() as i32 } else { 0 }
+}

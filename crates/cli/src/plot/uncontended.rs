@@ -1,0 +1,51 @@
+//! The uncontended pair as bars, with the bare two atomics as a line.
+
+use super::bars::{self, Bar, Place};
+use super::canvas::{Align, LIMIT, OURS, Pen, THEIRS, sheet};
+use super::report::Uncontended;
+use super::{MARGIN, footer, heading};
+use crate::compare::ours;
+use crate::failure::Failure;
+
+const TOP: i32 = 116;
+
+pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
+    let rows = i32::try_from(pair.results.len()).unwrap_or(i32::MAX / 4096) * bars::ROW;
+    let height = TOP + rows + 70;
+    let most = pair.results.iter().map(|r| r.ns).fold(pair.limit_ns, f64::max);
+    let bars: Vec<Bar> = pair
+        .results
+        .iter()
+        .map(|r| {
+            let mut figure = format!("{:.2} ns, {:.2}x", r.ns, r.ratio_to_limit);
+            if let Some(instructions) = r.instructions {
+                figure += &format!(", {instructions:.0} instructions");
+            }
+            if let Some(bytes) = r.bytes {
+                figure += &format!(", {bytes:.0} bytes");
+            }
+            Bar {
+                name: r.lock.clone(),
+                value: r.ns,
+                figure,
+                color: if ours(&r.lock) { OURS } else { THEIRS },
+                bold: ours(&r.lock),
+            }
+        })
+        .collect();
+    sheet((1080, height), |canvas| {
+        heading(
+            canvas,
+            "lockstead bench uncontended",
+            "Lock and unlock by one thread, nanoseconds; less is better.",
+        )?;
+        let place = Place { left: MARGIN + 160, width: 500, top: TOP };
+        bars::draw(canvas, &bars, &place, most)?;
+        let x = place.left + bars::length(pair.limit_ns, most, place.width);
+        canvas.line((x, TOP - 8), (x, TOP + rows), LIMIT, 2)?;
+        let text = format!("the two bare atomics: {:.2} ns", pair.limit_ns);
+        let align = if x > place.left + place.width / 2 { Align::Right } else { Align::Left };
+        canvas.text(&text, (x, TOP - 20), align, Pen::new(12, LIMIT))?;
+        footer(canvas, &pair.machine, height)
+    })
+}

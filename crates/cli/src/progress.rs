@@ -1,0 +1,48 @@
+//! How far a measurement is: a bar on a terminal, else a line now and then.
+
+use crate::output::note;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// The shortest time between two lines on a standard error that is no terminal.
+const PACE: Duration = Duration::from_secs(2);
+
+/// Shows progress on standard error; clears up after itself when dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// When the last line was written, where there is no bar.
+    lines: Option<Instant>,
+}
+
+impl Progress {
+    /// Starts at nothing done.
+    pub(crate) fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target =
+            if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style = ProgressStyle::with_template("{bar:32} {percent:>3}%  {eta:>4} left  {msg}")
+            .expect("the template is well-formed");
+        let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
+        Progress { bar, lines: (!terminal).then(Instant::now) }
+    }
+
+    /// `done` of `total` steps are done, and `what` is next.
+    pub(crate) fn step(&mut self, done: u64, total: u64, what: &str) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        self.bar.set_message(what.to_owned());
+        if let Some(last) = &mut self.lines
+            && last.elapsed() >= PACE
+        {
+            note(format_args!("step {} of {total}: {what}", done + 1));
+            *last = Instant::now();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

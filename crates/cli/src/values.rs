@@ -1,0 +1,174 @@
+//! The values of the flags, from their text forms.
+//!
+//! A parser here answers with a message that says what is allowed; clap adds
+//! the name of the option and the exit status 2.
+
+use lockstead_bench::{Error, LockName, contended, vfs};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The longest measurement of one lock, in seconds: a day.
+const MAX_SECONDS: f64 = 86_400.0;
+/// The shortest, long enough for every task to have its turn.
+const MIN_SECONDS: f64 = 0.1;
+
+/// A list given as `a,b,c`: not empty, nothing twice.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+/// Parses `a,b,c` with `item`.
+fn list<T: PartialEq>(
+    text: &str,
+    item: impl Fn(&str) -> Result<T, String>,
+) -> Result<List<T>, String> {
+    let mut items = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let value = item(part)?;
+        if items.contains(&value) {
+            return Err(format!("`{part}` is there twice; allowed: each value once"));
+        }
+        items.push(value);
+    }
+    Ok(List(items))
+}
+
+/// A whole number in `1..=max`.
+fn whole(text: &str, max: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=max).contains(&number) => Ok(number),
+        _ => Err(format!("`{text}` is not possible; allowed: a whole number from 1 to {max}")),
+    }
+}
+
+/// What the measuring library finds wrong, without its own name of the option.
+fn reason(error: Error) -> String {
+    match error {
+        Error::Option { given, allowed, .. } => {
+            format!("`{given}` is not possible; allowed: {allowed}")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// A number of tasks.
+pub(crate) fn tasks(text: &str) -> Result<usize, String> {
+    whole(text, vfs::MAX_TASKS)
+}
+
+/// A list of numbers of threads.
+pub(crate) fn threads(text: &str) -> Result<List<usize>, String> {
+    list(text, |item| whole(item, contended::MAX_THREADS))
+}
+
+/// A list of critical sections.
+pub(crate) fn sections(text: &str) -> Result<List<Duration>, String> {
+    list(text, |item| contended::parse_section(item).map_err(reason))
+}
+
+/// A list of think times.
+pub(crate) fn thinks(text: &str) -> Result<List<f64>, String> {
+    list(text, |item| contended::parse_think(item).map_err(reason))
+}
+
+/// A list of locks that are built in.
+pub(crate) fn locks(text: &str) -> Result<List<LockName>, String> {
+    list(text, |item| {
+        let lock: LockName = item.parse().map_err(|unknown| format!("{unknown}"))?;
+        lock.bytes().map_err(reason)?;
+        Ok(lock)
+    })
+}
+
+/// What `--locks` takes, for its help.
+pub(crate) fn locks_help() -> String {
+    let names =
+        |locks: &[LockName]| locks.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");
+    let absent: Vec<LockName> =
+        lockstead_bench::locks::unavailable().into_iter().map(|(lock, _)| lock).collect();
+    let mut help = format!(
+        "Only these locks, in this order; of {} [default: all]",
+        names(&lockstead_bench::locks::available())
+    );
+    if !absent.is_empty() {
+        help += &format!(". Not in this build: {}; name one to learn why", names(&absent));
+    }
+    help
+}
+
+/// A length of measurement in seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    match f64::from_str(text) {
+        Ok(seconds) if (MIN_SECONDS..=MAX_SECONDS).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!(
+            "`{text}` is not possible; allowed: a number of seconds from {MIN_SECONDS} to \
+             {MAX_SECONDS}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_take_the_usual_units() {
+        for (text, ns) in
+            [("0", 0), ("50ns", 50), ("1us", 1_000), ("1µs", 1_000), ("20ms", 20_000_000)]
+        {
+            let expected = List(vec![Duration::from_nanos(ns)]);
+            assert_eq!(sections(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_in_a_list_is_refused_with_what_is_allowed() {
+        for text in ["50", "-1us", "us", "1parsec", "1000years", "9999999999999999999s", "", "1us,"]
+        {
+            let error = sections(text).expect_err(text);
+            assert!(error.contains("allowed"), "{text}: {error}");
+        }
+        for text in ["1", "x", "-1x", "NaNx", "infx", "1e9x", ""] {
+            let error = thinks(text).expect_err(text);
+            assert!(error.contains("allowed"), "{text}: {error}");
+        }
+        for text in ["", ",", "2,", "2,,4", "0", "1025", "99999999999999999999", "-1"] {
+            let error = threads(text).expect_err(text);
+            assert!(error.contains("allowed"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_list_holds_nothing_twice() {
+        assert_eq!(threads("2,4, 16"), Ok(List(vec![2, 4, 16])));
+        assert!(threads("2,2").is_err());
+        assert!(sections("1us,1000ns").is_err(), "the same length in two units");
+        assert!(thinks("0,0x").is_err());
+        assert!(locks("std,std").is_err());
+    }
+
+    #[test]
+    fn locks_are_known_by_name() {
+        assert_eq!(locks("std,lockstead"), Ok(List(vec![LockName::Std, LockName::Lockstead])));
+        for text in ["", "Std", "mutex", "std,"] {
+            let error = locks(text).expect_err(text);
+            assert!(error.contains("semaphore-classic"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_not_built_in_is_refused_with_the_reason() {
+        for (lock, why) in lockstead_bench::locks::unavailable() {
+            assert_eq!(locks(lock.name()), Err(why));
+        }
+    }
+
+    #[test]
+    fn seconds_are_positive_and_finite() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1", "inf", "NaN", "1e9", "ten", "", "99999999999999999999999"] {
+            assert!(seconds(text).expect_err(text).contains("from 0.1 to 86400"), "{text}");
+        }
+    }
+}

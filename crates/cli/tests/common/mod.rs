@@ -1,0 +1,86 @@
+//! Running the command and looking at what it says and leaves.
+
+#![allow(dead_code, reason = "each file of tests uses its part")]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// No run of these tests takes longer, unless it hangs.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a run of the command came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The command with these arguments, not yet started.
+pub(crate) fn lockstead(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs to the end.
+pub(crate) fn run(args: &[&str]) -> Outcome {
+    finish(lockstead(args).spawn().expect("the command starts"))
+}
+
+/// Runs to the end and expects success.
+pub(crate) fn succeed(args: &[&str]) -> Outcome {
+    let outcome = run(args);
+    assert_eq!(outcome.status, 0, "{args:?}: {outcome:?}");
+    outcome
+}
+
+/// Waits for the end, at most until the deadline.
+pub(crate) fn finish(mut child: Child) -> Outcome {
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            if let Some(mut pipe) = pipe {
+                pipe.read_to_string(&mut text).expect("the command writes text");
+            }
+            text
+        })
+    };
+    let stdout = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
+    let stderr = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
+    let status = wait(&mut child);
+    Outcome {
+        status: status.code().unwrap_or_else(|| panic!("killed: {status}")),
+        stdout: stdout.join().expect("the reader ends"),
+        stderr: stderr.join().expect("the reader ends"),
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return status;
+        }
+        if start.elapsed() > DEADLINE {
+            child.kill().expect("a child can be killed");
+            panic!("the command did not end within {DEADLINE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What lies in a folder.
+pub(crate) fn entries(folder: &Path) -> Vec<String> {
+    std::fs::read_dir(folder)
+        .expect("a readable folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// A folder as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary folders have plain names")
+}

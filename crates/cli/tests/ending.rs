@@ -1,0 +1,99 @@
+//! Ends before the end: signals, and readers that have gone.
+
+mod common;
+
+use common::{entries, finish, lockstead, text};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+fn signal(child: &Child, signal: libc::c_int) {
+    let pid = i32::try_from(child.id()).expect("a process id");
+    // SAFETY: plain system call; the child has not been waited for, so the id
+    // is its own.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// Waits until `ready`, at most ten seconds.
+fn wait_until(ready: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !ready() {
+        assert!(start.elapsed() < Duration::from_secs(10), "the command did not get going");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_interrupted_vfs_removes_its_files_and_reports_nothing() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let child = lockstead(&["bench", "vfs", "--seconds=600", "--locks=std,lockstead"])
+            .args(["--json", "--dir", text(folder.path())])
+            .spawn()
+            .expect("the command starts");
+        wait_until(|| !entries(folder.path()).is_empty());
+        signal(&child, number);
+        let outcome = finish(child);
+        assert_eq!(outcome.status, 130, "{outcome:?}");
+        assert_eq!(outcome.stdout, "");
+        assert!(outcome.stderr.contains("interrupted"), "{outcome:?}");
+        assert_eq!(entries(folder.path()), [""; 0], "files are left");
+    }
+}
+
+#[test]
+fn an_interrupted_demo_removes_its_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let child = lockstead(&["demo", "--seconds=600", "--dir", text(folder.path())])
+        .spawn()
+        .expect("the command starts");
+    wait_until(|| !entries(folder.path()).is_empty());
+    signal(&child, libc::SIGINT);
+    assert_eq!(finish(child).status, 130);
+    assert_eq!(entries(folder.path()), [""; 0], "files are left");
+}
+
+#[test]
+fn the_other_benchmarks_end_on_a_signal_too() {
+    let grid = ["bench", "contended", "--threads=64", "--section=1ms", "--json"];
+    let pair = ["bench", "uncontended", "--json"];
+    for args in [&grid[..], &pair] {
+        let child = lockstead(args).spawn().expect("the command starts");
+        // The handler is installed before the first thread of a measurement.
+        let status = format!("/proc/{}/status", child.id());
+        wait_until(|| {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            caught
+                .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+                .is_some_and(|mask| mask >> (libc::SIGINT - 1) & 1 == 1)
+        });
+        signal(&child, libc::SIGINT);
+        let outcome = finish(child);
+        assert_eq!(outcome.status, 130, "{args:?}: {outcome:?}");
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let runs: [&[&str]; 3] =
+        [&["features"], &["bench", "uncontended", "--quick", "--locks=std"], &["--help"]];
+    for args in runs {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let child = lockstead(args).stdout(Stdio::from(writer)).spawn().expect("starts");
+        let outcome = finish(child);
+        assert_eq!(outcome.status, 0, "{args:?}: {outcome:?}");
+        assert!(!outcome.stderr.contains("panic"), "{outcome:?}");
+        assert!(!outcome.stderr.contains("error"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let child = lockstead(&["features"]).stdout(full).spawn().expect("the command starts");
+    let outcome = finish(child);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("standard output"), "{outcome:?}");
+}
