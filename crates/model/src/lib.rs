@@ -1,1 +1,40 @@
-//! x
+//! A model checker for lockstead's locks.
+//!
+//! The locks of `lockstead-core` run here unchanged, on a [`Model`] of the
+//! machine that tries everything a machine may do: every order of steps, every
+//! overwritten value that a weakly ordered load may still see, spurious
+//! wake-ups, timers, signals, cancellation, preemption for any length of time.
+//! What is found is printed step by step, and can be run again.
+//!
+//! Read in this order: [`Scenario`] (how a model is written), `engine` (whose
+//! turn it is), `memory` (what a load may read), `futex` (how waiting works).
+//! `docs/verification.md` says what all this shows, and what not.
+
+mod atomic;
+mod cell;
+mod choices;
+mod config;
+mod engine;
+mod fingerprint;
+mod futex;
+mod memory;
+mod platform;
+mod report;
+mod scenario;
+mod signal;
+mod space;
+
+pub use atomic::{U32, U64, fence, freed};
+pub use cell::Cell;
+pub use config::{Access, Config, Fault, Futex, Hint, Orderings, Watch};
+pub use futex::thread;
+#[doc(hidden)]
+pub use platform::hidden;
+pub use report::{Coverage, Event, Failure, Kind, Schedule, Stats, Step};
+pub use scenario::Scenario;
+pub use signal::with_handler;
+pub use std::sync::atomic::Ordering;
+
+/// The modelled machine: a platform for the locks of the core.
+#[derive(Clone, Copy, Debug)]
+pub struct Model;

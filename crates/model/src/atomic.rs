@@ -1,0 +1,396 @@
+//! Atomics whose every access is a point of exploration.
+
+use crate::config::Access;
+use crate::engine::{self, Engine, Phase, Stop, check, halt, point, with};
+use crate::fingerprint::mix;
+use crate::memory::Touched;
+use crate::report::{Kind, Step};
+use crate::space::Space;
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+
+type Site = &'static Location<'static>;
+
+/// The memory of an atomic: the number of its location, if it has been used in
+/// the execution in progress. The value lives in the engine.
+#[derive(Debug, Default)]
+pub(crate) struct Atom {
+    generation: Cell<u32>,
+    location: Cell<u32>,
+}
+
+impl Atom {
+    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+    const NEW: Atom = Atom { generation: Cell::new(0), location: Cell::new(0) };
+
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+/// Who else may go before an access.
+enum Visible {
+    /// Others see it.
+    Yes,
+    /// Only this thread touches the location.
+    No,
+    /// The execution is over.
+    Over,
+}
+
+impl Engine {
+    /// The location of `atom`.
+    pub(crate) fn locate(&mut self, atom: &Atom) -> usize {
+        if atom.generation.get() == self.generation {
+            return atom.location.get() as usize;
+        }
+        let key = self.name(atom.address());
+        let location = self.memory.register(key);
+        atom.generation.set(self.generation);
+        atom.location.set(location as u32);
+        location
+    }
+
+    /// A name for a fresh location at `address`.
+    fn name(&mut self, address: usize) -> u64 {
+        let Some(place) = self.space.place(address) else {
+            self.fail(Kind::Misuse(
+                "model memory must lie in the shared value, on a thread's stack or in a seat"
+                    .into(),
+            ));
+            return 0;
+        };
+        let key = Space::key(place);
+        let lives = self.incarnations.entry(key).or_insert(0);
+        *lives += 1;
+        // On a stack several variables may follow each other at one place.
+        if *lives == 1 { key } else { mix(key, u64::from(*lives)) }
+    }
+
+    fn touch(&mut self, atom: &Atom) -> Visible {
+        let location = self.locate(atom);
+        if self.stop.is_some() {
+            return Visible::Over;
+        }
+        if matches!(self.phase, Phase::Setup | Phase::After) {
+            return Visible::No;
+        }
+        let me = self.current;
+        let touched = self.memory.location(location).touched;
+        if touched == Touched::Shared {
+            return Visible::Yes;
+        }
+        let key = self.memory.location(location).key;
+        if !self.config.reduce || self.shared.contains(&key) {
+            self.memory.location(location).touched = Touched::Shared;
+            return Visible::Yes;
+        }
+        if touched == Touched::Nobody || touched == Touched::By(me) {
+            self.memory.location(location).touched = Touched::By(me);
+            return Visible::No;
+        }
+        self.shared.insert(key);
+        self.stop = Some(Stop::Restart);
+        Visible::Over
+    }
+
+    /// Whether the thread may take this step at all.
+    pub(crate) fn begin(&mut self, address: usize) -> bool {
+        if self.freed.iter().any(|range| range.contains(&address)) {
+            self.fail(Kind::UseAfterFree);
+        }
+        self.step()
+    }
+
+    fn ordering(&self, site: Site, access: Access, order: Ordering) -> Ordering {
+        self.config.orderings.as_ref().map_or(order, |replace| replace(site, access, order))
+    }
+
+    /// A sequentially consistent access is preceded by such a fence.
+    fn order(&mut self, order: Ordering) {
+        if order == Ordering::SeqCst {
+            let me = self.current;
+            let known = self.threads[me].history;
+            let learnt = self.memory.fence(me, Ordering::SeqCst, known);
+            self.learn(learnt);
+        }
+    }
+
+    fn note(&mut self, site: Site, atom: &Atom, wide: bool, step: Step) {
+        let place = self.space.place(atom.address());
+        self.event(site, step, place, wide);
+    }
+
+    /// Picks one of the stores in `readable`.
+    fn pick(&mut self, location: usize) -> (u32, bool) {
+        let chosen = self.choose(self.readable.len(), crate::choices::Lean::First(140));
+        let index = self.readable[chosen];
+        let stale = chosen != 0 || index != self.memory.last_index(location);
+        if chosen != 0 && self.budget.stale != u32::MAX {
+            self.budget.stale -= 1;
+        }
+        (index, stale)
+    }
+
+    fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
+        let (me, location) = (self.current, self.locate(atom));
+        let order = self.ordering(site, Access::Load, order);
+        self.order(order);
+        let mut readable = std::mem::take(&mut self.readable);
+        if self.budget.stale == 0 {
+            readable.clear();
+            readable.push(self.memory.last_index(location));
+        } else {
+            self.memory.stale(me, location, true, |_| true, &mut readable);
+        }
+        self.readable = readable;
+        let (index, stale) = self.pick(location);
+        let (value, id) = self.memory.read(me, location, index, order);
+        self.learn(id);
+        self.note(site, atom, wide, Step::Load { value, stale });
+        value
+    }
+
+    fn store(&mut self, atom: &Atom, value: u64, order: Ordering, site: Site, wide: bool) {
+        let (me, location) = (self.current, self.locate(atom));
+        let order = self.ordering(site, Access::Store, order);
+        self.order(order);
+        self.append(location, value, order, false);
+        self.note(site, atom, wide, Step::Store { value });
+        debug_assert_eq!(me, self.current);
+    }
+
+    fn append(&mut self, location: usize, value: u64, order: Ordering, extends: bool) {
+        let me = self.current;
+        if self.memory.newest(location) != value {
+            self.changes += 1;
+        }
+        self.learn(1);
+        let id = mix(self.threads[me].history, me as u64);
+        self.memory.write(me, location, value, order, id, extends);
+    }
+
+    fn update(
+        &mut self,
+        atom: &Atom,
+        order: Ordering,
+        site: Site,
+        wide: bool,
+        change: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let location = self.locate(atom);
+        let order = self.ordering(site, Access::Update, order);
+        self.replace(atom, location, order, site, wide, change)
+    }
+
+    fn replace(
+        &mut self,
+        atom: &Atom,
+        location: usize,
+        order: Ordering,
+        site: Site,
+        wide: bool,
+        change: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let me = self.current;
+        self.order(order);
+        let newest = self.memory.last_index(location);
+        let (from, id) = self.memory.read(me, location, newest, order);
+        self.learn(id);
+        let to = change(from);
+        self.append(location, to, order, true);
+        self.note(site, atom, wide, Step::Exchange { from, to });
+        from
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a compare-exchange has that many")]
+    fn compare_exchange(
+        &mut self,
+        atom: &Atom,
+        wanted: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+        site: Site,
+        wide: bool,
+    ) -> Result<u64, u64> {
+        let (me, location) = (self.current, self.locate(atom));
+        let newest = self.memory.newest(location);
+        let mut readable = std::mem::take(&mut self.readable);
+        if self.budget.stale == 0 {
+            readable.clear();
+        } else {
+            self.memory.stale(me, location, false, |value| value != wanted, &mut readable);
+            // One that equals the newest is no news.
+            readable.retain(|&index| self.memory.value(location, index) != newest);
+        }
+        // The first choice is the newest store.
+        readable.insert(0, self.memory.last_index(location));
+        self.readable = readable;
+        let (index, stale) = self.pick(location);
+        if !stale && newest == wanted {
+            let order = self.ordering(site, Access::Exchange, success);
+            return Ok(self.replace(atom, location, order, site, wide, |_| new));
+        }
+        let order = self.ordering(site, Access::FailedExchange, failure);
+        self.order(order);
+        let (found, id) = self.memory.read(me, location, index, order);
+        self.learn(id);
+        self.note(site, atom, wide, Step::FailedExchange { found, wanted });
+        Err(found)
+    }
+}
+
+/// Before an access: others may go first, and a signal may come.
+pub(crate) fn access(atom: &Atom, always: bool, site: Site) {
+    match with(|engine| engine.touch(atom)) {
+        Visible::Over => halt(),
+        Visible::Yes => point(site),
+        Visible::No if always => point(site),
+        Visible::No => {}
+    }
+    crate::signal::may_come(site);
+    if !with(|engine| engine.begin(atom.address())) {
+        halt();
+    }
+}
+
+macro_rules! atomic {
+    ($(#[$doc:meta])* $name:ident, $value:ident, $wide:literal) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            pub(crate) atom: Atom,
+        }
+
+        impl $name {
+            /// Holds zero.
+            #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+            pub const ZERO: Self = Self { atom: Atom::NEW };
+
+            /// Reads the value.
+            #[track_caller]
+            pub fn load(&self, order: Ordering) -> $value {
+                let site = Location::caller();
+                access(&self.atom, false, site);
+                let value = with(|e| e.load(&self.atom, order, site, $wide));
+                check();
+                value as $value
+            }
+
+            /// Writes the value.
+            #[track_caller]
+            pub fn store(&self, value: $value, order: Ordering) {
+                let site = Location::caller();
+                access(&self.atom, false, site);
+                with(|e| e.store(&self.atom, value.into(), order, site, $wide));
+            }
+
+            /// Writes the value and returns the one before.
+            #[track_caller]
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |_| value)
+            }
+
+            /// Adds, wrapping, and returns the value before.
+            #[track_caller]
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old.wrapping_add(value))
+            }
+
+            /// Subtracts, wrapping, and returns the value before.
+            #[track_caller]
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old.wrapping_sub(value))
+            }
+
+            /// Sets bits and returns the value before.
+            #[track_caller]
+            pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old | value)
+            }
+
+            /// Keeps bits and returns the value before.
+            #[track_caller]
+            pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old & value)
+            }
+
+            #[track_caller]
+            fn update(&self, order: Ordering, change: impl FnOnce($value) -> $value) -> $value {
+                let site = Location::caller();
+                access(&self.atom, false, site);
+                let change = |old| u64::from(change(old as $value));
+                with(|e| e.update(&self.atom, order, site, $wide, change)) as $value
+            }
+
+            /// Replaces `current` by `new`.
+            ///
+            /// # Errors
+            /// The value found, when it was not `current`.
+            #[track_caller]
+            pub fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let site = Location::caller();
+                access(&self.atom, false, site);
+                let (wanted, new) = (current.into(), new.into());
+                let result = with(|e| {
+                    e.compare_exchange(&self.atom, wanted, new, success, failure, site, $wide)
+                });
+                check();
+                result.map(|v| v as $value).map_err(|v| v as $value)
+            }
+        }
+    };
+}
+
+atomic!(
+    /// A 32-bit atomic. Usable only inside a scenario; it must lie in the shared
+    /// value, on a thread's stack or in a participant.
+    U32, u32, false
+);
+atomic!(
+    /// A 64-bit atomic. Usable only inside a scenario; it must lie in the shared
+    /// value, on a thread's stack or in a participant.
+    U64, u64, true
+);
+
+/// A fence, for protocols that use one (the locks do not).
+#[track_caller]
+pub fn fence(order: Ordering) {
+    let site = Location::caller();
+    point(site);
+    let on = with(|engine: &mut Engine| {
+        let me = engine.current;
+        let known = engine.threads[me].history;
+        let learnt = engine.memory.fence(me, order, known);
+        engine.learn(learnt);
+        engine.event(site, Step::Fence(order), None, false);
+        engine.step()
+    });
+    if !on {
+        halt();
+    }
+}
+
+/// Declares the memory of `object` as freed: from here on any access to an
+/// atomic or plain field in it is a failure. Waking its address is not.
+#[track_caller]
+pub fn freed<T>(object: &T) {
+    let site = Location::caller();
+    point(site);
+    engine::with(|engine| {
+        let start = std::ptr::from_ref(object).addr();
+        engine.freed.push(start..start + size_of::<T>());
+        let place = engine.space.place(start);
+        engine.learn(2);
+        engine.changes += 1;
+        engine.event(site, Step::Free, place, false);
+    });
+}

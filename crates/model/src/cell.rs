@@ -1,0 +1,97 @@
+//! Plain shared fields, whose data races are found.
+//!
+//! An access is no point of exploration: whether two accesses race depends on
+//! what happened before what, not on which came first in the schedule.
+
+use crate::engine::{Engine, halt, with};
+use crate::memory::MAX_THREADS;
+use crate::report::{Kind, Step};
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// The last accesses of a field: the clocks of their threads.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Accesses {
+    writer: usize,
+    written: u32,
+    read: [u32; MAX_THREADS],
+}
+
+pub(crate) type Cells = HashMap<usize, Accesses>;
+
+/// A plain field. The checker reports a data race on it.
+#[derive(Debug, Default)]
+pub struct Cell<T>(UnsafeCell<T>);
+
+impl<T> Cell<T> {
+    /// A cell that holds `value`.
+    pub const fn new(value: T) -> Self {
+        Cell(UnsafeCell::new(value))
+    }
+
+    /// Reads through a shared pointer.
+    #[track_caller]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        access(self.0.get().addr(), false, Location::caller());
+        f(self.0.get())
+    }
+
+    /// Writes through an exclusive pointer.
+    #[track_caller]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        access(self.0.get().addr(), true, Location::caller());
+        f(self.0.get())
+    }
+}
+
+impl<T: Copy> Cell<T> {
+    /// The value.
+    #[track_caller]
+    pub fn get(&self) -> T {
+        // SAFETY: `with` has found no access that races with this one, and all
+        // threads of a scenario share one thread of the operating system.
+        self.with(|value| unsafe { *value })
+    }
+
+    /// Sets the value.
+    #[track_caller]
+    pub fn set(&self, value: T) {
+        // SAFETY: as in `get`.
+        self.with_mut(|place| unsafe { *place = value });
+    }
+}
+
+fn access(address: usize, write: bool, site: &'static Location<'static>) {
+    let on = with(|engine| {
+        let on = engine.begin(address) && engine.races(address, write);
+        let place = engine.space.place(address);
+        let step = if write { Step::PlainWrite } else { Step::PlainRead };
+        engine.event(site, step, place, false);
+        on
+    });
+    if !on {
+        halt();
+    }
+}
+
+impl Engine {
+    /// Notes an access; false if it races.
+    fn races(&mut self, address: usize, write: bool) -> bool {
+        let me = self.current;
+        let clock = self.memory.view(me).clock;
+        let cell = self.cells.entry(address).or_default();
+        let after_write = cell.written <= clock[cell.writer];
+        let after_reads = cell.read.iter().zip(&clock).all(|(read, known)| read <= known);
+        if write {
+            (cell.writer, cell.written) = (me, clock[me]);
+        } else {
+            cell.read[me] = clock[me];
+        }
+        let fine = after_write && (!write || after_reads);
+        if !fine {
+            self.fail(Kind::Race);
+        }
+        fine
+    }
+}

@@ -1,0 +1,284 @@
+//! What a search explores, and what the machine under the model does.
+
+use crate::report::Event;
+use lockstead_core::OnCpu;
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+/// How waiting is modelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Futex {
+    /// A waiter blocks until it is woken, its timer fires, a signal comes or it
+    /// is cancelled. A lost wake-up is a deadlock, and found.
+    Exact,
+    /// A waiter yields until something changed, then returns as if woken.
+    /// Fewer states; finds broken exclusion and races, not lost wake-ups.
+    Cheap,
+}
+
+/// What `on_cpu` answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hint {
+    /// Always the same.
+    Always(OnCpu),
+    /// `Yes` or `No`, explored both ways at every question.
+    Either,
+}
+
+/// A rule of the platform, broken on purpose: the models must notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Waiting compares first and sleeps later (P3 of `platform.rs`).
+    SplitWait,
+    /// A waiter whose timer fires after it was woken reports a time-out (P4).
+    SwallowedWake,
+    /// Wake-ups reach nobody.
+    NoWake,
+}
+
+/// One access by its kind, for [`Config::orderings`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// A read-modify-write that cannot fail.
+    Update,
+    /// A compare-exchange that succeeds.
+    Exchange,
+    /// A compare-exchange that fails.
+    FailedExchange,
+}
+
+/// Replaces the ordering of an access.
+pub type Orderings = Rc<dyn Fn(&'static Location<'static>, Access, Ordering) -> Ordering>;
+
+/// Picks out the events that a watch counts.
+pub type Watch = fn(&Event) -> bool;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Search {
+    Exhaustive,
+    Random { seed: u64, schedules: u64 },
+}
+
+/// The settings of a search. [`Config::new`] explores every schedule and every
+/// readable store, with one spurious wake-up in each execution.
+///
+/// ```
+/// use lockstead_model::Config;
+/// let quick = Config::new().preemptions(2).timeouts(1);
+/// ```
+#[derive(Clone)]
+pub struct Config {
+    pub(crate) search: Search,
+    pub(crate) preemptions: Option<u32>,
+    pub(crate) futex: Futex,
+    pub(crate) budget: Budget,
+    pub(crate) jump: u64,
+    pub(crate) tick: u64,
+    pub(crate) rescue: bool,
+    pub(crate) processors: u32,
+    pub(crate) hint: Hint,
+    pub(crate) reduce: bool,
+    pub(crate) max_steps: u32,
+    pub(crate) max_executions: u64,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) orderings: Option<Orderings>,
+    pub(crate) watches: Vec<(&'static str, Watch)>,
+}
+
+/// How often the surroundings may interfere in one execution.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Budget {
+    pub(crate) spurious: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) interrupts: u32,
+    pub(crate) signals: u32,
+    pub(crate) jumps: u32,
+    /// `u32::MAX` is no bound.
+    pub(crate) stale: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Config {
+    /// The default settings.
+    #[must_use]
+    pub fn new() -> Self {
+        Config {
+            search: Search::Exhaustive,
+            preemptions: None,
+            futex: Futex::Exact,
+            budget: Budget {
+                spurious: 1,
+                timeouts: 0,
+                interrupts: 0,
+                signals: 1,
+                jumps: 0,
+                stale: u32::MAX,
+            },
+            jump: 1000,
+            tick: 1,
+            rescue: false,
+            processors: 2,
+            hint: Hint::Always(OnCpu::Unknown),
+            reduce: true,
+            max_steps: 2000,
+            max_executions: 20_000_000,
+            fault: None,
+            orderings: None,
+            watches: Vec::new(),
+        }
+    }
+
+    /// Explores only executions in which at most `bound` times a thread that
+    /// could go on is made to stop. The result then says `Bounded`.
+    #[must_use]
+    pub fn preemptions(mut self, bound: u32) -> Self {
+        self.preemptions = Some(bound);
+        self
+    }
+
+    /// Runs `schedules` random executions instead of all; the same ones for the
+    /// same `seed`.
+    #[must_use]
+    pub fn random(mut self, seed: u64, schedules: u64) -> Self {
+        self.search = Search::Random { seed, schedules };
+        self
+    }
+
+    /// How waiting is modelled.
+    #[must_use]
+    pub fn futex(mut self, futex: Futex) -> Self {
+        self.futex = futex;
+        self
+    }
+
+    /// Spurious wake-ups in one execution, on any wait.
+    #[must_use]
+    pub fn spurious(mut self, most: u32) -> Self {
+        self.budget.spurious = most;
+        self
+    }
+
+    /// Timers that may fire early in one execution, whatever their deadline.
+    #[must_use]
+    pub fn timeouts(mut self, most: u32) -> Self {
+        self.budget.timeouts = most;
+        self
+    }
+
+    /// Waits that a signal may interrupt in one execution, where the caller
+    /// asked for it.
+    #[must_use]
+    pub fn interrupts(mut self, most: u32) -> Self {
+        self.budget.interrupts = most;
+        self
+    }
+
+    /// Signals whose handler runs in one execution, in threads that installed
+    /// one with [`with_handler`](crate::with_handler).
+    #[must_use]
+    pub fn signals(mut self, most: u32) -> Self {
+        self.budget.signals = most;
+        self
+    }
+
+    /// Looks at the clock in one execution that may find it advanced by `ns`:
+    /// the thread was preempted, or another one's heartbeat has gone stale.
+    #[must_use]
+    pub fn jumps(mut self, most: u32, ns: u64) -> Self {
+        self.budget.jumps = most;
+        self.jump = ns;
+        self
+    }
+
+    /// Loads in one execution that may read an overwritten value; unbounded
+    /// unless set. Zero makes the memory sequentially consistent.
+    #[must_use]
+    pub fn stale_reads(mut self, most: u32) -> Self {
+        self.budget.stale = most;
+        self
+    }
+
+    /// Nanoseconds that pass when no thread can do anything but spin.
+    #[must_use]
+    pub fn tick(mut self, ns: u64) -> Self {
+        self.tick = ns;
+        self
+    }
+
+    /// Whether the earliest timer fires when nothing else can happen. Off
+    /// unless set, so that a protocol which needs a timer to get going again
+    /// is reported as deadlocked.
+    #[must_use]
+    pub fn rescue(mut self, on: bool) -> Self {
+        self.rescue = on;
+        self
+    }
+
+    /// The answer of `processors()`.
+    #[must_use]
+    pub fn processors(mut self, number: u32) -> Self {
+        self.processors = number;
+        self
+    }
+
+    /// The answer of `on_cpu()`.
+    #[must_use]
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    /// Whether equal states are explored once and accesses that concern one
+    /// thread alone are not branched at. On unless set; off shows that it
+    /// makes no difference.
+    #[must_use]
+    pub fn reduce(mut self, on: bool) -> Self {
+        self.reduce = on;
+        self
+    }
+
+    /// Steps after which an execution is reported as endless.
+    #[must_use]
+    pub fn max_steps(mut self, most: u32) -> Self {
+        self.max_steps = most;
+        self
+    }
+
+    /// Executions after which the search fails as too large.
+    #[must_use]
+    pub fn max_executions(mut self, most: u64) -> Self {
+        self.max_executions = most;
+        self
+    }
+
+    /// Breaks a rule of the platform.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    /// Replaces orderings, to show what breaks when one is weaker.
+    #[must_use]
+    pub fn orderings(mut self, replace: Orderings) -> Self {
+        self.orderings = Some(replace);
+        self
+    }
+
+    /// Counts the events that `watch` picks out, in [`Stats::seen`](crate::Stats::seen).
+    #[must_use]
+    pub fn watch(mut self, name: &'static str, watch: Watch) -> Self {
+        self.watches.push((name, watch));
+        self
+    }
+}

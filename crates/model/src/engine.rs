@@ -1,0 +1,617 @@
+//! One execution: whose turn it is, and what the surroundings do.
+//!
+//! # Role
+//! Every operation on model memory first calls [`point`], where the engine
+//! decides which thread goes next; the operations themselves are in `ops.rs`
+//! and `futex.rs`. Threads are coroutines on one thread of the operating
+//! system, so a decision is a function call and, at most, a switch of stacks.
+//!
+//! # Reduction
+//! - *Known states.* What a thread will do is a function of the results of its
+//!   operations so far (threads share nothing but model memory), and what
+//!   these can be is a function of the stores and their order. So a state is
+//!   the sum of the fingerprints of the threads' histories and the locations'
+//!   stores; a state that was reached before is not explored again. Two
+//!   schedules that differ in the order of independent steps meet in one.
+//!   Under a bound on preemptions, the last thread belongs to the state, and a
+//!   state counts as known only if it was reached with as many left.
+//! - *Local memory.* A location that only one thread touches is no reason to
+//!   branch. Which ones these are is found out: a location counts as local
+//!   until a second thread touches it, then the search starts anew knowing
+//!   better. The last pass saw no second thread at any local location.
+//! - *Spinning.* A thread that relaxes goes on when a value has changed, and
+//!   not before: until then its next turn would be the last one over again.
+
+use crate::choices::{Choices, Lean};
+use crate::config::{Budget, Config, Fault};
+use crate::fingerprint::mix;
+use crate::memory::Memory;
+use crate::report::{Event, Kind, Step};
+use crate::space::{Place, Space};
+use corosensei::Yielder;
+use lockstead_core::Outcome;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use std::panic::Location;
+
+/// Passes of time in one execution after which it counts as a livelock.
+const MAX_PASSES: u32 = 200;
+
+/// Where an execution is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// The shared value is made; no other thread exists.
+    Setup,
+    /// Threads run to their first step.
+    Start,
+    /// Threads run.
+    Run,
+    /// All have ended; the result is checked.
+    After,
+}
+
+/// Why an execution is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// All threads ended.
+    Done,
+    /// The state is known.
+    Known,
+    /// A location turned out to be shared.
+    Restart,
+    Failed(Kind),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Status {
+    Ready,
+    /// Spins; not before the number of changes exceeds this.
+    Relaxing(u64),
+    /// Sleeps, since that many sleeps ago.
+    Asleep(Sleeper),
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sleeper {
+    pub(crate) address: usize,
+    pub(crate) cancel: Option<usize>,
+    pub(crate) order: u64,
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Awoken {
+    As(Outcome),
+    /// A signal handler is to be run.
+    ForSignal,
+}
+
+pub(crate) struct Thread {
+    /// Stands for the results of all operations so far.
+    pub(crate) history: u64,
+    pub(crate) status: Status,
+    pub(crate) awoken: Option<Awoken>,
+    /// When its sleep ends by itself; `u64::MAX` is never.
+    pub(crate) deadline: u64,
+    pub(crate) handler: Option<*const dyn Fn()>,
+    pub(crate) in_handler: bool,
+    pub(crate) yielder: *const Yielder<(), ()>,
+    site: &'static Location<'static>,
+}
+
+impl Thread {
+    #[track_caller]
+    fn new() -> Self {
+        Thread {
+            history: 0,
+            status: Status::Ready,
+            awoken: None,
+            deadline: u64::MAX,
+            handler: None,
+            in_handler: false,
+            yielder: std::ptr::null(),
+            site: Location::caller(),
+        }
+    }
+}
+
+/// What may happen next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    Run(usize),
+    /// The timer of a sleeper fires; true if it costs nothing from the budget.
+    Timer(usize, bool),
+    Signal(usize),
+    /// Time passes.
+    Pass,
+}
+
+/// Fingerprints need no hashing.
+#[derive(Default)]
+pub(crate) struct Through(u64);
+
+impl Hasher for Through {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("fingerprints are words");
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
+}
+
+type Map<V> = HashMap<u64, V, BuildHasherDefault<Through>>;
+
+/// A search and its execution in progress.
+pub(crate) struct Engine {
+    pub(crate) config: Config,
+    pub(crate) choices: Choices,
+    pub(crate) space: Space,
+    pub(crate) memory: Memory,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) current: usize,
+    pub(crate) phase: Phase,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) budget: Budget,
+    pub(crate) clock: u64,
+    /// How often a value, the clock or a queue of sleepers has changed.
+    pub(crate) changes: u64,
+    /// Sleeps so far.
+    pub(crate) sleeps: u64,
+    pub(crate) steps: u32,
+    pub(crate) trace: Vec<Event>,
+    pub(crate) freed: Vec<Range<usize>>,
+    /// Locations that more than one thread touches.
+    pub(crate) shared: HashSet<u64>,
+    /// Different atomics that lived at one place in this execution.
+    pub(crate) incarnations: Map<u32>,
+    /// The same of plain fields.
+    pub(crate) cells: crate::cell::Cells,
+    pub(crate) generation: u32,
+    pub(crate) watched: Vec<u64>,
+    /// Fewest preemptions with which a state was reached.
+    pub(crate) states: Map<u32>,
+    /// Reused list of readable stores.
+    pub(crate) readable: Vec<u32>,
+    preemptions: u32,
+    last: usize,
+    passes: u32,
+    next: Vec<Next>,
+    sealed: bool,
+}
+
+thread_local! {
+    static CURRENT: Cell<*mut Engine> = const { Cell::new(std::ptr::null_mut()) };
+    static GENERATION: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Makes `engine` the one of this thread while `body` runs.
+pub(crate) fn enter<R>(engine: &mut Engine, body: impl FnOnce() -> R) -> R {
+    let before = CURRENT.replace(engine);
+    let result = body();
+    CURRENT.set(before);
+    result
+}
+
+/// The engine of this thread. `body` must not switch coroutines, nor call this.
+pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
+    let engine = CURRENT.get();
+    assert!(!engine.is_null(), "model memory may be used only inside a scenario");
+    // SAFETY: `enter` keeps the engine borrowed while it is current, nobody
+    // else uses it meanwhile, and `body` neither switches nor comes back here,
+    // so this is the only reference.
+    body(unsafe { &mut *engine })
+}
+
+/// Gives the processor back to the runner; returns when the thread is chosen.
+fn suspend() {
+    let yielder = with(|engine| engine.threads[engine.current].yielder);
+    // SAFETY: the runner put the yielder of the coroutine that runs there, and
+    // it lives as long as the coroutine.
+    unsafe { &*yielder }.suspend(());
+}
+
+/// The execution is over: never returns, the runner drops the stack.
+pub(crate) fn halt() -> ! {
+    loop {
+        suspend();
+    }
+}
+
+/// Halts if the execution is over.
+pub(crate) fn check() {
+    if with(|engine| engine.stop.is_some()) {
+        halt();
+    }
+}
+
+/// Before an operation that others can see: somebody else may go first.
+pub(crate) fn point(site: &'static Location<'static>) {
+    let go = with(|engine| {
+        engine.threads[engine.current].site = site;
+        match engine.phase {
+            Phase::Setup | Phase::After => true,
+            Phase::Start => false,
+            Phase::Run => {
+                let me = engine.current;
+                engine.decide();
+                engine.stop.is_none() && engine.current == me
+            }
+        }
+    });
+    if !go {
+        suspend();
+        check();
+    }
+}
+
+/// The thread cannot go on by itself (its status says why): others go.
+pub(crate) fn rest() {
+    let go = with(|engine| {
+        let me = engine.current;
+        match engine.phase {
+            Phase::Setup | Phase::After => {
+                engine.fail(Kind::Misuse("setting up and checking must not wait".into()));
+            }
+            Phase::Start => {}
+            Phase::Run => engine.decide(),
+        }
+        engine.phase == Phase::Run && engine.stop.is_none() && engine.current == me
+    });
+    if !go {
+        suspend();
+        check();
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(config: Config) -> Self {
+        let watched = vec![0; config.watches.len()];
+        Engine {
+            budget: config.budget,
+            config,
+            choices: Choices::default(),
+            space: Space::default(),
+            memory: Memory::default(),
+            threads: Vec::new(),
+            current: 0,
+            phase: Phase::Setup,
+            stop: None,
+            clock: 0,
+            changes: 0,
+            sleeps: 0,
+            steps: 0,
+            trace: Vec::new(),
+            freed: Vec::new(),
+            shared: HashSet::new(),
+            incarnations: Map::default(),
+            cells: Default::default(),
+            generation: 0,
+            watched,
+            states: Map::default(),
+            readable: Vec::new(),
+            preemptions: 0,
+            last: 0,
+            passes: 0,
+            next: Vec::new(),
+            sealed: false,
+        }
+    }
+
+    /// Before an execution with `threads` threads besides the main one.
+    pub(crate) fn reset(&mut self, threads: usize) {
+        self.memory.reset(threads + 1);
+        self.threads.clear();
+        self.threads.resize_with(threads + 1, Thread::new);
+        self.threads[threads].status = Status::Done;
+        self.current = threads;
+        self.last = threads;
+        self.phase = Phase::Setup;
+        self.stop = None;
+        self.budget = self.config.budget;
+        // Not zero: heartbeats that were never set are then in the past.
+        self.clock = 1;
+        self.changes = 0;
+        self.sleeps = 0;
+        self.steps = 0;
+        self.trace.clear();
+        self.freed.clear();
+        self.incarnations.clear();
+        self.cells.clear();
+        self.preemptions = 0;
+        self.passes = 0;
+        self.generation = GENERATION.get() + 1;
+        GENERATION.set(self.generation);
+    }
+
+    /// The thread that sets up and checks.
+    pub(crate) fn main(&self) -> usize {
+        self.threads.len() - 1
+    }
+
+    pub(crate) fn fail(&mut self, kind: Kind) {
+        if self.stop.is_none() {
+            self.stop = Some(Stop::Failed(kind));
+        }
+    }
+
+    pub(crate) fn event(
+        &mut self,
+        site: &'static Location<'static>,
+        step: Step,
+        place: Option<Place>,
+        wide: bool,
+    ) {
+        self.event_of(self.current, site, step, place, wide);
+    }
+
+    fn event_of(
+        &mut self,
+        thread: usize,
+        site: &'static Location<'static>,
+        step: Step,
+        place: Option<Place>,
+        wide: bool,
+    ) {
+        let event = Event { thread, site, step, place, wide };
+        for (count, (_, watch)) in self.watched.iter_mut().zip(&self.config.watches) {
+            *count += u64::from(watch(&event));
+        }
+        self.trace.push(event);
+    }
+
+    /// Adds the result of an operation to the history of the current thread.
+    pub(crate) fn learn(&mut self, result: u64) {
+        let history = &mut self.threads[self.current].history;
+        *history = mix(*history, result);
+    }
+
+    pub(crate) fn choose(&mut self, of: usize, lean: Lean) -> usize {
+        self.choices.choose(of, lean).unwrap_or_else(|| {
+            self.fail(Kind::Misuse(
+                "an execution did not repeat: threads must share nothing but model memory".into(),
+            ));
+            0
+        })
+    }
+
+    /// Counts a step; false if the execution is over.
+    pub(crate) fn step(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps > self.config.max_steps {
+            self.fail(Kind::TooLong);
+        }
+        let me = self.current;
+        self.memory.view(me).clock[me] += 1;
+        self.stop.is_none()
+    }
+
+    fn can_run(&self, thread: usize) -> bool {
+        match self.threads[thread].status {
+            Status::Ready => true,
+            Status::Relaxing(since) => self.changes > since,
+            Status::Asleep(_) | Status::Done => false,
+        }
+    }
+
+    /// Decides what happens next, until it is a thread's turn (`current`) or
+    /// the execution is over (`stop`).
+    pub(crate) fn decide(&mut self) {
+        while self.stop.is_none() {
+            if let Some(stop) = self.list() {
+                self.stop = Some(stop);
+                return;
+            }
+            if self.next.len() > 1 && self.known() {
+                self.stop = Some(Stop::Known);
+                return;
+            }
+            let goes_on = self.next[0] == Next::Run(self.last);
+            let lean = if goes_on { Lean::First(170) } else { Lean::Even };
+            let choice = self.choose(self.next.len(), lean);
+            match self.next[choice] {
+                Next::Run(thread) => {
+                    if goes_on && thread != self.last {
+                        self.preemptions += 1;
+                    }
+                    self.threads[thread].status = Status::Ready;
+                    self.last = thread;
+                    self.current = thread;
+                    return;
+                }
+                Next::Timer(thread, free) => self.fire(thread, free),
+                Next::Signal(thread) => {
+                    self.budget.signals -= 1;
+                    self.threads[thread].status = Status::Ready;
+                    self.threads[thread].awoken = Some(Awoken::ForSignal);
+                    let site = self.threads[thread].site;
+                    self.event_of(thread, site, Step::Signal, None, false);
+                }
+                Next::Pass => self.pass(),
+            }
+        }
+    }
+
+    /// Lists in `next` what may happen; says so if nothing can.
+    fn list(&mut self) -> Option<Stop> {
+        self.next.clear();
+        let others = if self.can_run(self.last) {
+            self.next.push(Next::Run(self.last));
+            self.config.preemptions.is_none_or(|bound| self.preemptions < bound)
+        } else {
+            true
+        };
+        let main = self.main();
+        for thread in 0..main {
+            if others && thread != self.last && self.can_run(thread) {
+                self.next.push(Next::Run(thread));
+            }
+        }
+        let stuck = self.next.is_empty();
+        for thread in 0..main {
+            let it = &self.threads[thread];
+            let asleep = matches!(it.status, Status::Asleep(_));
+            let late = self.config.fault == Some(Fault::SwallowedWake)
+                && it.awoken == Some(Awoken::As(Outcome::Woken));
+            if self.budget.timeouts > 0 && it.deadline != u64::MAX && (asleep || late) {
+                self.next.push(Next::Timer(thread, false));
+            }
+            if self.budget.signals > 0 && asleep && it.handler.is_some() && !it.in_handler {
+                self.next.push(Next::Signal(thread));
+            }
+        }
+        if !stuck {
+            return None;
+        }
+        let threads = &self.threads[..main];
+        if threads.iter().all(|t| t.status == Status::Done) {
+            return Some(Stop::Done);
+        }
+        if threads.iter().any(|t| matches!(t.status, Status::Relaxing(_))) {
+            self.next.push(Next::Pass);
+            return None;
+        }
+        let earliest = (0..main)
+            .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_)))
+            .min_by_key(|&t| self.threads[t].deadline)
+            .filter(|&t| self.config.rescue && self.threads[t].deadline != u64::MAX);
+        match earliest {
+            Some(thread) => {
+                self.next.push(Next::Timer(thread, true));
+                None
+            }
+            None => Some(Stop::Failed(Kind::Deadlock)),
+        }
+    }
+
+    fn fire(&mut self, thread: usize, free: bool) {
+        if !free {
+            self.budget.timeouts -= 1;
+        }
+        let it = &mut self.threads[thread];
+        self.clock = self.clock.max(it.deadline);
+        it.status = Status::Ready;
+        it.awoken = Some(Awoken::As(Outcome::TimedOut));
+        let site = it.site;
+        self.changes += 1;
+        self.event_of(thread, site, Step::Timer, None, false);
+    }
+
+    /// Nobody can do anything but spin: time passes, and all stores arrive.
+    fn pass(&mut self) {
+        self.passes += 1;
+        if self.passes > MAX_PASSES {
+            self.fail(Kind::Livelock);
+            return;
+        }
+        self.clock += self.config.tick;
+        self.memory.catch_up();
+        let hash = mix(self.memory.hash, self.clock);
+        for thread in &mut self.threads {
+            thread.history = mix(thread.history, hash);
+            if let Status::Relaxing(_) = thread.status {
+                thread.status = Status::Ready;
+            }
+        }
+        let site = self.threads[self.last].site;
+        self.event_of(self.last, site, Step::TimePasses, None, false);
+    }
+
+    /// The thread that ran has ended.
+    pub(crate) fn ended(&mut self) {
+        let me = self.current;
+        self.threads[me].status = Status::Done;
+        let site = self.threads[me].site;
+        self.event(site, Step::End, None, false);
+    }
+
+    /// Whether the state was reached before; notes it if not.
+    fn known(&mut self) -> bool {
+        if !self.config.reduce || self.sealed || !self.choices.fresh() {
+            return false;
+        }
+        let key = self.fingerprint();
+        match self.states.entry(key) {
+            std::collections::hash_map::Entry::Occupied(mut known) => {
+                if *known.get() <= self.preemptions {
+                    return true;
+                }
+                known.insert(self.preemptions);
+            }
+            std::collections::hash_map::Entry::Vacant(unknown) => {
+                unknown.insert(self.preemptions);
+            }
+        }
+        false
+    }
+
+    /// No longer looks for known states (random searches, replays).
+    pub(crate) fn seal(&mut self) {
+        self.sealed = true;
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut sum = mix(self.memory.hash, self.memory.fence_hash());
+        for (number, thread) in self.threads.iter().enumerate() {
+            let status = match thread.status {
+                Status::Ready => 0,
+                Status::Relaxing(since) => u64::from(self.changes <= since),
+                Status::Asleep(sleeper) => {
+                    let ahead = self.threads.iter().filter(|t| match t.status {
+                        Status::Asleep(s) => {
+                            s.address == sleeper.address && s.order < sleeper.order
+                        }
+                        _ => false,
+                    });
+                    mix(2 + ahead.count() as u64, sleeper.address as u64)
+                }
+                Status::Done => 3,
+            };
+            let awoken = match thread.awoken {
+                None => 0,
+                Some(Awoken::ForSignal) => 1,
+                Some(Awoken::As(outcome)) => 2 + outcome as u64,
+            };
+            let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
+            sum = sum.wrapping_add(thread);
+        }
+        let b = &self.budget;
+        let few = [b.spurious, b.timeouts, b.interrupts, b.signals, b.jumps, b.stale, self.passes];
+        let mut key = mix(sum, self.clock);
+        for budget in few {
+            key = mix(key, u64::from(budget));
+        }
+        if self.config.preemptions.is_some() {
+            let last = if self.can_run(self.last) { self.last } else { self.threads.len() };
+            key = mix(key, last as u64);
+        }
+        key
+    }
+
+    /// What each thread was doing, for a report.
+    pub(crate) fn describe(&mut self) -> Vec<String> {
+        let main = self.main();
+        let mut lines = Vec::new();
+        for thread in 0..main {
+            let it = &self.threads[thread];
+            let site = format!("{}:{}", it.site.file(), it.site.line());
+            let status = it.status;
+            lines.push(match status {
+                Status::Ready => format!("ready at {site}"),
+                Status::Relaxing(_) => format!("spins at {site}"),
+                Status::Asleep(sleeper) => {
+                    let place = self.space.place(sleeper.address);
+                    let place = place.map_or("memory elsewhere".into(), |p| p.to_string());
+                    format!("sleeps on {place} at {site}")
+                }
+                Status::Done => "has ended".into(),
+            });
+        }
+        lines
+    }
+}

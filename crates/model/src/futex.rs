@@ -1,0 +1,269 @@
+//! Waiting, waking, spinning and the clock: what the platform's invariants P3,
+//! P4 and P5 (`platform.rs` of the core) promise, and no more.
+//!
+//! A wait compares the newest value and falls asleep in one step (P3). A wake
+//! takes sleepers in the order in which they fell asleep, and whoever was woken
+//! reports it, whatever its timer does afterwards (P4). Neither publishes
+//! anything: a waiter that returns knows no more of memory than before.
+//!
+//! A spurious wake-up or an interruption is chosen at once instead of sleeping:
+//! a thread that is woken later for no reason did the same as one that did not
+//! sleep and was not scheduled. Timers are different, for they move the clock
+//! that others see: a sleeper's timer fires at any later moment.
+
+use crate::atomic::{Atom, access};
+use crate::choices::Lean;
+use crate::config::{Fault, Futex, Hint};
+use crate::engine::{Awoken, Engine, Phase, Sleeper, Status, check, halt, point, rest, with};
+use crate::fingerprint::mix;
+use crate::report::{Kind, Step};
+use crate::signal;
+use lockstead_core::{OnCpu, Outcome};
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+
+type Site = &'static Location<'static>;
+
+/// What ends a wait besides being woken.
+pub struct Ends<'a> {
+    /// When its timer fires.
+    pub deadline: Option<u64>,
+    /// The word that cancels it, when no longer zero.
+    pub cancel: Option<&'a crate::U32>,
+    /// Whether a signal handler does.
+    pub interruptible: bool,
+}
+
+enum Begun {
+    Returns(Outcome),
+    Sleeps,
+    /// The execution is over.
+    Over,
+}
+
+/// Waits while `atom`, cut to `mask`, holds `expected`.
+pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site: Site) -> Outcome {
+    loop {
+        access(atom, true, site);
+        let begun = with(|engine| engine.begin_wait(atom, mask, expected, ends, site));
+        let outcome = match begun {
+            Begun::Over => halt(),
+            Begun::Returns(outcome) => Some(outcome),
+            Begun::Sleeps => {
+                if with(|engine| engine.config.fault) == Some(Fault::SplitWait) {
+                    point(site);
+                }
+                sleep(atom, ends, site)
+            }
+        };
+        if let Some(outcome) = outcome {
+            with(|engine| {
+                engine.learn(mix(4, outcome as u64));
+                let place = engine.space.place(atom.address());
+                engine.event(site, Step::Wait(outcome), place, false);
+            });
+            return outcome;
+        }
+    }
+}
+
+/// `None` if the wait starts again after a signal.
+fn sleep(atom: &Atom, ends: &Ends<'_>, site: Site) -> Option<Outcome> {
+    with(|engine| engine.fall_asleep(atom, ends));
+    rest();
+    let (exact, awoken) = with(|engine| {
+        let me = engine.current;
+        engine.threads[me].deadline = u64::MAX;
+        (engine.config.futex == Futex::Exact, engine.threads[me].awoken.take())
+    });
+    match awoken {
+        Some(Awoken::As(outcome)) => Some(outcome),
+        Some(Awoken::ForSignal) => {
+            signal::run(site);
+            ends.interruptible.then_some(Outcome::Interrupted)
+        }
+        // The cheap model only rested.
+        None => {
+            debug_assert!(!exact);
+            Some(Outcome::Woken)
+        }
+    }
+}
+
+impl Engine {
+    fn begin_wait(
+        &mut self,
+        atom: &Atom,
+        mask: u64,
+        expected: u64,
+        ends: &Ends<'_>,
+        site: Site,
+    ) -> Begun {
+        let me = self.current;
+        if self.phase != Phase::Run {
+            self.fail(Kind::Misuse("setting up and checking must not wait".into()));
+            return Begun::Over;
+        }
+        if self.peek(atom) & mask != expected {
+            return Begun::Returns(Outcome::Changed);
+        }
+        if ends.cancel.is_some_and(|word| self.peek(&word.atom) != 0) {
+            return Begun::Returns(Outcome::Cancelled);
+        }
+        if ends.deadline.is_some_and(|deadline| deadline <= self.clock) {
+            return Begun::Returns(Outcome::TimedOut);
+        }
+        self.threads[me].deadline = u64::MAX;
+        let spurious = self.budget.spurious > 0;
+        let interrupted = ends.interruptible && self.budget.interrupts > 0;
+        let of = 1 + usize::from(spurious) + usize::from(interrupted);
+        match self.choose(of, Lean::First(200)) {
+            0 => {
+                let place = self.space.place(atom.address());
+                self.event(site, Step::Sleep, place, false);
+                Begun::Sleeps
+            }
+            1 if spurious => {
+                self.budget.spurious -= 1;
+                Begun::Returns(Outcome::Woken)
+            }
+            _ => {
+                self.budget.interrupts -= 1;
+                Begun::Returns(Outcome::Interrupted)
+            }
+        }
+    }
+
+    fn fall_asleep(&mut self, atom: &Atom, ends: &Ends<'_>) {
+        let me = self.current;
+        self.learn(5);
+        self.threads[me].status = match self.config.futex {
+            Futex::Cheap => Status::Relaxing(self.changes),
+            Futex::Exact => {
+                self.sleeps += 1;
+                self.threads[me].deadline = ends.deadline.unwrap_or(u64::MAX);
+                Status::Asleep(Sleeper {
+                    address: atom.address(),
+                    cancel: ends.cancel.map(|word| word.atom.address()),
+                    order: self.sleeps,
+                })
+            }
+        };
+    }
+
+    /// The kernel's look at a word: the newest value, published to nobody.
+    fn peek(&mut self, atom: &Atom) -> u64 {
+        let (me, location) = (self.current, self.locate(atom));
+        let newest = self.memory.last_index(location);
+        let (value, id) = self.memory.read(me, location, newest, Ordering::Relaxed);
+        self.learn(id);
+        value
+    }
+
+    fn wake(&mut self, address: usize, count: u32) -> u32 {
+        if self.config.fault == Some(Fault::NoWake) {
+            return 0;
+        }
+        let mut woken = 0;
+        while woken < count {
+            let first = (0..self.main())
+                .filter_map(|t| match self.threads[t].status {
+                    Status::Asleep(s) if s.address == address || s.cancel == Some(address) => {
+                        Some((s.order, t, s.address == address))
+                    }
+                    _ => None,
+                })
+                .min();
+            let Some((_, thread, by_word)) = first else { break };
+            let outcome = if by_word { Outcome::Woken } else { Outcome::Cancelled };
+            self.threads[thread].status = Status::Ready;
+            self.threads[thread].awoken = Some(Awoken::As(outcome));
+            self.changes += 1;
+            woken += 1;
+        }
+        woken
+    }
+}
+
+/// Wakes up to `count` sleepers at `address`.
+pub(crate) fn wake(address: usize, count: u32, site: Site) -> u32 {
+    point(site);
+    signal::may_come(site);
+    let woken = with(|engine| {
+        engine.step();
+        let woken = engine.wake(address, count);
+        engine.learn(mix(6, u64::from(woken)));
+        let place = engine.space.place(address);
+        engine.event(site, Step::Wake(woken), place, false);
+        woken
+    });
+    check();
+    woken
+}
+
+/// One turn of a spin loop.
+pub(crate) fn relax(site: Site) {
+    signal::may_come(site);
+    let on = with(|engine| {
+        let me = engine.current;
+        engine.learn(7);
+        engine.event(site, Step::Relax, None, false);
+        engine.threads[me].status = Status::Relaxing(engine.changes);
+        engine.step()
+    });
+    if !on {
+        halt();
+    }
+    rest();
+}
+
+/// The clock; a jump is a choice where the configuration allows one.
+pub(crate) fn now(site: Site) -> u64 {
+    // Where nothing but the passing of time moves the clock, and time passes
+    // only while no thread can run, nobody can come between.
+    let moves = with(|engine| {
+        let budget = engine.config.budget;
+        budget.jumps > 0 || budget.timeouts > 0
+    });
+    if moves {
+        point(site);
+    }
+    signal::may_come(site);
+    let now = with(|engine| {
+        if engine.phase == Phase::Run
+            && engine.budget.jumps > 0
+            && engine.choose(2, Lean::First(220)) == 1
+        {
+            engine.budget.jumps -= 1;
+            engine.clock += engine.config.jump;
+            engine.changes += 1;
+        }
+        let now = engine.clock;
+        engine.learn(now);
+        engine.event(site, Step::Now(now), None, false);
+        engine.step();
+        now
+    });
+    check();
+    now
+}
+
+/// Whether a thread is on a processor, as configured.
+pub(crate) fn on_cpu() -> OnCpu {
+    let answer = with(|engine| match engine.config.hint {
+        Hint::Always(answer) => answer,
+        Hint::Either => {
+            let answer = engine.choose(2, Lean::Even);
+            engine.learn(8 + answer as u64);
+            if answer == 0 { OnCpu::Yes } else { OnCpu::No }
+        }
+    });
+    check();
+    answer
+}
+
+/// The number of the thread that runs, from 0.
+#[must_use]
+pub fn thread() -> usize {
+    with(|engine| engine.current)
+}

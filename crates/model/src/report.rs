@@ -1,0 +1,294 @@
+//! What a search says: statistics, or a failure with the execution that shows
+//! it.
+
+use crate::space::Place;
+use lockstead_core::Outcome;
+use lockstead_core::word::Word;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+
+/// What one step did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Read a value; `stale` if it had been overwritten.
+    Load {
+        /// The value.
+        value: u64,
+        /// Whether a newer one existed.
+        stale: bool,
+    },
+    /// Wrote a value.
+    Store {
+        /// The value.
+        value: u64,
+    },
+    /// Replaced a value: any read-modify-write that succeeded.
+    Exchange {
+        /// The value before.
+        from: u64,
+        /// The value after.
+        to: u64,
+    },
+    /// A compare-exchange that did not find what it wanted.
+    FailedExchange {
+        /// The value found.
+        found: u64,
+        /// The value wanted.
+        wanted: u64,
+    },
+    /// A fence.
+    Fence(Ordering),
+    /// Went to sleep.
+    Sleep,
+    /// A wait ended, or did not begin.
+    Wait(Outcome),
+    /// Woke that many waiters.
+    Wake(u32),
+    /// Ended a turn of a spin loop.
+    Relax,
+    /// Looked at the clock.
+    Now(u64),
+    /// A signal handler began.
+    Enter,
+    /// A signal handler ended.
+    Leave,
+    /// Declared the memory as freed.
+    Free,
+    /// A read of plain memory.
+    PlainRead,
+    /// A write of plain memory.
+    PlainWrite,
+    /// No thread could go on: time passed.
+    TimePasses,
+    /// The timer of a sleeping thread fired.
+    Timer,
+    /// A signal came to a sleeping thread.
+    Signal,
+    /// The thread ended.
+    End,
+}
+
+/// One step of an execution.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The thread, from 0; the one after the last sets up and checks.
+    pub thread: usize,
+    /// The source line.
+    pub site: &'static Location<'static>,
+    /// What it did.
+    pub step: Step,
+    /// Where, if anywhere.
+    pub(crate) place: Option<Place>,
+    /// Whether the location is 64 bits wide.
+    pub(crate) wide: bool,
+}
+
+impl Event {
+    /// Whether the step lies in a source file of this name.
+    #[must_use]
+    pub fn in_file(&self, name: &str) -> bool {
+        self.site.file().rsplit(['/', '\\']).next() == Some(name)
+    }
+
+    /// Whether the step wrote `value`.
+    #[must_use]
+    pub fn wrote(&self, value: u64) -> bool {
+        matches!(self.step, Step::Store { value: v } | Step::Exchange { to: v, .. } if v == value)
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "T{:<2} ", self.thread)?;
+        let place = self.place.map(|p| p.to_string()).unwrap_or_default();
+        let show = |value: u64| {
+            if self.wide && self.place.is_some_and(|p| p.may_hold_a_word()) {
+                format!("{:?}", Word(value))
+            } else {
+                format!("{:#x}", value)
+            }
+        };
+        match self.step {
+            Step::Load { value, stale } => {
+                write!(f, "load {place} = {}", show(value))?;
+                if stale {
+                    f.write_str(" (stale)")?;
+                }
+            }
+            Step::Store { value } => write!(f, "store {place} = {}", show(value))?,
+            Step::Exchange { from, to } => {
+                write!(f, "exchange {place}: {} -> {}", show(from), show(to))?;
+            }
+            Step::FailedExchange { found, wanted } => {
+                write!(f, "exchange {place} fails: {}, wanted {}", show(found), show(wanted))?;
+            }
+            Step::Fence(order) => write!(f, "fence {order:?}")?,
+            Step::Sleep => write!(f, "sleep {place}")?,
+            Step::Wait(outcome) => write!(f, "wait {place} ends: {outcome:?}")?,
+            Step::Wake(count) => write!(f, "wake {place}: {count} woken")?,
+            Step::Relax => f.write_str("relax")?,
+            Step::Now(now) => write!(f, "now = {now}")?,
+            Step::Enter => f.write_str("signal handler begins")?,
+            Step::Leave => f.write_str("signal handler ends")?,
+            Step::Free => write!(f, "frees {place}")?,
+            Step::PlainRead => write!(f, "plain read {place}")?,
+            Step::PlainWrite => write!(f, "plain write {place}")?,
+            Step::TimePasses => f.write_str("nobody can go on: time passes")?,
+            Step::Timer => f.write_str("its timer fires")?,
+            Step::Signal => f.write_str("a signal comes")?,
+            Step::End => f.write_str("ends")?,
+        }
+        let file = self.site.file().rsplit(['/', '\\']).next().unwrap_or_default();
+        write!(f, "    {file}:{}", self.site.line())
+    }
+}
+
+/// Whether a search saw everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coverage {
+    /// Every execution, within the configured number of spurious wake-ups,
+    /// time-outs, signals and clock jumps, and of stale reads if that is set.
+    Complete,
+    /// Only executions with at most so many preemptions.
+    Bounded(u32),
+    /// So many random executions.
+    Sampled(u64),
+}
+
+/// What a successful search did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stats {
+    /// How much was covered.
+    pub coverage: Coverage,
+    /// Executions run, to their end or to a state that was known.
+    pub executions: u64,
+    /// Those of them that ended in a known state.
+    pub known: u64,
+    /// Different states at which the search branched.
+    pub states: u64,
+    /// Steps of the longest execution.
+    pub longest: u32,
+    pub(crate) seen: BTreeMap<&'static str, u64>,
+}
+
+impl Stats {
+    /// How often the watch with this name matched.
+    ///
+    /// # Panics
+    /// If no watch has this name.
+    #[must_use]
+    pub fn seen(&self, watch: &str) -> u64 {
+        *self.seen.get(watch).unwrap_or_else(|| panic!("no watch is called {watch}"))
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.coverage {
+            Coverage::Complete => f.write_str("complete")?,
+            Coverage::Bounded(bound) => write!(f, "bounded by {bound} preemptions")?,
+            Coverage::Sampled(schedules) => write!(f, "{schedules} random schedules")?,
+        }
+        write!(
+            f,
+            ": {} executions ({} cut at a known state), {} states, longest {} steps",
+            self.executions, self.known, self.states, self.longest
+        )
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Two threads touched plain memory, one of them writing, with neither
+    /// happening before the other.
+    Race,
+    /// Every thread that has not ended sleeps, and nobody will wake it.
+    Deadlock,
+    /// Threads spin, time passes, and nothing ever changes.
+    Livelock,
+    /// Memory was touched after it was declared freed.
+    UseAfterFree,
+    /// A thread panicked with this message.
+    Panic(String),
+    /// An execution exceeded the configured number of steps.
+    TooLong,
+    /// The search exceeded the configured number of executions.
+    TooMany,
+    /// The model breaks a rule of the checker.
+    Misuse(String),
+}
+
+/// The decisions of one execution; printable, and readable again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Schedule {
+    pub(crate) choices: Vec<u16>,
+    pub(crate) shared: Vec<u64>,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let choices: Vec<String> = self.choices.iter().map(u16::to_string).collect();
+        let shared: Vec<String> = self.shared.iter().map(|key| format!("{key:x}")).collect();
+        write!(f, "{}/{}", choices.join("."), shared.join("."))
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (choices, shared) =
+            text.split_once('/').ok_or("a schedule has the form choices/locations")?;
+        let fields = |text: &str| -> Vec<String> {
+            text.split('.').filter(|s| !s.is_empty()).map(str::to_owned).collect()
+        };
+        Ok(Schedule {
+            choices: fields(choices)
+                .iter()
+                .map(|c| c.parse().map_err(|e| format!("choice {c}: {e}")))
+                .collect::<Result<_, _>>()?,
+            shared: fields(shared)
+                .iter()
+                .map(|k| u64::from_str_radix(k, 16).map_err(|e| format!("location {k}: {e}")))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// A failed search, with the execution that shows it.
+#[derive(Clone)]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: Kind,
+    /// The steps that led there.
+    pub trace: Vec<Event>,
+    /// What each thread was doing then.
+    pub threads: Vec<String>,
+    /// Runs the execution again, with [`Scenario::replay`](crate::Scenario::replay).
+    pub schedule: Schedule,
+    /// Executions before this one.
+    pub executions: u64,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:?}, after {} executions", self.kind, self.executions)?;
+        for (number, event) in self.trace.iter().enumerate() {
+            writeln!(f, "{number:>4}  {event}")?;
+        }
+        for (number, thread) in self.threads.iter().enumerate() {
+            writeln!(f, "T{number} {thread}")?;
+        }
+        write!(f, "schedule: {}", self.schedule)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,71 @@
+//! Signal handlers that interrupt a thread at any of its steps.
+
+use crate::choices::Lean;
+use crate::engine::{Phase, check, point, with};
+use crate::report::Step;
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+/// Runs `body` in the calling thread; before any of its steps, and while it
+/// sleeps, `handler` may interrupt it, as often as
+/// [`Config::signals`](crate::Config::signals) says.
+pub fn with_handler<R>(handler: impl Fn(), body: impl FnOnce() -> R) -> R {
+    let handler: &dyn Fn() = &handler;
+    // SAFETY: the lifetime is erased only: the pointer is taken out again below,
+    // before `handler` goes away, and an execution that ends early forgets its
+    // threads altogether (`Engine::reset`).
+    let handler: &'static dyn Fn() = unsafe { std::mem::transmute(handler) };
+    with(|engine| {
+        let me = engine.current;
+        engine.threads[me].handler = Some(handler);
+    });
+    let result = body();
+    with(|engine| {
+        let me = engine.current;
+        engine.threads[me].handler = None;
+    });
+    result
+}
+
+/// Before a step: a signal may come, and its handler run, here.
+pub(crate) fn may_come(site: Site) {
+    let comes = with(|engine| {
+        let thread = &engine.threads[engine.current];
+        if engine.phase != Phase::Run
+            || engine.budget.signals == 0
+            || thread.handler.is_none()
+            || thread.in_handler
+            || engine.choose(2, Lean::First(220)) == 0
+        {
+            return false;
+        }
+        engine.budget.signals -= 1;
+        engine.learn(3);
+        true
+    });
+    check();
+    if comes {
+        run(site);
+        point(site);
+    }
+}
+
+/// Runs the handler of the current thread.
+pub(crate) fn run(site: Site) {
+    let handler = with(|engine| {
+        engine.event(site, Step::Enter, None, false);
+        let thread = &mut engine.threads[engine.current];
+        thread.in_handler = true;
+        thread.handler
+    });
+    if let Some(handler) = handler {
+        // SAFETY: `with_handler` has not returned, or the pointer were gone.
+        unsafe { (*handler)() };
+    }
+    with(|engine| {
+        let me = engine.current;
+        engine.threads[me].in_handler = false;
+        engine.event(site, Step::Leave, None, false);
+    });
+}

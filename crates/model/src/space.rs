@@ -1,0 +1,111 @@
+//! Where model memory lies, so that a location has the same name in every
+//! execution whatever address the allocator chose.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+
+/// A region of memory that lies still for the whole search.
+#[derive(Clone, Debug)]
+struct Region {
+    range: Range<usize>,
+    name: Name,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Name {
+    /// The value shared by the threads of a scenario.
+    Shared,
+    /// The table of participants, with the size of a seat.
+    Seats(usize),
+    /// The stack of a thread.
+    Stack(usize),
+}
+
+/// A named address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    name: Name,
+    offset: usize,
+}
+
+impl Place {
+    /// Whether a 64-bit value here may be a lock's state word: in a seat it is
+    /// a heartbeat.
+    pub(crate) fn may_hold_a_word(&self) -> bool {
+        !matches!(self.name, Name::Seats(_))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Name::Shared => write!(f, "shared+{:#x}", self.offset),
+            Name::Seats(size) => {
+                write!(f, "slot {}+{:#x}", self.offset / size + 1, self.offset % size)
+            }
+            Name::Stack(thread) => write!(f, "stack of T{thread}-{:#x}", self.offset),
+        }
+    }
+}
+
+thread_local! {
+    /// Tables of participants live for ever (T1 of `participant.rs`), one for
+    /// each thread of the operating system that runs searches.
+    static SEATS: RefCell<Vec<(Range<usize>, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes a table of participants known to the searches of this thread.
+///
+/// Called by [`platform!`](crate::platform).
+#[doc(hidden)]
+pub fn announce_seats<T>(seats: &'static [T]) {
+    let range = seats.as_ptr_range();
+    let range = range.start.addr()..range.end.addr();
+    SEATS.with_borrow_mut(|all| all.push((range, size_of::<T>())));
+}
+
+/// The memory of one search.
+#[derive(Default)]
+pub(crate) struct Space {
+    regions: Vec<Region>,
+    /// Tables of participants already among the regions.
+    tables: usize,
+}
+
+impl Space {
+    pub(crate) fn shared(&mut self, start: usize, size: usize) {
+        self.regions.push(Region { range: start..start + size, name: Name::Shared });
+    }
+
+    pub(crate) fn stack(&mut self, thread: usize, range: Range<usize>) {
+        self.regions.push(Region { range, name: Name::Stack(thread) });
+    }
+
+    /// The place at `address`; `None` for memory that may move.
+    pub(crate) fn place(&mut self, address: usize) -> Option<Place> {
+        SEATS.with_borrow(|all| {
+            for (range, size) in &all[self.tables..] {
+                self.regions.push(Region { range: range.clone(), name: Name::Seats(*size) });
+            }
+            self.tables = all.len();
+        });
+        let region = self.regions.iter().find(|r| r.range.contains(&address))?;
+        let offset = match region.name {
+            // Stacks grow downwards from a fixed top.
+            Name::Stack(_) => region.range.end - address,
+            _ => address - region.range.start,
+        };
+        Some(Place { name: region.name, offset })
+    }
+
+    /// The name of a place as a number.
+    pub(crate) fn key(place: Place) -> u64 {
+        let region = match place.name {
+            Name::Shared => 1,
+            Name::Seats(_) => 2,
+            Name::Stack(thread) => 3 + thread as u64,
+        };
+        region << 40 | place.offset as u64
+    }
+}
