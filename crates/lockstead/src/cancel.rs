@@ -34,9 +34,7 @@ impl CancelToken {
     /// A token that has not been fired.
     #[must_use]
     pub const fn new() -> Self {
-        CancelToken {
-            fired: <<Linux as Platform>::U32 as Atomic32>::ZERO,
-        }
+        CancelToken { fired: <<Linux as Platform>::U32 as Atomic32>::ZERO }
     }
 
     /// Ends every wait that uses this token, now and later. May be called any
@@ -56,10 +54,7 @@ impl CancelToken {
 
     /// The wait that this token ends.
     pub(crate) fn wait(&self) -> Wait<'_, Linux> {
-        Wait {
-            cancel: Some(&self.fired),
-            ..Wait::FOREVER
-        }
+        Wait { cancel: Some(&self.fired), ..Wait::FOREVER }
     }
 }
 
@@ -71,8 +66,6 @@ impl Default for CancelToken {
 
 impl core::fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("CancelToken")
-            .field("cancelled", &self.is_cancelled())
-            .finish()
+        f.debug_struct("CancelToken").field("cancelled", &self.is_cancelled()).finish()
     }
 }

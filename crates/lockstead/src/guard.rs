@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use lockstead_core::RawMutex;
+use lockstead_core::{LockError, RawMutex};
 use lockstead_linux::Linux;
 
 /// The holder's access to the data of a [`Mutex`]; dropping it releases.
@@ -32,15 +32,18 @@ impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
     /// The calling thread holds `mutex`, and no other guard of it exists.
     #[inline(always)]
     pub(crate) unsafe fn new(mutex: &'a Mutex<T, H>) -> Self {
-        MutexGuard {
-            mutex,
-            not_send: PhantomData,
-        }
+        MutexGuard { mutex, not_send: PhantomData }
     }
 
     /// The lock behind the guard.
     pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
         &guard.mutex.raw
+    }
+
+    /// The panic for a guard whose mutex could not be taken again.
+    #[track_caller]
+    pub(crate) fn refuse(guard: &Self, error: LockError) -> ! {
+        guard.mutex.refuse(error)
     }
 
     /// Narrows the guard to a part of the data.
@@ -64,12 +67,7 @@ impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
         // If `part` panics the guard is still whole, and releases.
         let data = NonNull::from(part(&mut *guard));
         let guard = ManuallyDrop::new(guard);
-        MappedMutexGuard {
-            raw: Self::raw(&guard),
-            data,
-            part: PhantomData,
-            not_send: PhantomData,
-        }
+        MappedMutexGuard { raw: Self::raw(&guard), data, part: PhantomData, not_send: PhantomData }
     }
 }
 
@@ -134,12 +132,7 @@ impl<'a, T: ?Sized, H: Hooks> MappedMutexGuard<'a, T, H> {
         let mut guard = guard;
         let data = NonNull::from(part(&mut *guard));
         let guard = ManuallyDrop::new(guard);
-        MappedMutexGuard {
-            raw: guard.raw,
-            data,
-            part: PhantomData,
-            not_send: PhantomData,
-        }
+        MappedMutexGuard { raw: guard.raw, data, part: PhantomData, not_send: PhantomData }
     }
 }
 

@@ -71,10 +71,7 @@ impl<T> Mutex<T> {
     /// A free mutex that guards `value`.
     #[inline]
     pub const fn new(value: T) -> Self {
-        Mutex {
-            raw: RawMutex::new(),
-            data: UnsafeCell::new(value),
-        }
+        Mutex { raw: RawMutex::new(), data: UnsafeCell::new(value) }
     }
 }
 
@@ -83,10 +80,7 @@ impl<T, H: Hooks> Mutex<T, H> {
     /// hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
-        Mutex {
-            raw: RawMutex::with_state(state),
-            data: UnsafeCell::new(value),
-        }
+        Mutex { raw: RawMutex::with_state(state), data: UnsafeCell::new(value) }
     }
 
     /// The data. Nobody else can hold the mutex: it is the caller's own.
@@ -123,9 +117,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, H>> {
         // SAFETY: just acquired.
-        self.raw
-            .try_lock(Location::caller())
-            .then(|| unsafe { MutexGuard::new(self) })
+        self.raw.try_lock(Location::caller()).then(|| unsafe { MutexGuard::new(self) })
     }
 
     /// Acquires the mutex, waiting at most `timeout`, not counting what the
@@ -312,7 +304,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn refuse(&self, error: LockError) -> ! {
+    pub(crate) fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
             &Subject {

@@ -1,6 +1,6 @@
 //! Locks that know their name and where they were last taken.
 
-use crate::{Mutex, Site};
+use crate::{Mutex, RwLock, Site};
 use core::panic::Location;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lockstead_core::{Hooks, LockId, Path};
@@ -10,24 +10,24 @@ use lockstead_core::{Hooks, LockId, Path};
 /// ordinary mutex of the same data, and one more store in each acquisition.
 pub type NamedMutex<T> = Mutex<T, Named>;
 
-/// The hooks behind [`NamedMutex`].
+/// A [`RwLock`] with a name and the place of its latest acquisition, by
+/// whichever of its readers and writers.
+pub type NamedRwLock<T> = RwLock<T, Named>;
+
+/// The hooks behind [`NamedMutex`] and [`NamedRwLock`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Named;
 
 /// What [`Named`] keeps in each lock.
 pub struct Label {
     name: Option<&'static str>,
-    /// Written by the holder after it acquired, so never by two at once.
-    /// Null: not acquired so far.
+    /// Written by each holder after it acquired. Null: not acquired so far.
     acquired_at: AtomicPtr<Location<'static>>,
 }
 
 impl Label {
     const fn new(name: Option<&'static str>) -> Self {
-        Label {
-            name,
-            acquired_at: AtomicPtr::new(core::ptr::null_mut()),
-        }
+        Label { name, acquired_at: AtomicPtr::new(core::ptr::null_mut()) }
     }
 }
 
@@ -37,9 +37,7 @@ impl Hooks for Named {
 
     #[inline(always)]
     fn acquired(label: &Label, _lock: LockId, _path: Path, site: Site) {
-        label
-            .acquired_at
-            .store(core::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+        label.acquired_at.store(core::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 
     fn name(label: &Label) -> Option<&'static str> {
@@ -73,6 +71,29 @@ impl<T> NamedMutex<T> {
 impl<T: ?Sized> NamedMutex<T> {
     /// Where the mutex was last acquired; `None` if it never was. Of the
     /// current holder, if there is one, up to a race with its acquisition.
+    #[must_use]
+    pub fn acquired_at(&self) -> Option<Site> {
+        Named::acquired_at(self.hook_state())
+    }
+}
+
+impl<T> NamedRwLock<T> {
+    /// A free lock that guards `value` and is called `name` in messages.
+    ///
+    /// ```
+    /// use lockstead::NamedRwLock;
+    ///
+    /// static ROUTES: NamedRwLock<Vec<&str>> = NamedRwLock::named("routes", Vec::new());
+    /// ROUTES.write().push("/");
+    /// assert_eq!(ROUTES.name(), Some("routes"));
+    /// ```
+    pub const fn named(name: &'static str, value: T) -> Self {
+        RwLock::with_hooks(Label::new(Some(name)), value)
+    }
+}
+
+impl<T: ?Sized> NamedRwLock<T> {
+    /// Where the lock was last acquired; `None` if it never was.
     #[must_use]
     pub fn acquired_at(&self) -> Option<Site> {
         Named::acquired_at(self.hook_state())

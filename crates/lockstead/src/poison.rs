@@ -48,10 +48,7 @@ pub struct Mutex<T: ?Sized> {
 impl<T> Mutex<T> {
     /// A free mutex that guards `value` and is not poisoned.
     pub const fn new(value: T) -> Self {
-        Mutex {
-            poisoned: AtomicBool::new(false),
-            inner: crate::Mutex::new(value),
-        }
+        Mutex { poisoned: AtomicBool::new(false), inner: crate::Mutex::new(value) }
     }
 
     /// The data.
@@ -163,21 +160,14 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     fn guard<'a>(&'a self, guard: crate::MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        let guard = MutexGuard {
-            guard,
-            poisoned: &self.poisoned,
-            began_panicking: thread::panicking(),
-        };
+        let guard =
+            MutexGuard { guard, poisoned: &self.poisoned, began_panicking: thread::panicking() };
         judge(self.is_poisoned(), guard)
     }
 }
 
 fn judge<V>(poisoned: bool, value: V) -> LockResult<V> {
-    if poisoned {
-        Err(PoisonError::new(value))
-    } else {
-        Ok(value)
-    }
+    if poisoned { Err(PoisonError::new(value)) } else { Ok(value) }
 }
 
 impl<T> From<T> for Mutex<T> {

@@ -1,7 +1,8 @@
 //! The panics: acquisitions that could only hang.
 
 use core::fmt;
-use lockstead_core::{LockError, Site};
+use core::panic::Location;
+use lockstead_core::{LockError, OnceError, Site};
 
 /// A lock as it appears in a message.
 pub(crate) struct Subject {
@@ -19,13 +20,7 @@ pub(crate) struct Subject {
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Subject {
-            kind,
-            name,
-            guards,
-            address,
-            ..
-        } = self;
+        let Subject { kind, name, guards, address, .. } = self;
         match name {
             Some(name) => write!(f, "{kind} `{name}` ({guards} at {address:#x})"),
             None => write!(f, "{kind} of {guards} at {address:#x}"),
@@ -41,7 +36,7 @@ impl fmt::Display for Subject {
 #[inline(never)]
 #[track_caller]
 pub(crate) fn refuse(error: LockError, subject: &Subject) -> ! {
-    let here = core::panic::Location::caller();
+    let here = Location::caller();
     let acquired = Acquired(subject.acquired_at);
     match error {
         LockError::Recursive => panic!(
@@ -60,6 +55,33 @@ pub(crate) fn refuse(error: LockError, subject: &Subject) -> ! {
     }
 }
 
+/// Panics for an initialisation that would never end, or that has failed.
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn refuse_once(error: OnceError, address: usize, makes: &str) -> ! {
+    let here = Location::caller();
+    match error {
+        OnceError::Poisoned => panic!(
+            "poisoned: the initialiser of the once at {address:#x}, asked for at {here}, has \
+             panicked; use call_once_force to run another"
+        ),
+        OnceError::NotAwaited(LockError::Recursive) => panic!(
+            "recursive initialisation: the initialiser of {makes} at {address:#x} runs on this \
+             thread and asks for its own result at {here}. Waiting would never end: compute what \
+             it needs without that result"
+        ),
+        OnceError::NotAwaited(LockError::OwnerLost) => panic!(
+            "lost initialiser: {makes} at {address:#x}, asked for at {here}, is being made by a \
+             thread that fork left behind in the parent process. It will never be ready here: \
+             initialise before fork, or exec"
+        ),
+        OnceError::NotAwaited(error) => {
+            unreachable!("the once at {address:#x}: {error:?} was not asked for")
+        }
+    }
+}
+
 /// The half sentence about the acquisition that is in the way.
 struct Acquired(Option<Site>);
 
@@ -69,5 +91,14 @@ impl fmt::Display for Acquired {
             Some(site) => write!(f, "it was acquired at {site}"),
             None => f.write_str("where it was acquired is kept for named locks only"),
         }
+    }
+}
+
+/// Ends the process when dropped: where a panic must not unwind further.
+pub(crate) struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }

@@ -21,16 +21,11 @@ pub(crate) fn until(deadline: Instant) -> Wait<'static, Linux> {
 }
 
 /// The wait that a signal handler ends.
-pub(crate) const INTERRUPTIBLE: Wait<'static, Linux> = Wait {
-    interruptible: true,
-    ..Wait::FOREVER
-};
+pub(crate) const INTERRUPTIBLE: Wait<'static, Linux> =
+    Wait { interruptible: true, ..Wait::FOREVER };
 
 fn by(deadline: Nanos) -> Wait<'static, Linux> {
-    Wait {
-        deadline: Some(deadline),
-        ..Wait::FOREVER
-    }
+    Wait { deadline: Some(deadline), ..Wait::FOREVER }
 }
 
 #[cfg(test)]
@@ -50,9 +45,7 @@ mod tests {
     #[test]
     fn a_deadline_in_the_past_is_now() {
         let before = Linux::now();
-        let past = Instant::now()
-            .checked_sub(Duration::from_millis(1))
-            .expect("a running clock");
+        let past = Instant::now().checked_sub(Duration::from_millis(1)).expect("a running clock");
         let converted = until(past).deadline.expect("a deadline");
         assert!(before <= converted && converted <= Linux::now());
     }

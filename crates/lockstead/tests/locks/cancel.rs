@@ -11,11 +11,7 @@ fn one_token_ends_the_waits_of_many_threads_on_many_mutexes() {
     let _watchdog = Watchdog::new("one_token_ends_the_waits");
     let mutexes = [Mutex::new(0), Mutex::new(0)];
     // From waiters that still spin to waiters that asked for the handoff.
-    for delay in [
-        Duration::ZERO,
-        Duration::from_micros(100),
-        Duration::from_millis(10),
-    ] {
+    for delay in [Duration::ZERO, Duration::from_micros(100), Duration::from_millis(10)] {
         let token = CancelToken::new();
         let about_to_wait = AtomicU32::new(0);
         let held = (mutexes[0].lock(), mutexes[1].lock());

@@ -98,11 +98,7 @@ fn look_ups_that_race_with_the_last_drop_never_find_a_dead_object() {
                         object.references.fetch_add(1, Ordering::Relaxed);
                         Arc::clone(object)
                     };
-                    assert_eq!(
-                        object.dead.load(Ordering::Relaxed),
-                        0,
-                        "found a dead object"
-                    );
+                    assert_eq!(object.dead.load(Ordering::Relaxed), 0, "found a dead object");
                     if let Some(mut table) = dec_and_lock(&object.references, &table) {
                         object.dead.store(1, Ordering::Relaxed);
                         table.remove(&key);

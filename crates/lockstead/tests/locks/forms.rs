@@ -14,17 +14,10 @@ static NEVER: CancelToken = CancelToken::new();
 const WAITING: [(&str, Form); 7] = [
     ("lock", |m| Some(m.lock())),
     ("lock_nested", |m| Some(m.lock_nested(1))),
-    ("lock_timeout", |m| {
-        m.lock_timeout(Duration::from_secs(3600)).ok()
-    }),
-    ("lock_until", |m| {
-        m.lock_until(Instant::now() + Duration::from_secs(3600))
-            .ok()
-    }),
+    ("lock_timeout", |m| m.lock_timeout(Duration::from_secs(3600)).ok()),
+    ("lock_until", |m| m.lock_until(Instant::now() + Duration::from_secs(3600)).ok()),
     ("lock_interruptible", |m| m.lock_interruptible().ok()),
-    ("lock_interruptible_nested", |m| {
-        m.lock_interruptible_nested(2).ok()
-    }),
+    ("lock_interruptible_nested", |m| m.lock_interruptible_nested(2).ok()),
     ("lock_killable", |m| m.lock_killable(&NEVER).ok()),
 ];
 
@@ -73,10 +66,7 @@ fn every_form_takes_a_free_mutex() {
     let mutex = Mutex::new(0);
     for (name, form) in WAITING {
         *form(&mutex).unwrap_or_else(|| panic!("{name} gave up on a free mutex")) += 1;
-        assert!(
-            !mutex.is_locked(),
-            "{name}: still locked after the guard was dropped"
-        );
+        assert!(!mutex.is_locked(), "{name}: still locked after the guard was dropped");
     }
     *mutex.try_lock().expect("free") += 1;
     assert_eq!(mutex.into_inner(), WAITING.len() as u64 + 1);
@@ -87,21 +77,13 @@ fn a_timeout_ends_the_wait_not_early_and_the_mutex_works_after() {
     let _watchdog = Watchdog::new("a_timeout_ends_the_wait");
     let mutex = Mutex::new(0);
     // Below the bound after which a waiter asks for the handoff, and beyond.
-    for wait in [
-        Duration::ZERO,
-        Duration::from_micros(200),
-        Duration::from_millis(20),
-    ] {
+    for wait in [Duration::ZERO, Duration::from_micros(200), Duration::from_millis(20)] {
         let held = mutex.lock();
         thread::scope(|s| {
             s.spawn(|| {
                 let began = Instant::now();
                 assert_eq!(mutex.lock_timeout(wait).err(), Some(TimedOut));
-                assert!(
-                    began.elapsed() >= wait,
-                    "gave up after {:?}",
-                    began.elapsed()
-                );
+                assert!(began.elapsed() >= wait, "gave up after {:?}", began.elapsed());
                 let deadline = Instant::now() + wait;
                 assert_eq!(mutex.lock_until(deadline).err(), Some(TimedOut));
                 assert!(Instant::now() >= deadline);
@@ -109,10 +91,7 @@ fn a_timeout_ends_the_wait_not_early_and_the_mutex_works_after() {
             });
         });
         drop(held);
-        assert!(
-            mutex.lock_timeout(wait).is_ok(),
-            "free, so no reason to time out"
-        );
+        assert!(mutex.lock_timeout(wait).is_ok(), "free, so no reason to time out");
         thread::scope(|s| {
             s.spawn(|| *mutex.lock() += 1);
         });
@@ -200,15 +179,9 @@ fn a_leaked_guard_leaves_the_mutex_locked() {
 #[test]
 fn debug_shows_the_data_or_says_locked_and_never_waits() {
     let mutex = NamedMutex::named("cache", 7);
-    assert_eq!(
-        format!("{mutex:?}"),
-        r#"Mutex { name: "cache", data: 7, .. }"#
-    );
+    assert_eq!(format!("{mutex:?}"), r#"Mutex { name: "cache", data: 7, .. }"#);
     let guard = mutex.lock();
-    assert_eq!(
-        format!("{mutex:?}"),
-        r#"Mutex { name: "cache", data: <locked>, .. }"#
-    );
+    assert_eq!(format!("{mutex:?}"), r#"Mutex { name: "cache", data: <locked>, .. }"#);
     assert_eq!(format!("{guard:?} {guard}"), "7 7");
     assert_eq!(format!("{:?}", Mutex::new('a')), "Mutex { data: 'a', .. }");
 }
@@ -257,9 +230,7 @@ fn a_fired_token_refuses_only_to_wait() {
     let token = CancelToken::new();
     token.cancel();
     let mutex = Mutex::new(());
-    let guard = mutex
-        .lock_killable(&token)
-        .expect("a free mutex needs no waiting");
+    let guard = mutex.lock_killable(&token).expect("a free mutex needs no waiting");
     thread::scope(|s| {
         s.spawn(|| assert_eq!(mutex.lock_killable(&token).err(), Some(Cancelled)));
     });

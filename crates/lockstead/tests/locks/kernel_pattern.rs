@@ -89,9 +89,7 @@ fn memory_of_a_freed_mutex_is_not_written() {
     let layout = Layout::new::<Mutex<u32>>();
     for round in 0..1_500u32 {
         // SAFETY: a non-zero layout; the pointer is checked.
-        let memory = NonNull::new(unsafe { alloc(layout) })
-            .expect("memory")
-            .cast();
+        let memory = NonNull::new(unsafe { alloc(layout) }).expect("memory").cast();
         // SAFETY: freshly allocated for this type.
         unsafe { memory.write(Mutex::new(2)) };
         let shared = Page(memory);

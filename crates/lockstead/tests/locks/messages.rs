@@ -65,10 +65,7 @@ fn every_waiting_form_detects_recursion_and_shows_its_own_place() {
         assert!(message.contains(&place), "{place} is missing in: {message}");
         assert!(message.contains("`again`"), "{message}");
     }
-    assert!(
-        mutex.try_lock().is_none(),
-        "try_lock fails and does not panic"
-    );
+    assert!(mutex.try_lock().is_none(), "try_lock fails and does not panic");
     drop(guard);
     assert!(mutex.try_lock().is_some());
 }
@@ -88,16 +85,10 @@ fn a_named_mutex_keeps_the_place_of_the_latest_acquisition() {
 
 #[test]
 fn errors_say_what_happened_and_what_to_do() {
-    let errors: [(&dyn std::error::Error, &str); 3] = [
-        (&TimedOut, "timed out"),
-        (&Interrupted, "signal handler"),
-        (&Cancelled, "cancelled"),
-    ];
+    let errors: [(&dyn std::error::Error, &str); 3] =
+        [(&TimedOut, "timed out"), (&Interrupted, "signal handler"), (&Cancelled, "cancelled")];
     for (error, what) in errors {
         let text = error.to_string();
-        assert!(
-            text.contains(what) && text.contains("nothing was acquired; "),
-            "{text}"
-        );
+        assert!(text.contains(what) && text.contains("nothing was acquired; "), "{text}");
     }
 }

@@ -36,12 +36,7 @@ fn every_form_reports_poison_with_the_guard() {
     let token = CancelToken::new();
     assert!(matches!(mutex.try_lock(), Err(TryLockError::Poisoned(_))));
     assert!(mutex.lock_timeout(hour).expect("free").is_err());
-    assert!(
-        mutex
-            .lock_until(Instant::now() + hour)
-            .expect("free")
-            .is_err()
-    );
+    assert!(mutex.lock_until(Instant::now() + hour).expect("free").is_err());
     assert!(mutex.lock_interruptible().expect("free").is_err());
     assert!(mutex.lock_killable(&token).expect("free").is_err());
     assert!(!mutex.is_locked());
@@ -58,10 +53,7 @@ fn a_held_mutex_gives_up_as_the_plain_one_does() {
             let token = CancelToken::new();
             token.cancel();
             assert!(matches!(mutex.try_lock(), Err(TryLockError::WouldBlock)));
-            assert_eq!(
-                mutex.lock_timeout(Duration::from_millis(1)).err(),
-                Some(TimedOut)
-            );
+            assert_eq!(mutex.lock_timeout(Duration::from_millis(1)).err(), Some(TimedOut));
             assert_eq!(mutex.lock_killable(&token).err(), Some(Cancelled));
         });
     });

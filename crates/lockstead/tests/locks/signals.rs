@@ -46,9 +46,7 @@ fn ends_the_wait(signal: libc::c_int, flags: libc::c_int, delay: Duration) {
     pester(&waiter, signal);
     assert_eq!(waiter.join().expect("no panic"), Err(Interrupted));
     drop(held);
-    *mutex
-        .lock_interruptible()
-        .expect("nobody sends a signal now") += 1;
+    *mutex.lock_interruptible().expect("nobody sends a signal now") += 1;
     assert_eq!(*mutex.lock(), 1);
 }
 
@@ -76,10 +74,7 @@ fn handlers_do_not_end_the_other_waits() {
     let held = mutex.lock();
     let forms: [fn(&Mutex<i32>); 2] = [
         |m| *m.lock() += 1,
-        |m| {
-            *m.lock_timeout(Duration::from_secs(3600))
-                .expect("not for an hour") += 1
-        },
+        |m| *m.lock_timeout(Duration::from_secs(3600)).expect("not for an hour") += 1,
     ];
     let waiters: Vec<_> = forms
         .into_iter()

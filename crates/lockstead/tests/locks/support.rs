@@ -28,10 +28,7 @@ impl Watchdog {
 pub(crate) fn panic_of<R>(body: impl FnOnce() -> R) -> String {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     let payload = caught.err().expect("this call must panic");
-    payload
-        .downcast_ref::<String>()
-        .cloned()
-        .expect("a formatted message")
+    payload.downcast_ref::<String>().cloned().expect("a formatted message")
 }
 
 /// Calls `probe` until it is true.

@@ -1,0 +1,76 @@
+//! The condition variable without data.
+
+use super::RawMutex;
+use crate::time;
+use ::lock_api::GuardNoSend;
+use core::panic::Location;
+use lockstead_core::{LockError, Wait};
+use lockstead_linux::Linux;
+use std::time::{Duration, Instant};
+
+/// The raw condition variable of the `lock_api` back end: 8 bytes.
+///
+/// Waits may end for no reason, and notifications do not say whom they reached:
+/// they return `false` and 0.
+#[derive(Debug)]
+pub struct RawCondvar {
+    raw: lockstead_core::RawCondvar<Linux>,
+}
+
+impl RawCondvar {
+    /// Returns with the mutex held; true if the deadline ended the wait.
+    ///
+    /// # Safety
+    /// The calling thread holds `mutex`.
+    #[track_caller]
+    unsafe fn sleep(&self, mutex: &RawMutex, how: &Wait<'_, Linux>) -> bool {
+        // SAFETY: as for this function.
+        match unsafe { self.raw.wait(mutex.core(), how, Location::caller()) } {
+            Ok(()) => false,
+            Err(LockError::TimedOut) => true,
+            Err(error) => mutex.abort(error),
+        }
+    }
+}
+
+// SAFETY: the sequence number makes unlocking and waiting one step for the
+// notifiers; the mutex is held again on return, and otherwise the process ends.
+// Waiting with several mutexes at a time is harmless.
+unsafe impl ::lock_api::RawCondvar for RawCondvar {
+    const INIT: Self = RawCondvar { raw: lockstead_core::RawCondvar::new() };
+    type RawMutex = RawMutex;
+
+    #[track_caller]
+    unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
+        // SAFETY: the guard state stands for this thread's acquisition.
+        unsafe { self.sleep(mutex, &Wait::FOREVER) };
+    }
+
+    fn notify_one(&self) -> bool {
+        self.raw.notify_one();
+        false
+    }
+
+    fn notify_all(&self) -> usize {
+        self.raw.notify_all();
+        0
+    }
+}
+
+// SAFETY: as above; deadlines are rounded up only.
+unsafe impl ::lock_api::RawCondvarTimed for RawCondvar {
+    fn checked_duration_to_instant(timeout: &Duration) -> Option<Instant> {
+        Instant::now().checked_add(*timeout)
+    }
+
+    #[track_caller]
+    unsafe fn wait_until(
+        &self,
+        mutex: &RawMutex,
+        _guard: &mut GuardNoSend,
+        timeout: &Instant,
+    ) -> bool {
+        // SAFETY: the guard state stands for this thread's acquisition.
+        unsafe { self.sleep(mutex, &time::until(*timeout)) }
+    }
+}

@@ -1,0 +1,42 @@
+//! The locks behind the traits of the crate `lock_api` 0.5, for code that is
+//! generic over its locks. With the feature `lock_api_0_4` the raw types have
+//! the traits of 0.4 as well, and the module `lock_api_0_4` the aliases.
+//!
+//! [`Mutex`], [`RwLock`] and [`Condvar`] have the same names and sizes here as
+//! at the root of the crate. Timed forms and downgrading are there; upgradable
+//! reads and the fair unlocks are not (handing over past the bound is what
+//! keeps these locks fair).
+//!
+//! ```
+//! use lockstead::lock_api::{Mutex, RwLock};
+//!
+//! static HITS: Mutex<u32> = Mutex::new(0);
+//! *HITS.lock() += 1;
+//!
+//! let routes = RwLock::new(vec!["/"]);
+//! assert_eq!(routes.read().len(), 1);
+//! ```
+
+mod condvar;
+mod mutex;
+mod rwlock;
+
+pub use condvar::RawCondvar;
+pub use mutex::RawMutex;
+pub use rwlock::RawRwLock;
+
+/// `lock_api`'s mutex over lockstead's.
+pub type Mutex<T> = ::lock_api::Mutex<RawMutex, T>;
+/// The guard of a [`Mutex`].
+pub type MutexGuard<'a, T> = ::lock_api::MutexGuard<'a, RawMutex, T>;
+/// A guard narrowed to a part of the data of a [`Mutex`].
+pub type MappedMutexGuard<'a, T> = ::lock_api::MappedMutexGuard<'a, RawMutex, T>;
+
+/// `lock_api`'s reader-writer lock over lockstead's.
+pub type RwLock<T> = ::lock_api::RwLock<RawRwLock, T>;
+/// A reader's guard of a [`RwLock`].
+pub type RwLockReadGuard<'a, T> = ::lock_api::RwLockReadGuard<'a, RawRwLock, T>;
+/// The writer's guard of a [`RwLock`].
+pub type RwLockWriteGuard<'a, T> = ::lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+/// `lock_api`'s condition variable over lockstead's.
+pub type Condvar = ::lock_api::Condvar<RawCondvar>;

@@ -1,0 +1,133 @@
+//! The mutex without data.
+
+use crate::refusal::{AbortOnUnwind, Subject, refuse};
+use crate::time;
+use ::lock_api::GuardNoSend;
+use core::panic::Location;
+use lockstead_core::{LockError, Wait};
+use lockstead_linux::Linux;
+use std::time::{Duration, Instant};
+
+/// The raw mutex of the `lock_api` back end: 8 bytes, handoff after a bound.
+///
+/// Recursive locking and an owner lost in `fork` panic; see
+/// [`lockstead::Mutex`](crate::Mutex).
+#[derive(Debug)]
+pub struct RawMutex {
+    raw: lockstead_core::RawMutex<Linux>,
+}
+
+impl RawMutex {
+    pub(crate) const fn free() -> Self {
+        RawMutex { raw: lockstead_core::RawMutex::new() }
+    }
+
+    /// Acquires; false if `how` ended the wait.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+        match self.raw.lock_lazily(how, 0, Location::caller()) {
+            Ok(()) => true,
+            Err(LockError::TimedOut) => false,
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire(&self) -> bool {
+        self.raw.try_lock(Location::caller())
+    }
+
+    /// # Safety
+    /// The calling thread holds the mutex.
+    #[inline]
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: as for this function.
+        unsafe { self.raw.unlock() }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.raw.is_locked()
+    }
+
+    pub(super) fn core(&self) -> &lockstead_core::RawMutex<Linux> {
+        &self.raw
+    }
+
+    /// Ends the process: the mutex could not be taken again after a wait on a
+    /// condition variable, and the caller's guard would release it.
+    #[cold]
+    #[track_caller]
+    pub(super) fn abort(&self, error: LockError) -> ! {
+        let _bomb = AbortOnUnwind;
+        self.refuse(error)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse(&self, error: LockError) -> ! {
+        refuse(
+            error,
+            &Subject {
+                kind: "mutex",
+                name: None,
+                guards: core::any::type_name::<Self>(),
+                address: self.raw.id().0,
+                acquired_at: None,
+            },
+        )
+    }
+}
+
+// SAFETY: exclusive, acquires and releases as required; a lock operation that
+// unwinds (recursion, lost owner) has acquired nothing. A mutex that is moved
+// or dropped while locked has no waiter, since those borrow it.
+unsafe impl ::lock_api::RawMutex for RawMutex {
+    const INIT: Self = Self::free();
+    type Guard = GuardNoSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock(&self) -> GuardNoSend {
+        self.acquire(|| Wait::FOREVER);
+        GuardNoSend::new()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock(&self) -> Option<GuardNoSend> {
+        self.try_acquire().then(GuardNoSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _guard: GuardNoSend) {
+        // SAFETY: the guard state stands for this thread's acquisition.
+        unsafe { self.release() }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.is_held()
+    }
+}
+
+// SAFETY: as above; a wait that timed out has acquired nothing, and deadlines
+// are rounded up only.
+unsafe impl ::lock_api::RawMutexTimed for RawMutex {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_for(&self, timeout: Duration) -> Option<GuardNoSend> {
+        self.acquire(|| time::within(timeout)).then(GuardNoSend::new)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_until(&self, deadline: Instant) -> Option<GuardNoSend> {
+        self.acquire(|| time::until(deadline)).then(GuardNoSend::new)
+    }
+}

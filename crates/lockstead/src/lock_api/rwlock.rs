@@ -1,0 +1,206 @@
+//! The reader-writer lock without data.
+
+use crate::refusal::{Subject, refuse};
+use crate::time;
+use ::lock_api::GuardNoSend;
+use core::panic::Location;
+use lockstead_core::{LockError, Wait};
+use lockstead_linux::Linux;
+use std::time::{Duration, Instant};
+
+/// The raw reader-writer lock of the `lock_api` back end: 16 bytes, neither
+/// side starves.
+///
+/// Acquiring on the thread that writes, and a writer lost in `fork`, panic; see
+/// [`lockstead::RwLock`](crate::RwLock).
+#[derive(Debug)]
+pub struct RawRwLock {
+    raw: lockstead_core::RawRwLock<Linux>,
+}
+
+impl RawRwLock {
+    pub(crate) const fn free() -> Self {
+        RawRwLock { raw: lockstead_core::RawRwLock::new() }
+    }
+
+    /// Acquires for reading; false if `how` ended the wait.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_shared(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+        self.settle(self.raw.read_lazily(how, 0, Location::caller()))
+    }
+
+    /// Acquires for writing; false if `how` ended the wait.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_exclusive(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+        self.settle(self.raw.write_lazily(how, 0, Location::caller()))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire_shared(&self) -> bool {
+        self.raw.try_read(Location::caller())
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire_exclusive(&self) -> bool {
+        self.raw.try_write(Location::caller())
+    }
+
+    /// # Safety
+    /// The caller answers for a hold for reading.
+    #[inline]
+    pub(crate) unsafe fn release_shared(&self) {
+        // SAFETY: as for this function.
+        unsafe { self.raw.unlock_read() }
+    }
+
+    /// # Safety
+    /// The calling thread holds the lock for writing.
+    #[inline]
+    pub(crate) unsafe fn release_exclusive(&self) {
+        // SAFETY: as for this function.
+        unsafe { self.raw.unlock_write() }
+    }
+
+    /// # Safety
+    /// The calling thread holds the lock for writing.
+    pub(crate) unsafe fn turn_shared(&self) {
+        // SAFETY: as for this function.
+        unsafe { self.raw.downgrade() }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.raw.is_locked()
+    }
+
+    pub(crate) fn is_written(&self) -> bool {
+        self.raw.writer().is_some()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn settle(&self, outcome: Result<(), LockError>) -> bool {
+        match outcome {
+            Ok(()) => true,
+            Err(LockError::TimedOut) => false,
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse(&self, error: LockError) -> ! {
+        refuse(
+            error,
+            &Subject {
+                kind: "reader-writer lock",
+                name: None,
+                guards: core::any::type_name::<Self>(),
+                address: self.raw.id().0,
+                acquired_at: None,
+            },
+        )
+    }
+}
+
+// SAFETY: readers exclude the writer and the writer everybody; acquires and
+// releases as required; an operation that unwinds (recursion, lost owner) has
+// acquired nothing. A lock that is moved or dropped while held has no waiter,
+// since those borrow it.
+unsafe impl ::lock_api::RawRwLock for RawRwLock {
+    const INIT: Self = Self::free();
+    type SharedGuard = GuardNoSend;
+    type ExclusiveGuard = GuardNoSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock_shared(&self) -> GuardNoSend {
+        self.acquire_shared(|| Wait::FOREVER);
+        GuardNoSend::new()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_shared(&self) -> Option<GuardNoSend> {
+        self.try_acquire_shared().then(GuardNoSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self, _guard: GuardNoSend) {
+        // SAFETY: the guard state stands for a hold for reading.
+        unsafe { self.release_shared() }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn lock_exclusive(&self) -> GuardNoSend {
+        self.acquire_exclusive(|| Wait::FOREVER);
+        GuardNoSend::new()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_exclusive(&self) -> Option<GuardNoSend> {
+        self.try_acquire_exclusive().then(GuardNoSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive(&self, _guard: GuardNoSend) {
+        // SAFETY: the guard state stands for this thread's hold for writing.
+        unsafe { self.release_exclusive() }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.is_held()
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.is_written()
+    }
+}
+
+// SAFETY: no writer comes between the two holds.
+unsafe impl ::lock_api::RawRwLockDowngrade for RawRwLock {
+    unsafe fn downgrade(&self, guard: GuardNoSend) -> GuardNoSend {
+        // SAFETY: the guard state stands for this thread's hold for writing.
+        unsafe { self.turn_shared() };
+        guard
+    }
+}
+
+// SAFETY: a wait that timed out has acquired nothing, and deadlines are rounded
+// up only.
+unsafe impl ::lock_api::RawRwLockTimed for RawRwLock {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardNoSend> {
+        self.acquire_shared(|| time::within(timeout)).then(GuardNoSend::new)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardNoSend> {
+        self.acquire_shared(|| time::until(deadline)).then(GuardNoSend::new)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardNoSend> {
+        self.acquire_exclusive(|| time::within(timeout)).then(GuardNoSend::new)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardNoSend> {
+        self.acquire_exclusive(|| time::until(deadline)).then(GuardNoSend::new)
+    }
+}
