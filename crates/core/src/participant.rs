@@ -66,13 +66,21 @@ pub struct Participant<P: Platform> {
     pub(crate) bell: P::U32,
     standing: P::U32,
     tid: P::U32,
+    /// For the platform's own use; no lock looks at it. The Linux platform
+    /// keeps here where the thread was last seen to run.
+    pub note: P::U32,
 }
 
 impl<P: Platform> Participant<P> {
     /// An empty seat; usable in constants, for tables that grow by zeroed
     /// memory natively: an empty seat is all zeros.
-    pub const VACANT: Self =
-        Self { node: Node::IDLE, bell: P::U32::ZERO, standing: P::U32::ZERO, tid: P::U32::ZERO };
+    pub const VACANT: Self = Self {
+        node: Node::IDLE,
+        bell: P::U32::ZERO,
+        standing: P::U32::ZERO,
+        tid: P::U32::ZERO,
+        note: P::U32::ZERO,
+    };
 
     /// Sits a thread down: true when the seat was vacant and is now the
     /// caller's.

@@ -22,10 +22,13 @@
 compile_error!("lockstead-linux supports 64-bit Linux only: its futex calls pass 64-bit times");
 
 mod atomics;
+mod cgroup;
 pub mod futex;
 mod membership;
+pub mod owner;
 mod platform;
 mod processors;
+mod rseq;
 mod sys;
 mod table;
 

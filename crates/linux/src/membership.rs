@@ -32,18 +32,18 @@
 
 use crate::sys::{self, KeepErrno, NoSignals};
 use crate::{processors, table};
-use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::Slot;
 
+// Atomics, because signal handlers of the same thread read and write them too.
 thread_local! {
-    static ME: Cell<u32> = const { Cell::new(0) };
+    static ME: AtomicU32 = const { AtomicU32::new(0) };
     /// The key's destructor has run: it may not run again.
-    static LEFT: Cell<bool> = const { Cell::new(false) };
+    static LEFT: AtomicBool = const { AtomicBool::new(false) };
     /// Lock sleeps that this thread is in: more than one when a signal
     /// handler that interrupted a sleep sleeps for another lock.
-    static NAPS: Cell<u32> = const { Cell::new(0) };
+    static NAPS: AtomicU32 = const { AtomicU32::new(0) };
 }
 
 /// The key plus one; 0 before there is one.
@@ -55,7 +55,7 @@ static DOZING: AtomicU32 = AtomicU32::new(0);
 /// The calling thread's slot number, or 0.
 #[inline(always)]
 pub(crate) fn me_or_zero() -> u32 {
-    ME.get()
+    ME.with(|me| me.load(Relaxed))
 }
 
 /// Makes the calling thread a participant.
@@ -65,20 +65,20 @@ pub(crate) fn join() -> Slot {
     let _errno = KeepErrno::new();
     let _signals = NoSignals::new();
     // A handler may have joined before signals were held off.
-    if let Some(slot) = Slot::new(ME.get()) {
+    if let Some(slot) = Slot::new(me_or_zero()) {
         return slot;
     }
     prepare();
-    let attended = !LEFT.get() && attend();
+    let attended = !LEFT.with(|left| left.load(Relaxed)) && attend();
     let slot = table::claim(sys::gettid(), attended);
-    ME.set(slot.get());
+    ME.with(|me| me.store(slot.get(), Relaxed));
     slot
 }
 
 /// Sees to it that [`leave`] runs at the end of the thread; false if nothing
 /// will.
 fn attend() -> bool {
-    let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) else { return false };
+    let Some(key) = KEY.load(Relaxed).checked_sub(1) else { return false };
     // Any value but null makes the libc call the destructor.
     let value = core::ptr::without_provenance::<c_void>(1);
     // SAFETY: the key was created by `prepare` and is never deleted.
@@ -87,31 +87,32 @@ fn attend() -> bool {
 
 extern "C" fn leave(_value: *mut c_void) {
     let _signals = NoSignals::new();
-    LEFT.set(true);
+    LEFT.with(|left| left.store(true, Relaxed));
     // Not zero if the thread was cancelled, or left a handler, in a sleep.
-    DOZING.fetch_sub(NAPS.replace(0), Ordering::Relaxed);
-    if let Some(slot) = Slot::new(ME.replace(0)) {
+    DOZING.fetch_sub(NAPS.with(|naps| naps.swap(0, Relaxed)), Relaxed);
+    if let Some(slot) = Slot::new(ME.with(|me| me.swap(0, Relaxed))) {
         table::vacate(slot);
     }
 }
 
 /// The calling thread is about to sleep; returns how many sleep with it.
 pub(crate) fn doze() -> u32 {
-    NAPS.set(NAPS.get() + 1);
-    DOZING.fetch_add(1, Ordering::Relaxed) + 1
+    NAPS.with(|naps| naps.store(naps.load(Relaxed) + 1, Relaxed));
+    processors::refresh();
+    DOZING.fetch_add(1, Relaxed) + 1
 }
 
 /// The calling thread is back from its latest sleep.
 pub(crate) fn awake() {
-    NAPS.set(NAPS.get() - 1);
-    DOZING.fetch_sub(1, Ordering::Relaxed);
+    NAPS.with(|naps| naps.store(naps.load(Relaxed) - 1, Relaxed));
+    DOZING.fetch_sub(1, Relaxed);
 }
 
 extern "C" fn after_fork_in_child() {
     let _errno = KeepErrno::new();
     // Not zero if a handler that interrupted a sleep has forked.
-    DOZING.store(NAPS.get(), Ordering::Relaxed);
-    table::keep_only(Slot::new(ME.get()), sys::gettid());
+    DOZING.store(NAPS.with(|naps| naps.load(Relaxed)), Relaxed);
+    table::keep_only(Slot::new(me_or_zero()), sys::gettid());
 }
 
 /// Does now what the first lock operation that waits would do: asks for a
@@ -122,17 +123,17 @@ extern "C" fn after_fork_in_child() {
 /// allocates the fork handler; a program that enters a system call filter
 /// calls it before, for counting processors opens files in `/proc` and `/sys`.
 pub fn prepare() {
-    if KEY.load(Ordering::Relaxed) == 0 {
+    if KEY.load(Relaxed) == 0 {
         create_key();
     }
-    if !FORK_HANDLED.load(Ordering::Relaxed) {
+    if !FORK_HANDLED.load(Relaxed) {
         // A second registration by a racing thread does no harm: the handler
         // does nothing the second time.
         // SAFETY: the handler is a function of this library, which the
         // process never unloads while its locks are used.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
         // Out of memory: tried again by the next thread that joins.
-        FORK_HANDLED.store(refused == 0, Ordering::Relaxed);
+        FORK_HANDLED.store(refused == 0, Relaxed);
     }
     processors::count();
 }
@@ -144,7 +145,7 @@ fn create_key() {
         // All keys are taken: threads stay unattended.
         return;
     }
-    if KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+    if KEY.compare_exchange(0, key + 1, Relaxed, Relaxed).is_err() {
         // SAFETY: created above, known to nobody.
         unsafe { libc::pthread_key_delete(key) };
     }

@@ -2,7 +2,7 @@
 
 use crate::atomics::{Cell, U32, U64};
 use crate::futex::{self, Scope, Until};
-use crate::{membership, processors, table};
+use crate::{membership, owner, processors, table};
 use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
 
 /// The platform of locks that threads of one process share.
@@ -21,7 +21,9 @@ impl Platform for Linux {
 
     #[inline]
     fn me() -> Slot {
-        Slot::new(membership::me_or_zero()).unwrap_or_else(membership::join)
+        let me = Slot::new(membership::me_or_zero()).unwrap_or_else(membership::join);
+        owner::show_up(me);
+        me
     }
 
     #[inline]
@@ -44,9 +46,8 @@ impl Platform for Linux {
         processors::effective()
     }
 
-    #[inline]
-    fn on_cpu(_slot: Slot) -> OnCpu {
-        OnCpu::Unknown
+    fn on_cpu(slot: Slot) -> OnCpu {
+        owner::on_cpu(slot)
     }
 
     fn dozing() -> u32 {
@@ -55,6 +56,9 @@ impl Platform for Linux {
 
     fn awake() {
         membership::awake();
+        if let Some(me) = Slot::new(membership::me_or_zero()) {
+            owner::show_up(me);
+        }
     }
 
     fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {

@@ -4,6 +4,7 @@
 //! Everything here may run inside a signal handler and inside the program's
 //! allocator: it calls the kernel and nothing that locks or allocates.
 
+use core::ffi::CStr;
 use core::ptr::NonNull;
 use libc::c_int;
 
@@ -80,6 +81,59 @@ pub(crate) unsafe fn unmap(pages: NonNull<u8>, bytes: usize) {
     unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
 }
 
+/// Pages for a short time, where a large buffer on the stack would not fit a
+/// signal handler's.
+pub(crate) struct Scratch(NonNull<u8>);
+
+impl Scratch {
+    pub(crate) const SIZE: usize = 1 << 14;
+
+    /// `None` when the kernel has no memory.
+    pub(crate) fn new() -> Option<Self> {
+        map_zeroed(Self::SIZE).map(Scratch)
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping has this size, is initialised, and is ours alone.
+        unsafe { core::slice::from_raw_parts_mut(self.0.as_ptr(), Self::SIZE) }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this size; `bytes` has ended.
+        unsafe { unmap(self.0, Self::SIZE) };
+    }
+}
+
+/// The beginning of a file, as much as fits; `None` when it cannot be read.
+///
+/// By system calls, not by the libc's functions, which are points of
+/// cancellation: a thread must not be cancelled while it acquires a lock.
+pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is a live C string.
+    let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
+    if file < 0 {
+        return None;
+    }
+    let mut length = 0;
+    let complete = loop {
+        let rest = &mut buffer[length..];
+        // SAFETY: the kernel writes at most `rest.len()` bytes to `rest`.
+        let got = unsafe { libc::syscall(libc::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
+        match got {
+            0 => break true,
+            1.. => length += got as usize,
+            _ if errno() == libc::EINTR => {}
+            _ => break false,
+        }
+    };
+    // SAFETY: opened above, used by nobody else.
+    unsafe { libc::syscall(libc::SYS_close, file) };
+    complete.then_some(&buffer[..length])
+}
+
 /// The kernel's id of the calling thread.
 pub(crate) fn gettid() -> u32 {
     // SAFETY: takes no argument, cannot fail.
@@ -99,7 +153,7 @@ pub(crate) fn thread_is_gone(tid: u32) -> bool {
 pub(crate) fn die(message: &str) -> ! {
     for part in ["lockstead: ", message, "\n"] {
         // SAFETY: the buffer is a live string; a failed write changes nothing.
-        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+        unsafe { libc::syscall(libc::SYS_write, 2, part.as_ptr(), part.len()) };
     }
     std::process::abort()
 }

@@ -1,0 +1,144 @@
+//! Which processor the calling thread runs on.
+//!
+//! # Role
+//! One load from the area that the libc registered with the kernel as the
+//! thread's restartable-sequence area (glibc 2.35 and later); a call where it
+//! registered none. There is one such area per thread and the libc owns it:
+//! this file only reads it.
+
+/// A thread's restartable-sequence area as the libc registered it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Area {
+    /// Bytes from the thread pointer.
+    offset: isize,
+    /// Bytes the libc says are in use.
+    pub(crate) size: u32,
+}
+
+/// The libc's area; `None` when it registered none: an older or another libc,
+/// the kernel without the call, or switched off
+/// (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
+#[inline]
+pub(crate) fn area() -> Option<Area> {
+    let (offset, size) = arch::symbols()?;
+    // SAFETY: both symbols exist, and the libc writes them before any thread
+    // but the first exists and never again.
+    let (offset, size) = unsafe { (*offset, *size) };
+    (size != 0).then_some(Area { offset, size })
+}
+
+/// The processor that the calling thread ran on a moment ago.
+#[inline]
+pub(crate) fn current_cpu() -> Option<u32> {
+    if let Some(area) = area() {
+        // SAFETY: the libc registered the area for every thread it starts; the
+        // field lies in its first 32 bytes.
+        let cpu = unsafe { arch::read_cpu(area.offset) };
+        // Negative: not registered in this thread after all.
+        if cpu <= i32::MAX as u32 {
+            return Some(cpu);
+        }
+    }
+    // SAFETY: takes no argument.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// `rseq.cpu_id` lies here in the area; kernel ABI.
+const CPU_ID: isize = 4;
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use core::arch::asm;
+
+    /// Where the libc keeps offset and size. Weak references: null in a libc
+    /// that has no such symbols.
+    #[inline]
+    pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
+        let (offset, size): (*const isize, *const u32);
+        // SAFETY: reads two entries of the global offset table.
+        unsafe {
+            asm!(
+                ".weak __rseq_offset",
+                ".weak __rseq_size",
+                "mov {}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+                "mov {}, qword ptr [rip + __rseq_size@GOTPCREL]",
+                out(reg) offset,
+                out(reg) size,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        (!offset.is_null() && !size.is_null()).then_some((offset, size))
+    }
+
+    /// # Safety
+    /// A registered area lies at this offset from the thread pointer.
+    #[inline]
+    pub(super) unsafe fn read_cpu(offset: isize) -> u32 {
+        let cpu: u32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!(
+                "mov {:e}, dword ptr fs:[{}]",
+                out(reg) cpu,
+                in(reg) offset + super::CPU_ID,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        cpu
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use core::arch::asm;
+
+    /// Where the libc keeps offset and size. Weak references: null in a libc
+    /// that has no such symbols.
+    #[inline]
+    pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
+        let (offset, size): (*const isize, *const u32);
+        // SAFETY: reads two entries of the global offset table.
+        unsafe {
+            asm!(
+                ".weak __rseq_offset",
+                ".weak __rseq_size",
+                "adrp {0}, :got:__rseq_offset",
+                "ldr {0}, [{0}, :got_lo12:__rseq_offset]",
+                "adrp {1}, :got:__rseq_size",
+                "ldr {1}, [{1}, :got_lo12:__rseq_size]",
+                out(reg) offset,
+                out(reg) size,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        (!offset.is_null() && !size.is_null()).then_some((offset, size))
+    }
+
+    /// # Safety
+    /// A registered area lies at this offset from the thread pointer.
+    #[inline]
+    pub(super) unsafe fn read_cpu(offset: isize) -> u32 {
+        let thread: *const u8;
+        // SAFETY: reads the thread pointer.
+        unsafe {
+            asm!("mrs {}, tpidr_el0", out(reg) thread, options(nomem, nostack, preserves_flags));
+        }
+        // SAFETY: the caller's promise; the kernel writes the field, so the
+        // read is volatile.
+        unsafe { thread.offset(offset + super::CPU_ID).cast::<u32>().read_volatile() }
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod arch {
+    /// Unknown on this architecture: the call is used instead.
+    pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
+        None
+    }
+
+    /// # Safety
+    /// Never called, for there is no area.
+    pub(super) unsafe fn read_cpu(_offset: isize) -> u32 {
+        u32::MAX
+    }
+}
