@@ -214,3 +214,6 @@ impl core::fmt::Debug for State {
         f.write_str("}")
     }
 }
+
+#[cfg(test)]
+mod tests;
