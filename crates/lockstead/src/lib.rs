@@ -1,6 +1,71 @@
-//! Locks for the threads of one process on Linux.
+//! Locks for the threads of one process on Linux: a mutex of 8 bytes whose
+//! every wait can end, and that hands itself over before anybody starves.
+//!
+//! ```
+//! use lockstead::Mutex;
+//! use std::time::Duration;
+//!
+//! static ORDERS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+//!
+//! ORDERS.lock().push(7);
+//! match ORDERS.lock_timeout(Duration::from_millis(50)) {
+//!     Ok(orders) => println!("{} order(s)", orders.len()),
+//!     Err(late) => eprintln!("{late}: held by {:?}", ORDERS.owner()),
+//! }
+//! ```
+//!
+//! # What it gives
+//! - Every wait has a form with a timeout or deadline, one that a signal
+//!   handler ends, and one that another thread ends by a [`CancelToken`].
+//! - Waiting is bounded: newcomers may overtake for speed, but a thread that
+//!   has waited past a bound (see [`Mutex`]) is handed the lock.
+//! - Locking twice on one thread, or what nobody is left to release after
+//!   `fork`, panics with names and places instead of hanging.
+//! - The memory of a lock may be freed by the thread that acquired it next.
+//! - Constant constructors; all-zero bytes are a free lock; no allocation.
+//!
+//! # When not to use it
+//! - Not on Linux, or not on 64 bits: it does not build there.
+//! - Between processes: these locks are for the threads of one.
+//! - In `async` code, held across `.await`: the guards are not `Send`.
+//! - Where nothing of the list above matters: `std::sync` is there already.
+//!
+//! # The types
+//!
+//! | type | bytes | for |
+//! |---|---|---|
+//! | [`Mutex`] | 8 | exclusion, one owner |
+//! | [`NamedMutex`], [`NamedRwLock`] | 32, 40 | the same with a name and the place of the latest acquisition |
+//! | [`poison::Mutex`] | 16 | a mutex that remembers a panic of its holder |
+//! | [`RwLock`] | 16 | many readers or one writer |
+//! | [`Condvar`] | 8 | waiting, with a mutex, for its data to change |
+//! | [`Semaphore`] | 8 | counting permits; the kernel's `down` and `up` |
+//! | [`classic::Semaphore`] | 8 | the semaphore of 2005, for comparison |
+//! | [`Once`], [`OnceLock`] | 4 | initialising once |
+//! | [`CancelToken`] | 4 | ending other threads' waits |
+//! | [`lock_api`] | | the locks behind the traits of the crate `lock_api` 0.5 |
+//!
+//! [`dec_and_lock`] drops a reference count and locks only for the last one.
+//!
+//! # The kernel's names
+//!
+//! | kernel | here |
+//! |---|---|
+//! | `mutex_lock`, `mutex_trylock` | [`Mutex::lock`], [`Mutex::try_lock`] |
+//! | `mutex_lock_interruptible`, `mutex_lock_killable` | [`Mutex::lock_interruptible`], [`Mutex::lock_killable`] |
+//! | `mutex_lock_nested`, `mutex_lock_interruptible_nested` | [`Mutex::lock_nested`], [`Mutex::lock_interruptible_nested`] |
+//! | `mutex_unlock` | dropping the guard |
+//! | `mutex_is_locked` | [`Mutex::is_locked`] |
+//! | `atomic_dec_and_mutex_lock` | [`dec_and_lock`] |
+//! | `down`, `down_trylock`, `down_timeout`, `up` | [`Semaphore::down`], [`Semaphore::try_down`], [`Semaphore::down_timeout`], [`Semaphore::up`] |
+//!
+//! # Features
+//! `lock_api_0_4`, off by default: the traits of `lock_api` 0.4 as well, for
+//! crates that have not moved to 0.5.
 
 mod cancel;
+#[cfg(doctest)]
+mod compile_fail;
 mod condvar;
 mod dec_and_lock;
 mod error;

@@ -2,13 +2,16 @@
 //! once.
 
 mod cancel;
+mod condvar;
 mod dec_and_lock;
 mod forms;
 mod kernel_pattern;
 mod lock_api;
 mod messages;
+mod once;
 mod poison;
 mod progress;
+mod rwlock;
 mod semaphore;
 mod signals;
 mod support;

@@ -1,7 +1,7 @@
 //! Waits that a signal handler ends.
 
 use crate::support::Watchdog;
-use lockstead::{Interrupted, Mutex};
+use lockstead::{Condvar, Interrupted, Mutex, Once, RwLock, Semaphore, classic};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,35 +34,75 @@ fn pester<T>(thread: &JoinHandle<T>, signal: libc::c_int) {
     }
 }
 
-fn ends_the_wait(signal: libc::c_int, flags: libc::c_int, delay: Duration) {
-    install(signal, flags);
-    let mutex = Arc::new(Mutex::new(0));
-    let held = mutex.lock();
-    let waiter = {
-        let mutex = Arc::clone(&mutex);
-        thread::spawn(move || mutex.lock_interruptible().map(|_| ()))
-    };
+/// `wait` waits for something that does not come, until a handler runs; it is
+/// left alone for `delay`, so that it may have gone to sleep in another place.
+fn ends(
+    signal: libc::c_int,
+    delay: Duration,
+    wait: impl FnOnce() -> Result<(), Interrupted> + Send + 'static,
+) {
+    let waiter = thread::spawn(wait);
     thread::sleep(delay);
     pester(&waiter, signal);
     assert_eq!(waiter.join().expect("no panic"), Err(Interrupted));
+}
+
+fn handler_ends_every_interruptible_wait(signal: libc::c_int, flags: libc::c_int) {
+    static MUTEX: Mutex<u32> = Mutex::new(0);
+    static LOCK: RwLock<u32> = RwLock::new(0);
+    static TUNED: Semaphore = Semaphore::new(0);
+    static CLASSIC: classic::Semaphore = classic::Semaphore::new(0);
+    // The statics serve two tests.
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().expect("no panic");
+
+    install(signal, flags);
+    let held = (MUTEX.lock(), LOCK.write());
+    // Past the bound a waiter sleeps elsewhere: as the heir, or in the waiting
+    // room of the reader-writer lock.
+    for delay in [Duration::ZERO, Duration::from_millis(20)] {
+        ends(signal, delay, || MUTEX.lock_interruptible().map(drop));
+        ends(signal, delay, || MUTEX.lock_interruptible_nested(1).map(drop));
+        ends(signal, delay, || LOCK.read_interruptible().map(drop));
+        ends(signal, delay, || LOCK.write_interruptible().map(drop));
+        ends(signal, delay, || TUNED.down_interruptible());
+        ends(signal, delay, || CLASSIC.down_interruptible());
+        ends(signal, delay, || {
+            let (mutex, condvar) = (Mutex::new(()), Condvar::new());
+            let mut guard = mutex.lock();
+            loop {
+                condvar.wait_interruptible(&mut guard)?;
+            }
+        });
+    }
+    let once = Arc::new(Once::new());
+    once.call_once(|| {
+        let once = Arc::clone(&once);
+        ends(signal, Duration::ZERO, move || once.call_once_interruptible(|| unreachable!("ran")));
+    });
     drop(held);
-    *mutex.lock_interruptible().expect("nobody sends a signal now") += 1;
-    assert_eq!(*mutex.lock(), 1);
+
+    // Nobody sends a signal now, and everything works.
+    *MUTEX.lock_interruptible().expect("free") += 1;
+    *LOCK.write_interruptible().expect("free") += 1;
+    for up in [|| TUNED.up(), || CLASSIC.up()] {
+        up();
+    }
+    assert_eq!(TUNED.down_interruptible(), Ok(()));
+    assert_eq!(CLASSIC.down_interruptible(), Ok(()));
+    assert_eq!((TUNED.permits(), CLASSIC.permits()), (0, 0));
 }
 
 #[test]
 fn a_handler_ends_an_interruptible_wait() {
     let _watchdog = Watchdog::new("a_handler_ends_an_interruptible_wait");
-    ends_the_wait(libc::SIGUSR1, 0, Duration::ZERO);
-    // Past the bound the waiter sleeps elsewhere, as the heir.
-    ends_the_wait(libc::SIGUSR1, 0, Duration::from_millis(20));
+    handler_ends_every_interruptible_wait(libc::SIGUSR1, 0);
 }
 
 #[test]
 fn a_handler_with_sa_restart_ends_it_too() {
     let _watchdog = Watchdog::new("a_handler_with_sa_restart_ends_it_too");
-    ends_the_wait(libc::SIGUSR2, libc::SA_RESTART, Duration::ZERO);
-    ends_the_wait(libc::SIGUSR2, libc::SA_RESTART, Duration::from_millis(20));
+    handler_ends_every_interruptible_wait(libc::SIGUSR2, libc::SA_RESTART);
 }
 
 #[test]

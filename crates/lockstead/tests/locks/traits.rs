@@ -1,6 +1,9 @@
 //! Sizes, and what may cross threads: checked by the compiler.
 
-use lockstead::{CancelToken, MappedMutexGuard, Mutex, MutexGuard, NamedMutex, Owner, poison};
+use lockstead::{
+    CancelToken, Condvar, MappedMutexGuard, Mutex, MutexGuard, NamedMutex, Once, OnceLock, Owner,
+    Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, poison,
+};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -15,7 +18,7 @@ macro_rules! assert_not {
             impl<T: ?Sized> Ambiguous<()> for T {}
             struct HasIt;
             impl<T: ?Sized + $trait> Ambiguous<HasIt> for T {}
-            let _ = <$type as Ambiguous<_>>::check;
+            let _check: fn() = <$type as Ambiguous<_>>::check;
         };
     };
 }
@@ -36,6 +39,16 @@ const _: () = {
     is_sync::<CancelToken>();
     is_send::<CancelToken>();
     is_send::<Owner>();
+    is_sync::<Condvar>();
+    is_sync::<RwLock<u32>>();
+    is_send::<RwLock<Cell<u32>>>();
+    is_sync::<RwLockReadGuard<'_, u32>>();
+    is_sync::<RwLockWriteGuard<'_, u32>>();
+    is_sync::<Once>();
+    is_sync::<OnceLock<u32>>();
+    is_send::<OnceLock<Cell<u32>>>();
+    is_sync::<Semaphore>();
+    is_send::<Permit<'_>>();
 };
 
 assert_not!(MutexGuard<'_, u32>: Send);
@@ -47,6 +60,16 @@ assert_not!(Mutex<Rc<u32>>: Sync);
 assert_not!(Mutex<Rc<u32>>: Send);
 assert_not!(NamedMutex<Rc<u32>>: Sync);
 assert_not!(poison::Mutex<Rc<u32>>: Sync);
+assert_not!(RwLock<Cell<u32>>: Sync);
+assert_not!(RwLock<Rc<u32>>: Send);
+assert_not!(RwLockReadGuard<'_, u32>: Send);
+assert_not!(RwLockWriteGuard<'_, u32>: Send);
+assert_not!(RwLockReadGuard<'_, Cell<u32>>: Sync);
+assert_not!(RwLockWriteGuard<'_, Cell<u32>>: Sync);
+assert_not!(OnceLock<Cell<u32>>: Sync);
+assert_not!(OnceLock<Rc<u32>>: Send);
+assert_not!(lockstead::lock_api::MutexGuard<'_, u32>: Send);
+assert_not!(lockstead::lock_api::RwLockReadGuard<'_, u32>: Send);
 
 #[test]
 fn the_mutex_is_eight_bytes_and_zeroes_are_a_free_one() {
@@ -55,6 +78,8 @@ fn the_mutex_is_eight_bytes_and_zeroes_are_a_free_one() {
     assert_eq!(size_of::<MutexGuard<'_, ()>>(), size_of::<usize>());
     assert_eq!(size_of::<NamedMutex<()>>(), 8 + 3 * size_of::<usize>());
     assert_eq!(size_of::<Option<MutexGuard<'_, u8>>>(), size_of::<usize>());
+    assert_eq!((size_of::<RwLock<()>>(), size_of::<Once>()), (16, 4));
+    assert_eq!((size_of::<Condvar>(), size_of::<Semaphore>()), (8, 8));
     // SAFETY: all-zero bytes are a free mutex and a valid u32.
     let zeroed: Mutex<u32> = unsafe { std::mem::zeroed() };
     *zeroed.lock() += 1;
