@@ -66,12 +66,12 @@ fn verdict(report: &vfs::Report) -> String {
     let tuned = row(LockName::SemaphoreTuned);
     let ratio = table::ratio;
     format!(
-        "The tasks share one directory, and the lock named in each column guards it. A classic\n\
-         semaphore puts every task that has to wait to sleep; a mutex lets it spin for a moment,\n\
-         so the lock passes on without a trip through the scheduler. Against the classic\n\
-         semaphore the mutex did {} the loops per second here and {} per CPU-second (2005: 2.4x\n\
-         and 6.9x on 8 processors, 1.41x and 4.1x on 4). The tuned semaphore, with the mutex's\n\
-         tricks, did {} and {}: how much of the gap is the tricks and how much the primitive.\n",
+        "The tasks share one directory, and the lock of each row guards it. A classic semaphore\n\
+         sends every task that must wait to sleep; a mutex lets it spin for a moment, so that the\n\
+         lock passes on without a trip through the scheduler. Against the classic semaphore the\n\
+         mutex did {} the loops per second here, and {} per CPU-second. The tuned semaphore,\n\
+         which has the tricks of the mutex, did {} and {}: so much is owed to the tricks and\n\
+         not to the simpler rules of a mutex.\n",
         ratio(mutex.loops_per_s, classic.loops_per_s),
         ratio(mutex.loops_per_cpu_s, classic.loops_per_cpu_s),
         ratio(tuned.loops_per_s, classic.loops_per_s),

@@ -74,12 +74,12 @@ pub(crate) fn count(number: f64) -> String {
 
 /// A rate in three digits: `9.64M`, `853k`, `12.0`.
 pub(crate) fn rate(number: f64) -> String {
-    scaled(number, 1000.0, &["", "k", "M", "G"])
+    scaled(number, &["", "k", "M", "G"])
 }
 
 /// A time in three digits: `9.31 ns`, `1.20 ms`.
 pub(crate) fn time(ns: f64) -> String {
-    scaled(ns, 1000.0, &[" ns", " µs", " ms", " s"])
+    scaled(ns, &[" ns", " µs", " ms", " s"])
 }
 
 /// A length of critical section as it is given: `0`, `50ns`, `1us`.
@@ -98,17 +98,20 @@ pub(crate) fn think(ratio: f64) -> String {
     if ratio == 0.0 { "0".into() } else { format!("{ratio}x") }
 }
 
-/// A ratio: `2.41x`, `.97x` as `0.97x`; a dash where there is none.
+/// A ratio in three digits: `2.41x`, `0.97x`, `123x`; a dash where there is
+/// none.
 pub(crate) fn ratio(of: f64, to: f64) -> String {
     let ratio = of / to;
-    if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".into() }
+    if ratio.is_finite() { scaled(ratio, &["x"]) } else { "-".into() }
 }
 
-fn scaled(number: f64, step: f64, units: &[&str]) -> String {
+/// Three digits with the largest of `units`, steps of 1000, that leaves a one
+/// before the point.
+fn scaled(number: f64, units: &[&str]) -> String {
     let (mut number, mut unit) = (number, 0);
     // 999.5 would print as four digits.
     while number.abs() >= 999.5 && unit + 1 < units.len() {
-        number /= step;
+        number /= 1000.0;
         unit += 1;
     }
     let digits = match number.abs() {
@@ -133,6 +136,8 @@ mod tests {
         assert_eq!(time(20_000.0), "20.0 µs");
         assert_eq!(time(5e12), "5000 s");
         assert_eq!(ratio(84153.0, 34713.0), "2.42x");
+        assert_eq!(ratio(99.96, 1.0), "100x");
+        assert_eq!(ratio(4406.49, 1.0), "4406x");
         assert_eq!(ratio(1.0, 0.0), "-");
         assert_eq!(section(50), "50ns");
         assert_eq!(section(20_000), "20us");

@@ -129,7 +129,7 @@ mod tests {
             let error = sections(text).expect_err(text);
             assert!(error.contains("allowed"), "{text}: {error}");
         }
-        for text in ["1", "x", "-1x", "NaNx", "infx", "1e9x", ""] {
+        for text in ["x", "-1x", "NaNx", "infx", "1e9x", ""] {
             let error = thinks(text).expect_err(text);
             assert!(error.contains("allowed"), "{text}: {error}");
         }

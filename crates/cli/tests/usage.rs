@@ -63,7 +63,7 @@ fn nonsense_durations() {
         let section = format!("--section={section}");
         refuse(&["bench", "contended", &section], &["--section", "allowed", "ns"]);
     }
-    for think in ["1", "x", "-1x", "infx", "NaNx", "0,1x,", "1e300x"] {
+    for think in ["x", "-1x", "infx", "NaNx", "0,1x,", "1e300x"] {
         let think = format!("--think={think}");
         refuse(&["bench", "contended", &think], &["--think", "allowed", "x"]);
     }
@@ -78,7 +78,7 @@ fn directories_that_cannot_be_used() {
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").expect("a file");
     // Nobody can create files in /proc, not even root.
-    for dir in [text(&absent), text(&file), "/proc", ""] {
+    for dir in [text(&absent), text(&file), "/proc"] {
         let words = ["--dir", "writable directory", dir];
         refuse(&["bench", "vfs", "--locks", "std", "--dir", dir], &words);
         refuse(&["demo", "--seconds", "0.1", "--dir", dir], &words);

@@ -73,7 +73,7 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
                 figure: match reference {
                     Some(other) => {
                         let ratio = table::ratio(figure(row), other);
-                        format!("{}  ({ratio})", table::count(figure(row)))
+                        format!("{} ({ratio})", table::count(figure(row)))
                     }
                     None => table::count(figure(row)),
                 },
