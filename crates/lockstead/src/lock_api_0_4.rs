@@ -4,7 +4,6 @@
 use crate::lock_api::{RawMutex, RawRwLock};
 use crate::time;
 use ::lock_api_0_4::GuardNoSend;
-use lockstead_core::Wait;
 use std::time::{Duration, Instant};
 
 /// `lock_api` 0.4's mutex over lockstead's.
@@ -29,7 +28,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
     #[inline]
     #[track_caller]
     fn lock(&self) {
-        self.acquire(|| Wait::FOREVER);
+        self.acquire();
     }
 
     #[inline]
@@ -58,13 +57,13 @@ unsafe impl ::lock_api_0_4::RawMutexTimed for RawMutex {
     #[inline]
     #[track_caller]
     fn try_lock_for(&self, timeout: Duration) -> bool {
-        self.acquire(|| time::within(timeout))
+        self.acquire_by(|| time::within(timeout))
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_until(&self, deadline: Instant) -> bool {
-        self.acquire(|| time::until(deadline))
+        self.acquire_by(|| time::until(deadline))
     }
 }
 
@@ -76,7 +75,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
     #[inline]
     #[track_caller]
     fn lock_shared(&self) {
-        self.acquire_shared(|| Wait::FOREVER);
+        self.acquire_shared();
     }
 
     #[inline]
@@ -94,7 +93,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
     #[inline]
     #[track_caller]
     fn lock_exclusive(&self) {
-        self.acquire_exclusive(|| Wait::FOREVER);
+        self.acquire_exclusive();
     }
 
     #[inline]
@@ -136,24 +135,24 @@ unsafe impl ::lock_api_0_4::RawRwLockTimed for RawRwLock {
     #[inline]
     #[track_caller]
     fn try_lock_shared_for(&self, timeout: Duration) -> bool {
-        self.acquire_shared(|| time::within(timeout))
+        self.acquire_shared_by(|| time::within(timeout))
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_shared_until(&self, deadline: Instant) -> bool {
-        self.acquire_shared(|| time::until(deadline))
+        self.acquire_shared_by(|| time::until(deadline))
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
-        self.acquire_exclusive(|| time::within(timeout))
+        self.acquire_exclusive_by(|| time::within(timeout))
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_exclusive_until(&self, deadline: Instant) -> bool {
-        self.acquire_exclusive(|| time::until(deadline))
+        self.acquire_exclusive_by(|| time::until(deadline))
     }
 }

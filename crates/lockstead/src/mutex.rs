@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 /// 8 bytes beside the data; all-zero bytes are an unlocked mutex. One owner,
 /// which alone releases, by dropping the guard; not recursive. Barging is
 /// allowed for speed, starvation is not: a thread that has waited longer than
-/// 1 ms is handed the lock at the next release.
+/// a bound asks to be handed the lock at the next release. The bound is a few
+/// milliseconds, more the more threads sleep for locks
+/// ([`Policy::BOUND`](lockstead_core::Policy::BOUND) and `SHARE` of
+/// [`lockstead_core::Standard`]).
 ///
 /// A mutex may be freed by the next holder as soon as that one has acquired
 /// it: the releasing thread does not touch it any more (section "Lifetime" of

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// all-zero bytes are a free lock.
 ///
 /// Neither side starves: writers are served in turn, and readers that come
-/// while a writer has waited past the bound (1 ms or more, see
-/// [`Mutex`](crate::Mutex)) wait behind it. For short sections a
+/// while a writer has waited past the bound (see [`Mutex`](crate::Mutex)) wait
+/// behind it. For short sections a
 /// [`Mutex`](crate::Mutex) is faster: readers still write to the lock.
 ///
 /// Reading twice on one thread, one guard inside the other, may wait for ever:

@@ -22,10 +22,18 @@ impl RawMutex {
         RawMutex { raw: lockstead_core::RawMutex::new() }
     }
 
-    /// Acquires; false if `how` ended the wait.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire(&self) {
+        if let Err(error) = self.raw.lock(Location::caller()) {
+            self.refuse(error);
+        }
+    }
+
+    /// Acquires; false if the deadline passed.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
         match self.raw.lock_lazily(how, 0, Location::caller()) {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
@@ -91,7 +99,7 @@ unsafe impl ::lock_api::RawMutex for RawMutex {
     #[inline]
     #[track_caller]
     fn lock(&self) -> GuardNoSend {
-        self.acquire(|| Wait::FOREVER);
+        self.acquire();
         GuardNoSend::new()
     }
 
@@ -122,12 +130,12 @@ unsafe impl ::lock_api::RawMutexTimed for RawMutex {
     #[inline]
     #[track_caller]
     fn try_lock_for(&self, timeout: Duration) -> Option<GuardNoSend> {
-        self.acquire(|| time::within(timeout)).then(GuardNoSend::new)
+        self.acquire_by(|| time::within(timeout)).then(GuardNoSend::new)
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_until(&self, deadline: Instant) -> Option<GuardNoSend> {
-        self.acquire(|| time::until(deadline)).then(GuardNoSend::new)
+        self.acquire_by(|| time::until(deadline)).then(GuardNoSend::new)
     }
 }

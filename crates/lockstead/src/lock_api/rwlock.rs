@@ -23,17 +23,33 @@ impl RawRwLock {
         RawRwLock { raw: lockstead_core::RawRwLock::new() }
     }
 
-    /// Acquires for reading; false if `how` ended the wait.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_shared(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire_shared(&self) {
+        if let Err(error) = self.raw.read(Location::caller()) {
+            self.refuse(error);
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_exclusive(&self) {
+        if let Err(error) = self.raw.write(Location::caller()) {
+            self.refuse(error);
+        }
+    }
+
+    /// Acquires for reading; false if the deadline passed.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_shared_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
         self.settle(self.raw.read_lazily(how, 0, Location::caller()))
     }
 
-    /// Acquires for writing; false if `how` ended the wait.
+    /// Acquires for writing; false if the deadline passed.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_exclusive(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire_exclusive_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
         self.settle(self.raw.write_lazily(how, 0, Location::caller()))
     }
 
@@ -119,7 +135,7 @@ unsafe impl ::lock_api::RawRwLock for RawRwLock {
     #[inline]
     #[track_caller]
     fn lock_shared(&self) -> GuardNoSend {
-        self.acquire_shared(|| Wait::FOREVER);
+        self.acquire_shared();
         GuardNoSend::new()
     }
 
@@ -138,7 +154,7 @@ unsafe impl ::lock_api::RawRwLock for RawRwLock {
     #[inline]
     #[track_caller]
     fn lock_exclusive(&self) -> GuardNoSend {
-        self.acquire_exclusive(|| Wait::FOREVER);
+        self.acquire_exclusive();
         GuardNoSend::new()
     }
 
@@ -183,24 +199,24 @@ unsafe impl ::lock_api::RawRwLockTimed for RawRwLock {
     #[inline]
     #[track_caller]
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardNoSend> {
-        self.acquire_shared(|| time::within(timeout)).then(GuardNoSend::new)
+        self.acquire_shared_by(|| time::within(timeout)).then(GuardNoSend::new)
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardNoSend> {
-        self.acquire_shared(|| time::until(deadline)).then(GuardNoSend::new)
+        self.acquire_shared_by(|| time::until(deadline)).then(GuardNoSend::new)
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardNoSend> {
-        self.acquire_exclusive(|| time::within(timeout)).then(GuardNoSend::new)
+        self.acquire_exclusive_by(|| time::within(timeout)).then(GuardNoSend::new)
     }
 
     #[inline]
     #[track_caller]
     fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardNoSend> {
-        self.acquire_exclusive(|| time::until(deadline)).then(GuardNoSend::new)
+        self.acquire_exclusive_by(|| time::until(deadline)).then(GuardNoSend::new)
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::support::{Watchdog, eventually};
 use lockstead::{CancelToken, Cancelled, Mutex};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -72,4 +74,32 @@ fn a_token_shows_whether_it_was_fired() {
     token.cancel();
     token.cancel();
     assert_eq!(format!("{token:?}"), "CancelToken { cancelled: true }");
+}
+
+/// The signal is sent once, perhaps before the thread sleeps: a handler that
+/// fires a token leaves no gap to miss.
+#[test]
+fn a_token_may_be_fired_by_a_signal_handler_at_any_moment() {
+    static TOKEN: CancelToken = CancelToken::new();
+    extern "C" fn fire(_signal: libc::c_int) {
+        TOKEN.cancel();
+    }
+    let _watchdog = Watchdog::new("a_token_may_be_fired_by_a_signal_handler");
+    // SAFETY: a zeroed sigaction is valid; the handler is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = fire as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGWINCH, &action, std::ptr::null_mut()), 0);
+    }
+    let mutex = Arc::new(Mutex::new(()));
+    let held = mutex.lock();
+    let waiter = {
+        let mutex = Arc::clone(&mutex);
+        thread::spawn(move || mutex.lock_killable(&TOKEN).map(drop))
+    };
+    // SAFETY: the handle has not been joined, so the id is valid.
+    unsafe { libc::pthread_kill(waiter.as_pthread_t(), libc::SIGWINCH) };
+    assert_eq!(waiter.join().expect("no panic"), Err(Cancelled));
+    drop(held);
 }
