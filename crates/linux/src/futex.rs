@@ -71,6 +71,18 @@ const POLL: u64 = 5_000_000;
 /// `futex_waitv` was refused, or switched off by a test.
 static WAITV_REFUSED: AtomicBool = AtomicBool::new(false);
 
+/// Whether `futex_waitv` is left alone, because it was refused before.
+pub(crate) fn waitv_refused() -> bool {
+    WAITV_REFUSED.load(Ordering::Relaxed)
+}
+
+/// Has locks behave as if the kernel refused `futex_waitv`, or ask it anew.
+/// For tests of the fall-back.
+#[doc(hidden)]
+pub fn refuse_waitv(refused: bool) {
+    WAITV_REFUSED.store(refused, Ordering::Relaxed);
+}
+
 /// The time on the monotonic clock.
 #[inline]
 #[must_use]
@@ -99,13 +111,13 @@ pub(crate) fn wait_at(word: *const u32, expected: u32, until: &Until<'_>, scope:
     };
     // futex_waitv is restarted after an SA_RESTART handler even when it has a
     // deadline, so an interruptible sleep cannot use it.
-    if until.interruptible || WAITV_REFUSED.load(Ordering::Relaxed) {
+    if until.interruptible || waitv_refused() {
         return wait_looking(word, expected, cancel, until, scope);
     }
     match wait_two(word, expected, cancel, until.deadline, scope) {
         Some(outcome) => outcome,
         None => {
-            WAITV_REFUSED.store(true, Ordering::Relaxed);
+            refuse_waitv(true);
             wait_looking(word, expected, cancel, until, scope)
         }
     }

@@ -23,6 +23,7 @@ compile_error!("lockstead-linux supports 64-bit Linux only: its futex calls pass
 
 mod atomics;
 mod cgroup;
+pub mod features;
 pub mod futex;
 mod membership;
 pub mod owner;

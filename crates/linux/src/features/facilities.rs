@@ -1,0 +1,235 @@
+//! The single facilities: each tried where that is harmless.
+
+use super::Facility;
+use crate::owner::{self, Oracle};
+use crate::{futex, rseq, sys};
+use core::ptr::null;
+use libc::{c_int, c_long};
+
+pub(super) fn all(kernel: &str) -> Vec<Facility> {
+    vec![
+        futex_call(),
+        futex_waitv(),
+        futex2(),
+        robust_unlock(kernel),
+        restartable_sequences(),
+        slice_extension(),
+        membarrier(
+            "membarrier",
+            libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+            "none needed: no lock uses asymmetric barriers",
+        ),
+        membarrier(
+            "membarrier_rseq",
+            libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
+            "none needed: no lock uses restartable sequences to release",
+        ),
+        thread_cpu_clock(),
+        perf_instructions(),
+    ]
+}
+
+/// How a call ended: its value, or the kernel's error.
+fn answer(value: c_long) -> Result<c_long, c_int> {
+    if value < 0 { Err(sys::errno()) } else { Ok(value) }
+}
+
+fn error(errno: c_int) -> String {
+    std::io::Error::from_raw_os_error(errno).to_string()
+}
+
+/// A call made with arguments that any kernel which has it rejects by
+/// `EINVAL`.
+fn exists(value: c_long) -> (bool, String) {
+    match answer(value) {
+        Ok(_) => (true, "the call works".into()),
+        Err(libc::EINVAL) => (true, "the call exists".into()),
+        Err(errno) => (false, error(errno)),
+    }
+}
+
+fn futex_call() -> Facility {
+    let word = 0_u32;
+    let op = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: wakes nobody: no thread knows the word.
+    let result = answer(unsafe { libc::syscall(libc::SYS_futex, &word, op, 1) });
+    Facility {
+        name: "futex",
+        offered: result.is_ok(),
+        detail: result.map_or_else(error, |_| "the call works".into()),
+        in_use: true,
+        fallback: "waiting threads poll and yield",
+    }
+}
+
+fn futex_waitv() -> Facility {
+    // SAFETY: no words to wait on: rejected.
+    let (offered, detail) = exists(unsafe {
+        libc::syscall(libc::SYS_futex_waitv, null::<u8>(), 0, 0, null::<u8>(), 0)
+    });
+    Facility {
+        name: "futex_waitv",
+        offered,
+        detail,
+        in_use: offered && !futex::waitv_refused(),
+        fallback: "a cancelled wait ends after up to 5 ms instead of at once",
+    }
+}
+
+fn futex2() -> Facility {
+    /// `futex_wake`, Linux 6.7; the number is the same on all architectures
+    /// that Rust supports.
+    const FUTEX_WAKE: c_long = 454;
+    // SAFETY: unknown flags: rejected before anything is looked at.
+    let (offered, detail) =
+        exists(unsafe { libc::syscall(FUTEX_WAKE, null::<u32>(), 0, 0, u32::MAX) });
+    Facility {
+        name: "futex2",
+        offered,
+        detail,
+        in_use: false,
+        fallback: "none needed: the classic call does all that is used",
+    }
+}
+
+fn robust_unlock(kernel: &str) -> Facility {
+    let offered = release(kernel).is_some_and(|release| release >= (7, 2));
+    Facility {
+        name: "robust_unlock",
+        offered,
+        detail: format!("part of Linux since 7.2, this is {kernel}; judged by the release"),
+        in_use: false,
+        fallback: "none needed: private locks are not robust",
+    }
+}
+
+/// The first two numbers of a kernel's release.
+fn release(kernel: &str) -> Option<(u32, u32)> {
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn restartable_sequences() -> Facility {
+    let area = rseq::area();
+    let asked = matches!(owner::oracle(), Oracle::Processor | Oracle::Both);
+    Facility {
+        name: "rseq",
+        offered: area.is_some(),
+        detail: match area {
+            Some(area) => format!("registered by the libc, {} bytes", area.size),
+            None => "not registered by the libc (needs glibc 2.35 or later)".into(),
+        },
+        in_use: area.is_some() && asked,
+        fallback: "the processor is asked for by a call",
+    }
+}
+
+fn slice_extension() -> Facility {
+    /// Linux 7.0, `linux/prctl.h`.
+    const PR_RSEQ_SLICE_EXTENSION: c_int = 79;
+    const PR_RSEQ_SLICE_EXTENSION_GET: c_long = 1;
+    // SAFETY: asks for a state; unknown requests are rejected.
+    let result = answer(c_long::from(unsafe {
+        libc::prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_GET, 0_i64, 0_i64, 0_i64)
+    }));
+    Facility {
+        name: "rseq_slice_extension",
+        offered: result.is_ok(),
+        detail: match result {
+            Ok(0) => "offered, off in this thread".into(),
+            Ok(_) => "on in this thread".into(),
+            Err(errno) => error(errno),
+        },
+        in_use: false,
+        fallback: "an owner may lose its processor while it holds a lock",
+    }
+}
+
+fn membarrier(name: &'static str, command: c_int, fallback: &'static str) -> Facility {
+    // SAFETY: asks which commands exist.
+    let result =
+        answer(unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) });
+    let offered = result.is_ok_and(|commands| commands & c_long::from(command) != 0);
+    Facility {
+        name,
+        offered,
+        detail: match result {
+            Ok(_) if offered => "the kernel lists the command".into(),
+            Ok(_) => "the kernel does not list the command".into(),
+            Err(errno) => error(errno),
+        },
+        in_use: false,
+        fallback,
+    }
+}
+
+fn thread_cpu_clock() -> Facility {
+    let offered = owner::thread_time(sys::gettid()).is_some();
+    Facility {
+        name: "thread_cpu_clock",
+        offered,
+        detail: if offered {
+            "a thread's clock is readable by its number".into()
+        } else {
+            error(sys::errno())
+        },
+        in_use: offered && matches!(owner::oracle(), Oracle::Clock | Oracle::Both),
+        fallback: "spinners rely on their bound of time alone",
+    }
+}
+
+fn perf_instructions() -> Facility {
+    /// `struct perf_event_attr` in its first version, as 64-bit words.
+    const SIZE: u64 = 64;
+    const TYPE_HARDWARE: u64 = 0;
+    const COUNT_INSTRUCTIONS: u64 = 1;
+    const DISABLED_NO_KERNEL_NO_HYPERVISOR: u64 = 1 | 1 << 5 | 1 << 6;
+    let type_and_size = if cfg!(target_endian = "little") {
+        TYPE_HARDWARE | SIZE << 32
+    } else {
+        TYPE_HARDWARE << 32 | SIZE
+    };
+    let flags = if cfg!(target_endian = "little") {
+        DISABLED_NO_KERNEL_NO_HYPERVISOR
+    } else {
+        DISABLED_NO_KERNEL_NO_HYPERVISOR.reverse_bits()
+    };
+    let mut attributes = [type_and_size, COUNT_INSTRUCTIONS, 0, 0, 0, flags, 0, 0];
+    // SAFETY: the attributes are live and as long as they say.
+    let result = answer(unsafe {
+        libc::syscall(libc::SYS_perf_event_open, attributes.as_mut_ptr(), 0, -1, -1, 0)
+    });
+    if let Ok(file) = result {
+        // SAFETY: opened above.
+        unsafe { libc::close(file as c_int) };
+    }
+    Facility {
+        name: "perf_instructions",
+        offered: result.is_ok(),
+        detail: result.map_or_else(error, |_| "a counter could be opened".into()),
+        in_use: false,
+        fallback: "benchmarks count instructions by single-stepping, or not at all",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        assert_eq!(release("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(release("7.2-rc1"), Some((7, 2)));
+        assert!(release("10.0") > release("9.12"));
+        assert_eq!(release("unknown"), None);
+    }
+
+    #[test]
+    fn refused_calls_are_results() {
+        assert_eq!(answer(3), Ok(3));
+        // SAFETY: no such call.
+        let (offered, detail) = exists(unsafe { libc::syscall(1_000_000) });
+        assert!(!offered);
+        assert!(!detail.is_empty());
+    }
+}
