@@ -5,11 +5,8 @@ use std::env;
 use std::path::Path;
 
 /// Name of the peer (its shim, its `cfg`) and the library to link.
-const PEERS: [(&str, &str); 3] = [
-    ("abseil", "absl_synchronization"),
-    ("nsync", "nsync"),
-    ("tbb", "tbb"),
-];
+const PEERS: [(&str, &str); 3] =
+    [("abseil", "absl_synchronization"), ("nsync", "nsync_cpp"), ("tbb", "tbb")];
 
 /// Set it to build without these peers although their libraries are there.
 const SWITCH: &str = "LOCKSTEAD_NO_CPP_PEERS";
@@ -23,10 +20,7 @@ fn main() {
     if env::var_os(SWITCH).is_some() {
         return;
     }
-    let found: Vec<_> = PEERS
-        .into_iter()
-        .filter(|(peer, library)| links(peer, library))
-        .collect();
+    let found: Vec<_> = PEERS.into_iter().filter(|(peer, library)| links(peer, library)).collect();
     if found.is_empty() {
         return;
     }
@@ -44,12 +38,7 @@ fn main() {
 
 fn shim() -> cc::Build {
     let mut build = cc::Build::new();
-    build
-        .cpp(true)
-        .std("c++17")
-        .opt_level(2)
-        .pic(true)
-        .cargo_warnings(false);
+    build.cpp(true).std("c++17").opt_level(2).pic(true).cargo_warnings(false);
     build
 }
 

@@ -3,5 +3,5 @@
 #include <nsync.h>
 
 // Zeroed is unlocked, which value-initialisation gives.
-using Lock = nsync_mu;
-PEER(nsync, Lock, nsync_mu_lock(lock), nsync_mu_unlock(lock))
+using Lock = nsync::nsync_mu;
+PEER(nsync, Lock, nsync::nsync_mu_lock(lock), nsync::nsync_mu_unlock(lock))

@@ -1,21 +1,237 @@
 //! Instructions of a piece of code, counted one by one.
+//!
+//! # Role
+//! Exact and repeatable where time is neither, and without the privileges that
+//! the processor's counters need: a child process repeats the code while the
+//! parent single-steps it.
+//!
+//! # Protocol
+//! 1. The child asks to be traced and stops itself; the parent begins to step.
+//! 2. The child runs the code K times, stops itself, 2K times, stops itself;
+//!    then the same with an empty loop. The parent counts the steps between
+//!    the stops.
+//! 3. The difference of the long and the short run, less that of the empty
+//!    loop, over K, is what one turn takes: all else occurs equally often.
+//!
+//! # Limits
+//! The child is a copy of the calling thread alone, as after any `fork`.
+
+use std::cell::Cell;
+use std::io;
+
+/// Turns of the short run. A multiple of what loops are unrolled by.
+const TURNS: u64 = 32;
+
+/// Seconds after which the child is ended.
+const PATIENCE: u32 = 20;
+
+/// What the child ends with when it may not be traced.
+const REFUSED: libc::c_int = 3;
 
 /// Why instructions cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
     /// The system refuses to let a process trace its child.
-    #[error("the system does not allow tracing (ptrace): {0}")]
-    Refused(#[source] std::io::Error),
-    /// The code under count did not come to its end.
-    #[error("the counted code did not end: {0}")]
-    Unfinished(String),
+    #[error("the system does not allow tracing (ptrace)")]
+    Refused,
+    /// The process cannot be forked or waited for.
+    #[error("cannot run a child process: {0}")]
+    Child(#[from] io::Error),
+    /// The code did not come to its end in 20 seconds, or crashed.
+    #[error("the counted code did not come to its end: signal {0}")]
+    Unfinished(libc::c_int),
 }
 
-/// Instructions that one call of `f` executes, in user space.
+/// Instructions that one call of `f` executes in user space, a system call
+/// counting as one. `f` is called a few hundred times, in a forked child.
 ///
 /// # Errors
 /// [`Why`].
+///
+/// # Example
+/// ```
+/// use lockstead_bench::instructions::count_instructions;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// let word = AtomicU32::new(0);
+/// let exchange = || drop(word.compare_exchange(0, 0, Ordering::SeqCst, Ordering::Relaxed));
+/// match count_instructions(exchange) {
+///     Ok(count) => println!("{count} instructions"),
+///     Err(why) => println!("not counted: {why}"),
+/// }
+/// ```
 pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
-    let _ = f;
-    Err(Why::Unfinished(String::new()))
+    // SAFETY: the child calls `f`, whose effects stay in the child, and system
+    // calls, and ends by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error().into()),
+        0 => child(f),
+        pid => Tracee { pid, ended: Cell::new(false) }.count(),
+    }
+}
+
+fn child(f: impl Fn()) -> ! {
+    // SAFETY: none of these calls takes memory; the alarm ends the child, by
+    // way of the parent, if `f` blocks.
+    unsafe {
+        if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+            libc::_exit(REFUSED);
+        }
+        libc::alarm(PATIENCE);
+    }
+    // The first calls resolve symbols and join tables.
+    repeat(3, &f);
+    stop();
+    for turns in [TURNS, 2 * TURNS] {
+        repeat(turns, &f);
+        stop();
+    }
+    for turns in [TURNS, 2 * TURNS] {
+        repeat(turns, &|| ());
+        stop();
+    }
+    // SAFETY: ends the process; nothing of the parent's is flushed or dropped.
+    unsafe { libc::_exit(0) }
+}
+
+fn stop() {
+    // SAFETY: stops this process until the parent goes on.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+#[inline(never)]
+fn repeat(turns: u64, f: &impl Fn()) {
+    for _ in 0..turns {
+        f();
+        // No instruction, but the compiler does not know: keeps turns apart,
+        // and an empty loop in existence (a compiler fence alone does not).
+        // SAFETY: does nothing.
+        unsafe { std::arch::asm!("", options(nostack, preserves_flags)) };
+    }
+}
+
+/// The child, ended when dropped.
+struct Tracee {
+    pid: libc::pid_t,
+    /// Ended and waited for: the number may belong to somebody else.
+    ended: Cell<bool>,
+}
+
+impl Tracee {
+    fn count(&self) -> Result<f64, Why> {
+        match self.wait()? {
+            Event::Signal(libc::SIGSTOP) => {}
+            Event::Signal(other) => return Err(Why::Unfinished(other)),
+            Event::Ended => return Err(Why::Refused),
+        }
+        let mut steps = [0.0; 4];
+        for steps in &mut steps {
+            *steps = self.steps_to_stop()? as f64;
+        }
+        let [short, long, empty_short, empty_long] = steps;
+        Ok(((long - short) - (empty_long - empty_short)) / TURNS as f64)
+    }
+
+    fn steps_to_stop(&self) -> Result<u64, Why> {
+        let mut steps = 0;
+        loop {
+            // SAFETY: the child is stopped, and ours; no memory is passed.
+            if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, 0) } != 0 {
+                return Err(Why::Refused);
+            }
+            match self.wait()? {
+                Event::Signal(libc::SIGTRAP) => steps += 1,
+                Event::Signal(libc::SIGSTOP) => return Ok(steps),
+                Event::Signal(other) => return Err(Why::Unfinished(other)),
+                Event::Ended => return Err(Why::Unfinished(0)),
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<Event, Why> {
+        let mut status = 0;
+        // SAFETY: the pointer is to a local variable.
+        while unsafe { libc::waitpid(self.pid, &raw mut status, 0) } != self.pid {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error.into());
+            }
+        }
+        if libc::WIFSTOPPED(status) {
+            return Ok(Event::Signal(libc::WSTOPSIG(status)));
+        }
+        self.ended.set(true);
+        Ok(Event::Ended)
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        if self.ended.get() {
+            return;
+        }
+        // SAFETY: the child is ours and has not been waited for to its end, so
+        // the number is still its own.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+enum Event {
+    /// Stopped by this signal; `SIGTRAP` after a step.
+    Signal(libc::c_int),
+    Ended,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    /// `None`, said aloud, where tracing is forbidden.
+    fn count(f: impl Fn()) -> Option<f64> {
+        match count_instructions(f) {
+            Ok(count) => Some(count),
+            Err(why @ Why::Refused) => {
+                println!("skipped: {why}");
+                None
+            }
+            Err(why) => panic!("{why}"),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn counts_exactly() {
+        assert!(count(|| ()).is_none_or(|count| count == 0.0));
+        let block = || {
+            // SAFETY: does nothing.
+            unsafe { std::arch::asm!("nop", "nop", "nop", "nop", "nop", options(nomem, nostack)) };
+        };
+        assert_eq!(count(block).unwrap_or(5.0), 5.0);
+    }
+
+    #[test]
+    fn more_work_counts_more() {
+        let work = |turns: u64| {
+            move || {
+                for turn in 0..turns {
+                    black_box(turn);
+                }
+            }
+        };
+        if let (Some(little), Some(much)) = (count(work(10)), count(work(100))) {
+            assert!(much > little + 90.0, "{little} and {much}");
+        }
+    }
+
+    #[test]
+    fn code_that_crashes_is_an_error() {
+        match count_instructions(|| std::process::abort()) {
+            Err(Why::Unfinished(_) | Why::Refused) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -22,12 +22,15 @@
 //! checks that the lock excludes, and a lock that does not is an error, not a
 //! fast lock; every run has a deadline, and a lock that hangs is an error too.
 
+mod clock;
 pub mod contended;
 mod error;
+mod foreign;
 mod harness;
 pub mod instructions;
 pub mod locks;
 pub mod machine;
+mod options;
 pub mod published;
 mod session;
 pub mod stats;

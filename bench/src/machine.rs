@@ -37,9 +37,7 @@ impl Machine {
     pub fn here() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
         Self {
-            cpu: cpuinfo
-                .as_deref()
-                .and_then(|text| field(text, "model name")),
+            cpu: cpuinfo.as_deref().and_then(|text| field(text, "model name")),
             arch: std::env::consts::ARCH,
             processors: processors(),
             kernel: line("/proc/sys/kernel/osrelease"),
@@ -62,9 +60,7 @@ pub fn processors() -> usize {
 }
 
 fn line(path: &str) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// The first value of `name` in the `name : value` lines of `text`.
@@ -102,10 +98,7 @@ mod tests {
     #[test]
     fn reads_the_kernels_formats() {
         let text = "processor\t: 0\nmodel name\t: Some CPU @ 2: fast\nflags\t\t: fpu hypervisor\n";
-        assert_eq!(
-            field(text, "model name").as_deref(),
-            Some("Some CPU @ 2: fast")
-        );
+        assert_eq!(field(text, "model name").as_deref(), Some("Some CPU @ 2: fast"));
         assert_eq!(field(text, "absent"), None);
         assert_eq!(load("0.10 1.20 2.30 1/234 5678\n"), Some([0.1, 1.2, 2.3]));
         assert_eq!(load("nonsense"), None);

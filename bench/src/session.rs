@@ -27,15 +27,50 @@ impl<'a> Session<'a> {
         Self { stop, progress }
     }
 
-    pub(crate) fn step(&mut self, done: u64, total: u64, label: &str) -> Result<(), Error> {
-        if self.stopped() {
-            return Err(Error::Interrupted);
-        }
-        (self.progress)(done, total, label);
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a measurement is, in steps that take about the same time.
+pub(crate) struct Progress {
+    done: u64,
+    total: u64,
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize) -> Self {
+        Self { done: 0, total: total as u64 }
+    }
+
+    /// The next step begins.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the session was stopped.
+    pub(crate) fn step(&mut self, session: &mut Session<'_>, label: &str) -> Result<(), Error> {
+        self.report(session, label)?;
+        self.done += 1;
         Ok(())
     }
 
-    pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// As many of the steps done must be done again.
+    pub(crate) fn again(&mut self, steps: usize) {
+        self.total += steps as u64;
+    }
+
+    /// The last step has ended.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the session was stopped.
+    pub(crate) fn end(&self, session: &mut Session<'_>) -> Result<(), Error> {
+        self.report(session, "done")
+    }
+
+    fn report(&self, session: &mut Session<'_>, label: &str) -> Result<(), Error> {
+        if session.stopped() {
+            return Err(Error::Interrupted);
+        }
+        (session.progress)(self.done, self.total, label);
+        Ok(())
     }
 }

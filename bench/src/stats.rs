@@ -24,11 +24,9 @@ pub fn median(values: &[f64]) -> f64 {
 #[must_use]
 pub fn spread(values: &[f64]) -> (f64, f64) {
     assert!(!values.is_empty(), "the spread of nothing");
-    values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| {
-            (low.min(value), high.max(value))
-        })
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| {
+        (low.min(value), high.max(value))
+    })
 }
 
 /// The geometric mean, the right one for ratios.
@@ -38,10 +36,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
 #[must_use]
 pub fn geometric_mean(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "the geometric mean of nothing");
-    assert!(
-        values.iter().all(|&value| value > 0.0),
-        "a geometric mean takes positive numbers"
-    );
+    assert!(values.iter().all(|&value| value > 0.0), "a geometric mean takes positive numbers");
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
@@ -56,11 +51,7 @@ pub fn jain(shares: &[u64]) -> f64 {
     assert!(!shares.is_empty(), "the fairness of nothing");
     let sum: f64 = shares.iter().map(|&share| share as f64).sum();
     let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();
-    if squares == 0.0 {
-        1.0
-    } else {
-        sum * sum / (shares.len() as f64 * squares)
-    }
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,23 @@
 //! A lock + unlock pair that nobody disputes.
+//!
+//! The lock is in the cache and the process has a second thread, asleep: with
+//! one thread glibc leaves out its atomics, and a lock is of no use. The limit
+//! is the bare pair of locked instructions that a lock with sleepers needs, in
+//! the same kind of loop. All locks and the limit take turns, in shuffled
+//! order, for many short slices.
 
+mod limit;
+
+use crate::instructions::count_instructions;
+use crate::locks::{BenchLock, Placed, with_lock};
 use crate::machine::Machine;
-use crate::{Error, LockName, Session};
+use crate::session::Progress;
+use crate::{Error, LockName, Session, options, stats};
+use limit::Limit;
 use serde::Serialize;
-use std::time::Duration;
+use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -19,11 +33,7 @@ pub struct Options {
 impl Default for Options {
     /// All available locks, 31 rounds of 5 ms.
     fn default() -> Self {
-        Self {
-            locks: crate::locks::available(),
-            rounds: 31,
-            slice: Duration::from_millis(5),
-        }
+        Self { locks: crate::locks::available(), rounds: 31, slice: Duration::from_millis(5) }
     }
 }
 
@@ -70,8 +80,165 @@ pub struct Row {
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
-/// lock that is not built in, [`Error::Interrupted`].
+/// lock that is not built in, [`Error::Threads`], [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
-    let _ = (options, session);
-    Err(Error::Interrupted)
+    options.check()?;
+    let machine = Machine::here();
+    let _second = SecondThread::start()?;
+    let mut subjects = vec![Subject::new::<Limit>("the bare pair")];
+    for &lock in &options.locks {
+        subjects.push(with_lock!(lock, L => Subject::new::<L>(lock.name()))?);
+    }
+    let mut progress = Progress::new(options.rounds * subjects.len());
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    for _ in 0..options.rounds {
+        fastrand::shuffle(&mut order);
+        for &index in &order {
+            progress.step(session, subjects[index].name)?;
+            subjects[index].measure(options.slice);
+        }
+    }
+    progress.end(session)?;
+    let limit = subjects.remove(0);
+    let limit_ns = stats::median(&limit.ns);
+    let (limit_ns_min, limit_ns_max) = stats::spread(&limit.ns);
+    Ok(Report {
+        machine,
+        limit_ns,
+        limit_ns_min,
+        limit_ns_max,
+        limit_instructions: (limit.count)().ok(),
+        results: options
+            .locks
+            .iter()
+            .zip(&subjects)
+            .map(|(&lock, subject)| subject.row(lock, limit_ns))
+            .collect(),
+    })
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        options::locks(&self.locks)?;
+        options::within("--rounds", self.rounds, 1..=10_000, "")?;
+        options::within("--slice", self.slice.as_micros(), 100..=60_000_000, "us")
+    }
+}
+
+/// A lock in its place, its measuring loops, and what they gave.
+struct Subject {
+    name: &'static str,
+    bytes: usize,
+    /// Runs so many pairs.
+    run: Box<dyn Fn(u64)>,
+    count: Box<dyn Fn() -> Result<f64, String>>,
+    ns: Vec<f64>,
+}
+
+impl Subject {
+    fn new<L: BenchLock>(name: &'static str) -> Self {
+        let (lock, counted) = (Placed::<L>::new(), Placed::<L>::new());
+        Self {
+            name,
+            bytes: L::bytes(),
+            run: Box::new(move |pairs| repeat::<L>(&lock, pairs)),
+            count: Box::new(move || {
+                count_instructions(|| counted.with(|| ())).map_err(|why| why.to_string())
+            }),
+            ns: Vec::new(),
+        }
+    }
+
+    /// Finds out how many pairs fill a slice, then times that many.
+    fn measure(&mut self, slice: Duration) {
+        const FEW: u64 = 1000;
+        let few = self.time(FEW).max(Duration::from_nanos(FEW));
+        let pairs = (FEW as f64 * slice.div_duration_f64(few)) as u64;
+        let pairs = pairs.max(FEW);
+        self.ns.push(self.time(pairs).as_nanos() as f64 / pairs as f64);
+    }
+
+    fn time(&self, pairs: u64) -> Duration {
+        let start = Instant::now();
+        (self.run)(pairs);
+        start.elapsed()
+    }
+
+    fn row(&self, lock: LockName, limit_ns: f64) -> Row {
+        let ns = stats::median(&self.ns);
+        let (ns_min, ns_max) = stats::spread(&self.ns);
+        let (instructions, instructions_absent) = match (self.count)() {
+            Ok(count) => (Some(count), None),
+            Err(why) => (None, Some(why)),
+        };
+        Row {
+            lock,
+            ns,
+            ratio_to_limit: ns / limit_ns,
+            instructions,
+            instructions_absent,
+            bytes: self.bytes,
+            ns_min,
+            ns_max,
+        }
+    }
+}
+
+#[inline(never)]
+fn repeat<L: BenchLock>(lock: &L, pairs: u64) {
+    for _ in 0..pairs {
+        // Keeps something between lock and unlock, and costs nothing.
+        lock.with(|| compiler_fence(Ordering::SeqCst));
+    }
+}
+
+/// A thread that does nothing but exist.
+struct SecondThread {
+    /// Dropped to end it.
+    _leash: mpsc::Sender<()>,
+}
+
+impl SecondThread {
+    fn start() -> Result<Self, Error> {
+        let (leash, end) = mpsc::channel::<()>();
+        std::thread::Builder::new()
+            .spawn(move || end.recv())
+            .map_err(|source| Error::Threads { threads: 1, source })?;
+        Ok(Self { _leash: leash })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn every_available_lock_gets_a_row() {
+        let stop = AtomicBool::new(false);
+        let mut last = (0, 0);
+        let mut progress = |done: u64, total: u64, _: &str| last = (done, total);
+        let mut session = Session::new(&stop, &mut progress);
+        let options =
+            Options { rounds: 2, slice: Duration::from_micros(100), ..Options::default() };
+        let report = measure(&options, &mut session).expect("measures");
+        assert_eq!(report.results.len(), options.locks.len());
+        for row in &report.results {
+            assert!(row.ns > 0.0 && row.bytes > 0, "{row:?}");
+            assert!(row.ns_min <= row.ns && row.ns <= row.ns_max, "{row:?}");
+            assert_eq!(row.instructions.is_none(), row.instructions_absent.is_some());
+        }
+        let steps = 2 * (options.locks.len() as u64 + 1);
+        assert_eq!(last, (steps, steps));
+    }
+
+    #[test]
+    fn impossible_options_are_refused_by_name() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let mut session = Session::new(&stop, &mut quiet);
+        let none = Options { rounds: 0, ..Options::default() };
+        let error = measure(&none, &mut session).expect_err("no rounds").to_string();
+        assert!(error.contains("--rounds") && error.contains("1 to 10000"), "{error}");
+    }
 }

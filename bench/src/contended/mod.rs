@@ -1,8 +1,29 @@
 //! Many threads, one lock: threads × section × think time.
+//!
+//! A thread takes the lock, works for the length of the section on a line that
+//! all share, releases, works for the think time on nothing shared, and begins
+//! again. A section of zero is one load and one store of the shared counter;
+//! since the think time is a multiple of the section it is then zero as well,
+//! whatever the ratio.
+//!
+//! The lengths are calibrated against the clock beforehand and are those of an
+//! undisturbed processor with the line at hand; fetching the line from another
+//! processor comes on top, for all locks alike.
+
+mod slices;
+mod work;
+
+use crate::clock::Ticks;
+use crate::foreign::{Observation, TOLERATED};
+use crate::harness::Slice;
+use crate::locks::with_lock;
 use crate::machine::Machine;
-use crate::{Error, LockName, Session};
+use crate::session::Progress;
+use crate::{Error, LockName, Session, options, stats};
 use serde::Serialize;
+use slices::{Load, Waits};
 use std::time::Duration;
+use work::Pace;
 
 /// What to measure: every combination of threads, section and think ratio.
 #[derive(Clone, Debug)]
@@ -29,7 +50,7 @@ pub const MAX_SECTION: Duration = Duration::from_millis(100);
 pub const MAX_THINK: f64 = 1000.0;
 
 impl Default for Options {
-    /// The grid of `lockstead bench contended`, 5 rounds of 200 ms.
+    /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
             locks: crate::locks::available(),
@@ -37,7 +58,7 @@ impl Default for Options {
             sections: [0, 50, 1_000, 20_000].map(Duration::from_nanos).to_vec(),
             thinks: vec![0.0, 1.0, 10.0],
             rounds: 5,
-            slice: Duration::from_millis(200),
+            slice: Duration::from_millis(100),
         }
     }
 }
@@ -46,11 +67,7 @@ impl Options {
     /// The same cells, each in 3 rounds of 20 ms.
     #[must_use]
     pub fn quick(self) -> Self {
-        Self {
-            rounds: 3,
-            slice: Duration::from_millis(20),
-            ..self
-        }
+        Self { rounds: 3, slice: Duration::from_millis(20), ..self }
     }
 }
 
@@ -59,8 +76,15 @@ impl Options {
 /// # Errors
 /// [`Error::Option`] naming `--section`.
 pub fn parse_section(text: &str) -> Result<Duration, Error> {
-    let _ = text;
-    Err(Error::Interrupted)
+    let section = match text.trim() {
+        "0" => Some(Duration::ZERO),
+        text => humantime::parse_duration(text).ok(),
+    };
+    section.filter(|&section| section <= MAX_SECTION).ok_or_else(|| Error::Option {
+        option: "--section",
+        given: text.to_owned(),
+        allowed: format!("durations from 0 to {MAX_SECTION:?}, written 0, 50ns, 1us, 2ms"),
+    })
 }
 
 /// A think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
@@ -68,8 +92,20 @@ pub fn parse_section(text: &str) -> Result<Duration, Error> {
 /// # Errors
 /// [`Error::Option`] naming `--think`.
 pub fn parse_think(text: &str) -> Result<f64, Error> {
-    let _ = text;
-    Err(Error::Interrupted)
+    let number = text.trim();
+    number
+        .strip_suffix('x')
+        .unwrap_or(number)
+        .parse()
+        .ok()
+        .filter(|think| (0.0..=MAX_THINK).contains(think))
+        .ok_or_else(|| Error::Option {
+            option: "--think",
+            given: text.to_owned(),
+            allowed: format!(
+                "multiples of the section from 0 to {MAX_THINK}x, written 0, 0.5x, 10x"
+            ),
+        })
 }
 
 /// The result.
@@ -79,8 +115,11 @@ pub struct Report {
     pub machine: Machine,
     /// Rounds of each cell.
     pub rounds: usize,
-    /// Length of one slice for throughput. A wait cannot be seen to be longer.
+    /// Length of a slice that counts sections.
     pub slice_ms: f64,
+    /// Length of a slice that times waits. A wait that would have been longer
+    /// is cut off about there, for then the others stop.
+    pub wait_slice_ms: f64,
     /// One entry for each combination.
     pub cells: Vec<Cell>,
 }
@@ -95,9 +134,11 @@ pub struct Cell {
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
     /// Processor time that other processes used in the rounds that count, in
-    /// per cent of all processors: the median of the rounds.
-    pub foreign_cpu_percent: f64,
-    /// Rounds that were thrown away because others used too much.
+    /// per cent of all processors: the median of the rounds. `None` when the
+    /// rounds are too short to tell (below 200 ms), or the system does not.
+    pub foreign_cpu_percent: Option<f64>,
+    /// Rounds that were thrown away because others used more than 6 %. As many
+    /// as there are rounds; then rounds count whatever others do.
     pub rounds_discarded: usize,
     /// One row for each lock.
     pub results: Vec<Row>,
@@ -112,7 +153,8 @@ pub struct Row {
     pub ops_per_s: f64,
     /// Sections per second of processor time.
     pub ops_per_cpu_s: f64,
-    /// Half of the acquisitions waited at most this long.
+    /// Half of the acquisitions waited at most this long (to 1 %, as the other
+    /// percentiles).
     pub wait_p50_ns: u64,
     /// 99 % waited at most this long.
     pub wait_p99_ns: u64,
@@ -153,8 +195,190 @@ impl Cell {
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
 /// lock that is not built in, [`Error::Broken`] and [`Error::Stuck`] for locks
-/// that do not work, [`Error::Interrupted`].
+/// that do not work, [`Error::Threads`], [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
-    let _ = (options, session);
-    Err(Error::Interrupted)
+    options.check()?;
+    let machine = Machine::here();
+    let bench = Bench { options, clock: Ticks::calibrated(), pace: Pace::calibrated() };
+    let grid = options.grid();
+    let mut progress = Progress::new(grid.len() * options.rounds * options.locks.len());
+    let cells = grid
+        .into_iter()
+        .map(|place| bench.cell(place, &mut progress, session))
+        .collect::<Result<_, _>>()?;
+    progress.end(session)?;
+    Ok(Report {
+        machine,
+        rounds: options.rounds,
+        slice_ms: options.slice.as_secs_f64() * 1e3,
+        wait_slice_ms: options.wait_slice().as_secs_f64() * 1e3,
+        cells,
+    })
+}
+
+/// Threads, section, think ratio.
+type Place = (usize, Duration, f64);
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        options::locks(&self.locks)?;
+        options::some("--threads", &self.threads, "at least one number")?;
+        options::some("--section", &self.sections, "at least one duration")?;
+        options::some("--think", &self.thinks, "at least one multiple")?;
+        for &threads in &self.threads {
+            options::within("--threads", threads, 1..=MAX_THREADS, "")?;
+        }
+        for &section in &self.sections {
+            let ns = section.as_nanos();
+            options::within("--section", ns, 0..=MAX_SECTION.as_nanos(), "ns")?;
+        }
+        for &think in &self.thinks {
+            options::within("--think", think, 0.0..=MAX_THINK, "x")?;
+        }
+        options::within("--rounds", self.rounds, 1..=1000, "")?;
+        options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
+    }
+
+    fn grid(&self) -> Vec<Place> {
+        let mut grid = Vec::new();
+        for &threads in &self.threads {
+            for &section in &self.sections {
+                for &think in &self.thinks {
+                    grid.push((threads, section, think));
+                }
+            }
+        }
+        grid
+    }
+
+    fn wait_slice(&self) -> Duration {
+        self.slice / 2
+    }
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    clock: Ticks,
+    pace: Pace,
+}
+
+/// What the rounds of one cell gave for one lock.
+struct Samples {
+    ops_per_s: Vec<f64>,
+    ops_per_cpu_s: Vec<f64>,
+    jain: Vec<f64>,
+    timed_ops_per_s: Vec<f64>,
+    waits: Waits,
+}
+
+/// What one round gave for one lock.
+struct Sample {
+    counted: crate::harness::Window,
+    timed: crate::harness::Window,
+    waits: Waits,
+}
+
+impl Bench<'_> {
+    fn cell(
+        &self,
+        (threads, section, think): Place,
+        progress: &mut Progress,
+        session: &mut Session<'_>,
+    ) -> Result<Cell, Error> {
+        let options = self.options;
+        let label = format!("{threads} threads, {section:?} section, {think}x think");
+        let load = Load {
+            section: self.pace.steps(section),
+            think: self.pace.steps(section.mul_f64(think)),
+        };
+        let slice = |lock, length| Slice {
+            lock,
+            threads,
+            length,
+            patience: Duration::from_secs(20) + 4 * section.mul_f64(1.0 + think) * threads as u32,
+        };
+        let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::new()).collect();
+        let mut order: Vec<usize> = (0..options.locks.len()).collect();
+        let mut foreign = Vec::new();
+        let mut discarded = 0;
+        let mut kept = 0;
+        while kept < options.rounds {
+            fastrand::shuffle(&mut order);
+            let observation = Observation::begin();
+            let mut round = Vec::new();
+            for &index in &order {
+                let lock = options.locks[index];
+                progress.step(session, &format!("{label}: {lock}"))?;
+                let (count, time) = (slice(lock, options.slice), slice(lock, options.wait_slice()));
+                let sample = with_lock!(lock, L => {
+                    let counted = slices::throughput::<L>(&count, load, session)?;
+                    let (timed, waits) = slices::waits::<L>(&time, load, self.clock, session)?;
+                    Sample { counted, timed, waits }
+                })?;
+                round.push((index, sample));
+            }
+            let others = observation.foreign_percent();
+            if others.is_some_and(|percent| percent > TOLERATED) && discarded < options.rounds {
+                discarded += 1;
+                progress.again(order.len());
+                continue;
+            }
+            kept += 1;
+            foreign.extend(others);
+            for (index, sample) in round {
+                samples[index].add(sample);
+            }
+        }
+        Ok(Cell {
+            threads,
+            section_ns: section.as_nanos() as u64,
+            think_ratio: think,
+            foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
+            rounds_discarded: discarded,
+            results: options
+                .locks
+                .iter()
+                .zip(&samples)
+                .map(|(&lock, samples)| samples.row(lock, self.clock))
+                .collect(),
+        })
+    }
+}
+
+impl Samples {
+    fn new() -> Self {
+        Self {
+            ops_per_s: Vec::new(),
+            ops_per_cpu_s: Vec::new(),
+            jain: Vec::new(),
+            timed_ops_per_s: Vec::new(),
+            waits: Waits::new(),
+        }
+    }
+
+    fn add(&mut self, sample: Sample) {
+        self.ops_per_s.push(sample.counted.per_second());
+        self.ops_per_cpu_s.push(sample.counted.per_cpu_second());
+        self.jain.push(stats::jain(&sample.counted.turns));
+        self.timed_ops_per_s.push(sample.timed.per_second());
+        self.waits.merge(&sample.waits);
+    }
+
+    fn row(&self, lock: LockName, clock: Ticks) -> Row {
+        let ops_per_s = stats::median(&self.ops_per_s);
+        let (ops_per_s_min, ops_per_s_max) = stats::spread(&self.ops_per_s);
+        Row {
+            lock,
+            ops_per_s,
+            ops_per_cpu_s: stats::median(&self.ops_per_cpu_s),
+            wait_p50_ns: self.waits.quantile_ns(0.5, clock),
+            wait_p99_ns: self.waits.quantile_ns(0.99, clock),
+            wait_p999_ns: self.waits.quantile_ns(0.999, clock),
+            wait_max_ns: self.waits.max_ns(clock),
+            jain: stats::median(&self.jain),
+            ops_per_s_min,
+            ops_per_s_max,
+            timed_ratio: stats::median(&self.timed_ops_per_s) / ops_per_s.max(1e-9),
+        }
+    }
 }

@@ -20,6 +20,7 @@ pub use cpp::Abseil;
 pub use cpp::Nsync;
 #[cfg(peer_tbb)]
 pub use cpp::Tbb;
+pub use own::{Lockstead, SemaphoreClassic, SemaphoreTuned};
 pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, SemT};
 pub use rust::{ParkingLot, Std, Usync};
 
@@ -126,10 +127,7 @@ impl LockName {
     /// compared with.
     #[must_use]
     pub const fn is_peer(self) -> bool {
-        !matches!(
-            self,
-            LockName::Lockstead | LockName::SemaphoreClassic | LockName::SemaphoreTuned
-        )
+        !matches!(self, LockName::Lockstead | LockName::SemaphoreClassic | LockName::SemaphoreTuned)
     }
 
     /// Bytes of the lock itself.
@@ -145,11 +143,7 @@ impl LockName {
 /// The locks that are built in, in the order of the reports.
 #[must_use]
 pub fn available() -> Vec<LockName> {
-    LockName::ALL
-        .iter()
-        .copied()
-        .filter(|lock| lock.bytes().is_ok())
-        .collect()
+    LockName::ALL.iter().copied().filter(|lock| lock.bytes().is_ok()).collect()
 }
 
 /// The locks that are not built in, each with the reason.
@@ -162,7 +156,7 @@ pub fn unavailable() -> Vec<(LockName, String)> {
 }
 
 /// Why a lock of [`LockName::ALL`] may be missing.
-fn why_absent(lock: LockName) -> &'static str {
+pub(crate) fn why_absent(lock: LockName) -> &'static str {
     match lock {
         LockName::Abseil => {
             "its library was not found when lockstead was built; install a C++ compiler and \
@@ -187,12 +181,7 @@ pub struct UnknownLock(String);
 impl fmt::Display for UnknownLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = LockName::ALL.iter().map(|lock| lock.name()).collect();
-        write!(
-            f,
-            "no lock is called `{}`; the locks are {}",
-            self.0,
-            names.join(", ")
-        )
+        write!(f, "no lock is called `{}`; the locks are {}", self.0, names.join(", "))
     }
 }
 
@@ -235,6 +224,9 @@ macro_rules! with_lock {
         }
         let name: l::LockName = $name;
         match name {
+            l::LockName::Lockstead => run!(l::Lockstead),
+            l::LockName::SemaphoreClassic => run!(l::SemaphoreClassic),
+            l::LockName::SemaphoreTuned => run!(l::SemaphoreTuned),
             l::LockName::Std => run!(l::Std),
             l::LockName::ParkingLot => run!(l::ParkingLot),
             l::LockName::Usync => run!(l::Usync),
@@ -248,14 +240,8 @@ macro_rules! with_lock {
             l::LockName::Nsync => run!(l::Nsync),
             #[cfg(peer_tbb)]
             l::LockName::Tbb => run!(l::Tbb),
-            #[allow(
-                unreachable_patterns,
-                reason = "with all peers built in nothing is left"
-            )]
-            absent => Err($crate::Error::Unavailable {
-                lock: absent,
-                why: l::why_absent(absent),
-            }),
+            #[allow(unreachable_patterns, reason = "with all peers built in nothing is left")]
+            absent => Err($crate::Error::Unavailable { lock: absent, why: l::why_absent(absent) }),
         }
     }};
 }

@@ -51,19 +51,12 @@ unsafe impl<K: PthreadKind> Send for Pthread<K> {}
 unsafe impl<K: PthreadKind> Sync for Pthread<K> {}
 
 fn succeed(code: libc::c_int, what: &str) {
-    assert!(
-        code == 0,
-        "{what}: {}",
-        std::io::Error::from_raw_os_error(code)
-    );
+    assert!(code == 0, "{what}: {}", std::io::Error::from_raw_os_error(code));
 }
 
 impl<K: PthreadKind> BenchLock for Pthread<K> {
     fn new() -> Self {
-        Self(
-            UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            PhantomData,
-        )
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), PhantomData)
     }
 
     fn settle(&self) {
@@ -71,23 +64,14 @@ impl<K: PthreadKind> BenchLock for Pthread<K> {
         // SAFETY: the attributes are initialised before use and destroyed
         // once; the mutex is at its final address and nobody uses it yet.
         unsafe {
-            succeed(
-                libc::pthread_mutexattr_init(attributes.as_mut_ptr()),
-                "mutexattr_init",
-            );
+            succeed(libc::pthread_mutexattr_init(attributes.as_mut_ptr()), "mutexattr_init");
             let attributes = attributes.as_mut_ptr();
-            succeed(
-                libc::pthread_mutexattr_settype(attributes, K::KIND),
-                "mutexattr_settype",
-            );
+            succeed(libc::pthread_mutexattr_settype(attributes, K::KIND), "mutexattr_settype");
             succeed(
                 libc::pthread_mutexattr_setprotocol(attributes, K::PROTOCOL),
                 "mutexattr_setprotocol",
             );
-            succeed(
-                libc::pthread_mutex_init(self.0.get(), attributes),
-                "mutex_init",
-            );
+            succeed(libc::pthread_mutex_init(self.0.get(), attributes), "mutex_init");
             libc::pthread_mutexattr_destroy(attributes);
         }
     }

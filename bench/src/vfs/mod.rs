@@ -1,8 +1,32 @@
 //! The announcement's `test-mutex V`: creat + unlink + close.
-use crate::machine::Machine;
-use crate::{Error, LockName, Session};
+//!
+//! In the kernel of 2005 a directory had one semaphore (later mutex), and all
+//! tasks met there: creat held it while it looked the name up and made the
+//! entry, unlink while it looked up and removed, close not at all. Here the
+//! lock under test stands in that place. It guards one directory in memory, of
+//! names to inode numbers, that all tasks share; with it held, the real call
+//! is made on a folder that the task has to itself, so that today's kernel,
+//! with its own lock for each folder, disputes nothing:
+//!
+//! ```text
+//! lock { enter the name; openat(O_CREAT) }
+//! lock { strike the name; unlinkat }
+//! close
+//! ```
+
+mod directory;
+mod folders;
+
+use crate::harness::{Slice, Worker};
+use crate::locks::{BenchLock, Placed, with_lock};
+use crate::machine::{self, Machine};
+use crate::session::Progress;
+use crate::{Error, LockName, Session, options, stats};
+use directory::Directory;
+use folders::{Failure, Folders};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to measure.
@@ -87,8 +111,150 @@ impl Report {
 /// [`Error::Option`] for options out of range, [`Error::Directory`] for a
 /// directory that is not there or not writable (before anything is measured),
 /// [`Error::System`] when a call fails on the way, [`Error::Unavailable`],
-/// [`Error::Broken`], [`Error::Stuck`], [`Error::Interrupted`].
+/// [`Error::Broken`], [`Error::Stuck`], [`Error::Threads`],
+/// [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
-    let _ = (options, session);
-    Err(Error::Interrupted)
+    options.check()?;
+    let machine = Machine::here();
+    let folders = Arc::new(Folders::create(options.dir.as_deref(), options.tasks)?);
+    let results = run(options, &folders, session);
+    // Threads of a lock that hangs may still hold the folders: removed here,
+    // not when the last of them is dropped.
+    let removed = folders.remove();
+    let results = results?;
+    removed?;
+    Ok(Report {
+        machine,
+        tasks: options.tasks,
+        seconds: options.time.as_secs_f64(),
+        memory: options.dir.is_none(),
+        dir: options.dir.clone(),
+        results,
+    })
+}
+
+const SHORTEST: Duration = Duration::from_millis(100);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        options::locks(&self.locks)?;
+        options::within("--tasks", self.tasks, 1..=MAX_TASKS, "")?;
+        let seconds = SHORTEST.as_secs_f64()..=DAY.as_secs_f64();
+        options::within("--seconds", self.time.as_secs_f64(), seconds, "")
+    }
+
+    /// The locks take turns: a slice a second, but at least three for a median
+    /// and at most twenty.
+    fn rounds(&self) -> u32 {
+        (self.time.as_secs() as u32).clamp(3, 20)
+    }
+}
+
+/// What the slices of one lock gave.
+#[derive(Default)]
+struct Samples {
+    loops_per_s: Vec<f64>,
+    cpu_percent: Vec<f64>,
+    loops_per_cpu_s: Vec<f64>,
+    jain: Vec<f64>,
+}
+
+fn run(
+    options: &Options,
+    folders: &Arc<Folders>,
+    session: &mut Session<'_>,
+) -> Result<Vec<Row>, Error> {
+    let rounds = options.rounds();
+    let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::default()).collect();
+    let mut order: Vec<usize> = (0..options.locks.len()).collect();
+    let mut progress = Progress::new(rounds as usize * order.len());
+    for _ in 0..rounds {
+        fastrand::shuffle(&mut order);
+        for &index in &order {
+            let lock = options.locks[index];
+            progress.step(session, lock.name())?;
+            let slice = Slice {
+                lock,
+                threads: options.tasks,
+                length: options.time / rounds,
+                patience: Duration::from_secs(30),
+            };
+            let window = with_lock!(lock, L => measure_slice::<L>(&slice, folders, session)?)?;
+            let samples = &mut samples[index];
+            let wall = window.elapsed.as_secs_f64() * machine::processors() as f64;
+            samples.loops_per_s.push(window.per_second());
+            samples.cpu_percent.push(100.0 * window.cpu.as_secs_f64() / wall);
+            samples.loops_per_cpu_s.push(window.per_cpu_second());
+            samples.jain.push(stats::jain(&window.turns));
+        }
+    }
+    progress.end(session)?;
+    Ok(options.locks.iter().zip(&samples).map(|(&lock, samples)| samples.row(lock)).collect())
+}
+
+impl Samples {
+    fn row(&self, lock: LockName) -> Row {
+        let (loops_per_s_min, loops_per_s_max) = stats::spread(&self.loops_per_s);
+        Row {
+            lock,
+            loops_per_s: stats::median(&self.loops_per_s),
+            cpu_percent: stats::median(&self.cpu_percent),
+            loops_per_cpu_s: stats::median(&self.loops_per_cpu_s),
+            loops_per_s_min,
+            loops_per_s_max,
+            jain: stats::median(&self.jain),
+        }
+    }
+}
+
+fn measure_slice<L: BenchLock>(
+    slice: &Slice,
+    folders: &Arc<Folders>,
+    session: &Session<'_>,
+) -> Result<crate::harness::Window, Error> {
+    let place = Arc::new((Placed::<L>::new(), Directory::default()));
+    let (inside, folders) = (place.clone(), folders.clone());
+    let (window, returned) =
+        slice.run(session, move |worker| task::<L>(worker, &inside.0, &inside.1, &folders))?;
+    let mut loops = 0;
+    for result in returned {
+        loops += result.map_err(|failure| Error::System {
+            lock: slice.lock,
+            what: failure.what,
+            source: failure.source,
+        })?;
+    }
+    // SAFETY: all tasks have ended.
+    let changes = unsafe { place.1.changes() };
+    if changes != 2 * loops {
+        return Err(Error::Broken { lock: slice.lock, operations: 2 * loops, counted: changes });
+    }
+    Ok(window)
+}
+
+/// One task's life; returns its loops.
+fn task<L: BenchLock>(
+    worker: &mut Worker<'_>,
+    lock: &L,
+    directory: &Directory,
+    folders: &Folders,
+) -> Result<u64, Failure> {
+    let name: Arc<str> = format!("task-{}", worker.index).into();
+    let folder = folders.of(worker.index);
+    while worker.goes_on() {
+        let file = lock.with(|| {
+            // SAFETY: the lock is held, and it is the one of this directory.
+            unsafe { directory.enter(&name, worker.index as u64) };
+            folder.create()
+        })?;
+        lock.with(|| {
+            // SAFETY: as above.
+            unsafe { directory.strike(&name) };
+            folder.unlink()
+        })?;
+        drop(file);
+        worker.turn();
+    }
+    Ok(worker.turns())
 }

@@ -1,0 +1,99 @@
+//! Clocks: one for waits, cheap enough to read at every acquisition, and the
+//! processor time of the process.
+
+use std::time::{Duration, Instant};
+
+/// A monotonic clock with its unit measured. On x86-64 with a time stamp
+/// counter that neither stops nor changes its pace it is that counter (some
+/// ten nanoseconds a read); elsewhere the system's monotonic clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticks {
+    counter: bool,
+    ns_per_tick: f64,
+}
+
+impl Ticks {
+    /// Chooses the clock and measures its unit, which takes 20 ms.
+    pub(crate) fn calibrated() -> Self {
+        let mut ticks = Self { counter: steady_counter(), ns_per_tick: 1.0 };
+        if ticks.counter {
+            let (start, from) = (Instant::now(), ticks.now());
+            while start.elapsed() < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+            let (ns, passed) = (start.elapsed().as_nanos(), ticks.now() - from);
+            ticks.ns_per_tick = ns as f64 / passed as f64;
+        }
+        ticks
+    }
+
+    /// The time, in ticks.
+    #[inline(always)]
+    pub(crate) fn now(self) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.counter {
+            // SAFETY: every x86-64 processor has this instruction.
+            return unsafe { core::arch::x86_64::_rdtsc() };
+        }
+        clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+    }
+
+    /// A number of ticks in nanoseconds.
+    pub(crate) fn ns(self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick).round() as u64
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn steady_counter() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
+        text.lines().find(|line| line.starts_with("flags")).is_some_and(|flags| {
+            ["constant_tsc", "nonstop_tsc"]
+                .iter()
+                .all(|name| flags.split_ascii_whitespace().any(|flag| flag == *name))
+        })
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn steady_counter() -> bool {
+    false
+}
+
+/// Processor time of all threads of this process, living and ended.
+pub(crate) fn process_cpu() -> Duration {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local variable.
+    let code = unsafe { libc::clock_gettime(id, &raw mut time) };
+    assert!(code == 0, "clock_gettime: {}", std::io::Error::last_os_error());
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_agree_with_the_system_clock() {
+        let ticks = Ticks::calibrated();
+        let (start, from) = (Instant::now(), ticks.now());
+        std::thread::sleep(Duration::from_millis(30));
+        let inner = ticks.ns(ticks.now() - from);
+        let outer = start.elapsed().as_nanos() as u64;
+        assert!(inner <= outer + outer / 20, "{inner} ns inside {outer} ns");
+        assert!(inner >= 28_000_000, "{inner} ns of a sleep of 30 ms");
+    }
+
+    #[test]
+    fn processor_time_grows_with_work() {
+        let before = process_cpu();
+        let start = Instant::now();
+        while process_cpu() == before {
+            assert!(start.elapsed() < Duration::from_secs(10), "no processor time in 10 s");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The two measuring loops, one lock and one slice at a time.
+//!
+//! Throughput, processor time and fairness come from slices in which no clock
+//! is read. Waits come from slices of their own in which *every* acquisition
+//! is timed, so that the longest wait is the longest that occurred, not the
+//! longest of a sample. Reading the clock before the lock and first thing
+//! inside lengthens short sections; by how much is reported with each row
+//! (`timed_ratio`).
+
+use super::work::{Shared, busy};
+use crate::clock::Ticks;
+use crate::harness::{Slice, Window, Worker};
+use crate::locks::{BenchLock, Placed};
+use crate::{Error, Session};
+use hdrhistogram::Histogram;
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// Longest wait that keeps its place in the histogram, in ticks (hours); the
+/// maximum is kept apart and exact.
+const LONGEST: u64 = 1 << 45;
+
+/// Steps of work inside and outside of the lock.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) section: u64,
+    pub(super) think: u64,
+}
+
+/// Waits of one or more threads, in ticks.
+pub(super) struct Waits {
+    histogram: Histogram<u64>,
+    longest: u64,
+}
+
+impl Waits {
+    pub(super) fn new() -> Self {
+        // Two digits: percentiles to one per cent, and a histogram that
+        // leaves room in the cache.
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 2).expect("sensible bounds");
+        Self { histogram, longest: 0 }
+    }
+
+    #[inline(always)]
+    fn record(&mut self, ticks: u64) {
+        self.longest = self.longest.max(ticks);
+        self.histogram.saturating_record(ticks);
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.longest = self.longest.max(other.longest);
+        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+    }
+
+    /// The wait that the share `quantile` of all acquisitions did not exceed.
+    pub(super) fn quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
+        clock.ns(self.histogram.value_at_quantile(quantile).min(self.longest))
+    }
+
+    pub(super) fn max_ns(&self, clock: Ticks) -> u64 {
+        clock.ns(self.longest)
+    }
+}
+
+/// A slice that only counts.
+pub(super) fn throughput<L: BenchLock>(
+    slice: &Slice,
+    load: Load,
+    session: &Session<'_>,
+) -> Result<Window, Error> {
+    let (window, ()) = run::<L, ()>(
+        slice,
+        session,
+        (),
+        |_, ()| {},
+        move |worker, lock, shared| {
+            while worker.goes_on() {
+                lock.with(|| shared.section(load.section));
+                worker.turn();
+                think(load, worker);
+            }
+        },
+    )?;
+    Ok(window)
+}
+
+/// A slice that times every acquisition.
+pub(super) fn waits<L: BenchLock>(
+    slice: &Slice,
+    load: Load,
+    clock: Ticks,
+    session: &Session<'_>,
+) -> Result<(Window, Waits), Error> {
+    run::<L, Waits>(
+        slice,
+        session,
+        Waits::new(),
+        |sum, one| sum.merge(&one),
+        move |worker, lock, shared| {
+            let mut waits = Waits::new();
+            while worker.goes_on() {
+                let asked = clock.now();
+                let granted = lock.with(|| {
+                    let granted = clock.now();
+                    shared.section(load.section);
+                    granted
+                });
+                worker.turn();
+                // Counters of two processors may differ by a few ticks.
+                waits.record(granted.saturating_sub(asked));
+                think(load, worker);
+            }
+            waits
+        },
+    )
+}
+
+#[inline(always)]
+fn think(load: Load, worker: &Worker<'_>) {
+    if load.think > 0 {
+        black_box(busy(load.think, worker.turns()));
+    }
+}
+
+/// Runs `body` in the slice's threads over one fresh lock, folds what they
+/// return, and checks that the lock excluded.
+fn run<L: BenchLock, T: Send + 'static>(
+    slice: &Slice,
+    session: &Session<'_>,
+    mut sum: T,
+    fold: impl Fn(&mut T, T),
+    body: impl Fn(&mut Worker<'_>, &L, &Shared) -> T + Send + Sync + 'static,
+) -> Result<(Window, T), Error> {
+    let place = Arc::new((Placed::<L>::new(), Shared::default()));
+    let inside = place.clone();
+    let (window, returned) = slice.run(session, move |worker| {
+        let result = body(worker, &inside.0, &inside.1);
+        (worker.turns(), result)
+    })?;
+    let operations = returned.iter().map(|(turns, _)| turns).sum();
+    let counted = place.1.sections();
+    if operations != counted {
+        return Err(Error::Broken { lock: slice.lock, operations, counted });
+    }
+    for (_, result) in returned {
+        fold(&mut sum, result);
+    }
+    Ok((window, sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LockName;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    const LOAD: Load = Load { section: 40, think: 0 };
+
+    fn slice(lock: LockName, threads: usize) -> Slice {
+        let length = Duration::from_millis(15);
+        Slice { lock, threads, length, patience: Duration::from_secs(20) }
+    }
+
+    #[test]
+    fn every_available_lock_excludes_and_counts() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        let clock = Ticks::calibrated();
+        for lock in crate::locks::available() {
+            let slice = slice(lock, 4);
+            // A busy machine may run none of the threads during a short window.
+            let counts = (0..1000).any(|_| {
+                crate::locks::with_lock!(lock, L => throughput::<L>(&slice, LOAD, &session))
+                    .expect("available")
+                    .unwrap_or_else(|error| panic!("{error}"))
+                    .turns
+                    .iter()
+                    .any(|&turns| turns > 0)
+            });
+            assert!(counts, "{lock} does nothing");
+            let (_, waits) =
+                crate::locks::with_lock!(lock, L => waits::<L>(&slice, LOAD, clock, &session))
+                    .expect("available")
+                    .unwrap_or_else(|error| panic!("{error}"));
+            let quantiles = [0.5, 0.99, 0.999].map(|quantile| waits.quantile_ns(quantile, clock));
+            assert!(quantiles.is_sorted(), "{lock}: {quantiles:?}");
+            assert!(quantiles[2] <= waits.max_ns(clock), "{lock}: {quantiles:?}");
+        }
+    }
+
+    /// Lets everybody in.
+    struct Open;
+
+    impl BenchLock for Open {
+        fn new() -> Self {
+            Open
+        }
+        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+            section()
+        }
+    }
+
+    #[test]
+    fn a_lock_that_does_not_exclude_is_found_out() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        // On one processor a count is lost only when a thread is preempted
+        // between its load and its store: allow many slices.
+        let found = (0..200).any(|_| {
+            let load = Load { section: 0, think: 0 };
+            matches!(
+                throughput::<Open>(&slice(LockName::Std, 4), load, &session),
+                Err(Error::Broken { .. })
+            )
+        });
+        assert!(found, "the counter does not notice sections that overlap");
+    }
+
+    /// The second thread to come stays outside for ever.
+    struct Hangs(AtomicBool);
+
+    impl BenchLock for Hangs {
+        fn new() -> Self {
+            Hangs(AtomicBool::new(false))
+        }
+        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+            use std::sync::atomic::Ordering::Relaxed;
+            if self.0.swap(true, Relaxed) {
+                loop {
+                    std::thread::park();
+                }
+            }
+            section()
+        }
+    }
+
+    #[test]
+    fn a_lock_that_hangs_is_an_error_and_no_hang() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        let slice = Slice { patience: Duration::from_millis(100), ..slice(LockName::Std, 2) };
+        let outcome = throughput::<Hangs>(&slice, LOAD, &session);
+        assert!(matches!(outcome, Err(Error::Stuck { missing: 1.., .. })));
+    }
+
+    #[test]
+    fn the_longest_wait_is_exact_and_merged() {
+        let mut one = Waits::new();
+        one.record(1_000_003);
+        let mut sum = Waits::new();
+        sum.record(5);
+        sum.merge(&one);
+        assert_eq!(sum.longest, 1_000_003);
+        assert_eq!(sum.histogram.len(), 2);
+    }
+}

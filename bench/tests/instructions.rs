@@ -1,0 +1,90 @@
+//! Off means free: the mutex's pair in instructions, counted.
+
+use core::panic::Location;
+use lockstead_bench::instructions::{Why, count_instructions};
+use lockstead_core::{Atomic64, Hooks, Ordering, Platform, RawMutex};
+use lockstead_linux::{Linux, U64};
+
+/// `None`, said aloud, where tracing is forbidden.
+fn count(what: &str, f: impl Fn()) -> Option<f64> {
+    match count_instructions(f) {
+        Ok(count) => {
+            println!("{what}: {count} instructions");
+            Some(count)
+        }
+        Err(why @ Why::Refused) => {
+            println!("{what}: skipped: {why}");
+            None
+        }
+        Err(why) => panic!("{what}: {why}"),
+    }
+}
+
+fn pair<H: Hooks>(lock: &RawMutex<Linux, H>) {
+    lock.lock(Location::caller()).expect("not held by this thread");
+    // SAFETY: locked above.
+    unsafe { lock.unlock() };
+}
+
+/// What the mutex's fast paths would be if hooks had never been thought of.
+struct Hookless(U64);
+
+impl Hookless {
+    #[inline(always)]
+    fn pair(&self) {
+        let me = Linux::me_or_zero();
+        let exchange = |from: u64, to: u64, order| {
+            self.0.compare_exchange(from, to, order, Ordering::Relaxed).is_ok()
+        };
+        if me == 0 || !exchange(0, me.into(), Ordering::Acquire) {
+            Self::slow();
+        }
+        if !exchange(Linux::me_or_zero().into(), 0, Ordering::Release) {
+            Self::slow();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow() {
+        unreachable!("nobody else takes it, and the thread has joined")
+    }
+}
+
+#[test]
+fn a_pair_takes_at_most_twelve_instructions() {
+    let lock = RawMutex::<Linux>::new();
+    assert!(count("lock + unlock", || pair(&lock)).is_none_or(|count| count <= 12.0));
+    assert!(!lock.is_locked());
+}
+
+#[test]
+fn hooks_that_are_off_add_no_instruction() {
+    // The thread joins with its first lock, not in the counted code.
+    Linux::me();
+    let (lock, bare) = (RawMutex::<Linux>::new(), Hookless(U64::ZERO));
+    let with = count("with hooks off", || pair(&lock));
+    let without = count("without hooks", || bare.pair());
+    if let (Some(with), Some(without)) = (with, without) {
+        assert!(with <= without, "{with} instructions with hooks off, {without} without hooks");
+    }
+}
+
+/// The counter sees hooks: a watcher that does something costs something.
+#[test]
+fn hooks_that_are_on_are_counted() {
+    struct Watcher;
+    impl Hooks for Watcher {
+        type State = core::sync::atomic::AtomicU32;
+        const NEW: Self::State = core::sync::atomic::AtomicU32::new(0);
+        fn releasing(state: &Self::State, _lock: lockstead_core::LockId) {
+            state.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let (off, on) = (RawMutex::<Linux>::new(), RawMutex::<Linux, Watcher>::new());
+    let off = count("with hooks off", || pair(&off));
+    let on = count("with hooks on", || pair(&on));
+    if let (Some(off), Some(on)) = (off, on) {
+        assert!(on > off, "{on} instructions with a watcher, {off} without");
+    }
+}
