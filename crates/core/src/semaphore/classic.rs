@@ -199,7 +199,9 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         self.down_slow(&how(), site)
     }
 
-    /// Takes a permit if that needs no waiting.
+    /// Takes a permit if that needs no waiting. As in the original, it may
+    /// fail although a permit is free, while the thread that was woken for it
+    /// has not come yet.
     #[inline]
     pub fn try_down(&self, site: Site) -> bool {
         let taken = self.decrement().count() > 0 || self.try_down_slow();

@@ -173,16 +173,16 @@ fn word_rwlock_a_reader_leaves_quietly_only_where_nobody_needs_a_call() {
         let Some(after) = fields.state().quietly_left() else { return };
         assert!(matches!(fields.holder, Holder::Readers(_)), "{fields:?}");
         assert_eq!(after, fields.left().state(), "{fields:?}");
-        // Where R3 holds, as it does wherever the protocol leads.
-        if !(fields.asleep && fields.admits(Mode::Read)) && !calls_are_late(fields) {
+        if !late(fields) {
             assert_eq!(after.settled(), (after, Calls::default()), "{fields:?}");
         }
     });
 }
 
-/// *next* has room and has not been called: settling would have.
-fn calls_are_late(fields: Fields) -> bool {
-    fields.next.is_some_and(|(_, mode)| fields.allows(mode))
+/// Somebody has room and has not been called: the protocol never leads there.
+fn late(fields: Fields) -> bool {
+    fields.asleep && fields.admits(Mode::Read)
+        || fields.next.is_some_and(|(_, mode)| fields.allows(mode))
 }
 
 /// A set of words, without the standard library.
