@@ -15,7 +15,7 @@ impl BenchLock for Lockstead {
 
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-        self.0.lock(Location::caller()).unwrap_or_else(|error| refused(error));
+        self.0.lock(Location::caller()).unwrap_or_else(refused);
         let result = section();
         // SAFETY: locked above by this thread.
         unsafe { self.0.unlock() };
@@ -40,7 +40,7 @@ impl BenchLock for SemaphoreClassic {
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         self.0.down(Location::caller());
         let result = section();
-        self.0.up().unwrap_or_else(|error| overflowed(error));
+        self.0.up().unwrap_or_else(overflowed);
         result
     }
 }
@@ -57,7 +57,7 @@ impl BenchLock for SemaphoreTuned {
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         self.0.down(Location::caller());
         let result = section();
-        self.0.up().unwrap_or_else(|error| overflowed(error));
+        self.0.up().unwrap_or_else(overflowed);
         result
     }
 }
