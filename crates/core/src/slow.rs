@@ -1,53 +1,53 @@
-//! Sleeping, giving up and being handed the lock: the slow path that mutex and
-//! semaphore share.
+//! Sleeping, giving up and inheriting: the slow path that mutex and semaphore
+//! share.
 //!
 //! # Role
-//! Called when the fast path and the spinners failed. [`sleep`] acquires or
-//! gives up; [`release`] is the release that found more than an owner in the
-//! word.
+//! [`acquire`] is called when the fast path failed: it spins, then sleeps.
+//! [`released`] is called when a release found more than a subject in the low
+//! half of the word.
 //!
 //! # Protocol
 //! Waiter:
-//! 1. Free? Take it. A waiter that consumed a wake-up takes it with W set,
-//!    since the release that woke it cleared W and others may still sleep.
+//! 1. Free? Take it. A waiter that consumed a wake-up announces sleepers with
+//!    the same exchange: the release that woke it erased W and others may sleep.
 //! 2. Given up (time, signal, cancellation)? If it consumed a wake-up it first
-//!    puts W back, so that the next release wakes another in its place.
-//! 3. Waited longer than the bound, and nobody is heir? Become the heir.
-//! 4. Set W and sleep until woken or past the bound.
+//!    announces sleepers, so that another is woken in its place.
+//! 3. Waited longer than the bound? Become the heir; or, if the lock is free
+//!    and kept for an heir that has not come, take it.
+//! 4. Announce a sleeper, then sleep until woken or past the bound.
 //!
-//! Heir: spins a little, then sleeps on its own bell until the word names it
-//! as owner, or withdraws.
+//! Heir: from now on nobody else takes the lock when it comes free. Spins a
+//! little, then sleeps on a channel of its own until the release that rings.
 //!
-//! Releaser: looks at the word *before* the releasing atomic and decides:
-//! - an heir: make it the owner, then ring its bell (in the table, P2);
-//! - sleepers, and a live spinner: just release, the spinner answers for them
-//!   (unless the releaser was an heir itself: then waiters past the bound may
-//!   be asleep, and one is woken to become the next heir);
-//! - sleepers: clear W, then wake one by address (P5);
-//! - none: just release.
+//! Releaser: erases the low half (a semaphore: counts up), then acts on what
+//! stood in it, by address alone (P5): R wakes the heir, W wakes one sleeper.
+//! With neither, sleepers are somebody else's business (W4).
 //!
 //! # Invariants
-//! W1 to W4 of `word.rs`. After the compare-exchange that releases, nothing
-//! here touches the lock.
+//! - W1 to W5 of `word.rs`.
+//! - **S1** Z ⇒ V. A sleeper that relies on V expects Z in the low half, so it
+//!   cannot fall asleep on a word that was released since, whatever the age of
+//!   its view.
+//! - **S2** the heir sleeps ⇒ R, or a release that erased R is about to wake it.
+//! - After the atomic that releases, nothing here touches the lock.
 //!
 //! # Progress
-//! Bounded waiting: a waiter past the bound is handed the lock at the first
-//! release after it registered. Waiters past the bound register one at a time:
-//! the release of each heir wakes the next, and should that wake-up reach a
-//! younger waiter, the others look again after 1, 2, 4 … times the bound, at
-//! most [`PATIENCE`] times. (A timer, since a lock held for long must not be
-//! polled by all its waiters.)
+//! Bounded waiting: the bound grows with the number of sleeping threads
+//! ([`Policy::SHARE`]). A waiter past it registers as the heir and has the lock
+//! at the next release. Waiters past it register one at a time: the release of
+//! each heir wakes the next, and should that wake-up reach a younger waiter, the
+//! others look again after 1, 2, 4 … times the bound, at most [`PATIENCE`]
+//! times. (A timer, since a lock held for long must not be polled by all its
+//! waiters.)
 //!
 //! # Source
 //! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the
-//! heir is the kernel mutex's handoff (2016) without its wait list: the heir
-//! names itself in the word.
+//! heir is the kernel mutex's handoff (2016) without its wait list.
 
+use crate::giveup::Reasons;
 use crate::osq::{self, exchange};
 use crate::participant::Slot;
-use crate::platform::{
-    Address, Atomic32, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait,
-};
+use crate::platform::{Address, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
 use crate::policy::Policy;
 use crate::word::{Kind, Word};
 
@@ -69,41 +69,37 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     Ok(())
 }
 
+/// After a release that found `erased` in the low half of the word at `at`.
+#[inline]
+pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
+    if erased.ring() {
+        P::wake_heir(at);
+    }
+    if erased.waiters() {
+        P::wake(at, 1);
+    }
+}
+
 /// The longest time between two attempts of a waiter past the bound to become
 /// the heir, in bounds.
 const PATIENCE: u64 = 64;
 
-/// What a waiter found out about itself between two sleeps.
+/// What a waiter knows about itself between two sleeps.
 struct Waiter<'a, P: Platform> {
-    how: &'a Wait<'a, P>,
-    /// A wake-up was consumed and W not put back since.
+    reasons: Reasons<'a, P>,
+    /// A wake-up was consumed and sleepers not announced since.
     owes: bool,
-    /// Why to give up, if so.
-    verdict: Option<LockError>,
 }
 
 impl<P: Platform> Waiter<'_, P> {
     fn heard(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Woken => self.owes = true,
-            Outcome::Interrupted if self.how.interruptible => {
-                self.verdict = Some(LockError::Interrupted);
-            }
-            Outcome::Cancelled => self.verdict = Some(LockError::Cancelled),
-            Outcome::Changed | Outcome::TimedOut | Outcome::Interrupted => {}
-        }
+        self.owes |= outcome == Outcome::Woken;
+        self.reasons.heard(outcome);
     }
 
-    fn given_up(&self, now: Nanos) -> Option<LockError> {
-        self.verdict.or_else(|| {
-            if self.how.cancelled() {
-                Some(LockError::Cancelled)
-            } else if self.how.deadline.is_some_and(|deadline| now >= deadline) {
-                Some(LockError::TimedOut)
-            } else {
-                None
-            }
-        })
+    /// `word` with what the waiter owes.
+    fn settle<Y: Policy>(&self, word: Word) -> Word {
+        if self.owes { word.announced(osq::alive::<P, Y>(word)) } else { word }
     }
 }
 
@@ -112,22 +108,23 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     me: Slot,
     how: &Wait<'_, P>,
 ) -> Result<Word, LockError> {
-    let mut waiter = Waiter { how, owes: false, verdict: None };
-    let mut now = P::now();
-    let began = now;
+    let mut waiter = Waiter { reasons: Reasons::new(how), owes: false };
+    let began = P::now();
+    let mut now = began;
     let mut patience = 1;
     let mut crowd = 1;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
-        let settled = if waiter.owes { seen.with_waiters() } else { seen };
         if K::free(seen) {
-            match exchange::<P>(word, seen, K::take(settled, me)) {
+            match exchange::<P>(word, seen, waiter.settle::<Y>(K::take(seen, me))) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
         }
-        if let Some(error) = waiter.given_up(now).or_else(|| hopeless::<P, K>(seen, me)) {
-            if settled == seen || exchange::<P>(word, seen, settled).is_ok() {
+        if let Some(error) = waiter.reasons.given_up().or_else(|| hopeless::<P, K>(seen, me)) {
+            // A debt is paid by an exchange even where sleepers are seen to be
+            // announced: the look at the word may be older than the wake-up.
+            if !waiter.owes || exchange::<P>(word, seen, waiter.settle::<Y>(seen)).is_ok() {
                 return Err(error);
             }
             continue;
@@ -135,23 +132,31 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
         let mut insist = began.after(bound);
         if now >= insist {
-            if heir::<P>(seen).is_none() {
-                match exchange::<P>(word, seen, settled.with_heir(me)) {
-                    Ok(_) => {
-                        waiter.owes = false;
-                        return inherit::<P, K, Y>(word, me, waiter);
-                    }
+            if K::available(seen) {
+                // Kept for an heir that is slow, or was left behind by `fork`.
+                let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
+                match exchange::<P>(word, seen, taken) {
+                    Ok(taken) => return Ok(taken),
                     Err(_) => continue,
                 }
+            }
+            if !seen.heir() {
+                if exchange::<P>(word, seen, waiter.settle::<Y>(seen).inherited()).is_err() {
+                    continue;
+                }
+                waiter.owes = false;
+                return inherit::<P, K, Y>(word, me, how, waiter);
             }
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
-        let asleep = seen.with_waiters();
-        if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
-            continue;
+        let asleep = seen.announced(osq::alive::<P, Y>(seen));
+        if asleep != seen {
+            if exchange::<P>(word, seen, asleep).is_err() {
+                continue;
+            }
+            waiter.owes = false;
         }
-        waiter.owes = false;
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let nap = Wait { deadline: Some(until), ..*how };
         crowd = P::dozing();
@@ -163,7 +168,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
 }
 
 /// Why waiting would never end: the owner does not exist in this process, or it
-/// is the thread that this signal handler interrupted, which was the heir.
+/// is the thread that this signal handler interrupted.
 fn hopeless<P: Platform, K: Kind>(seen: Word, me: Slot) -> Option<LockError> {
     let owner = K::holder(seen)?;
     if owner == me {
@@ -175,103 +180,75 @@ fn hopeless<P: Platform, K: Kind>(seen: Word, me: Slot) -> Option<LockError> {
     }
 }
 
-/// The heir, unless it was left behind by `fork`.
-fn heir<P: Platform>(word: Word) -> Option<Slot> {
-    word.heir().filter(|&heir| !P::participant(heir).lost())
-}
-
 /// The heir's wait.
 fn inherit<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
+    how: &Wait<'_, P>,
     mut waiter: Waiter<'_, P>,
 ) -> Result<Word, LockError> {
-    let bell = &P::participant(me).bell;
-    let mut now = P::now();
-    let spin_until = now.after(Y::HEIR_SPIN);
-    let mut turns = 0u32;
+    let mut spin = Spin::<P, Y>::start();
     loop {
-        // ord: BELL-2 acquire, pairs with BELL-1. Read before the word: a
-        // hand-over after our look at the word changes the number we expect.
-        let rung = bell.load(Ordering::Acquire);
-        // ord: WORD-3 acquire, pairs with WORD-2: the critical section of
-        // whoever handed over comes before ours.
-        let seen = Word(word.load(Ordering::Acquire));
-        if K::granted(seen, me) {
-            return Ok(seen);
-        }
-        if let Some(error) = waiter.given_up(now) {
-            if exchange::<P>(word, seen, seen.without_heir()).is_ok() {
-                return Err(error);
+        let seen = Word(word.load(Ordering::Relaxed));
+        if K::available(seen) {
+            let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
+            match exchange::<P>(word, seen, taken) {
+                Ok(taken) => return Ok(taken),
+                Err(_) => continue,
             }
+        }
+        if let Some(error) = waiter.reasons.given_up() {
+            if exchange::<P>(word, seen, waiter.settle::<Y>(seen.withdrawn())).is_err() {
+                continue;
+            }
+            // Another thread may believe to be the heir, and sleep (below).
+            if seen.ring() {
+                P::wake_heir(P::address_low(word));
+            }
+            return Err(error);
+        }
+        // Someone took the lock that was kept for us, and E with it. If a third
+        // thread has registered since we cannot know: then there are two heirs,
+        // whoever comes first takes, and the other is back here.
+        if !seen.heir() {
+            let _ = exchange::<P>(word, seen, seen.inherited());
             continue;
         }
-        if now < spin_until {
-            turns += 1;
-            if turns.is_multiple_of(Y::TURNS) {
-                now = P::now();
-            }
-            P::relax();
+        if spin.turn() {
             continue;
         }
-        waiter.heard(P::wait32(bell, rung, waiter.how));
-        now = P::now();
+        if !seen.ring() && exchange::<P>(word, seen, seen.with_ring()).is_err() {
+            continue;
+        }
+        waiter.heard(P::wait_heir(word, seen.with_ring().low(), how));
     }
 }
 
-/// A release of a semaphore that cannot count one more permit.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// The spinning of an heir: short, and nobody else's business.
+struct Spin<P: Platform, Y: Policy> {
+    until: Option<Nanos>,
+    turns: u32,
+    policy: core::marker::PhantomData<fn() -> (P, Y)>,
+}
 
-/// The release that found the word more than simply held. A mutex is never
-/// full.
-pub(crate) fn release<P: Platform, K: Kind, Y: Policy>(word: &P::U64) -> Result<(), Full> {
-    let mut seen = Word(word.load(Ordering::Relaxed));
-    loop {
-        if K::full(seen) {
-            return Err(Full);
-        }
-        let (after, then) = plan::<P, K, Y>(word, seen);
-        // ord: WORD-2 release (success), pairs with WORD-1 and WORD-3.
-        match word.compare_exchange(seen.0, after.0, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => {
-                then.perform::<P>();
-                return Ok(());
-            }
-            Err(found) => seen = Word(found),
+impl<P: Platform, Y: Policy> Spin<P, Y> {
+    fn start() -> Self {
+        Spin {
+            until: Some(P::now().after(Y::HEIR_SPIN)),
+            turns: 0,
+            policy: core::marker::PhantomData,
         }
     }
-}
 
-/// What to do after the releasing atomic; holds nothing that lives in the lock.
-enum Then {
-    Nothing,
-    Ring(Slot),
-    Wake(Address),
-}
-
-impl Then {
-    fn perform<P: Platform>(self) {
-        match self {
-            Then::Nothing => {}
-            Then::Ring(heir) => P::participant(heir).ring(),
-            Then::Wake(address) => {
-                P::wake(address, 1);
-            }
+    /// Pauses once; false when it is time to sleep.
+    fn turn(&mut self) -> bool {
+        let Some(until) = self.until else { return false };
+        self.turns += 1;
+        if self.turns.is_multiple_of(Y::TURNS) && P::now() >= until {
+            self.until = None;
+            return false;
         }
+        P::relax();
+        true
     }
-}
-
-fn plan<P: Platform, K: Kind, Y: Policy>(word: &P::U64, seen: Word) -> (Word, Then) {
-    if let Some(heir) = heir::<P>(seen) {
-        return (K::hand_over(seen, heir).with_handed(), Then::Ring(heir));
-    }
-    let after = K::release(seen).without_heir().without_handed();
-    if !seen.waiters() {
-        return (after, Then::Nothing);
-    }
-    if !seen.handed() && seen.tail().is_some_and(osq::alive::<P, Y>) {
-        return (after, Then::Nothing);
-    }
-    (after.without_waiters(), Then::Wake(P::address_low(word)))
 }
