@@ -49,15 +49,17 @@ macro_rules! semaphore_tests {
                 let _watchdog = Watchdog::new("no_more_holders_than_permits");
                 let semaphore = Semaphore::new(3);
                 let inside = AtomicU32::new(0);
-                let together = AtomicU32::new(0);
+                let full = AtomicU32::new(0);
                 thread::scope(|s| {
                     for _ in 0..8 {
                         s.spawn(|| {
-                            for _ in 0..300 {
+                            // Ends when three were inside often enough; hangs,
+                            // for the watchdog to see, if they never are.
+                            while full.load(Ordering::Relaxed) < 300 {
                                 let permit = semaphore.acquire();
                                 let now = inside.fetch_add(1, Ordering::Relaxed) + 1;
                                 assert!(now <= 3, "{now} holders of 3 permits");
-                                together.fetch_max(now, Ordering::Relaxed);
+                                full.fetch_add(u32::from(now == 3), Ordering::Relaxed);
                                 thread::sleep(Duration::from_micros(10));
                                 inside.fetch_sub(1, Ordering::Relaxed);
                                 drop(permit);
@@ -66,7 +68,6 @@ macro_rules! semaphore_tests {
                     }
                 });
                 assert_eq!(semaphore.permits(), 3);
-                assert_eq!(together.into_inner(), 3, "the permits were never all in use");
             }
 
             #[test]
@@ -152,7 +153,10 @@ macro_rules! semaphore_tests {
                     for me in 0..5u64 {
                         let (semaphore, given_up) = (&semaphore, &given_up);
                         s.spawn(move || {
-                            for round in 0..500 {
+                            for round in 0.. {
+                                if given_up.load(Ordering::Relaxed) >= 300 {
+                                    break;
+                                }
                                 let patience = Duration::from_micros((round * 13 + me * 7) % 120);
                                 match semaphore.acquire_timeout(patience) {
                                     Ok(permit) => {
@@ -168,7 +172,6 @@ macro_rules! semaphore_tests {
                     }
                 });
                 assert_eq!(semaphore.permits(), 2);
-                assert!(given_up.into_inner() > 0, "nobody gave up");
             }
 
             #[test]
