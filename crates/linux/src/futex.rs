@@ -46,6 +46,24 @@ pub enum Scope {
     Shared,
 }
 
+/// Which wake-ups at an address a sleeper hears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Channel {
+    /// Those of [`wake`].
+    Crowd,
+    /// Those for the heir of a lock.
+    Heir,
+}
+
+impl Channel {
+    const fn bits(self) -> u32 {
+        match self {
+            Channel::Crowd => !1,
+            Channel::Heir => 1,
+        }
+    }
+}
+
 /// What ends a sleep besides a wake-up; see `lockstead_core::Wait`.
 #[derive(Clone, Copy, Debug)]
 pub struct Until<'a> {
@@ -99,26 +117,32 @@ pub fn now() -> Nanos {
 /// [`Outcome::Woken`] at any time. Leaves `errno` alone.
 #[must_use]
 pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
-    wait_at(word.as_ptr(), expected, until, scope)
+    wait_at(word.as_ptr(), expected, until, scope, Channel::Crowd)
 }
 
 /// As [`wait`], by address: for a half of a 64-bit word. The kernel checks
 /// the address, so a wrong one is an error of the call and not undefined.
-pub(crate) fn wait_at(word: *const u32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
+pub(crate) fn wait_at(
+    word: *const u32,
+    expected: u32,
+    until: &Until<'_>,
+    scope: Scope,
+    channel: Channel,
+) -> Outcome {
     let _errno = KeepErrno::new();
     let Some(cancel) = until.cancel else {
-        return wait_one(word, expected, until.deadline, until.interruptible, scope);
+        return wait_one(word, expected, until.deadline, until.interruptible, scope, channel);
     };
     // futex_waitv is restarted after an SA_RESTART handler even when it has a
     // deadline, so an interruptible sleep cannot use it.
     if until.interruptible || waitv_refused() {
-        return wait_looking(word, expected, cancel, until, scope);
+        return wait_looking(word, expected, cancel, until, scope, channel);
     }
     match wait_two(word, expected, cancel, until.deadline, scope) {
         Some(outcome) => outcome,
         None => {
             refuse_waitv(true);
-            wait_looking(word, expected, cancel, until, scope)
+            wait_looking(word, expected, cancel, until, scope, channel)
         }
     }
 }
@@ -127,12 +151,27 @@ pub(crate) fn wait_at(word: *const u32, expected: u32, until: &Until<'_>, scope:
 /// first; returns how many. Does not read the memory there, which may be
 /// gone. Leaves `errno` alone.
 pub fn wake(address: usize, count: u32, scope: Scope) -> u32 {
+    wake_on(address, count, scope, Channel::Crowd)
+}
+
+/// As [`wake`], for one channel. Sleeps of `futex_waitv` hear all channels.
+pub(crate) fn wake_on(address: usize, count: u32, scope: Scope, channel: Channel) -> u32 {
     let _errno = KeepErrno::new();
     let count = c_int::try_from(count).unwrap_or(c_int::MAX);
-    let op = libc::FUTEX_WAKE | flag(scope);
+    let op = libc::FUTEX_WAKE_BITSET | flag(scope);
     // SAFETY: the kernel looks the address up and does not touch it on our
     // behalf; a wrong one is EFAULT.
-    let woken = unsafe { libc::syscall(libc::SYS_futex, address, op, count) };
+    let woken = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            address,
+            op,
+            count,
+            null::<timespec>(),
+            null::<u32>(),
+            channel.bits(),
+        )
+    };
     u32::try_from(woken).unwrap_or(0)
 }
 
@@ -156,6 +195,7 @@ fn wait_one(
     deadline: Option<Nanos>,
     interruptible: bool,
     scope: Scope,
+    channel: Channel,
 ) -> Outcome {
     // The kernel resumes a sleep without a time by itself after a handler
     // installed with SA_RESTART; one with a time it ends.
@@ -172,7 +212,7 @@ fn wait_one(
             expected,
             time.as_ref().map_or(null(), core::ptr::from_ref),
             null::<u32>(),
-            libc::FUTEX_BITSET_MATCH_ANY,
+            channel.bits(),
         )
     };
     if result >= 0 {
@@ -247,6 +287,7 @@ fn wait_looking(
     cancel: &AtomicU32,
     until: &Until<'_>,
     scope: Scope,
+    channel: Channel,
 ) -> Outcome {
     loop {
         if cancel.load(Ordering::Relaxed) != 0 {
@@ -254,7 +295,7 @@ fn wait_looking(
         }
         let look = now().after(POLL);
         let nap = until.deadline.map_or(look, |deadline| deadline.min(look));
-        match wait_one(word, expected, Some(nap), until.interruptible, scope) {
+        match wait_one(word, expected, Some(nap), until.interruptible, scope, channel) {
             Outcome::TimedOut if Some(nap) != until.deadline => {}
             outcome => return outcome,
         }

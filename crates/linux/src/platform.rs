@@ -1,7 +1,7 @@
 //! [`Linux`], the machine that programs run on.
 
 use crate::atomics::{Cell, U32, U64};
-use crate::futex::{self, Scope, Until};
+use crate::futex::{self, Channel, Scope, Until};
 use crate::{membership, owner, processors, table};
 use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
 
@@ -66,7 +66,11 @@ impl Platform for Linux {
     }
 
     fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private)
+        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, Channel::Crowd)
+    }
+
+    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, Channel::Heir)
     }
 
     #[inline]
@@ -81,6 +85,10 @@ impl Platform for Linux {
 
     fn wake(address: Address, count: u32) -> u32 {
         futex::wake(address.0, count, Scope::Private)
+    }
+
+    fn wake_heir(address: Address) {
+        futex::wake_on(address.0, u32::MAX, Scope::Private, Channel::Heir);
     }
 }
 

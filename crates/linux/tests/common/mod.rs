@@ -1,0 +1,146 @@
+//! What the tests of this crate share.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use core::panic::Location;
+use lockstead_core::{Plain, Platform, RawMutex};
+use lockstead_linux::{Cell, Linux};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A number that only a lock keeps right.
+pub(crate) struct Counter {
+    pub(crate) lock: RawMutex<Linux>,
+    value: Cell<u64>,
+}
+
+impl Counter {
+    pub(crate) const fn new() -> Self {
+        Counter { lock: RawMutex::new(), value: Cell::new_const(0) }
+    }
+
+    /// Adds one by a load and a store that other threads can come between
+    /// unless the lock keeps them out.
+    pub(crate) fn add(&self) {
+        self.lock.lock(Location::caller()).expect("no reason to fail");
+        // SAFETY: the lock is held.
+        self.value.with_mut(|value| unsafe { value.write_volatile(value.read_volatile() + 1) });
+        // SAFETY: taken above.
+        unsafe { self.lock.unlock() };
+    }
+
+    /// The number, once nobody adds any more.
+    pub(crate) fn total(&self) -> u64 {
+        self.lock.lock(Location::caller()).expect("no reason to fail");
+        // SAFETY: the lock is held.
+        let total = self.value.with(|value| unsafe { value.read() });
+        // SAFETY: taken above.
+        unsafe { self.lock.unlock() };
+        total
+    }
+}
+
+/// `threads` threads add `adds` times each; the sum must be right.
+pub(crate) fn count_with(threads: u64, adds: u64) {
+    let counter = Arc::new(Counter::new());
+    let threads: Vec<_> = (0..threads)
+        .map(|_| {
+            let counter = counter.clone();
+            std::thread::spawn(move || (0..adds).for_each(|_| counter.add()))
+        })
+        .collect();
+    let expected = threads.len() as u64 * adds;
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(counter.total(), expected);
+}
+
+/// Ends the test program if the test has not ended after `seconds`.
+pub(crate) struct Watchdog(Arc<AtomicBool>);
+
+impl Watchdog {
+    pub(crate) fn new(seconds: u64) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let watched = done.clone();
+        std::thread::spawn(move || {
+            let end = Instant::now() + Duration::from_secs(seconds);
+            while !watched.load(Ordering::Relaxed) {
+                if Instant::now() > end {
+                    eprintln!("a test hangs: not done after {seconds} s");
+                    std::process::abort();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Watchdog(done)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until `done`, at most 30 seconds.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < end, "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs `body` in a forked child, which must answer true within 30 seconds.
+pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
+    // SAFETY: the child runs `body` and ends without returning here.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
+    if child == 0 {
+        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // SAFETY: ends the child without running the parent's exit handlers.
+        unsafe { libc::_exit(if matches!(right, Ok(true)) { 0 } else { 1 }) };
+    }
+    let end = Instant::now() + Duration::from_secs(30);
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
+        if Instant::now() > end {
+            // SAFETY: our own child, not waited for yet.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, &mut status, 0);
+            }
+            panic!("the child hangs: {what}");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(status, 0, "the child says no: {what}");
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn gettid() -> libc::pid_t {
+    // SAFETY: takes no argument.
+    unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
+}
+
+/// Sends a signal to a thread of this process, which may have ended.
+pub(crate) fn signal(tid: libc::pid_t, number: libc::c_int) {
+    // SAFETY: takes numbers; a wrong one is an error.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, number) };
+}
+
+/// Installs a handler.
+pub(crate) fn handle(number: libc::c_int, flags: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: a zeroed action is valid; the handler is a function.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = flags;
+        assert_eq!(libc::sigaction(number, &action, core::ptr::null_mut()), 0);
+    }
+}
+
+/// The calling thread's slot number.
+pub(crate) fn my_slot() -> u32 {
+    Linux::me().get()
+}
