@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Show what this kernel, C library and privilege offer, and what is in use
     ///
-    /// What lockstead does instead where something is missing is in the last column.
+    /// For what is missing or not in use it says what happens instead.
     Features(Features),
     /// Draw a report of `lockstead bench ... --json`
     ///

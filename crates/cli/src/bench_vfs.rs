@@ -10,6 +10,9 @@ use lockstead_bench::published::{Vfs2005, vfs_2005};
 use lockstead_bench::vfs::{self, Options, Report, Row};
 use lockstead_bench::{LockName, Session};
 
+/// A spread that a quiet machine does not show.
+const DISTURBED: f64 = 0.3;
+
 /// Measures and prints.
 ///
 /// # Errors
@@ -90,7 +93,7 @@ pub(crate) fn comparison(report: &Report) -> String {
         let to = |figure: fn(&Row) -> f64| {
             classic.map_or("-".into(), |classic| table::ratio(figure(row), figure(classic)))
         };
-        let spread = (row.loops_per_s_max - row.loops_per_s_min) / 2.0 / row.loops_per_s;
+        let spread = spread(row);
         table.row([
             row.lock.to_string(),
             table::count(row.loops_per_s),
@@ -106,7 +109,19 @@ pub(crate) fn comparison(report: &Report) -> String {
     if classic.is_none() {
         text += "\n  For the ratios of the announcement, add semaphore-classic to --locks.\n";
     }
+    if report.results.iter().any(|row| spread(row) > DISTURBED) {
+        text += &format!(
+            "\n  A ± above {:.0}% tells of other work on the machine: repeat it when that is done.\n",
+            DISTURBED * 100.0
+        );
+    }
     text
+}
+
+/// Half the distance of the slowest slice from the fastest, relative to the
+/// median.
+fn spread(row: &Row) -> f64 {
+    (row.loops_per_s_max - row.loops_per_s_min) / 2.0 / row.loops_per_s
 }
 
 /// The announcement's own rows, each mutex with its ratios to the semaphore

@@ -52,8 +52,8 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let pair = bench_uncontended::measure(&options, &interrupt)?;
     print(&format!(
         "2. lock + unlock that nobody disputes\n\n{}\n\
-         The limit is the price of two atomic instructions on this processor: less is not\n\
-         possible for a mutex whose waiters may sleep.\n\n",
+         The limit is what two atomic instructions cost on this processor: one to take a lock,\n\
+         one to release it and learn in the same step whether anybody sleeps.\n\n",
         bench_uncontended::render(&pair)
     ))?;
     print(&format!("3. size of a lock\n\n{}\n", sizes(&pair)))
@@ -67,11 +67,10 @@ fn verdict(report: &vfs::Report) -> String {
     let ratio = table::ratio;
     format!(
         "The tasks share one directory, and the lock of each row guards it. A classic semaphore\n\
-         sends every task that must wait to sleep; a mutex lets it spin for a moment, so that the\n\
-         lock passes on without a trip through the scheduler. Against the classic semaphore the\n\
-         mutex did {} the loops per second here, and {} per CPU-second. The tuned semaphore,\n\
-         which has the tricks of the mutex, did {} and {}: so much is owed to the tricks and\n\
-         not to the simpler rules of a mutex.\n",
+         sends every task that must wait to sleep; lockstead's mutex lets it spin for a moment, so\n\
+         that the lock passes on without a trip through the scheduler. Against the classic\n\
+         semaphore the mutex did {} the loops per second here, and {} per CPU-second. The\n\
+         semaphore with the same tricks did {} and {}; what it lacks is an owner to look at.\n",
         ratio(mutex.loops_per_s, classic.loops_per_s),
         ratio(mutex.loops_per_cpu_s, classic.loops_per_cpu_s),
         ratio(tuned.loops_per_s, classic.loops_per_s),

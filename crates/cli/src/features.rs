@@ -1,4 +1,117 @@
-//! `lockstead features`: what this machine offers.
-pub(crate) fn run(_flags: &crate::args::Features) -> Result<(), crate::failure::Failure> {
-    Ok(())
+//! `lockstead features`: what this machine offers to locks, what is in use,
+//! and what happens without the rest.
+
+use crate::args;
+use crate::failure::Failure;
+use crate::output;
+use crate::table::Table;
+use lockstead_bench::{locks, machine::Machine};
+use lockstead_linux::features::{self, Features};
+use serde_json::{Value, json};
+
+/// Asks the system and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(flags: &args::Features) -> Result<(), Failure> {
+    let found = features::probe();
+    if flags.json {
+        return output::print_json(&to_json(&found));
+    }
+    output::print(&render(&found))
+}
+
+fn to_json(found: &Features) -> Value {
+    let facilities = found.facilities.iter().map(|facility| {
+        json!({
+            "name": facility.name,
+            "offered": facility.offered,
+            "in_use": facility.in_use,
+            "detail": facility.detail,
+            "fallback": facility.fallback,
+        })
+    });
+    let capabilities = found
+        .capabilities
+        .iter()
+        .map(|capability| json!({ "name": capability.name, "effective": capability.effective }));
+    let absent =
+        locks::unavailable().into_iter().map(|(lock, why)| json!({ "lock": lock, "why": why }));
+    json!({
+        "machine": Machine::here(),
+        "processors": {
+            "online": found.processors.online,
+            "affinity": found.processors.affinity,
+            "quota": found.processors.quota,
+            "effective": found.processors.effective,
+            "cgroups": found.processors.cgroups,
+        },
+        "facilities": facilities.collect::<Value>(),
+        "capabilities": capabilities.collect::<Value>(),
+        "seccomp": found.seccomp,
+        "locks": locks::available(),
+        "locks_absent": absent.collect::<Value>(),
+    })
+}
+
+fn render(found: &Features) -> String {
+    let mut table = Table::new(&["", "offered", "in use"]);
+    for facility in &found.facilities {
+        table.row([facility.name.into(), yes(facility.offered), yes(facility.in_use)]);
+    }
+    let mut text = format!("{}\n\n{}\n", system(found), table.render());
+    for facility in &found.facilities {
+        text += &format!("  {}: {}.\n", facility.name, sentence(&facility.detail));
+        if !facility.in_use {
+            text += &format!("    Instead: {}.\n", sentence(facility.fallback));
+        }
+    }
+    let holds = |wanted: bool| {
+        let names: Vec<&str> = found
+            .capabilities
+            .iter()
+            .filter(|capability| capability.effective == wanted)
+            .map(|capability| capability.name)
+            .collect();
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    };
+    text += &format!(
+        "\nPrivileges: {}; not: {}. Seccomp: {}.\n",
+        holds(true),
+        holds(false),
+        found.seccomp
+    );
+    let built_in: Vec<&str> = locks::available().iter().map(|lock| lock.name()).collect();
+    text += &format!("Locks to measure: {}.\n", built_in.join(", "));
+    for (_, why) in locks::unavailable() {
+        text += &format!("  {why}.\n");
+    }
+    text
+}
+
+/// Kernel, libc and processors in two lines.
+fn system(found: &Features) -> String {
+    let processors = &found.processors;
+    let quota = match processors.quota {
+        Some(quota) => format!("{quota:.2} by the control group's quota"),
+        None => format!("no quota, control groups: {}", processors.cgroups),
+    };
+    format!(
+        "Linux {}, {}, {}\n{} processors online, {} by affinity, {quota}; locks count on {}",
+        found.kernel,
+        found.libc,
+        found.architecture,
+        processors.online,
+        processors.affinity,
+        processors.effective
+    )
+}
+
+fn yes(so: bool) -> String {
+    if so { "yes" } else { "no" }.into()
+}
+
+/// Without the full stop that it may bring.
+fn sentence(text: &str) -> &str {
+    text.trim_end_matches('.')
 }

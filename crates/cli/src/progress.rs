@@ -33,6 +33,7 @@ impl Progress {
         self.bar.set_position(done);
         self.bar.set_message(what.to_owned());
         if let Some(last) = &mut self.lines
+            && done < total
             && last.elapsed() >= PACE
         {
             note(format_args!("step {} of {total}: {what}", done + 1));

@@ -30,18 +30,41 @@ fn the_demo_shows_the_announcement_the_pair_and_the_sizes() {
 #[test]
 fn features_say_what_is_in_use_and_what_falls_back() {
     let table = succeed(&["features"]).stdout;
-    assert!(table.contains("futex"), "{table}");
     let json: Value = serde_json::from_str(&succeed(&["features", "--json"]).stdout).expect("JSON");
-    assert!(json["machine"].is_object());
-    let features = json["features"].as_array().expect("features");
-    assert!(features.len() >= 3, "{features:?}");
-    for feature in features {
-        let name = feature["name"].as_str().expect("a name");
-        assert!(feature["available"].is_boolean(), "{feature}");
-        assert!(feature["in_use"].is_boolean(), "{feature}");
-        assert!(!(feature["in_use"] == true && feature["available"] == false), "{feature}");
-        assert!(feature["detail"].is_string(), "{feature}");
-        assert!(feature["fallback"].is_string(), "{feature}");
+    assert!(json["machine"]["kernel"].is_string());
+    assert!(json["processors"]["effective"].as_u64().is_some_and(|n| n >= 1));
+    assert!(json["seccomp"].is_string());
+    let facilities = json["facilities"].as_array().expect("facilities");
+    assert!(facilities.iter().any(|f| f["in_use"] == true), "nothing is in use: {facilities:?}");
+    for facility in facilities {
+        let name = facility["name"].as_str().expect("a name");
         assert!(table.contains(name), "{name} is not in the table:\n{table}");
+        assert!(facility["offered"].is_boolean() && facility["in_use"].is_boolean());
+        assert!(facility["in_use"] == false || facility["offered"] == true, "{facility}");
+        for key in ["detail", "fallback"] {
+            let text = facility[key].as_str().expect(key);
+            assert!(!text.is_empty(), "{facility}");
+            assert!(
+                key == "detail"
+                    || facility["in_use"] == true
+                    || table.contains(text.trim_end_matches('.'))
+            );
+        }
     }
+    assert!(json["capabilities"].as_array().is_some_and(|all| !all.is_empty()));
+    let locks = json["locks"].as_array().expect("locks").len();
+    let absent = json["locks_absent"].as_array().expect("locks_absent").len();
+    assert_eq!(locks + absent, 13);
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_those_who_want_it() {
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = common::lockstead(&["features"]);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(variables.iter().copied());
+        common::finish(command.spawn().expect("the command starts")).stdout.contains('\u{1b}')
+    };
+    assert!(!run(&[]), "colour into a pipe");
+    assert!(run(&[("CLICOLOR_FORCE", "1")]), "no colour at all: the rest tests nothing");
+    assert!(!run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
 }
