@@ -16,8 +16,8 @@
 
 use crate::hooks::{Hooks, LockId, Off, Path, Site};
 use crate::osq::exchange;
-use crate::participant::Slot;
-use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::participant::{MAX_SLOTS, Slot};
+use crate::platform::{Address, Atomic64, LockError, Ordering, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::slow;
 use crate::word::{Exclusive, Kind, Word};
@@ -116,21 +116,19 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline]
     pub unsafe fn unlock(&self) {
         H::releasing(&self.state, self.id());
-        let me = P::me_or_zero();
+        let at = P::address_low(&self.word);
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
-        if self
-            .word
-            .compare_exchange(Word::held(me).0, Word::IDLE.0, Ordering::Release, Ordering::Relaxed)
-            .is_err()
-        {
-            self.unlock_slow();
+        let erased = self.word.take_low(Ordering::Release);
+        // Nothing of the lock is touched from here on.
+        if erased > MAX_SLOTS {
+            Self::unlock_slow(erased, at);
         }
     }
 
     /// Whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        !Exclusive::free(self.peek())
+        self.owner().is_some()
     }
 
     /// Whether the calling thread holds it.
@@ -201,10 +199,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn unlock_slow(&self) {
-        debug_assert!(self.is_locked(), "unlock of an unlocked mutex");
-        let released = slow::release::<P, Exclusive, Y>(&self.word);
-        debug_assert!(released.is_ok(), "a mutex is never full");
+    fn unlock_slow(erased: u32, at: Address) {
+        slow::released::<P>(Word(erased.into()), at);
     }
 }
 

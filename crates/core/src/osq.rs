@@ -10,8 +10,8 @@
 //!
 //! # State
 //! The tail lives in the lock word ([`Word::tail`]); each participant has one
-//! node. Changes the fields tail and subject of the word, and W when the last
-//! spinner leaves without the lock.
+//! node. Changes the fields tail and subject of the word; W becomes V with the
+//! first spinner and V becomes W with the last.
 //!
 //! ```text
 //!        word.tail ───────────────────────────────┐
@@ -122,9 +122,13 @@ impl<P: Platform> Node<P> {
     }
 }
 
-/// Whether the spinner in `slot` was seen to run lately.
-pub(crate) fn alive<P: Platform, Y: Policy>(slot: Slot) -> bool {
-    P::participant(slot).node.beats(P::now(), Y::STALE)
+/// Whether the last spinner in the queue was seen to run lately. A hint: the
+/// queue answers for sleepers, and one that does not run answers late.
+pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
+    word.tail().is_some_and(|tail| {
+        let tail = P::participant(tail);
+        !tail.lost() && tail.node.beats(P::now(), Y::STALE)
+    })
 }
 
 /// The caller's node while it may use it (Q4); gives it back when dropped.
@@ -240,7 +244,8 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
             return None;
         }
         node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
-        match exchange::<P>(word, seen, seen.with_tail(me)) {
+        let queue = if tail.is_some() { seen } else { seen.closed() };
+        match exchange::<P>(word, seen, queue.joined(me)) {
             Ok(_) => break tail,
             Err(now) => seen = now,
         }
@@ -308,7 +313,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
             let last = seen.tail() == Some(me);
-            let left = if last { seen.without_tail() } else { seen };
+            let left = if last { seen.closed() } else { seen };
             if let Ok(taken) = exchange::<P>(word, seen, K::take(left, me)) {
                 if last {
                     seat.node.unlink();
@@ -336,19 +341,13 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
         if next == 0 {
             let mut seen = Word(word.load(Ordering::Relaxed));
             while seen.tail() == Some(at) {
-                let left = seen.without_tail();
-                let (after, taken) = if owned {
-                    (left, None)
-                } else if K::free(left) {
-                    let taken = K::take(left, me);
-                    (taken, Some(taken))
-                } else {
-                    (left.with_waiters(), None)
-                };
+                let closed = seen.closed();
+                let take = !owned && K::free(closed);
+                let after = if take { K::take(closed, me) } else { closed };
                 match exchange::<P>(word, seen, after) {
-                    Ok(_) => {
+                    Ok(after) => {
                         node.unlink();
-                        return taken;
+                        return take.then_some(after);
                     }
                     Err(found) => seen = found,
                 }

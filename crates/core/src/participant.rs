@@ -62,7 +62,7 @@ const LOST: u32 = 2;
 pub struct Participant<P: Platform> {
     /// The thread's place in at most one queue of spinners.
     pub(crate) node: Node<P>,
-    /// Sequence number rung to tell this thread that a lock was handed to it.
+    /// Sequence number rung to tell this thread that a lock is its own.
     pub(crate) bell: P::U32,
     standing: P::U32,
     tid: P::U32,
@@ -144,9 +144,9 @@ impl<P: Platform> Participant<P> {
         }
     }
 
-    /// Tells the thread to look at the lock that it is the heir of, and wakes
-    /// it. May reach a stranger if the heir has gone meanwhile: to that one it
-    /// is a spurious wake-up.
+    /// Tells the thread to look at the lock that it waits to be given, and wakes
+    /// it. May reach a stranger if that thread has gone meanwhile: to that one
+    /// it is a spurious wake-up.
     pub(crate) fn ring(&self) {
         let address = P::address32(&self.bell);
         // ord: BELL-1 release, pairs with BELL-2: the heir that sees the new

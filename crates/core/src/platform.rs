@@ -69,6 +69,9 @@ pub trait Atomic64: Sized {
     fn fetch_add(&self, value: u64, order: Ordering) -> u64;
     /// Subtracts, wrapping, and returns the value before.
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
+    /// Erases the low 32 bits and returns them; the high 32 bits stay. One
+    /// read-modify-write, never two: it is the release of the mutex.
+    fn take_low(&self, order: Ordering) -> u32;
     /// Replaces `current` by `new`.
     ///
     /// # Errors
@@ -246,6 +249,11 @@ pub trait Platform: Sized + 'static {
     /// Sleeps while the low half of `word` holds `expected`.
     fn wait_low(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
+    /// As [`Platform::wait_low`], on a channel of its own: only
+    /// [`Platform::wake_heir`] wakes, not [`Platform::wake`]. (A platform may
+    /// let a wait with a cancellation word hear both.)
+    fn wait_heir(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+
     /// Where waiters of [`Platform::wait32`] on `word` sleep.
     fn address32(word: &Self::U32) -> Address;
 
@@ -255,4 +263,8 @@ pub trait Platform: Sized + 'static {
     /// Wakes up to `count` waiters that sleep at `address`, the longest asleep
     /// first; returns how many. The address may dangle (P5).
     fn wake(address: Address, count: u32) -> u32;
+
+    /// Wakes all waiters of [`Platform::wait_heir`] at `address`. The address
+    /// may dangle (P5).
+    fn wake_heir(address: Address);
 }

@@ -1,46 +1,59 @@
 //! The state word: 64 bits that say all there is to say about a lock.
 //!
 //! ```text
-//!  63            44 43            24 23 22 21 20 19             0
-//! ┌────────────────┬────────────────┬─────┬──┬──┬────────────────┐
-//! │      tail      │      heir      │  0  │H │W │    subject     │
-//! └────────────────┴────────────────┴─────┴──┴──┴────────────────┘
-//!                                  low half: what sleepers compare
+//!  63            44 43       34 33 32 31     23 22 21 20 19             0
+//! ┌────────────────┬───────────┬──┬──┬─────────┬──┬──┬──┬────────────────┐
+//! │      tail      │     0     │E │V │    0    │R │Z │W │    subject     │
+//! └────────────────┴───────────┴──┴──┴─────────┴──┴──┴──┴────────────────┘
+//!  high half: who queues                low half: erased by a release
 //! ```
 //!
 //! | field | meaning | who changes it |
 //! |---|---|---|
 //! | subject | a mutex: the owner's slot, 0 = free; a semaphore: free permits | the acquirer, the releaser |
-//! | W (waiters) | somebody may sleep on the low half | set by a thread about to sleep, or that was woken and acquires; cleared by the releaser that wakes one |
-//! | H (handed) | the lock was handed to an heir: waiters past the bound may sleep, so the next release wakes one whoever spins | set by the releaser that hands over; cleared by the next release |
-//! | heir | the slot that is handed the lock at the next release | set and cleared by the heir itself; cleared by the releaser that hands over |
+//! | W (waiters) | somebody may sleep on the low half: the release wakes one | set by a thread about to sleep, or that was woken and acquires; erased by the release |
+//! | Z (dozing) | a thread is about to sleep on the strength of V | set by that thread; erased by the release, so that the thread notices it |
+//! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
+//! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
+//! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
 //! | tail | the last node of the queue of spinners, 0 = no queue | a spinner that joins; the last one, leaving |
 //!
-//! One word and not two, so that each of these is one compare-exchange with no
-//! state between: acquire and leave the queue; leave the queue and announce a
-//! sleeper; release and learn whether a spinner, an heir or a sleeper exists;
-//! hand over to the heir that is *still* the heir.
+//! The halves exist for the release of a mutex, which is one unconditional
+//! instruction: it erases the low half and gets it back
+//! ([`Atomic64::take_low`](crate::platform::Atomic64::take_low)). What the
+//! releaser must act on is in the low half; what must outlive the release is in
+//! the high half. Otherwise the word is one: each other step is one
+//! compare-exchange of all of it, with no state between. Acquire and leave the
+//! queue; become heir and take over the sleepers; close the queue and hand the
+//! sleepers to the owner.
 //!
 //! # Invariants
 //! - **W1** All zeros is a free mutex with nobody near it.
-//! - **W2** heir ≠ 0 ⇒ the lock is not free: an heir registers only on a taken
-//!   lock, and the release hands over.
+//! - **W2** E ⇒ a thread registered as heir is inside an acquiring call, and
+//!   takes the lock when it finds it available; or another waiter past the bound
+//!   does so in its place and clears E.
 //! - **W3** tail ≠ 0 ⇒ a thread inside an acquiring call stands at the head of
-//!   the queue, and looks at the word again before it leaves. So a release that
-//!   sees tail ≠ 0 may skip the wake-up.
-//! - **W4** somebody sleeps on the word ⇒ W is set, or a thread that was woken
-//!   for them is on its way and has not yet acquired or slept again.
+//!   the queue, and looks at the word again before it leaves.
+//! - **W4** somebody sleeps on the word ⇒ W; or V, and then tail ≠ 0 or E; or a
+//!   thread that was woken for them is on its way and has not yet acquired or
+//!   slept again.
+//! - **W5** a mutex: W ⇒ it is held. So its next release sees W.
 //!
 //! W is advisory in one direction: it may be set with no sleeper (costs one
 //! idle wake-up), it must never be clear with a sleeper and nobody on the way.
+//! (After `fork` a child may see E, V and tail of threads that do not exist
+//! there: the bound on waiting clears E, a stale tail is not trusted.)
 
 use crate::participant::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;
-const HANDED: u64 = 1 << 21;
-const HEIR_SHIFT: u32 = 24;
+const DOZING: u64 = 1 << 21;
+const RING: u64 = 1 << 22;
+const VOUCHED: u64 = 1 << 32;
+const HEIR: u64 = 1 << 33;
 const TAIL_SHIFT: u32 = 44;
+const HIGH: u64 = !0 << 32;
 
 /// A value of the state word. Pure: nothing here touches memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,22 +83,35 @@ impl Word {
         Slot::new(self.subject())
     }
 
-    /// Somebody may sleep on the word.
+    /// W: the release wakes a sleeper.
     #[must_use]
     pub const fn waiters(self) -> bool {
         self.0 & WAITERS != 0
     }
 
-    /// The lock was handed over, not taken.
+    /// Z: a thread is about to sleep on the strength of V.
     #[must_use]
-    pub const fn handed(self) -> bool {
-        self.0 & HANDED != 0
+    pub const fn dozing(self) -> bool {
+        self.0 & DOZING != 0
     }
 
-    /// Who is handed the lock at the next release.
+    /// R: the release wakes the heir.
     #[must_use]
-    pub const fn heir(self) -> Option<Slot> {
-        Slot::new((self.0 >> HEIR_SHIFT & FIELD) as u32)
+    pub const fn ring(self) -> bool {
+        self.0 & RING != 0
+    }
+
+    /// V: somebody on their feet answers for the sleepers.
+    #[must_use]
+    pub const fn vouched(self) -> bool {
+        self.0 & VOUCHED != 0
+    }
+
+    /// E: an heir is registered.
+    #[inline(always)]
+    #[must_use]
+    pub const fn heir(self) -> bool {
+        self.0 & HEIR != 0
     }
 
     /// The last spinner in the queue.
@@ -106,66 +132,95 @@ impl Word {
         Word(self.0 & !FIELD | subject as u64)
     }
 
-    /// The same with sleepers announced.
+    /// A spinner joins the queue: from now on the queue answers for sleepers.
     #[must_use]
-    pub const fn with_waiters(self) -> Self {
-        Word(self.0 | WAITERS)
+    pub const fn joined(self, me: Slot) -> Self {
+        let first = self.tail().is_none();
+        let word = Word(self.0 & !(FIELD << TAIL_SHIFT) | (me.get() as u64) << TAIL_SHIFT);
+        if first { word.vouch() } else { word }
     }
 
-    /// The same with no sleepers announced.
+    /// The last spinner leaves: unless an heir does, the next release answers
+    /// for sleepers.
     #[must_use]
-    pub const fn without_waiters(self) -> Self {
-        Word(self.0 & !WAITERS)
+    pub const fn closed(self) -> Self {
+        let word = Word(self.0 & !(FIELD << TAIL_SHIFT));
+        if word.heir() { word } else { word.answer() }
     }
 
-    /// The same, marked as handed over.
+    /// A waiter becomes the heir, and answers for sleepers.
     #[must_use]
-    pub const fn with_handed(self) -> Self {
-        Word(self.0 | HANDED)
+    pub const fn inherited(self) -> Self {
+        Word(self.0 | HEIR).vouch()
     }
 
-    /// The same, not marked as handed over.
+    /// The heir takes: whoever spins, its release wakes a sleeper, which may
+    /// be past the bound and the next heir.
     #[must_use]
-    pub const fn without_handed(self) -> Self {
-        Word(self.0 & !HANDED)
+    pub const fn claimed(self) -> Self {
+        Word(self.0 & !HEIR).answer()
     }
 
-    /// The same with an heir.
+    /// The heir withdraws: unless spinners do, the next release answers.
     #[must_use]
-    pub const fn with_heir(self, heir: Slot) -> Self {
-        Word(self.without_heir().0 | (heir.get() as u64) << HEIR_SHIFT)
+    pub const fn withdrawn(self) -> Self {
+        let word = Word(self.0 & !(HEIR | RING));
+        if word.tail().is_some() { word } else { word.answer() }
     }
 
-    /// The same with no heir.
+    /// The heir is about to sleep.
     #[must_use]
-    pub const fn without_heir(self) -> Self {
-        Word(self.0 & !(FIELD << HEIR_SHIFT))
+    pub const fn with_ring(self) -> Self {
+        Word(self.0 | RING)
     }
 
-    /// The same with another last spinner.
+    /// A thread is about to sleep, or others sleep that it was woken for.
+    /// `trusted`: a queue that exists is seen to be alive.
     #[must_use]
-    pub const fn with_tail(self, tail: Slot) -> Self {
-        Word(self.without_tail().0 | (tail.get() as u64) << TAIL_SHIFT)
+    pub const fn announced(self, trusted: bool) -> Self {
+        if self.heir() || trusted && self.tail().is_some() {
+            Word(self.0 | VOUCHED | DOZING)
+        } else {
+            Word(self.0 | WAITERS)
+        }
     }
 
-    /// The same with an empty queue.
+    /// After a release by erasing the low half.
     #[must_use]
-    pub const fn without_tail(self) -> Self {
-        Word(self.0 & !(FIELD << TAIL_SHIFT))
+    pub const fn erased(self) -> Self {
+        Word(self.0 & HIGH)
+    }
+
+    /// After a release by counting up: what it acts on is erased.
+    #[must_use]
+    pub const fn counted(self) -> Self {
+        Word((self.0 & !(WAITERS | DOZING | RING)) + 1)
+    }
+
+    /// W becomes V.
+    const fn vouch(self) -> Self {
+        if self.waiters() { Word(self.0 & !WAITERS | VOUCHED | DOZING) } else { self }
+    }
+
+    /// V becomes W.
+    const fn answer(self) -> Self {
+        if self.vouched() { Word(self.0 & !(VOUCHED | DOZING) | WAITERS) } else { self }
     }
 }
 
 impl core::fmt::Debug for Word {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{{{}", self.subject())?;
-        if self.waiters() {
-            f.write_str(" waiters")?;
-        }
-        if self.handed() {
-            f.write_str(" handed")?;
-        }
-        if let Some(heir) = self.heir() {
-            write!(f, " heir={}", heir.get())?;
+        for (set, name) in [
+            (self.waiters(), " waiters"),
+            (self.dozing(), " dozing"),
+            (self.ring(), " ring"),
+            (self.vouched(), " vouched"),
+            (self.heir(), " heir"),
+        ] {
+            if set {
+                f.write_str(name)?;
+            }
         }
         if let Some(tail) = self.tail() {
             write!(f, " tail={}", tail.get())?;
@@ -175,20 +230,17 @@ impl core::fmt::Debug for Word {
 }
 
 /// What tells a mutex from a semaphore: the rules of the subject field. The
-/// spin queue, the sleep and the hand-over are the same code for both.
+/// spin queue, the sleep and the inheritance are the same code for both.
 pub trait Kind: 'static {
+    /// Whether the heir may take.
+    fn available(word: Word) -> bool;
     /// Whether a newcomer may take.
-    fn free(word: Word) -> bool;
-    /// `word` after `me` takes. Only for a free word.
+    #[inline(always)]
+    fn free(word: Word) -> bool {
+        Self::available(word) && !word.heir()
+    }
+    /// `word` after `me` takes. Only for an available word.
     fn take(word: Word, me: Slot) -> Word;
-    /// Whether a release has no room for what it gives back.
-    fn full(word: Word) -> bool;
-    /// `word` after one release to nobody in particular. Not for a full word.
-    fn release(word: Word) -> Word;
-    /// `word` after a release to its heir. Only for a word with an heir.
-    fn hand_over(word: Word, heir: Slot) -> Word;
-    /// Whether `me`, which registered as the heir, has been handed the lock.
-    fn granted(word: Word, me: Slot) -> bool;
     /// Whose running is worth waiting for, if that can be known.
     fn holder(word: Word) -> Option<Slot>;
 }
@@ -199,23 +251,11 @@ pub struct Exclusive;
 
 impl Kind for Exclusive {
     #[inline(always)]
-    fn free(word: Word) -> bool {
+    fn available(word: Word) -> bool {
         word.subject() == 0
     }
     fn take(word: Word, me: Slot) -> Word {
         word.with_subject(me.get())
-    }
-    fn full(_word: Word) -> bool {
-        false
-    }
-    fn release(word: Word) -> Word {
-        word.with_subject(0)
-    }
-    fn hand_over(word: Word, heir: Slot) -> Word {
-        word.without_heir().with_subject(heir.get())
-    }
-    fn granted(word: Word, me: Slot) -> bool {
-        word.subject() == me.get()
     }
     fn holder(word: Word) -> Option<Slot> {
         word.owner()
@@ -226,25 +266,21 @@ impl Kind for Exclusive {
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
+impl Counting {
+    /// Whether there is no room for one more permit.
+    #[must_use]
+    pub const fn full(word: Word) -> bool {
+        word.subject() == MAX_SLOTS
+    }
+}
+
 impl Kind for Counting {
     #[inline(always)]
-    fn free(word: Word) -> bool {
+    fn available(word: Word) -> bool {
         word.subject() != 0
     }
     fn take(word: Word, _me: Slot) -> Word {
         Word(word.0 - 1)
-    }
-    fn full(word: Word) -> bool {
-        word.subject() == MAX_SLOTS
-    }
-    fn release(word: Word) -> Word {
-        Word(word.0 + 1)
-    }
-    fn hand_over(word: Word, _heir: Slot) -> Word {
-        word.without_heir()
-    }
-    fn granted(word: Word, me: Slot) -> bool {
-        word.heir() != Some(me)
     }
     fn holder(_word: Word) -> Option<Slot> {
         None

@@ -154,7 +154,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
                 .word
                 .compare_exchange(
                     seen.0,
-                    Counting::release(seen).0,
+                    seen.counted().0,
                     Ordering::Release,
                     Ordering::Relaxed,
                 )
@@ -219,7 +219,25 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn up_slow(&self) -> Result<(), PermitOverflow> {
-        slow::release::<P, Counting, Y>(&self.word).map_err(|slow::Full| PermitOverflow)
+        let at = P::address_low(&self.word);
+        let mut seen = self.peek();
+        loop {
+            if Counting::full(seen) {
+                return Err(PermitOverflow);
+            }
+            // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+            match self.word.compare_exchange(
+                seen.0,
+                seen.counted().0,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(found) => seen = Word(found),
+            }
+        }
+        slow::released::<P>(seen, at);
+        Ok(())
     }
 }
 

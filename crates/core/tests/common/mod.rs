@@ -133,6 +133,9 @@ impl Platform for Alone {
     fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         sleep(word.load(Ordering::Relaxed) as u32 == expected, how)
     }
+    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        Self::wait_low(word, expected, how)
+    }
     fn address32(word: &U32) -> Address {
         Address(std::ptr::from_ref(word).addr())
     }
@@ -142,6 +145,9 @@ impl Platform for Alone {
     fn wake(address: Address, count: u32) -> u32 {
         WAKES.with_borrow_mut(|wakes| wakes.push((address, count)));
         0
+    }
+    fn wake_heir(address: Address) {
+        Self::wake(address, u32::MAX);
     }
 }
 
@@ -198,6 +204,9 @@ impl Atomic64 for U64 {
     }
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
         self.0.fetch_sub(value, order)
+    }
+    fn take_low(&self, order: Ordering) -> u32 {
+        self.0.fetch_and(!0 << 32, order) as u32
     }
     fn compare_exchange(
         &self,
