@@ -1,5 +1,5 @@
-//! Clocks: one for waits, cheap enough to read at every acquisition, and the
-//! processor time of the process.
+//! Clocks: one for waits, cheap enough to read at every acquisition, and processor
+//! time.
 
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,11 @@ fn steady_counter() -> bool {
 /// Processor time of all threads of this process, living and ended.
 pub(crate) fn process_cpu() -> Duration {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn clock(id: libc::clockid_t) -> Duration {

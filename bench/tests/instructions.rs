@@ -76,6 +76,10 @@ fn hooks_that_are_on_are_counted() {
     struct Watcher;
     impl Hooks for Watcher {
         type State = core::sync::atomic::AtomicU32;
+        #[allow(
+            clippy::declare_interior_mutable_const,
+            reason = "a value to begin with, not a place"
+        )]
         const NEW: Self::State = core::sync::atomic::AtomicU32::new(0);
         fn releasing(state: &Self::State, _lock: lockstead_core::LockId) {
             state.fetch_add(1, Ordering::Relaxed);
