@@ -62,7 +62,7 @@ const LOST: u32 = 2;
 pub struct Participant<P: Platform> {
     /// The thread's place in at most one queue of spinners.
     pub(crate) node: Node<P>,
-    /// Sequence number rung to tell this thread that a lock is its own.
+    /// Sequence number rung to tell this thread that its lock has room for it.
     pub(crate) bell: P::U32,
     standing: P::U32,
     tid: P::U32,
@@ -144,13 +144,13 @@ impl<P: Platform> Participant<P> {
         }
     }
 
-    /// Tells the thread to look at the lock that it waits to be given, and wakes
-    /// it. May reach a stranger if that thread has gone meanwhile: to that one
-    /// it is a spurious wake-up.
+    /// Tells the thread to look at the lock that it waits for, and wakes it.
+    /// May reach a thread that waits for something else, or a stranger: to that
+    /// one it is a spurious wake-up.
     pub(crate) fn ring(&self) {
         let address = P::address32(&self.bell);
-        // ord: BELL-1 release, pairs with BELL-2: the heir that sees the new
-        // number sees the lock word that names it.
+        // ord: BELL-1 release, pairs with RW-3: the thread that sees the new
+        // number sees the lock word as the caller left it.
         self.bell.fetch_add(1, Ordering::Release);
         P::wake(address, 1);
     }

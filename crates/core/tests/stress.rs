@@ -63,7 +63,9 @@ struct Twins(UnsafeCell<[u64; 2]>);
 unsafe impl Sync for Twins {}
 
 impl Twins {
-    const NEW: Self = Twins(UnsafeCell::new([0; 2]));
+    const fn new() -> Self {
+        Twins(UnsafeCell::new([0; 2]))
+    }
 
     /// # Safety
     /// Nobody else reads or writes.
@@ -145,7 +147,7 @@ macro_rules! stress_two_threads_pass_the_turn {
             <$semaphore>::new(1).expect("few permits"),
             <$semaphore>::new(0).expect("few permits"),
         ];
-        let twins = Twins::NEW;
+        let twins = Twins::new();
         threads(2, |number| {
             for _ in 0..ROUNDS {
                 turns[number as usize].down(here());
@@ -390,7 +392,7 @@ fn stress_condvar_a_cancellation_reaches_every_waiter() {
 fn stress_rwlock_readers_never_meet_a_writer() {
     watched(|| {
         let lock = RawRwLock::<Linux>::new();
-        let twins = Twins::NEW;
+        let twins = Twins::new();
         let writes = AtomicU32::new(0);
         threads(THREADS, |number| {
             for round in 0..ROUNDS {
@@ -530,7 +532,7 @@ fn stress_once_runs_once_among_many() {
     watched(|| {
         for round in 0..ROUNDS / 10 {
             let once = RawOnce::<Linux>::new();
-            let twins = Twins::NEW;
+            let twins = Twins::new();
             threads(4, |_| {
                 let done = once.call_once(&Wait::FOREVER, || {
                     if round % 4 == 0 {
