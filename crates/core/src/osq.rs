@@ -317,10 +317,9 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
             if let Ok(taken) = exchange::<P>(word, seen, K::take(left, me)) {
                 if last {
                     seat.node.unlink();
-                } else {
-                    depart::<P, K, Y>(word, me, true);
+                    return Some(taken);
                 }
-                return Some(taken);
+                return Some(depart::<P, K, Y>(word, me, true).unwrap_or(taken));
             }
         } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
             return depart::<P, K, Y>(word, me, false);
@@ -330,8 +329,10 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 
 /// The head leaves: the first live successor becomes head, or the queue ends.
 /// With `owned`, the caller has the lock. Without, it wants to sleep; then the
-/// lock is taken after all (and the word returned) if it is found free at the
-/// moment the queue ends, for a release that saw the queue woke nobody (W3).
+/// lock is taken after all if it is found free at the moment the queue ends, for
+/// a release that saw the queue woke nobody (W3). Returns the word as left by an
+/// end of the queue that leaves the caller with the lock: only now does it show
+/// the sleepers that the queue answered for, for whom permits may be left.
 fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Option<Word> {
     let mut at = me;
     loop {
@@ -347,7 +348,7 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
                 match exchange::<P>(word, seen, after) {
                     Ok(after) => {
                         node.unlink();
-                        return take.then_some(after);
+                        return (owned || take).then_some(after);
                     }
                     Err(found) => seen = found,
                 }

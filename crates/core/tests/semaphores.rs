@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Alone, U32, as_participant, here, script, time, unplayed, wakes};
+use common::{Alone, U32, as_participant, here, script, script_pause, time, unplayed, wakes};
 use lockstead_core::{
-    Atomic32, ClassicSemaphore, LockError, Ordering, Outcome, PermitOverflow, Policy, Standard,
-    TunedSemaphore, Wait,
+    Atomic32, ClassicSemaphore, LockError, Off, Ordering, Outcome, PermitOverflow, Policy, Slot,
+    Standard, TunedSemaphore, Wait,
 };
 
 /// The operations that both have.
@@ -284,4 +284,47 @@ fn tuned_an_heir_that_gives_up_leaves_the_next_permit_to_all() {
     assert!(!semaphore.peek().heir());
     assert_eq!(semaphore.up(), Ok(()));
     assert_eq!(semaphore.permits(), 1);
+}
+
+/// Spins briefly, however many others do and however few processors there are.
+struct Eager;
+
+impl Policy for Eager {
+    const SPIN: u64 = 1000;
+    const TURNS: u32 = 4;
+    const GAP: u64 = Standard::GAP;
+    const STALE: u64 = Standard::STALE;
+    const LOOK: u64 = Standard::LOOK;
+    const FIRST: u32 = 1;
+    const BOUND: u64 = Standard::BOUND;
+    const SHARE: u64 = Standard::SHARE;
+    const HEIR_SPIN: u64 = 0;
+
+    fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
+        true
+    }
+}
+
+#[test]
+fn tuned_a_spinner_that_ends_the_queue_passes_the_permits_it_leaves_on() {
+    let semaphore = TunedSemaphore::<Alone, Off, Eager>::new(0).expect("few permits");
+    let semaphore: &'static TunedSemaphore<Alone, Off, Eager> = Box::leak(Box::new(semaphore));
+    script_pause(|| {
+        // While 1 spins at the head of the queue, 2 spins behind it, sleeps, and
+        // leaves its place in the queue and the announcement of a sleeper.
+        script(|| Outcome::Interrupted);
+        as_participant(2, || {
+            let how = Wait { interruptible: true, ..Wait::FOREVER };
+            assert_eq!(semaphore.down_how(&how, here()), Err(LockError::Interrupted));
+        });
+        // Both rely on the queue.
+        as_participant(3, || {
+            semaphore.up().expect("room");
+            semaphore.up().expect("room");
+        });
+        assert_eq!(wakes(), []);
+    });
+    semaphore.down(here());
+    assert_eq!((unplayed(), semaphore.permits()), (0, 1));
+    assert_eq!(wakes().len(), 1, "a permit is free and a sleeper was not woken for it");
 }

@@ -10,23 +10,23 @@
 //! One [`Word`] whose subject is the number of free permits.
 //!
 //! # Invariants
-//! Besides W1 to W4 of [`word`](crate::word), which speak of one free lock at a
-//! time:
-//! - **S1** Somebody sleeps and permits are free ⇒ a thread that was woken, or
-//!   a spinner, has yet to look at the word. A release finds W clear while the
-//!   thread that an earlier release woke is still on its way, and wakes nobody;
-//!   that thread takes with W set and, if permits are left, wakes the next. So
-//!   does a spinner that a release relied on. A thread that takes past them on
-//!   the fast path leaves them where they were: if it took the last permit they
-//!   announce themselves again before they sleep.
-//! - **S2** heir ≠ 0 ⇒ no permit is free: it registers only then, and until it
-//!   is gone every `up` goes to it.
+//! W1 to W4 of [`word`](crate::word). W5 is a mutex's; here instead:
+//! - **S1** Somebody sleeps and permits are free ⇒ a thread that was woken, a
+//!   spinner, or the heir has yet to look at the word. An `up` that finds W
+//!   erased, for the thread that an earlier one woke is still on its way, wakes
+//!   nobody; that thread announces the sleepers again as it takes and, if
+//!   permits are left, wakes the next. So does the last spinner, and the heir,
+//!   when it takes over the sleepers that it answered for. A thread that takes
+//!   on the fast path leaves all that as it was: whoever then finds no permit
+//!   sets W before it sleeps.
+//! - **S2** While an heir is registered all free permits are kept for it, not
+//!   only one. It takes one as soon as it comes, and the rest are free.
 //!
 //! # Ordering
 //! The labels `WORD-*` of the mutex.
 //!
 //! # Progress
-//! A waiter past the bound is handed the next permit, as in the mutex.
+//! A waiter past the bound is kept the next permit, as in the mutex.
 //!
 //! # Lifetime
 //! `up` touches the semaphore for the last time with the atomic that adds the

@@ -35,6 +35,7 @@ thread_local! {
     static ME: Cell<u32> = const { Cell::new(1) };
     static NOW: Cell<u64> = const { Cell::new(1) };
     static SCRIPT: RefCell<VecDeque<Action>> = const { RefCell::new(VecDeque::new()) };
+    static PAUSE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     static WAKES: RefCell<Vec<(Address, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -59,9 +60,15 @@ pub(crate) fn script(action: impl FnOnce() -> Outcome + 'static) {
     SCRIPT.with_borrow_mut(|script| script.push_back(Box::new(action)));
 }
 
-/// Actions that no sleep has run yet.
+/// Says what happens during the next pause of a spinner.
+pub(crate) fn script_pause(action: impl FnOnce() + 'static) {
+    let before = PAUSE.replace(Some(Box::new(action)));
+    assert!(before.is_none(), "one pause at a time");
+}
+
+/// Actions that no sleep and no pause has run yet.
 pub(crate) fn unplayed() -> usize {
-    SCRIPT.with_borrow(VecDeque::len)
+    SCRIPT.with_borrow(VecDeque::len) + PAUSE.with_borrow(|pause| usize::from(pause.is_some()))
 }
 
 /// The wake-ups since the last call, as addresses and counts.
@@ -116,7 +123,11 @@ impl Platform for Alone {
     fn participant(slot: Slot) -> &'static Participant<Self> {
         &TABLE.with(|table| *table)[slot.get() as usize]
     }
-    fn relax() {}
+    fn relax() {
+        if let Some(action) = PAUSE.take() {
+            action();
+        }
+    }
     fn now() -> Nanos {
         NOW.set(NOW.get() + TICK);
         Nanos(NOW.get())
