@@ -121,7 +121,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 Err(_) => continue,
             }
         }
-        if let Some(error) = waiter.reasons.given_up().or_else(|| hopeless::<P, K>(seen, me)) {
+        if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
             // A debt is paid by an exchange even where sleepers are seen to be
             // announced: the look at the word may be older than the wake-up.
             if !waiter.owes || exchange::<P>(word, seen, waiter.settle::<Y>(seen)).is_ok() {
@@ -167,17 +167,10 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     }
 }
 
-/// Why waiting would never end: the owner does not exist in this process, or it
-/// is the thread that this signal handler interrupted.
-fn hopeless<P: Platform, K: Kind>(seen: Word, me: Slot) -> Option<LockError> {
+/// The owner was left behind by `fork`: waiting would never end.
+fn orphaned<P: Platform, K: Kind>(seen: Word) -> Option<LockError> {
     let owner = K::holder(seen)?;
-    if owner == me {
-        Some(LockError::Recursive)
-    } else if P::participant(owner).lost() {
-        Some(LockError::OwnerLost)
-    } else {
-        None
-    }
+    P::participant(owner).lost().then_some(LockError::OwnerLost)
 }
 
 /// The heir's wait.
