@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 use lockstead_bench::instructions::{Why, count_instructions};
-use lockstead_core::{Atomic64, Hooks, Ordering, Platform, RawMutex};
+use lockstead_core::{Address, Atomic64, Hooks, MAX_SLOTS, Ordering, Platform, RawMutex};
 use lockstead_linux::{Linux, U64};
 
 /// `None`, said aloud, where tracing is forbidden.
@@ -33,21 +33,21 @@ impl Hookless {
     #[inline(always)]
     fn pair(&self) {
         let me = Linux::me_or_zero();
-        let exchange = |from: u64, to: u64, order| {
-            self.0.compare_exchange(from, to, order, Ordering::Relaxed).is_ok()
-        };
-        if me == 0 || !exchange(0, me.into(), Ordering::Acquire) {
-            Self::slow();
+        let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
+        if me == 0 || self.0.compare_exchange(0, me.into(), order, failed).is_err() {
+            Self::slow(0, Linux::address_low(&self.0));
         }
-        if !exchange(Linux::me_or_zero().into(), 0, Ordering::Release) {
-            Self::slow();
+        let at = Linux::address_low(&self.0);
+        let erased = self.0.take_low(Ordering::Release);
+        if erased > MAX_SLOTS {
+            Self::slow(erased, at);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn slow() {
-        unreachable!("nobody else takes it, and the thread has joined")
+    fn slow(erased: u32, at: Address) {
+        unreachable!("nobody else takes it, and the thread has joined: {erased:#x} {at:?}")
     }
 }
 
