@@ -46,7 +46,10 @@ impl Engine {
             return atom.location.get() as usize;
         }
         let key = self.name(atom.address());
-        let location = self.memory.register(key);
+        let Some(location) = self.memory.register(key) else {
+            self.fail(Kind::Misuse("a model may use at most 96 atomics".into()));
+            return 0;
+        };
         atom.generation.set(self.generation);
         atom.location.set(location as u32);
         location
@@ -118,12 +121,11 @@ impl Engine {
     }
 
     fn note(&mut self, site: Site, atom: &Atom, wide: bool, step: Step) {
-        let place = self.space.place(atom.address());
-        self.event(site, step, place, wide);
+        self.event(site, step, atom.address(), wide);
     }
 
     /// Picks one of the stores in `readable`.
-    fn pick(&mut self, location: usize) -> (u32, bool) {
+    fn pick(&mut self, location: usize) -> (u16, bool) {
         let chosen = self.choose(self.readable.len(), crate::choices::Lean::First(140));
         let index = self.readable[chosen];
         let stale = chosen != 0 || index != self.memory.last_index(location);
@@ -165,6 +167,7 @@ impl Engine {
         let me = self.current;
         if self.memory.newest(location) != value {
             self.changes += 1;
+            self.threads[me].own += 1;
         }
         self.learn(1);
         let id = mix(self.threads[me].history, me as u64);
@@ -371,7 +374,7 @@ pub fn fence(order: Ordering) {
         let known = engine.threads[me].history;
         let learnt = engine.memory.fence(me, order, known);
         engine.learn(learnt);
-        engine.event(site, Step::Fence(order), None, false);
+        engine.event(site, Step::Fence(order), 0, false);
         engine.step()
     });
     if !on {
@@ -388,9 +391,8 @@ pub fn freed<T>(object: &T) {
     engine::with(|engine| {
         let start = std::ptr::from_ref(object).addr();
         engine.freed.push(start..start + size_of::<T>());
-        let place = engine.space.place(start);
         engine.learn(2);
         engine.changes += 1;
-        engine.event(site, Step::Free, place, false);
+        engine.event(site, Step::Free, start, false);
     });
 }

@@ -14,8 +14,8 @@ use std::panic::Location;
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Accesses {
     writer: usize,
-    written: u32,
-    read: [u32; MAX_THREADS],
+    written: u16,
+    read: [u16; MAX_THREADS],
 }
 
 pub(crate) type Cells = HashMap<usize, Accesses>;
@@ -65,9 +65,8 @@ impl<T: Copy> Cell<T> {
 fn access(address: usize, write: bool, site: &'static Location<'static>) {
     let on = with(|engine| {
         let on = engine.begin(address) && engine.races(address, write);
-        let place = engine.space.place(address);
         let step = if write { Step::PlainWrite } else { Step::PlainRead };
-        engine.event(site, step, place, false);
+        engine.event(site, step, address, false);
         on
     });
     if !on {

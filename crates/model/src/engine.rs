@@ -19,15 +19,22 @@
 //!   branch. Which ones these are is found out: a location counts as local
 //!   until a second thread touches it, then the search starts anew knowing
 //!   better. The last pass saw no second thread at any local location.
-//! - *Spinning.* A thread that relaxes goes on when a value has changed, and
-//!   not before: until then its next turn would be the last one over again.
+//! - *Symmetry.* Threads that do the same ([`Scenario::threads`](crate::Scenario::threads)) take their
+//!   first steps in the order of their numbers: an execution in which they do
+//!   not is one in which they do, with the names exchanged. (Locks compare
+//!   slots for equality only.)
+//! - *Spinning.* A thread that relaxes a second time although nobody else has
+//!   changed anything since the first goes on only when somebody has: until
+//!   then its next turn would be the last one over again. (So a loop that does
+//!   something else after a number of turns must do it after one, which the
+//!   policies of the models see to; or when time passes, which is a change.)
 
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config, Fault};
 use crate::fingerprint::mix;
 use crate::memory::Memory;
 use crate::report::{Event, Kind, Step};
-use crate::space::{Place, Space};
+use crate::space::Space;
 use corosensei::Yielder;
 use lockstead_core::Outcome;
 use std::cell::Cell;
@@ -38,6 +45,10 @@ use std::panic::Location;
 
 /// Passes of time in one execution after which it counts as a livelock.
 const MAX_PASSES: u32 = 200;
+
+/// Timers from here on never fire: a policy that never insists says so with a
+/// large number.
+const NEVER: u64 = 1 << 60;
 
 /// Where an execution is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +78,9 @@ pub(crate) enum Stop {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
     Ready,
-    /// Spins; not before the number of changes exceeds this.
+    /// Ended a turn of a spin loop, and may begin the next.
+    Yielded,
+    /// Spins in vain until others have made more changes than this.
     Relaxing(u64),
     /// Sleeps, since that many sleeps ago.
     Asleep(Sleeper),
@@ -94,11 +107,18 @@ pub(crate) struct Thread {
     pub(crate) history: u64,
     pub(crate) status: Status,
     pub(crate) awoken: Option<Awoken>,
+    /// How many changes are its own.
+    pub(crate) own: u64,
+    /// How many changes others had made when it last relaxed.
+    idle_since: Option<u64>,
     /// When its sleep ends by itself; `u64::MAX` is never.
     pub(crate) deadline: u64,
     pub(crate) handler: Option<*const dyn Fn()>,
     pub(crate) in_handler: bool,
     pub(crate) yielder: *const Yielder<(), ()>,
+    /// Threads that do the same have the same group.
+    group: usize,
+    started: bool,
     site: &'static Location<'static>,
 }
 
@@ -109,10 +129,14 @@ impl Thread {
             history: 0,
             status: Status::Ready,
             awoken: None,
+            own: 0,
+            idle_since: None,
             deadline: u64::MAX,
             handler: None,
             in_handler: false,
             yielder: std::ptr::null(),
+            group: 0,
+            started: false,
             site: Location::caller(),
         }
     }
@@ -177,7 +201,7 @@ pub(crate) struct Engine {
     /// Fewest preemptions with which a state was reached.
     pub(crate) states: Map<u32>,
     /// Reused list of readable stores.
-    pub(crate) readable: Vec<u32>,
+    pub(crate) readable: Vec<u16>,
     preemptions: u32,
     last: usize,
     passes: u32,
@@ -277,7 +301,7 @@ impl Engine {
             config,
             choices: Choices::default(),
             space: Space::default(),
-            memory: Memory::default(),
+            memory: Memory::new(),
             threads: Vec::new(),
             current: 0,
             phase: Phase::Setup,
@@ -303,11 +327,15 @@ impl Engine {
         }
     }
 
-    /// Before an execution with `threads` threads besides the main one.
-    pub(crate) fn reset(&mut self, threads: usize) {
+    /// Before an execution with the threads of these groups, and the main one.
+    pub(crate) fn reset(&mut self, groups: &[usize]) {
+        let threads = groups.len();
         self.memory.reset(threads + 1);
         self.threads.clear();
         self.threads.resize_with(threads + 1, Thread::new);
+        for (thread, &group) in self.threads.iter_mut().zip(groups) {
+            thread.group = group;
+        }
         self.threads[threads].status = Status::Done;
         self.current = threads;
         self.last = threads;
@@ -344,10 +372,10 @@ impl Engine {
         &mut self,
         site: &'static Location<'static>,
         step: Step,
-        place: Option<Place>,
+        address: usize,
         wide: bool,
     ) {
-        self.event_of(self.current, site, step, place, wide);
+        self.event_of(self.current, site, step, address, wide);
     }
 
     fn event_of(
@@ -355,10 +383,10 @@ impl Engine {
         thread: usize,
         site: &'static Location<'static>,
         step: Step,
-        place: Option<Place>,
+        address: usize,
         wide: bool,
     ) {
-        let event = Event { thread, site, step, place, wide };
+        let event = Event { thread, site, step, address, wide };
         for (count, (_, watch)) in self.watched.iter_mut().zip(&self.config.watches) {
             *count += u64::from(watch(&event));
         }
@@ -391,12 +419,41 @@ impl Engine {
         self.stop.is_none()
     }
 
+    /// Changes that others than `thread` have made.
+    fn by_others(&self, thread: usize) -> u64 {
+        self.changes - self.threads[thread].own
+    }
+
+    /// The current thread ends a turn of a spin loop.
+    pub(crate) fn idle(&mut self) {
+        let others = self.by_others(self.current);
+        let thread = &mut self.threads[self.current];
+        thread.status = if thread.idle_since == Some(others) {
+            Status::Relaxing(others)
+        } else {
+            Status::Yielded
+        };
+        thread.idle_since = Some(others);
+    }
+
     fn can_run(&self, thread: usize) -> bool {
         match self.threads[thread].status {
-            Status::Ready => true,
-            Status::Relaxing(since) => self.changes > since,
+            Status::Ready | Status::Yielded => true,
+            Status::Relaxing(since) => self.by_others(thread) > since,
             Status::Asleep(_) | Status::Done => false,
         }
+    }
+
+    /// Of threads that do the same, the first one begins first.
+    fn may_start(&self, thread: usize) -> bool {
+        let it = &self.threads[thread];
+        let before = thread.checked_sub(1).map(|t| &self.threads[t]);
+        !self.config.reduce || it.started || before.is_none_or(|b| b.group != it.group || b.started)
+    }
+
+    /// Whether the thread that ran last would go on if it were not preempted.
+    fn goes_on(&self) -> bool {
+        self.threads[self.last].status == Status::Ready
     }
 
     /// Decides what happens next, until it is a thread's turn (`current`) or
@@ -411,7 +468,7 @@ impl Engine {
                 self.stop = Some(Stop::Known);
                 return;
             }
-            let goes_on = self.next[0] == Next::Run(self.last);
+            let goes_on = self.goes_on();
             let lean = if goes_on { Lean::First(170) } else { Lean::Even };
             let choice = self.choose(self.next.len(), lean);
             match self.next[choice] {
@@ -420,6 +477,7 @@ impl Engine {
                         self.preemptions += 1;
                     }
                     self.threads[thread].status = Status::Ready;
+                    self.threads[thread].started = true;
                     self.last = thread;
                     self.current = thread;
                     return;
@@ -430,7 +488,7 @@ impl Engine {
                     self.threads[thread].status = Status::Ready;
                     self.threads[thread].awoken = Some(Awoken::ForSignal);
                     let site = self.threads[thread].site;
-                    self.event_of(thread, site, Step::Signal, None, false);
+                    self.event_of(thread, site, Step::Signal, 0, false);
                 }
                 Next::Pass => self.pass(),
             }
@@ -440,15 +498,14 @@ impl Engine {
     /// Lists in `next` what may happen; says so if nothing can.
     fn list(&mut self) -> Option<Stop> {
         self.next.clear();
-        let others = if self.can_run(self.last) {
+        let (main, goes_on) = (self.main(), self.goes_on());
+        if goes_on {
             self.next.push(Next::Run(self.last));
-            self.config.preemptions.is_none_or(|bound| self.preemptions < bound)
-        } else {
-            true
-        };
-        let main = self.main();
+        }
+        let preemptible = self.config.preemptions.is_none_or(|bound| self.preemptions < bound);
         for thread in 0..main {
-            if others && thread != self.last && self.can_run(thread) {
+            let other = thread != self.last && preemptible;
+            if (other || !goes_on) && self.can_run(thread) && self.may_start(thread) {
                 self.next.push(Next::Run(thread));
             }
         }
@@ -458,7 +515,7 @@ impl Engine {
             let asleep = matches!(it.status, Status::Asleep(_));
             let late = self.config.fault == Some(Fault::SwallowedWake)
                 && it.awoken == Some(Awoken::As(Outcome::Woken));
-            if self.budget.timeouts > 0 && it.deadline != u64::MAX && (asleep || late) {
+            if self.budget.timeouts > 0 && it.deadline < NEVER && (asleep || late) {
                 self.next.push(Next::Timer(thread, false));
             }
             if self.budget.signals > 0 && asleep && it.handler.is_some() && !it.in_handler {
@@ -479,7 +536,7 @@ impl Engine {
         let earliest = (0..main)
             .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_)))
             .min_by_key(|&t| self.threads[t].deadline)
-            .filter(|&t| self.config.rescue && self.threads[t].deadline != u64::MAX);
+            .filter(|&t| self.config.rescue && self.threads[t].deadline < NEVER);
         match earliest {
             Some(thread) => {
                 self.next.push(Next::Timer(thread, true));
@@ -499,7 +556,7 @@ impl Engine {
         it.awoken = Some(Awoken::As(Outcome::TimedOut));
         let site = it.site;
         self.changes += 1;
-        self.event_of(thread, site, Step::Timer, None, false);
+        self.event_of(thread, site, Step::Timer, 0, false);
     }
 
     /// Nobody can do anything but spin: time passes, and all stores arrive.
@@ -513,13 +570,14 @@ impl Engine {
         self.memory.catch_up();
         let hash = mix(self.memory.hash, self.clock);
         for thread in &mut self.threads {
+            // Everybody knows all stores now.
             thread.history = mix(thread.history, hash);
             if let Status::Relaxing(_) = thread.status {
                 thread.status = Status::Ready;
             }
         }
         let site = self.threads[self.last].site;
-        self.event_of(self.last, site, Step::TimePasses, None, false);
+        self.event_of(self.last, site, Step::TimePasses, 0, false);
     }
 
     /// The thread that ran has ended.
@@ -527,7 +585,7 @@ impl Engine {
         let me = self.current;
         self.threads[me].status = Status::Done;
         let site = self.threads[me].site;
-        self.event(site, Step::End, None, false);
+        self.event(site, Step::End, 0, false);
     }
 
     /// Whether the state was reached before; notes it if not.
@@ -559,8 +617,8 @@ impl Engine {
         let mut sum = mix(self.memory.hash, self.memory.fence_hash());
         for (number, thread) in self.threads.iter().enumerate() {
             let status = match thread.status {
-                Status::Ready => 0,
-                Status::Relaxing(since) => u64::from(self.changes <= since),
+                Status::Ready | Status::Yielded => 0,
+                Status::Relaxing(_) => u64::from(!self.can_run(number)),
                 Status::Asleep(sleeper) => {
                     let ahead = self.threads.iter().filter(|t| match t.status {
                         Status::Asleep(s) => {
@@ -577,6 +635,8 @@ impl Engine {
                 Some(Awoken::ForSignal) => 1,
                 Some(Awoken::As(outcome)) => 2 + outcome as u64,
             };
+            let idle = thread.idle_since == Some(self.by_others(number));
+            let status = mix(status, u64::from(idle));
             let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
             sum = sum.wrapping_add(thread);
         }
@@ -587,10 +647,16 @@ impl Engine {
             key = mix(key, u64::from(budget));
         }
         if self.config.preemptions.is_some() {
-            let last = if self.can_run(self.last) { self.last } else { self.threads.len() };
+            let last = if self.goes_on() { self.last } else { self.threads.len() };
             key = mix(key, last as u64);
         }
         key
+    }
+
+    /// The steps so far, as text.
+    pub(crate) fn story(&mut self) -> Vec<String> {
+        let Engine { trace, space, .. } = self;
+        trace.iter().map(|event| event.describe(space.place(event.address))).collect()
     }
 
     /// What each thread was doing, for a report.
@@ -603,7 +669,7 @@ impl Engine {
             let status = it.status;
             lines.push(match status {
                 Status::Ready => format!("ready at {site}"),
-                Status::Relaxing(_) => format!("spins at {site}"),
+                Status::Yielded | Status::Relaxing(_) => format!("spins at {site}"),
                 Status::Asleep(sleeper) => {
                     let place = self.space.place(sleeper.address);
                     let place = place.map_or("memory elsewhere".into(), |p| p.to_string());

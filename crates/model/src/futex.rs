@@ -26,6 +26,8 @@ type Site = &'static Location<'static>;
 
 /// What ends a wait besides being woken.
 pub struct Ends<'a> {
+    /// Added to the address that wake-ups name: the heir of a lock hears its own.
+    pub channel: usize,
     /// When its timer fires.
     pub deadline: Option<u64>,
     /// The word that cancels it, when no longer zero.
@@ -59,8 +61,7 @@ pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site:
         if let Some(outcome) = outcome {
             with(|engine| {
                 engine.learn(mix(4, outcome as u64));
-                let place = engine.space.place(atom.address());
-                engine.event(site, Step::Wait(outcome), place, false);
+                engine.event(site, Step::Wait(outcome), atom.address(), false);
             });
             return outcome;
         }
@@ -119,8 +120,7 @@ impl Engine {
         let of = 1 + usize::from(spurious) + usize::from(interrupted);
         match self.choose(of, Lean::First(200)) {
             0 => {
-                let place = self.space.place(atom.address());
-                self.event(site, Step::Sleep, place, false);
+                self.event(site, Step::Sleep, atom.address(), false);
                 Begun::Sleeps
             }
             1 if spurious => {
@@ -137,18 +137,18 @@ impl Engine {
     fn fall_asleep(&mut self, atom: &Atom, ends: &Ends<'_>) {
         let me = self.current;
         self.learn(5);
-        self.threads[me].status = match self.config.futex {
-            Futex::Cheap => Status::Relaxing(self.changes),
+        match self.config.futex {
+            Futex::Cheap => self.idle(),
             Futex::Exact => {
                 self.sleeps += 1;
                 self.threads[me].deadline = ends.deadline.unwrap_or(u64::MAX);
-                Status::Asleep(Sleeper {
-                    address: atom.address(),
+                self.threads[me].status = Status::Asleep(Sleeper {
+                    address: atom.address() + ends.channel,
                     cancel: ends.cancel.map(|word| word.atom.address()),
                     order: self.sleeps,
-                })
+                });
             }
-        };
+        }
     }
 
     /// The kernel's look at a word: the newest value, published to nobody.
@@ -193,8 +193,7 @@ pub(crate) fn wake(address: usize, count: u32, site: Site) -> u32 {
         engine.step();
         let woken = engine.wake(address, count);
         engine.learn(mix(6, u64::from(woken)));
-        let place = engine.space.place(address);
-        engine.event(site, Step::Wake(woken), place, false);
+        engine.event(site, Step::Wake(woken), address, false);
         woken
     });
     check();
@@ -205,10 +204,9 @@ pub(crate) fn wake(address: usize, count: u32, site: Site) -> u32 {
 pub(crate) fn relax(site: Site) {
     signal::may_come(site);
     let on = with(|engine| {
-        let me = engine.current;
         engine.learn(7);
-        engine.event(site, Step::Relax, None, false);
-        engine.threads[me].status = Status::Relaxing(engine.changes);
+        engine.event(site, Step::Relax, 0, false);
+        engine.idle();
         engine.step()
     });
     if !on {
@@ -219,12 +217,9 @@ pub(crate) fn relax(site: Site) {
 
 /// The clock; a jump is a choice where the configuration allows one.
 pub(crate) fn now(site: Site) -> u64 {
-    // Where nothing but the passing of time moves the clock, and time passes
-    // only while no thread can run, nobody can come between.
-    let moves = with(|engine| {
-        let budget = engine.config.budget;
-        budget.jumps > 0 || budget.timeouts > 0
-    });
+    // Where nothing but the passing of time moves the clock any more, and time
+    // passes only while no thread can run, nobody can come between.
+    let moves = with(|engine| engine.budget.jumps > 0 || engine.budget.timeouts > 0);
     if moves {
         point(site);
     }
@@ -240,7 +235,7 @@ pub(crate) fn now(site: Site) -> u64 {
         }
         let now = engine.clock;
         engine.learn(now);
-        engine.event(site, Step::Now(now), None, false);
+        engine.event(site, Step::Now(now), 0, false);
         engine.step();
         now
     });

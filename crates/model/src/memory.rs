@@ -35,24 +35,22 @@ use std::sync::atomic::Ordering;
 /// Most threads of a model, and the one that sets it up.
 pub(crate) const MAX_THREADS: usize = 8;
 
+/// Most locations that an execution touches.
+pub(crate) const MAX_LOCATIONS: usize = 96;
+
 /// What somebody knows.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct View {
     /// Steps of each thread that happened before.
-    pub(crate) clock: [u32; MAX_THREADS],
-    /// Index of the oldest readable store, by location; missing means 0.
-    floor: Vec<u32>,
+    pub(crate) clock: [u16; MAX_THREADS],
+    /// Index of the oldest readable store, by location.
+    floor: [u16; MAX_LOCATIONS],
 }
 
 impl View {
-    fn floor(&self, location: usize) -> u32 {
-        self.floor.get(location).copied().unwrap_or(0)
-    }
+    const NEW: View = View { clock: [0; MAX_THREADS], floor: [0; MAX_LOCATIONS] };
 
-    fn raise(&mut self, location: usize, to: u32) {
-        if self.floor.len() <= location {
-            self.floor.resize(location + 1, 0);
-        }
+    fn raise(&mut self, location: usize, to: u16) {
         let floor = &mut self.floor[location];
         *floor = to.max(*floor);
     }
@@ -60,9 +58,6 @@ impl View {
     pub(crate) fn join(&mut self, other: &View) {
         for (mine, theirs) in self.clock.iter_mut().zip(&other.clock) {
             *mine = (*mine).max(*theirs);
-        }
-        if self.floor.len() < other.floor.len() {
-            self.floor.resize(other.floor.len(), 0);
         }
         for (mine, theirs) in self.floor.iter_mut().zip(&other.floor) {
             *mine = (*mine).max(*theirs);
@@ -72,7 +67,7 @@ impl View {
     /// Whether `other` knows everything that this one knows.
     fn within(&self, other: &View) -> bool {
         self.clock.iter().zip(&other.clock).all(|(a, b)| a <= b)
-            && self.floor.iter().enumerate().all(|(i, &a)| a <= other.floor(i))
+            && self.floor.iter().zip(&other.floor).all(|(a, b)| a <= b)
     }
 }
 
@@ -99,7 +94,6 @@ pub(crate) struct Location {
     hash: u64,
 }
 
-#[derive(Default)]
 struct Mind {
     now: View,
     /// What an acquire fence would add.
@@ -108,8 +102,11 @@ struct Mind {
     lent: Option<Rc<View>>,
 }
 
+impl Mind {
+    const NEW: Mind = Mind { now: View::NEW, seen: View::NEW, lent: None };
+}
+
 /// All locations and what everybody knows of them.
-#[derive(Default)]
 pub(crate) struct Memory {
     /// The first `live` are in use; the others keep their allocations.
     locations: Vec<Location>,
@@ -130,18 +127,33 @@ fn releases(order: Ordering) -> bool {
 }
 
 impl Memory {
+    pub(crate) fn new() -> Self {
+        Memory {
+            locations: Vec::new(),
+            live: 0,
+            minds: Vec::new(),
+            fence: View::NEW,
+            fence_hash: 0,
+            hash: 0,
+        }
+    }
+
     pub(crate) fn reset(&mut self, threads: usize) {
         self.live = 0;
         self.minds.clear();
-        self.minds.resize_with(threads, Mind::default);
-        self.fence = View::default();
+        self.minds.resize_with(threads, || Mind::NEW);
+        self.fence = View::NEW;
         self.fence_hash = 0;
         self.hash = 0;
     }
 
-    /// A new location that holds zero, and that everybody knows.
-    pub(crate) fn register(&mut self, key: u64) -> usize {
+    /// A new location that holds zero, and that everybody knows; `None` if
+    /// there are too many.
+    pub(crate) fn register(&mut self, key: u64) -> Option<usize> {
         let index = self.live;
+        if index == MAX_LOCATIONS {
+            return None;
+        }
         if index == self.locations.len() {
             let (touched, stores) = (Touched::Nobody, Vec::new());
             self.locations.push(Location { key, touched, stores, hash: 0 });
@@ -153,7 +165,7 @@ impl Memory {
         location.stores.push(Store { value: 0, id: 0, view: None });
         location.hash = 0;
         self.live += 1;
-        index
+        Some(index)
     }
 
     pub(crate) fn location(&mut self, location: usize) -> &mut Location {
@@ -165,12 +177,12 @@ impl Memory {
         self.locations[location].stores.last().expect("a location has a store").value
     }
 
-    pub(crate) fn value(&self, location: usize, index: u32) -> u64 {
+    pub(crate) fn value(&self, location: usize, index: u16) -> u64 {
         self.locations[location].stores[index as usize].value
     }
 
-    pub(crate) fn last_index(&self, location: usize) -> u32 {
-        self.locations[location].stores.len() as u32 - 1
+    pub(crate) fn last_index(&self, location: usize) -> u16 {
+        self.locations[location].stores.len() as u16 - 1
     }
 
     pub(crate) fn view(&mut self, thread: usize) -> &mut View {
@@ -179,16 +191,15 @@ impl Memory {
 
     /// Everything `thread` does comes before everything `other` will do.
     pub(crate) fn happens_before(&mut self, thread: usize, other: usize) {
-        let view = std::mem::take(&mut self.minds[thread].now);
+        let view = self.minds[thread].now.clone();
         self.minds[other].now.join(&view);
-        self.minds[thread].now = view;
     }
 
     /// Nobody may read anything but the newest stores.
     pub(crate) fn catch_up(&mut self) {
         for mind in &mut self.minds {
             for location in 0..self.live {
-                mind.now.raise(location, self.locations[location].stores.len() as u32 - 1);
+                mind.now.raise(location, self.locations[location].stores.len() as u16 - 1);
             }
         }
     }
@@ -201,14 +212,14 @@ impl Memory {
         location: usize,
         newest_too: bool,
         wanted: impl Fn(u64) -> bool,
-        into: &mut Vec<u32>,
+        into: &mut Vec<u16>,
     ) {
         into.clear();
         let stores = &self.locations[location].stores;
-        let floor = self.minds[thread].now.floor(location) as usize;
+        let floor = self.minds[thread].now.floor[location] as usize;
         let last = stores.len() - 1;
         if newest_too {
-            into.push(last as u32);
+            into.push(last as u16);
         }
         for index in (floor..last).rev() {
             let store = &stores[index];
@@ -226,8 +237,8 @@ impl Memory {
                     }
             });
             match replaces {
-                Some(at) => into[at] = index as u32,
-                None => into.push(index as u32),
+                Some(at) => into[at] = index as u16,
+                None => into.push(index as u16),
             }
         }
     }
@@ -237,7 +248,7 @@ impl Memory {
         &mut self,
         thread: usize,
         location: usize,
-        index: u32,
+        index: u16,
         order: Ordering,
     ) -> (u64, u64) {
         let store = &self.locations[location].stores[index as usize];
@@ -264,7 +275,7 @@ impl Memory {
         id: u64,
         extends: bool,
     ) {
-        let index = self.locations[location].stores.len() as u32;
+        let index = self.locations[location].stores.len() as u16;
         let mind = &mut self.minds[thread];
         mind.now.raise(location, index);
         let mine =
@@ -291,9 +302,7 @@ impl Memory {
     pub(crate) fn fence(&mut self, thread: usize, order: Ordering, seen: u64) -> u64 {
         let mind = &mut self.minds[thread];
         if acquires(order) {
-            let view = std::mem::take(&mut mind.seen);
-            mind.now.join(&view);
-            mind.seen = view;
+            mind.now.join(&mind.seen);
         }
         if order == Ordering::SeqCst {
             mind.now.join(&self.fence);

@@ -77,6 +77,10 @@ macro_rules! platform {
                     self.fetch_sub(value, order)
                 }
                 #[track_caller]
+                fn take_low(&self, order: Ordering) -> u32 {
+                    self.fetch_and(!0 << 32, order) as u32
+                }
+                #[track_caller]
                 fn compare_exchange(
                     &self,
                     current: u64,
@@ -104,6 +108,7 @@ macro_rules! platform {
 
             fn ends<'a>(how: &Wait<'a, $crate::Model>) -> model::Ends<'a> {
                 model::Ends {
+                    channel: 0,
                     deadline: how.deadline.map(|deadline| deadline.0),
                     cancel: how.cancel,
                     interruptible: how.interruptible,
@@ -180,6 +185,13 @@ macro_rules! platform {
                     outcome(model::wait_low(word, expected, &ends(how), site))
                 }
 
+                #[track_caller]
+                fn wait_heir(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                    let site = ::core::panic::Location::caller();
+                    let ends = model::Ends { channel: model::HEIR, ..ends(how) };
+                    outcome(model::wait_low(word, expected, &ends, site))
+                }
+
                 fn address32(word: &Self::U32) -> Address {
                     Address(::core::ptr::from_ref(word).addr())
                 }
@@ -191,6 +203,12 @@ macro_rules! platform {
                 #[track_caller]
                 fn wake(address: Address, count: u32) -> u32 {
                     model::wake(address.0, count, ::core::panic::Location::caller())
+                }
+
+                #[track_caller]
+                fn wake_heir(address: Address) {
+                    let site = ::core::panic::Location::caller();
+                    model::wake(address.0 + model::HEIR, u32::MAX, site);
                 }
             }
         };
@@ -209,6 +227,10 @@ pub mod hidden {
     pub use crate::futex::Ends;
     pub use crate::space::announce_seats;
     pub use lockstead_core::{OnCpu, Outcome};
+
+    /// What [`Ends::channel`] adds to the address for the heir of a lock: it
+    /// sleeps in the same word, on the other half as it were.
+    pub const HEIR: usize = 4;
 
     /// Participants: one for each thread, and the one that sets up.
     pub const SEATS: usize = crate::memory::MAX_THREADS;

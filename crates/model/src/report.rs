@@ -80,9 +80,9 @@ pub struct Event {
     pub site: &'static Location<'static>,
     /// What it did.
     pub step: Step,
-    /// Where, if anywhere.
-    pub(crate) place: Option<Place>,
-    /// Whether the location is 64 bits wide.
+    /// The address of what it concerns, or 0.
+    pub(crate) address: usize,
+    /// Whether that is an atomic of 64 bits.
     pub(crate) wide: bool,
 }
 
@@ -93,6 +93,18 @@ impl Event {
         self.site.file().rsplit(['/', '\\']).next() == Some(name)
     }
 
+    /// Whether the step replaced `from` by `to`.
+    #[must_use]
+    pub fn exchanged(&self, from: u64, to: u64) -> bool {
+        self.step == Step::Exchange { from, to }
+    }
+
+    /// Whether the step replaced `value` by something.
+    #[must_use]
+    pub fn replaced(&self, value: u64) -> bool {
+        matches!(self.step, Step::Exchange { from, .. } if from == value)
+    }
+
     /// Whether the step wrote `value`.
     #[must_use]
     pub fn wrote(&self, value: u64) -> bool {
@@ -100,12 +112,21 @@ impl Event {
     }
 }
 
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Event {
+    /// As a line of a report; `place` is where the step took place.
+    pub(crate) fn describe(&self, place: Option<Place>) -> String {
+        let mut line = String::new();
+        let written = self.write(place, &mut line);
+        debug_assert!(written.is_ok(), "a string takes what is written to it");
+        line
+    }
+
+    fn write(&self, at: Option<Place>, f: &mut String) -> fmt::Result {
+        use fmt::Write;
         write!(f, "T{:<2} ", self.thread)?;
-        let place = self.place.map(|p| p.to_string()).unwrap_or_default();
+        let place = at.map(|p| p.to_string()).unwrap_or_default();
         let show = |value: u64| {
-            if self.wide && self.place.is_some_and(|p| p.may_hold_a_word()) {
+            if self.wide && at.is_some_and(|p| p.may_hold_a_word()) {
                 format!("{:?}", Word(value))
             } else {
                 format!("{:#x}", value)
@@ -266,6 +287,8 @@ pub struct Failure {
     pub kind: Kind,
     /// The steps that led there.
     pub trace: Vec<Event>,
+    /// The same as text.
+    pub story: Vec<String>,
     /// What each thread was doing then.
     pub threads: Vec<String>,
     /// Runs the execution again, with [`Scenario::replay`](crate::Scenario::replay).
@@ -277,8 +300,8 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}, after {} executions", self.kind, self.executions)?;
-        for (number, event) in self.trace.iter().enumerate() {
-            writeln!(f, "{number:>4}  {event}")?;
+        for (number, line) in self.story.iter().enumerate() {
+            writeln!(f, "{number:>4}  {line}")?;
         }
         for (number, thread) in self.threads.iter().enumerate() {
             writeln!(f, "T{number} {thread}")?;

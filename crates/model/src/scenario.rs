@@ -47,13 +47,20 @@ type Thread = Coroutine<(), (), (), DefaultStack>;
 pub struct Scenario<S> {
     make: Rc<dyn Fn() -> S>,
     threads: Vec<Body<S>>,
+    /// For each thread, the first that does the same.
+    groups: Vec<usize>,
     after: Body<S>,
 }
 
 impl<S: 'static> Scenario<S> {
     /// A scenario whose executions each begin with the value of `make`.
     pub fn new(make: impl Fn() -> S + 'static) -> Self {
-        Scenario { make: Rc::new(make), threads: Vec::new(), after: Rc::new(|_| {}) }
+        Scenario {
+            make: Rc::new(make),
+            threads: Vec::new(),
+            groups: Vec::new(),
+            after: Rc::new(|_| {}),
+        }
     }
 
     /// One more thread.
@@ -61,19 +68,23 @@ impl<S: 'static> Scenario<S> {
     /// # Panics
     /// If there are seven already.
     #[must_use]
-    pub fn thread(mut self, body: impl Fn(&S) + 'static) -> Self {
-        assert!(self.threads.len() + 1 < MAX_THREADS, "at most seven threads");
-        self.threads.push(Rc::new(body));
-        self
+    pub fn thread(self, body: impl Fn(&S) + 'static) -> Self {
+        self.threads(1, body)
     }
 
-    /// So many more threads, all of which do the same.
+    /// So many more threads, all of which do the same: to exchange their
+    /// numbers must make no difference to anybody.
+    ///
+    /// # Panics
+    /// If there are more than seven then.
     #[must_use]
     pub fn threads(mut self, number: usize, body: impl Fn(&S) + 'static) -> Self {
         let body: Body<S> = Rc::new(body);
+        let group = self.threads.len();
         for _ in 0..number {
             assert!(self.threads.len() + 1 < MAX_THREADS, "at most seven threads");
             self.threads.push(Rc::clone(&body));
+            self.groups.push(group);
         }
         self
     }
@@ -216,6 +227,7 @@ impl<'a, S: 'static> Runner<'a, S> {
         Box::new(Failure {
             kind,
             trace: self.engine.trace.clone(),
+            story: self.engine.story(),
             threads: self.engine.describe(),
             schedule: Schedule { choices: self.engine.choices.made(), shared },
             executions: self.executions,
@@ -225,7 +237,7 @@ impl<'a, S: 'static> Runner<'a, S> {
     /// One execution.
     fn one(&mut self) -> Result<Stop, Box<Failure>> {
         let number = self.scenario.threads.len();
-        self.engine.reset(number);
+        self.engine.reset(&self.scenario.groups);
         let mut threads: Vec<Thread> = (0..=number).map(|thread| self.coroutine(thread)).collect();
         let engine: *mut Engine = &mut *self.engine;
         // SAFETY: the engine outlives the call, and is not used here by another

@@ -54,7 +54,7 @@ pub(crate) fn may_come(site: Site) {
 /// Runs the handler of the current thread.
 pub(crate) fn run(site: Site) {
     let handler = with(|engine| {
-        engine.event(site, Step::Enter, None, false);
+        engine.event(site, Step::Enter, 0, false);
         let thread = &mut engine.threads[engine.current];
         thread.in_handler = true;
         thread.handler
@@ -66,6 +66,6 @@ pub(crate) fn run(site: Site) {
     with(|engine| {
         let me = engine.current;
         engine.threads[me].in_handler = false;
-        engine.event(site, Step::Leave, None, false);
+        engine.event(site, Step::Leave, 0, false);
     });
 }

@@ -1,0 +1,85 @@
+//! Policies and small helpers that the models share.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file includes this one and uses some of it"
+)]
+
+use lockstead_core::{Policy, Slot};
+use lockstead_model::{Config, Event};
+
+/// A bound that no model reaches: nobody asks to be handed the lock.
+pub const NEVER: u64 = 1 << 62;
+
+macro_rules! policy {
+    ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
+     heir $heir:expr, joins $joins:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Policy for $name {
+            const SPIN: u64 = $spin;
+            // One turn, one look at the clock: what a spinner does after many
+            // turns it does after one.
+            const TURNS: u32 = 1;
+            const GAP: u64 = 500;
+            const STALE: u64 = $stale;
+            const LOOK: u64 = 0;
+            const FIRST: u32 = 1;
+            const BOUND: u64 = $bound;
+            const SHARE: u64 = 0;
+            const HEIR_SPIN: u64 = $heir;
+
+            fn joins(tail: Option<Slot>, processors: u32) -> bool {
+                let joins: fn(Option<Slot>, u32) -> bool = $joins;
+                joins(tail, processors)
+            }
+        }
+    };
+}
+
+policy!(
+    /// Sleeps at once.
+    Sleeps: spin 0, stale 0, bound NEVER, heir 0, joins |_, _| false
+);
+policy!(
+    /// Spins until it gets the lock, or time jumps.
+    Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
+);
+policy!(
+    /// Leaves the queue after one turn.
+    Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
+);
+policy!(
+    /// Spins; whoever has not been seen since the clock jumped is passed over.
+    Passes: spin 1 << 40, stale 100, bound NEVER, heir 0, joins |_, _| true
+);
+policy!(
+    /// Asks to be handed the lock as soon as it has slept once or time moved.
+    Insists: spin 0, stale 0, bound 1, heir 0, joins |_, _| false
+);
+policy!(
+    /// Everything at once: spins, leaves, and asks for the lock.
+    Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
+);
+
+/// Whether the long searches are asked for (`LOCKSTEAD_MODEL_DEEP=1`).
+pub fn deep() -> bool {
+    std::env::var("LOCKSTEAD_MODEL_DEEP").is_ok_and(|v| v == "1")
+}
+
+/// `usual`, or `thorough` when the long searches are asked for.
+pub fn depth<T>(usual: T, thorough: T) -> T {
+    if deep() { thorough } else { usual }
+}
+
+/// What happens in the queue of spinners, counted.
+pub fn watch_queue(config: Config) -> Config {
+    let config = config.watch("left", |e| e.in_file("osq.rs") && e.exchanged(1, 3));
+    let config = config.watch("passed", |e| e.in_file("osq.rs") && e.exchanged(1, 4));
+    let config = config.watch("head", |e| e.in_file("osq.rs") && e.exchanged(1, 2));
+    let config = config.watch("closed", |e| e.in_file("osq.rs") && e.wrote(u32::MAX.into()));
+    config.watch("found closed", |e: &Event| e.in_file("osq.rs") && e.replaced(u32::MAX.into()))
+}
