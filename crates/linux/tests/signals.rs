@@ -13,8 +13,14 @@ static INNER: Counter = Counter::new();
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static HIGHEST: AtomicU32 = AtomicU32::new(0);
 
+thread_local! {
+    /// The slot that the last handler of this thread found itself in.
+    static IN_HANDLER: AtomicU32 = const { AtomicU32::new(0) };
+}
+
 extern "C" fn lock_inner(_number: libc::c_int) {
     INNER.add();
+    IN_HANDLER.with(|slot| slot.store(my_slot(), Relaxed));
     HANDLED.fetch_add(1, Relaxed);
 }
 
@@ -37,7 +43,12 @@ fn handlers_lock_while_their_thread_locks() {
                         // thread joins and while it ends.
                         adds += std::thread::spawn(move || {
                             tid.store(gettid(), Relaxed);
-                            (0..50).for_each(|_| OUTER.add());
+                            OUTER.add();
+                            // A handler in the middle of joining must not have
+                            // joined a second time.
+                            let inside = IN_HANDLER.with(|slot| slot.load(Relaxed));
+                            assert!(inside == 0 || inside == my_slot(), "two seats");
+                            (1..50).for_each(|_| OUTER.add());
                             HIGHEST.fetch_max(my_slot(), Relaxed);
                             50
                         })
