@@ -122,21 +122,29 @@ fn stress_condvar_notify_all_releases_everybody() {
         let mutex = RawMutex::<Linux>::new();
         let condvar = RawCondvar::<Linux>::new();
         let open = AtomicU32::new(0);
+        let waiting = AtomicU32::new(0);
         threads(THREADS, |number| {
             for round in 1..=ROUNDS / 40 {
+                if number == 0 {
+                    // Some rounds open while all sleep, some while they come.
+                    while round % 2 == 0 && waiting.load(Ordering::Relaxed) < THREADS - 1 {
+                        thread::yield_now();
+                    }
+                }
                 mutex.lock(here()).expect("not held");
                 if number == 0 {
                     open.store(round, Ordering::Relaxed);
                     condvar.notify_all();
                 } else {
+                    waiting.fetch_add(1, Ordering::Relaxed);
                     while open.load(Ordering::Relaxed) < round {
                         // SAFETY: locked above, and by each wait.
                         unsafe { condvar.wait(&mutex, &Wait::FOREVER, here()) }.expect("no end");
                     }
+                    waiting.fetch_sub(1, Ordering::Relaxed);
                 }
                 // SAFETY: as above.
                 unsafe { mutex.unlock() };
-                thread::yield_now();
             }
         });
     });

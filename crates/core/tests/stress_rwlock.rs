@@ -80,6 +80,9 @@ fn gets_its_turn(others: impl Fn(&RawRwLock<Linux>) + Sync, wanted: impl Fn(&Raw
             });
         }
         for _ in 0..20 {
+            while !lock.is_locked() {
+                thread::yield_now();
+            }
             wanted(&lock);
         }
         stop.store(true, Ordering::Relaxed);
