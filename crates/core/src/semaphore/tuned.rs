@@ -146,18 +146,19 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[inline]
     pub fn up(&self) -> Result<(), PermitOverflow> {
         H::releasing(&self.state, self.id());
-        let seen = self.peek();
+        // A guess, the one of a semaphore used as a mutex: a load just after the
+        // locked instruction of the `down` costs as much as the exchange itself,
+        // and a wrong guess brings what a load would.
+        // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+        let Err(seen) = self.word.compare_exchange(0, 1, Ordering::Release, Ordering::Relaxed)
+        else {
+            return Ok(());
+        };
         // Nothing but permits in the word, and room for one more.
-        if seen.0 < u64::from(Self::MAX_PERMITS)
-            // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+        if seen < u64::from(Self::MAX_PERMITS)
             && self
                 .word
-                .compare_exchange(
-                    seen.0,
-                    seen.counted().0,
-                    Ordering::Release,
-                    Ordering::Relaxed,
-                )
+                .compare_exchange(seen, seen + 1, Ordering::Release, Ordering::Relaxed)
                 .is_ok()
         {
             return Ok(());
@@ -179,15 +180,18 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
 
     #[inline(always)]
     fn down_fast(&self) -> bool {
-        let seen = self.peek();
         // ord: WORD-1 acquire, pairs with WORD-2 of the `up` that gave the
         // permit. That may be an earlier one than the last change of the word:
         // everything that changes it is a read-modify-write, so the release
-        // holds on.
-        Counting::free(seen)
+        // holds on. The guess: see `up`.
+        let Err(seen) = self.word.compare_exchange(1, 0, Ordering::Acquire, Ordering::Relaxed)
+        else {
+            return true;
+        };
+        Counting::free(Word(seen))
             && self
                 .word
-                .compare_exchange(seen.0, seen.0 - 1, Ordering::Acquire, Ordering::Relaxed)
+                .compare_exchange(seen, seen - 1, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     }
 
