@@ -1,0 +1,1 @@
+//! The condition variable on the model checker.

@@ -1,0 +1,1 @@
+//! Once on the model checker.

@@ -1,0 +1,1 @@
+//! The reader-writer lock on the model checker.

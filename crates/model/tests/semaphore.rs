@@ -1,0 +1,1 @@
+//! The semaphores on the model checker.
