@@ -10,6 +10,9 @@ use lockstead_linux::futex::{self, Scope, Until};
 use lockstead_linux::{Linux, U32};
 use std::sync::Mutex;
 
+/// The switch that refuses `futex_waitv` is global.
+static WAITV: Mutex<()> = Mutex::new(());
+
 const SECOND: u64 = 1_000_000_000;
 
 fn in_future(ns: u64) -> Option<Nanos> {
@@ -90,7 +93,8 @@ fn interrupt(number: libc::c_int, how: &Wait<'_, Linux>) -> Result<(), LockError
 
 #[test]
 fn signals_interrupt_whether_or_not_calls_are_restarted() {
-    let _watchdog = Watchdog::new(120);
+    let _watchdog = Watchdog::new(60);
+    let _alone = WAITV.lock().unwrap_or_else(|e| e.into_inner());
     handle(libc::SIGUSR1, 0, nothing);
     handle(libc::SIGUSR2, libc::SA_RESTART, nothing);
     let never = U32::new(0);
@@ -158,9 +162,6 @@ fn signals_do_not_end_an_uninterruptible_wait() {
     assert!(!held.0.is_locked());
 }
 
-/// The switch that refuses `futex_waitv` is global.
-static WAITV: Mutex<()> = Mutex::new(());
-
 fn cancel_many(rounds: usize) {
     let held = Held::new();
     for round in 0..rounds {
@@ -182,14 +183,14 @@ fn cancel_many(rounds: usize) {
 #[test]
 fn cancellation_ends_the_wait() {
     let _watchdog = Watchdog::new(60);
-    let _alone = WAITV.lock().unwrap();
+    let _alone = WAITV.lock().unwrap_or_else(|e| e.into_inner());
     cancel_many(100);
 }
 
 #[test]
 fn cancellation_ends_the_wait_where_two_words_cannot_be_watched() {
     let _watchdog = Watchdog::new(60);
-    let _alone = WAITV.lock().unwrap();
+    let _alone = WAITV.lock().unwrap_or_else(|e| e.into_inner());
     futex::refuse_waitv(true);
     cancel_many(50);
     let held = Held::new();
@@ -208,7 +209,7 @@ fn cancellation_ends_the_wait_where_two_words_cannot_be_watched() {
 #[test]
 fn a_cancellable_waiter_watches_both_words() {
     let _watchdog = Watchdog::new(60);
-    let _alone = WAITV.lock().unwrap();
+    let _alone = WAITV.lock().unwrap_or_else(|e| e.into_inner());
     let offered = lockstead_linux::features::probe()
         .facilities
         .iter()
