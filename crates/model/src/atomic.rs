@@ -245,6 +245,13 @@ impl Engine {
     }
 }
 
+/// Notes that the thread looks at `atom` too, as part of an access to another.
+pub(crate) fn glance(atom: &Atom) {
+    if let Visible::Over = with(|engine| engine.touch(atom)) {
+        halt();
+    }
+}
+
 /// Before an access: others may go first, and a signal may come.
 pub(crate) fn access(atom: &Atom, always: bool, site: Site) {
     match with(|engine| engine.touch(atom)) {

@@ -119,6 +119,10 @@ pub(crate) struct Thread {
     /// Threads that do the same have the same group.
     group: usize,
     started: bool,
+    /// Was chosen to go on after a rest, so that its next operation follows
+    /// without another decision: each decision is about one operation, else a
+    /// state could be its own successor.
+    chosen: bool,
     site: &'static Location<'static>,
 }
 
@@ -137,6 +141,7 @@ impl Thread {
             yielder: std::ptr::null(),
             group: 0,
             started: false,
+            chosen: false,
             site: Location::caller(),
         }
     }
@@ -263,7 +268,9 @@ pub(crate) fn point(site: &'static Location<'static>) {
             Phase::Start => false,
             Phase::Run => {
                 let me = engine.current;
-                engine.decide();
+                if !std::mem::take(&mut engine.threads[me].chosen) {
+                    engine.decide();
+                }
                 engine.stop.is_none() && engine.current == me
             }
         }
@@ -291,6 +298,10 @@ pub(crate) fn rest() {
         suspend();
         check();
     }
+    with(|engine| {
+        let me = engine.current;
+        engine.threads[me].chosen = true;
+    });
 }
 
 impl Engine {

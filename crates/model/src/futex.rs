@@ -11,7 +11,7 @@
 //! sleep and was not scheduled. Timers are different, for they move the clock
 //! that others see: a sleeper's timer fires at any later moment.
 
-use crate::atomic::{Atom, access};
+use crate::atomic::{Atom, access, glance};
 use crate::choices::Lean;
 use crate::config::{Fault, Futex, Hint};
 use crate::engine::{Awoken, Engine, Phase, Sleeper, Status, check, halt, point, rest, with};
@@ -45,6 +45,9 @@ enum Begun {
 
 /// Waits while `atom`, cut to `mask`, holds `expected`.
 pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site: Site) -> Outcome {
+    if let Some(cancel) = ends.cancel {
+        glance(&cancel.atom);
+    }
     loop {
         access(atom, true, site);
         let begun = with(|engine| engine.begin_wait(atom, mask, expected, ends, site));

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Insists, Leaves, Mixed, Passes, Sleeps, Spins, depth};
-use lockstead_core::{Off, Policy, RawMutex};
-use lockstead_model::{Cell, Config, Coverage, Model, Scenario, Stats};
+use lockstead_core::word::Word;
+use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
+use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats};
 use std::panic::Location;
 
 type Mutex<Y> = RawMutex<Model, Off, Y>;
@@ -39,8 +40,7 @@ fn adds<Y: Policy>(name: &str, threads: usize, rounds: u32, config: &Config) -> 
         })
         .after(move |g| {
             assert_eq!(g.count.get(), threads as u32 * rounds);
-            let word = g.lock.peek();
-            assert!(word.owner().is_none() && !word.heir() && word.tail().is_none());
+            assert_eq!(g.lock.peek(), Word::IDLE);
         })
         .verify(name, config)
 }
@@ -54,20 +54,20 @@ fn model_mutex_excludes_sleeping_2t() {
 #[test]
 fn model_mutex_excludes_spinning_2t() {
     let config = Config::new().jumps(1, 1000);
-    let stats = adds::<Spins>("mutex, spinning, 2 threads", 2, 1, &config);
+    let stats = adds::<Spins>("mutex, spinning, 2 threads", 2, depth(1, 2), &config);
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
 #[test]
 fn model_mutex_excludes_leaving_2t() {
-    let stats = adds::<Leaves>("mutex, leaving, 2 threads", 2, 1, &Config::new());
+    let stats = adds::<Leaves>("mutex, leaving, 2 threads", 2, depth(1, 2), &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
 #[test]
 fn model_mutex_excludes_insisting_2t() {
     let config = Config::new().timeouts(1);
-    let stats = adds::<Insists>("mutex, insisting, 2 threads", 2, 1, &config);
+    let stats = adds::<Insists>("mutex, insisting, 2 threads", 2, depth(1, 2), &config);
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
@@ -77,14 +77,82 @@ fn model_mutex_excludes_sleeping_3t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
+/// Bounds for three threads that do more than sleep.
+fn three() -> Config {
+    Config::new().processors(4).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
+}
+
+#[test]
+fn model_mutex_excludes_leaving_3t() {
+    adds::<Leaves>("mutex, leaving, 3 threads", 3, 1, &three());
+}
+
 #[test]
 fn model_mutex_excludes_passing_3t() {
-    let config = Config::new().jumps(1, 1000).processors(4).preemptions(depth(2, 4));
-    adds::<Passes>("mutex, passing, 3 threads", 3, 1, &config);
+    adds::<Passes>("mutex, passing, 3 threads", 3, 1, &three().jumps(1, 1000).spurious(0));
+}
+
+#[test]
+fn model_mutex_excludes_insisting_3t() {
+    adds::<Insists>("mutex, insisting, 3 threads", 3, 1, &three().timeouts(2));
 }
 
 #[test]
 fn model_mutex_excludes_mixed_3t() {
-    let config = Config::new().jumps(1, 1000).timeouts(1).processors(4).preemptions(depth(2, 3));
+    let config = three().jumps(1, 1000).timeouts(1).preemptions(depth(1, 2));
     adds::<Mixed>("mutex, mixed, 3 threads", 3, 1, &config);
+}
+
+#[test]
+fn model_mutex_excludes_cheaply_3t() {
+    let config = Config::new().futex(Futex::Cheap).timeouts(1).stale_reads(2).preemptions(3);
+    adds::<Insists>("mutex, insisting, cheap futex, 3 threads", 3, 1, &config);
+}
+
+#[test]
+fn model_mutex_excludes_whatever_the_hint_2t() {
+    for hint in [Hint::Always(OnCpu::Yes), Hint::Always(OnCpu::No), Hint::Either] {
+        let config = Config::new().hint(hint).jumps(1, 1000).timeouts(1);
+        let stats = adds::<Mixed>("mutex, mixed, any hint, 2 threads", 2, 1, &config);
+        assert_eq!(stats.coverage, Coverage::Complete);
+    }
+}
+
+#[test]
+fn model_mutex_excludes_on_one_processor_2t() {
+    let stats = adds::<Standard>(
+        "mutex, standard policy, one processor, 2 threads",
+        2,
+        1,
+        &Config::new().processors(1),
+    );
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+#[test]
+fn model_mutex_excludes_at_random_5t() {
+    let config = Config::new()
+        .random(2005, depth(20_000, 1_000_000))
+        .processors(4)
+        .jumps(2, 1000)
+        .timeouts(2)
+        .spurious(2)
+        .max_steps(20_000);
+    adds::<Mixed>("mutex, mixed, random, 5 threads", 5, 2, &config);
+}
+
+#[test]
+fn model_mutex_try_lock_3t() {
+    let stats = Scenario::new(Guarded::<Insists>::new)
+        .threads(2, |g| g.add())
+        .thread(|g| {
+            if g.lock.try_lock(Location::caller()) {
+                g.count.set(g.count.get() + 1);
+                // SAFETY: locked above.
+                unsafe { g.lock.unlock() };
+            }
+        })
+        .after(|g| assert!((2..=3).contains(&g.count.get())))
+        .verify("mutex, try_lock, 3 threads", &three().timeouts(1));
+    assert!(stats.executions > 1000);
 }
