@@ -12,7 +12,7 @@ Exit status:
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
-       half-measured is reported
+       half-measured is reported (a second signal ends at once)
 
 Results go to standard output, all else to standard error. NO_COLOR is honoured.";
 
@@ -61,8 +61,8 @@ pub(crate) enum Bench {
     /// Threads x critical section x think time
     ///
     /// A cell for each combination. In a cell the locks take turns in shuffled rounds; figures
-    /// are medians. The whole grid with all locks takes a quarter of an hour, or with --quick a
-    /// minute or two.
+    /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
+    /// --quick; up to twice that if other work on the machine spoils rounds.
     Contended(Contended),
 }
 

@@ -3,7 +3,7 @@
 use crate::args::Contended;
 use crate::compare::best;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::table::{self, Table};
@@ -16,7 +16,7 @@ use lockstead_bench::stats::geometric_mean;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut options = Options {
         threads: flags.threads.0.clone(),
         sections: flags.section.0.clone(),

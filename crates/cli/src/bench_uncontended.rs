@@ -2,7 +2,7 @@
 
 use crate::args::Uncontended;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::table::{self, Table};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut options = Options::default();
     if let Some(locks) = &flags.locks.locks {
         options.locks.clone_from(&locks.0);

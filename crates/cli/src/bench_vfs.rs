@@ -2,7 +2,7 @@
 
 use crate::args::Vfs;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::table::{self, Table};
@@ -18,7 +18,7 @@ const DISTURBED: f64 = 0.3;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Vfs) -> Result<(), Failure> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
     let mut options = Options { tasks: flags.tasks, time: flags.seconds, ..Options::default() };
     if let Some(locks) = &flags.locks.locks {
         options.locks.clone_from(&locks.0);

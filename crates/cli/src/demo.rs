@@ -5,7 +5,7 @@ use crate::args::Demo;
 use crate::bench_uncontended;
 use crate::bench_vfs;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::output::{self, print};
 use crate::table::{self, Table};
 use lockstead_bench::published::{size_2005, vfs_2005};
@@ -24,7 +24,7 @@ const LOCKS: [LockName; 5] = [
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
     let mut options =
         vfs::Options { locks: LOCKS.to_vec(), time: flags.seconds, ..vfs::Options::default() };
     if flags.dir.is_some() {

@@ -5,14 +5,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two lines on a standard error that is no terminal.
-const PACE: Duration = Duration::from_secs(2);
+/// The first line where standard error is no terminal comes after this time,
+/// each further one after twice as long, up to the longest silence.
+const FIRST: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_secs(32);
 
 /// Shows progress on standard error; clears up after itself when dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// When the last line was written, where there is no bar.
-    lines: Option<Instant>,
+    /// When the next line is due and the time from there to the one after,
+    /// where there is no bar.
+    lines: Option<(Instant, Duration)>,
 }
 
 impl Progress {
@@ -24,7 +27,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{bar:32} {percent:>3}%  {eta:>4} left  {msg}")
             .expect("the template is well-formed");
         let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
-        Progress { bar, lines: (!terminal).then(Instant::now) }
+        Progress { bar, lines: (!terminal).then(|| (Instant::now() + FIRST, FIRST)) }
     }
 
     /// `done` of `total` steps are done, and `what` is next.
@@ -32,12 +35,14 @@ impl Progress {
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.bar.set_message(what.to_owned());
-        if let Some(last) = &mut self.lines
+        let now = Instant::now();
+        if let Some((due, pause)) = &mut self.lines
             && done < total
-            && last.elapsed() >= PACE
+            && now >= *due
         {
             note(format_args!("step {} of {total}: {what}", done + 1));
-            *last = Instant::now();
+            *pause = SILENCE.min(2 * *pause);
+            *due = now + *pause;
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 fn report(stdout: &str, keys: &[&str]) -> Value {
     let report: Value = serde_json::from_str(stdout).expect("standard output is JSON alone");
     has(&report, keys);
+    common::documented(&report);
     has(&report["machine"], &["cpu", "processors", "kernel", "libc", "date", "optimised"]);
     report
 }

@@ -31,6 +31,7 @@ fn the_demo_shows_the_announcement_the_pair_and_the_sizes() {
 fn features_say_what_is_in_use_and_what_falls_back() {
     let table = succeed(&["features"]).stdout;
     let json: Value = serde_json::from_str(&succeed(&["features", "--json"]).stdout).expect("JSON");
+    common::documented(&json);
     assert!(json["machine"]["kernel"].is_string());
     assert!(json["processors"]["effective"].as_u64().is_some_and(|n| n >= 1));
     assert!(json["seccomp"].is_string());

@@ -22,6 +22,13 @@ fn wait_until(ready: impl Fn() -> bool) {
     }
 }
 
+/// Waits until the command has this many threads: its own two, which it starts
+/// after it has installed its handlers, and those that measure.
+fn wait_for_threads(child: &Child, threads: usize) {
+    let tasks = format!("/proc/{}/task", child.id());
+    wait_until(|| entries(tasks.as_ref()).len() >= threads);
+}
+
 #[test]
 fn an_interrupted_vfs_removes_its_files_and_reports_nothing() {
     for number in [libc::SIGINT, libc::SIGTERM] {
@@ -58,20 +65,27 @@ fn the_other_benchmarks_end_on_a_signal_too() {
     let pair = ["bench", "uncontended", "--json"];
     for args in [&grid[..], &pair] {
         let child = lockstead(args).spawn().expect("the command starts");
-        // The handler is installed before the first thread of a measurement.
-        let status = format!("/proc/{}/status", child.id());
-        wait_until(|| {
-            let text = std::fs::read_to_string(&status).unwrap_or_default();
-            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-            caught
-                .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-                .is_some_and(|mask| mask >> (libc::SIGINT - 1) & 1 == 1)
-        });
+        wait_for_threads(&child, 3);
         signal(&child, libc::SIGINT);
         let outcome = finish(child);
         assert_eq!(outcome.status, 130, "{args:?}: {outcome:?}");
         assert_eq!(outcome.stdout, "");
     }
+}
+
+#[test]
+fn a_thread_that_does_not_look_up_is_not_waited_for() {
+    // Each think time lasts a hundred seconds.
+    let child = lockstead(&["bench", "contended", "--threads=2", "--section=100ms"])
+        .args(["--think=1000x", "--locks=std", "--json"])
+        .spawn()
+        .expect("the command starts");
+    wait_for_threads(&child, 4);
+    signal(&child, libc::SIGINT);
+    let outcome = finish(child);
+    assert_eq!(outcome.status, 130, "{outcome:?}");
+    assert_eq!(outcome.stdout, "");
+    assert!(outcome.stderr.contains("interrupted"), "{outcome:?}");
 }
 
 #[test]

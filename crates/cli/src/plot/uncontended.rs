@@ -22,7 +22,7 @@ pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
                 figure += &format!(", {instructions:.0} instructions");
             }
             if let Some(bytes) = r.bytes {
-                figure += &format!(", {bytes:.0} bytes");
+                figure += &format!(", {bytes:.0} byte{}", if bytes == 1.0 { "" } else { "s" });
             }
             Bar {
                 name: r.lock.clone(),

@@ -93,7 +93,7 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
 
 fn blocks(vfs: &Vfs) -> Vec<Block> {
     let here = Block {
-        title: format!("This report: {} tasks, {} seconds each", vfs.tasks, vfs.seconds),
+        title: format!("This report: {} tasks, {} s for each lock", vfs.tasks, vfs.seconds),
         rows: vfs.results.iter().map(measured).collect(),
         columns: ["loops per second", "loops per CPU-second"],
         reference: vfs.results.iter().position(|result| result.lock == "semaphore-classic"),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
+use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -83,4 +84,19 @@ pub(crate) fn entries(folder: &Path) -> Vec<String> {
 /// A folder as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
+}
+
+/// Checks that docs/json.md names every field of a report, however deep.
+pub(crate) fn documented(report: &Value) {
+    const DOCUMENT: &str = include_str!("../../../../docs/json.md");
+    match report {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+                documented(value);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(documented),
+        _ => {}
+    }
 }
