@@ -30,7 +30,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes a report as JSON to standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn print_json(report: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(report)
         .map_err(|error| Failure::Run(format!("cannot write the report as JSON: {error}")))?;
