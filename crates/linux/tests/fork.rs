@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Counter, Watchdog, gettid, in_child, my_slot, until};
+use common::{Counter, Watchdog, gettid, in_child, in_threads, my_slot, until};
 use core::panic::Location;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use lockstead_core::{LockError, Platform, RawMutex, Slot, Wait};
@@ -67,9 +67,13 @@ fn a_lock_of_a_thread_that_did_not_survive_is_an_error() {
                 && lock(&theirs) == Err(LockError::OwnerLost)
                 && lock_within(&theirs, 5_000_000_000) == Err(LockError::OwnerLost)
                 // Also for threads of the child that have joined after.
-                && std::thread::scope(|scope| {
-                    scope.spawn(|| lock(&theirs) == Err(LockError::OwnerLost)).join().unwrap()
-                })
+                && {
+                    let told = AtomicBool::new(false);
+                    in_threads(1, &|| {
+                        told.store(lock(&theirs) == Err(LockError::OwnerLost), Relaxed);
+                    });
+                    told.load(Relaxed)
+                }
         });
         release.store(true, Relaxed);
     });
@@ -113,11 +117,7 @@ fn a_lock_in_demand_works_on_in_the_child() {
                 // SAFETY: the forking thread holds it.
                 unsafe { COUNTER.lock.unlock() };
                 let before = COUNTER.total();
-                std::thread::scope(|scope| {
-                    for _ in 0..4 {
-                        scope.spawn(|| (0..100).for_each(|_| COUNTER.add()));
-                    }
-                });
+                in_threads(4, &|| (0..100).for_each(|_| COUNTER.add()));
                 COUNTER.total() == before + 400
             });
             // SAFETY: taken above.
@@ -144,9 +144,7 @@ fn forks_among_threads_that_come_and_go() {
             in_child("among threads that come and go", || {
                 let own = Counter::new();
                 own.add();
-                std::thread::scope(|scope| {
-                    scope.spawn(|| own.add());
-                });
+                in_threads(1, &|| own.add());
                 // Either free, or held by the thread that was adding.
                 let shared = lock_within(&COUNTER.lock, 10_000_000_000);
                 if shared.is_ok() {

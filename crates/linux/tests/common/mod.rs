@@ -1,7 +1,9 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use core::ffi::c_void;
 use core::panic::Location;
+use core::ptr::null_mut;
 use lockstead_core::{Plain, Platform, RawMutex};
 use lockstead_linux::{Cell, Linux};
 use std::sync::Arc;
@@ -40,18 +42,38 @@ impl Counter {
     }
 }
 
-/// `threads` threads add `adds` times each; the sum must be right.
-pub(crate) fn count_with(threads: u64, adds: u64) {
-    let counter = Arc::new(Counter::new());
-    let threads: Vec<_> = (0..threads)
+/// Runs `body` in `count` threads at the same time, until all have ended.
+///
+/// Bare threads: those of `std` take a lock of `std` when they start, which a
+/// forked child may have inherited locked for ever.
+pub(crate) fn in_threads(count: usize, body: &(dyn Fn() + Sync)) {
+    extern "C" fn start(body: *mut c_void) -> *mut c_void {
+        // SAFETY: `in_threads` keeps the reference alive until we are joined.
+        let body = unsafe { *body.cast::<&(dyn Fn() + Sync)>() };
+        body();
+        null_mut()
+    }
+    let argument = core::ptr::from_ref(&body).cast_mut().cast();
+    let threads: Vec<libc::pthread_t> = (0..count)
         .map(|_| {
-            let counter = counter.clone();
-            std::thread::spawn(move || (0..adds).for_each(|_| counter.add()))
+            let mut thread = 0;
+            // SAFETY: see `start`.
+            let result = unsafe { libc::pthread_create(&mut thread, null_mut(), start, argument) };
+            assert_eq!(result, 0, "a thread");
+            thread
         })
         .collect();
-    let expected = threads.len() as u64 * adds;
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(counter.total(), expected);
+    for thread in threads {
+        // SAFETY: created above, joined once.
+        assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
+    }
+}
+
+/// `threads` threads add `adds` times each; the sum must be right.
+pub(crate) fn count_with(threads: usize, adds: usize) {
+    let counter = Counter::new();
+    in_threads(threads, &|| (0..adds).for_each(|_| counter.add()));
+    assert_eq!(counter.total(), (threads * adds) as u64);
 }
 
 /// Ends the test program if the test has not ended after `seconds`.
@@ -65,7 +87,10 @@ impl Watchdog {
             let end = Instant::now() + Duration::from_secs(seconds);
             while !watched.load(Ordering::Relaxed) {
                 if Instant::now() > end {
-                    eprintln!("a test hangs: not done after {seconds} s");
+                    // Not by `eprintln`, which the test harness would keep.
+                    let message = format!("a test hangs: not done after {seconds} s\n");
+                    // SAFETY: writes a live buffer.
+                    unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
                     std::process::abort();
                 }
                 std::thread::sleep(Duration::from_millis(20));
@@ -91,6 +116,7 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Runs `body` in a forked child, which must answer true within 30 seconds.
+/// Like any child of a program with threads it must not use `std`'s threads.
 pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
     // SAFETY: the child runs `body` and ends without returning here.
     let child = unsafe { libc::fork() };
@@ -136,7 +162,7 @@ pub(crate) fn handle(number: libc::c_int, flags: libc::c_int, handler: extern "C
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = flags;
-        assert_eq!(libc::sigaction(number, &action, core::ptr::null_mut()), 0);
+        assert_eq!(libc::sigaction(number, &action, null_mut()), 0);
     }
 }
 
