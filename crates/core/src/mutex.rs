@@ -170,7 +170,14 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline(never)]
     fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
         let me = P::me();
-        let result = if self.peek().owner() == Some(me) {
+        let seen = self.peek();
+        // Free, with somebody near: the usual case for the thread that keeps
+        // taking the lock while another one spins.
+        let result = if Exclusive::free(seen)
+            && exchange::<P>(&self.word, seen, Exclusive::take(seen, me)).is_ok()
+        {
+            Ok(())
+        } else if seen.owner() == Some(me) {
             Err(LockError::Recursive)
         } else {
             slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
