@@ -8,7 +8,7 @@
 //! # Protocol
 //! Without a cancellation word: `FUTEX_WAIT_BITSET`, the one classic call that
 //! takes an absolute time on the monotonic clock. With one: `futex_waitv` on
-//! both words (Linux 5.16), else sleeps of at most [`POLL`] between looks at
+//! both words (Linux 5.16), else sleeps of at most `POLL` between looks at
 //! the cancellation word.
 //!
 //! # Errors of the kernel

@@ -31,8 +31,8 @@ pub(crate) fn area() -> Option<Area> {
 #[inline]
 pub(crate) fn current_cpu() -> Option<u32> {
     if let Some(area) = area() {
-        // SAFETY: the libc registered the area for every thread it starts; the
-        // field lies in its first 32 bytes.
+        // SAFETY: the libc has the area in the static thread-local storage of
+        // every thread; every version of it has the field.
         let cpu = unsafe { arch::read_cpu(area.offset) };
         // Negative: not registered in this thread after all.
         if cpu <= i32::MAX as u32 {

@@ -82,7 +82,7 @@ fn a_sleeping_thread_is_never_said_to_run() {
     for chosen in [Oracle::Clock, Oracle::Both] {
         let _alone = choose(chosen);
         beside(sleep, |slot| {
-            // It has said where its slot is and is now going to sleep.
+            // It has told its slot and is now going to sleep.
             std::thread::sleep(Duration::from_millis(50));
             let [yes, no, _] = ask(slot, 50);
             assert_eq!(yes, 0, "{chosen:?} says that a sleeping thread runs");
