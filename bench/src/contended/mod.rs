@@ -48,6 +48,8 @@ pub const MAX_THREADS: usize = 1024;
 pub const MAX_SECTION: Duration = Duration::from_millis(100);
 /// The largest think ratio.
 pub const MAX_THINK: f64 = 1000.0;
+/// The longest section and think time together, in seconds.
+pub const MAX_TURN: f64 = 1.0;
 
 impl Default for Options {
     /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
@@ -234,6 +236,11 @@ impl Options {
         }
         for &think in &self.thinks {
             options::within("--think", think, 0.0..=MAX_THINK, "x")?;
+            for &section in &self.sections {
+                // A thread looks at its stop flag once in a while only.
+                let turn = section.as_secs_f64() * (1.0 + think);
+                options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
+            }
         }
         options::within("--rounds", self.rounds, 1..=1000, "")?;
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")

@@ -128,6 +128,8 @@ pub(crate) struct Uncontended {
 Examples:
   lockstead bench contended --quick
   lockstead bench contended --threads 16 --section 1us --think 1x --locks lockstead,pthread
+  lockstead bench contended --threads 16 --section 1us --think 0 --seconds 20
+                                              16 threads hammer one lock: its longest wait
   lockstead bench contended --json > grid.json && lockstead plot grid.json -o grid.svg")]
 pub(crate) struct Contended {
     /// Numbers of threads, each 1 to 1024
@@ -144,8 +146,12 @@ pub(crate) struct Contended {
     pub(crate) think: List<f64>,
     #[command(flatten)]
     pub(crate) locks: Locks,
+    /// Seconds of counting for each lock in each cell, and half as much for its waits, in five
+    /// rounds [default: 0.5]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) seconds: Option<Duration>,
     /// Make each cell short
-    #[arg(long)]
+    #[arg(long, conflicts_with = "seconds")]
     pub(crate) quick: bool,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]

@@ -29,6 +29,9 @@ pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     if flags.quick {
         options = options.quick();
     }
+    if let Some(seconds) = flags.seconds {
+        options.slice = seconds / u32::try_from(options.rounds).unwrap_or(1);
+    }
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;

@@ -75,9 +75,9 @@ fn the_other_benchmarks_end_on_a_signal_too() {
 
 #[test]
 fn a_thread_that_does_not_look_up_is_not_waited_for() {
-    // Each think time lasts a hundred seconds.
-    let child = lockstead(&["bench", "contended", "--threads=2", "--section=100ms"])
-        .args(["--think=1000x", "--locks=std", "--json"])
+    // Until all have looked at their flag, a minute of processor time goes by.
+    let child = lockstead(&["bench", "contended", "--threads=64", "--section=100ms"])
+        .args(["--think=9x", "--locks=std", "--json"])
         .spawn()
         .expect("the command starts");
     wait_for_threads(&child, 4);
