@@ -1,0 +1,171 @@
+//! Writes copies of the core with one line broken, for `tests/broken.rs`: each
+//! as one file of nested modules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The core, broken in one place.
+struct Variant {
+    /// Of the module that holds it.
+    name: &'static str,
+    file: &'static str,
+    /// Occurs once in `file`.
+    line: &'static str,
+    instead: &'static str,
+}
+
+const VARIANTS: &[Variant] = &[
+    // The last of a chain of wake-ups: two permits, given in a row, reach one.
+    Variant {
+        name: "classic_leaver_wakes_nobody",
+        file: "semaphore/classic.rs",
+        line: "if left.queued() > 0 {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "classic_up_looks_again",
+        file: "semaphore/classic.rs",
+        line: "if before.queued() > 0 {",
+        instead: "if self.peek().queued() > 0 {",
+    },
+    Variant {
+        name: "tuned_taker_wakes_nobody",
+        file: "slow.rs",
+        line: "if K::free(taken) && taken.waiters() {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "tuned_up_wakes_through_the_word",
+        file: "semaphore/tuned.rs",
+        line: "slow::released::<P>(seen, at);",
+        instead: "slow::released::<P>(self.peek(), at);",
+    },
+    Variant {
+        name: "condvar_joins_after_the_release",
+        file: "condvar.rs",
+        line: "let noted = self.join();",
+        instead: "unsafe { mutex.unlock() }; let noted = self.join(); mutex.lock(site)?;",
+    },
+    Variant {
+        name: "condvar_sequence_stands_still",
+        file: "condvar.rs",
+        line: "self.sequence().wrapping_add(1) as u64)",
+        instead: "self.sequence() as u64)",
+    },
+    Variant {
+        name: "condvar_forgets_the_mutex",
+        file: "condvar.rs",
+        line: "mutex.lock(site)?;\n        ended",
+        instead: "if ended.is_ok() { mutex.lock(site)?; } ended",
+    },
+    Variant {
+        name: "rwlock_reader_overlooks_next",
+        file: "rwlock/state.rs",
+        line: "if self.0 == SHARED | 1 {",
+        instead: "if self.readers() == 1 {",
+    },
+    Variant {
+        name: "rwlock_reads_the_bell_late",
+        file: "rwlock/mod.rs",
+        line: "waiter.sleep(insist, |nap| P::wait32(bell, rung, nap));",
+        instead: "let rung = bell.load(Ordering::Acquire);
+            waiter.sleep(insist, |nap| P::wait32(bell, rung, nap));",
+    },
+    Variant {
+        name: "rwlock_withdraws_unsettled",
+        file: "rwlock/mod.rs",
+        line: "if self.settle(seen, alone).is_ok() {",
+        instead: "if self.publish(seen, alone).is_ok() {",
+    },
+    Variant {
+        name: "rwlock_admits_readers_to_writers",
+        file: "rwlock/state.rs",
+        line: "Mode::Read => self.free() || self.has(SHARED)",
+        instead: "Mode::Read => true || self.has(SHARED)",
+    },
+    Variant {
+        name: "rwlock_release_looks_again",
+        file: "rwlock/mod.rs",
+        line: "// From here on the lock may be gone.",
+        instead: "let calls = if self.peek().free() { calls } else { calls };",
+    },
+    Variant {
+        name: "once_ends_in_two_steps",
+        file: "once.rs",
+        line: "if self.word.swap(result, Ordering::Release) & WAITERS != 0 {",
+        instead: "let seen = self.word.load(Ordering::Relaxed);
+        self.word.store(result, Ordering::Release);
+        if seen & WAITERS != 0 {",
+    },
+    Variant {
+        name: "once_wakes_one",
+        file: "once.rs",
+        line: "P::wake(address, u32::MAX);",
+        instead: "P::wake(address, 1);",
+    },
+    Variant {
+        name: "once_runner_looks_again",
+        file: "once.rs",
+        line: "if self.word.swap(result, Ordering::Release) & WAITERS != 0 {",
+        instead: "let waiters = self.word.swap(result, Ordering::Release) & WAITERS != 0;
+        if waiters && self.word.load(Ordering::Relaxed) == result {",
+    },
+];
+
+fn main() {
+    let env = |name| PathBuf::from(std::env::var_os(name).expect("set by Cargo"));
+    let core = env("CARGO_MANIFEST_DIR").join("../core/src");
+    let out = env("OUT_DIR");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", core.display());
+    for variant in VARIANTS {
+        let text = modules(&core, Path::new("lib.rs"), variant)
+            .replace("crate::", &format!("crate::{}::", variant.name));
+        let path = out.join(variant.name).with_extension("rs");
+        fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+}
+
+/// The text of `file`, a path in the core, with its modules in place of their
+/// declarations, and without its tests and attributes.
+fn modules(core: &Path, file: &Path, variant: &Variant) -> String {
+    let path = core.join(file);
+    let mut text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    if file == Path::new(variant.file) {
+        let times = text.matches(variant.line).count();
+        assert_eq!(times, 1, "{}: `{}` occurs {times} times", path.display(), variant.line);
+        text = text.replace(variant.line, variant.instead);
+    }
+    // What declares `a/b.rs` or `a/b/mod.rs` has its own modules in `a/b`.
+    let inside = match file.file_stem().and_then(|stem| stem.to_str()) {
+        Some("lib") => PathBuf::new(),
+        Some("mod") => file.parent().map(Path::to_owned).unwrap_or_default(),
+        _ => file.with_extension(""),
+    };
+    let mut nested = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let declared = line.strip_suffix(';').and_then(|l| {
+            let name = l.trim_start().strip_prefix("pub ").unwrap_or(l.trim_start());
+            name.strip_prefix("mod ")
+        });
+        if line == "#[cfg(test)]" {
+            // Tests stand at the end, in place or in a file.
+            break;
+        } else if let Some(name) = declared {
+            let flat = inside.join(name).with_extension("rs");
+            let deep = inside.join(name).join("mod.rs");
+            let file = if core.join(&flat).exists() { flat } else { deep };
+            nested += line.trim_end_matches(';');
+            nested += " {\n";
+            nested += &modules(core, &file, variant);
+            nested += "}\n";
+        } else if !(inside.as_os_str().is_empty()
+            && (line.starts_with("//!") || line.starts_with("#![")))
+        {
+            nested += line;
+            nested += "\n";
+        }
+    }
+    nested
+}
