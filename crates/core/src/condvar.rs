@@ -15,9 +15,9 @@
 //! ```
 //! - *sequence* changes with every notification that may have a taker.
 //! - *waiting* is how many notifications may have one: never too low, too high
-//!   by one for each thread that stopped waiting for another reason than a
-//!   notification, until a notification takes it down again at the price of a
-//!   wake-up that finds nobody.
+//!   by one for each thread that stopped waiting without a notification of its
+//!   own, until a notification takes it down again at the price of a wake-up
+//!   that finds nobody.
 //!
 //! # Protocol
 //! Waiter, holding the mutex: (1) add itself to `waiting` and note the sequence;
@@ -57,8 +57,9 @@
 //!
 //! # Lifetime
 //! A notifier touches the condition variable for the last time when it changes
-//! the word, a waiter when it goes to sleep: after a notification of all, its
-//! memory may be freed while waiters still return.
+//! the word, a waiter when it goes to sleep. So a waiter may free it once its
+//! wait has ended, if whoever notifies does so under the mutex. A notifier may
+//! not: a thread between (2) and (3) has been notified and still looks.
 //!
 //! # Source
 //! A sequence number as futex after Drepper, "Futexes are tricky"; the count
@@ -134,8 +135,7 @@ impl<P: Platform> RawCondvar<P> {
             Outcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
             Outcome::Cancelled => Err(LockError::Cancelled),
             // A signal that the caller does not want to know of is a return for
-            // no reason: to sleep again would touch memory that a notification
-            // may have given away.
+            // no reason, as there may be others: it looks at its condition.
             Outcome::Interrupted | Outcome::Woken | Outcome::Changed => Ok(()),
         };
         mutex.lock(site)?;
