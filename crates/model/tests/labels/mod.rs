@@ -26,7 +26,7 @@ pub fn relaxed(config: &Config, file: &'static str, label: &str) -> Config {
 
 /// The lines from each occurrence of the label to the next label, or to the
 /// end of its function.
-fn labelled(file: &str, label: &str) -> Vec<u32> {
+pub fn labelled(file: &str, label: &str) -> Vec<u32> {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
     let source = std::fs::read_to_string(core.join(file)).expect("the core's source");
     let mut within = false;
