@@ -268,6 +268,37 @@ fn model_rwlock_promises_3t() {
     }
 }
 
+/// A promise that is withdrawn lets in who was held off for it: the reader
+/// inside waits for one that is not.
+#[test]
+fn model_rwlock_withdraws_a_promise_3t() {
+    let withdraws = |event: &Event| {
+        event.site.file().ends_with(FILE)
+            && matches!(event.step, Step::Exchange { from, to } if from & PROMISED != 0
+                && to & PROMISED == 0 && to & HOLDERS == from & HOLDERS)
+    };
+    let stats = Scenario::new(Book::<Insists>::new)
+        .thread(|b| {
+            b.lock.read(Location::caller()).expect("not recursive");
+            while b.readers.load(Ordering::Acquire) == 0 {
+                Model::wait32(&b.readers, 0, &FOREVER);
+            }
+            b.section_read();
+        })
+        .thread(|b| {
+            b.lock.read(Location::caller()).expect("not recursive");
+            b.readers.store(1, Ordering::Release);
+            Model::wake(Model::address32(&b.readers), 1);
+            b.section_read();
+        })
+        .thread(|b| b.write_or(&TIMED, LockError::TimedOut))
+        .verify(
+            "rwlock, a promise withdrawn, 3 threads",
+            &three().timeouts(1).rescue(true).spurious(0).watch("withdrawn", withdraws),
+        );
+    assert!(stats.seen("withdrawn") > 0);
+}
+
 #[test]
 fn model_rwlock_downgrades_3t() {
     fn downgrades<Y: Policy>(config: &Config) {

@@ -186,7 +186,8 @@ fn conserves<S: Semaphore>(what: &str, config: &Config) {
 
 #[test]
 fn model_semaphore_conserves_classic_3t() {
-    let stats = visits::<Classic>(1, 2, 2).verify("classic semaphore, 2 threads", &Config::new());
+    let config = Config::new().spurious(depth(0, 1));
+    let stats = visits::<Classic>(1, 2, 2).verify("classic semaphore, 2 threads", &config);
     assert_eq!(stats.coverage, Coverage::Complete);
     conserves::<Classic>("bounded", &Config::new());
 }
@@ -254,10 +255,11 @@ fn model_semaphore_admits_as_many_as_permits_3t() {
 
 fn gives_up<S: Semaphore>() {
     let say = |what: &str| format!("{}, {what}, 3 threads", S::NAME);
+    let timed = three().timeouts(1).spurious(0).stale_reads(depth(0, 1));
     users::<S>(1)
         .threads(2, Shared::visit)
         .thread(Shared::visit_timed)
-        .verify(&say("one timed"), &three().timeouts(1).spurious(0));
+        .verify(&say("one timed"), &timed);
     users::<S>(1)
         .threads(2, Shared::visit)
         .thread(|s| {
@@ -325,7 +327,7 @@ fn model_semaphore_wakes_each_3t() {
     produces::<Tuned<Leaves>>().verify("tuned semaphore, two ups, leaving", &config);
     let config = config.timeouts(1);
     produces::<Tuned<Insists>>().verify("tuned semaphore, two ups, insisting", &config);
-    let config = config.preemptions(depth(1, 2)).jumps(1, 1000);
+    let config = config.preemptions(1).jumps(1, 1000).stale_reads(depth(0, 1));
     produces::<Tuned<Mixed>>().verify("tuned semaphore, two ups, mixed", &config);
 }
 
