@@ -50,10 +50,10 @@ impl Policy for Standard {
     const TURNS: u32 = 64;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
-    const LOOK: u64 = 2_000;
-    const FIRST: u32 = 16;
-    const BOUND: u64 = 2_000_000;
-    const SHARE: u64 = 300_000;
+    const LOOK: u64 = 3_000;
+    const FIRST: u32 = 48;
+    const BOUND: u64 = 3_000_000;
+    const SHARE: u64 = 500_000;
     const HEIR_SPIN: u64 = 5_000;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
