@@ -1,9 +1,10 @@
 //! Atomics whose every access is a point of exploration.
 
+use crate::choices::Lean;
 use crate::config::Access;
 use crate::engine::{self, Engine, Phase, Stop, check, halt, point, with};
 use crate::fingerprint::mix;
-use crate::memory::Touched;
+use crate::memory::{Memory, Touched};
 use crate::report::{Kind, Step};
 use crate::space::Space;
 use std::cell::Cell;
@@ -124,30 +125,40 @@ impl Engine {
         self.event(site, step, atom.address(), wide);
     }
 
-    /// Picks one of the stores in `readable`.
-    fn pick(&mut self, location: usize) -> (u16, bool) {
-        let chosen = self.choose(self.readable.len(), crate::choices::Lean::First(140));
-        let index = self.readable[chosen];
-        let stale = chosen != 0 || index != self.memory.last_index(location);
+    /// Picks one of the stores with an index from the newest, which comes first,
+    /// to the oldest that the thread may read, of those that are `wanted`.
+    /// Whether it is another than the first one, too.
+    fn pick(
+        &mut self,
+        location: usize,
+        least: bool,
+        wanted: impl Fn(&Memory, u16) -> bool,
+    ) -> (u16, bool) {
+        let newest = self.memory.last_index(location);
+        let mut indices = std::mem::take(&mut self.indices);
+        indices.clear();
+        indices.push(newest);
+        if self.budget.stale > 0 {
+            let oldest = self.memory.oldest(self.current, location);
+            indices.extend((oldest..newest).rev().filter(|&index| wanted(&self.memory, index)));
+        }
+        if least {
+            self.memory.keep_least(location, &mut indices);
+        }
+        let chosen = self.choose(indices.len(), Lean::First(140));
         if chosen != 0 && self.budget.stale != u32::MAX {
             self.budget.stale -= 1;
         }
-        (index, stale)
+        let index = indices[chosen];
+        self.indices = indices;
+        (index, chosen != 0)
     }
 
     fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
         let order = self.ordering(site, Access::Load, order);
         self.order(order);
-        let mut readable = std::mem::take(&mut self.readable);
-        if self.budget.stale == 0 {
-            readable.clear();
-            readable.push(self.memory.last_index(location));
-        } else {
-            self.memory.stale(me, location, true, |_| true, &mut readable);
-        }
-        self.readable = readable;
-        let (index, stale) = self.pick(location);
+        let (index, stale) = self.pick(location, true, |_, _| true);
         let (value, id) = self.memory.read(me, location, index, order);
         self.learn(id);
         self.note(site, atom, wide, Step::Load { value, stale });
@@ -155,23 +166,26 @@ impl Engine {
     }
 
     fn store(&mut self, atom: &Atom, value: u64, order: Ordering, site: Site, wide: bool) {
-        let (me, location) = (self.current, self.locate(atom));
+        let location = self.locate(atom);
         let order = self.ordering(site, Access::Store, order);
         self.order(order);
-        self.append(location, value, order, false);
+        let (behind, _) = self.pick(location, false, |memory, index| memory.open(location, index));
+        self.learn(u64::from(behind));
+        self.put(location, behind, value, order, false);
         self.note(site, atom, wide, Step::Store { value });
-        debug_assert_eq!(me, self.current);
     }
 
-    fn append(&mut self, location: usize, value: u64, order: Ordering, extends: bool) {
+    fn put(&mut self, location: usize, behind: u16, value: u64, order: Ordering, glued: bool) {
         let me = self.current;
-        if self.memory.newest(location) != value {
+        if self.memory.newest(location) != value || behind != self.memory.last_index(location) {
             self.changes += 1;
             self.threads[me].own += 1;
         }
         self.learn(1);
         let id = mix(self.threads[me].history, me as u64);
-        self.memory.write(me, location, value, order, id, extends);
+        if !self.memory.write(me, location, behind, value, order, id, glued) {
+            self.fail(Kind::Misuse("too many stores between two others".into()));
+        }
     }
 
     fn update(
@@ -184,25 +198,26 @@ impl Engine {
     ) -> u64 {
         let location = self.locate(atom);
         let order = self.ordering(site, Access::Update, order);
-        self.replace(atom, location, order, site, wide, change)
+        let (index, _) = self.pick(location, false, |memory, index| memory.open(location, index));
+        self.replace(atom, index, order, site, wide, change)
     }
 
+    /// Replaces the value of the store with `index`.
     fn replace(
         &mut self,
         atom: &Atom,
-        location: usize,
+        index: u16,
         order: Ordering,
         site: Site,
         wide: bool,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        let me = self.current;
+        let (me, location) = (self.current, self.locate(atom));
         self.order(order);
-        let newest = self.memory.last_index(location);
-        let (from, id) = self.memory.read(me, location, newest, order);
+        let (from, id) = self.memory.read(me, location, index, order);
         self.learn(id);
         let to = change(from);
-        self.append(location, to, order, true);
+        self.put(location, index, to, order, true);
         self.note(site, atom, wide, Step::Exchange { from, to });
         from
     }
@@ -220,27 +235,20 @@ impl Engine {
     ) -> Result<u64, u64> {
         let (me, location) = (self.current, self.locate(atom));
         let newest = self.memory.newest(location);
-        let mut readable = std::mem::take(&mut self.readable);
-        if self.budget.stale == 0 {
-            readable.clear();
-        } else {
-            self.memory.stale(me, location, false, |value| value != wanted, &mut readable);
-            // One that equals the newest is no news.
-            readable.retain(|&index| self.memory.value(location, index) != newest);
-        }
-        // The first choice is the newest store.
-        readable.insert(0, self.memory.last_index(location));
-        self.readable = readable;
-        let (index, stale) = self.pick(location);
-        if !stale && newest == wanted {
+        let (index, stale) = self.pick(location, false, |memory, index| {
+            let value = memory.value(location, index);
+            // An older value that is not wanted either tells nothing new.
+            if value == wanted { memory.open(location, index) } else { value != newest }
+        });
+        if self.memory.value(location, index) == wanted {
             let order = self.ordering(site, Access::Exchange, success);
-            return Ok(self.replace(atom, location, order, site, wide, |_| new));
+            return Ok(self.replace(atom, index, order, site, wide, |_| new));
         }
         let order = self.ordering(site, Access::FailedExchange, failure);
         self.order(order);
         let (found, id) = self.memory.read(me, location, index, order);
         self.learn(id);
-        self.note(site, atom, wide, Step::FailedExchange { found, wanted });
+        self.note(site, atom, wide, Step::FailedExchange { found, wanted, stale });
         Err(found)
     }
 }

@@ -205,8 +205,8 @@ pub(crate) struct Engine {
     pub(crate) watched: Vec<u64>,
     /// Fewest preemptions with which a state was reached.
     pub(crate) states: Map<u32>,
-    /// Reused list of readable stores.
-    pub(crate) readable: Vec<u16>,
+    /// Reused list of stores.
+    pub(crate) indices: Vec<u16>,
     preemptions: u32,
     last: usize,
     passes: u32,
@@ -329,7 +329,7 @@ impl Engine {
             generation: 0,
             watched,
             states: Map::default(),
-            readable: Vec::new(),
+            indices: Vec::new(),
             preemptions: 0,
             last: 0,
             passes: 0,

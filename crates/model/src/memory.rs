@@ -9,10 +9,13 @@
 //! # Rules
 //! - A load reads any store that its thread's view does not rule out; reading
 //!   it rules out everything older (coherence).
-//! - A read-modify-write that succeeds reads the newest store. It passes on
-//!   the view of the store it read (release sequences of C++20). A
-//!   compare-exchange that fails is a load: it may read an older store, if that
-//!   differs from the expected value.
+//! - A store takes its place in the modification order anywhere behind what its
+//!   thread's view rules out; a read-modify-write right behind the store that
+//!   it read, and nothing ever comes between the two. It passes on the view of
+//!   the store it read (release sequences of C++20). So updates of a location
+//!   that is only ever updated read the newest value.
+//! - A compare-exchange that fails is a load: it may read an older store, if
+//!   that differs from the expected value.
 //! - Fences: a release fence lends its view to later relaxed stores, an acquire
 //!   fence adopts the views that earlier relaxed loads saw.
 //! - `SeqCst`: every such access and fence also exchanges views with one global
@@ -23,10 +26,8 @@
 //!   can do everything that one that knows more can.
 //!
 //! # What it does not show
-//! A store goes to the end of the modification order and its value is known
-//! when it executes. So a load never reads a store that comes later in the
-//! schedule (load buffering), and two stores are never ordered against the
-//! order in which they were executed (the weak outcome of 2+2W).
+//! A load never reads a store that comes later in the schedule (load
+//! buffering). Accesses of different sizes to one location are not modelled.
 
 use crate::fingerprint::mix;
 use std::rc::Rc;
@@ -43,14 +44,14 @@ pub(crate) const MAX_LOCATIONS: usize = 96;
 pub(crate) struct View {
     /// Steps of each thread that happened before.
     pub(crate) clock: [u16; MAX_THREADS],
-    /// Index of the oldest readable store, by location.
-    floor: [u16; MAX_LOCATIONS],
+    /// Place of the oldest readable store, by location.
+    floor: [u32; MAX_LOCATIONS],
 }
 
 impl View {
     const NEW: View = View { clock: [0; MAX_THREADS], floor: [0; MAX_LOCATIONS] };
 
-    fn raise(&mut self, location: usize, to: u16) {
+    fn raise(&mut self, location: usize, to: u32) {
         let floor = &mut self.floor[location];
         *floor = to.max(*floor);
     }
@@ -71,7 +72,15 @@ impl View {
     }
 }
 
+/// The distance in the modification order that leaves room for others.
+const GAP: u32 = 1 << 16;
+
 struct Store {
+    /// Its place in the modification order.
+    place: u32,
+    /// The write of a read-modify-write: nothing comes between it and the store
+    /// before.
+    glued: bool,
     value: u64,
     /// Names the store by what its writer had seen.
     id: u64,
@@ -92,6 +101,12 @@ pub(crate) struct Location {
     pub(crate) touched: Touched,
     stores: Vec<Store>,
     hash: u64,
+}
+
+impl Location {
+    fn newest(&self) -> &Store {
+        self.stores.last().expect("a location has a store")
+    }
 }
 
 struct Mind {
@@ -162,7 +177,7 @@ impl Memory {
         location.key = key;
         location.touched = Touched::Nobody;
         location.stores.clear();
-        location.stores.push(Store { value: 0, id: 0, view: None });
+        location.stores.push(Store { place: 0, glued: false, value: 0, id: 0, view: None });
         location.hash = 0;
         self.live += 1;
         Some(index)
@@ -174,11 +189,11 @@ impl Memory {
 
     /// The newest value.
     pub(crate) fn newest(&self, location: usize) -> u64 {
-        self.locations[location].stores.last().expect("a location has a store").value
+        self.locations[location].newest().value
     }
 
     pub(crate) fn value(&self, location: usize, index: u16) -> u64 {
-        self.locations[location].stores[index as usize].value
+        self.locations[location].stores[usize::from(index)].value
     }
 
     pub(crate) fn last_index(&self, location: usize) -> u16 {
@@ -198,49 +213,51 @@ impl Memory {
     /// Nobody may read anything but the newest stores.
     pub(crate) fn catch_up(&mut self) {
         for mind in &mut self.minds {
-            for location in 0..self.live {
-                mind.now.raise(location, self.locations[location].stores.len() as u16 - 1);
+            for (number, location) in self.locations[..self.live].iter().enumerate() {
+                mind.now.raise(number, location.newest().place);
             }
         }
     }
 
-    /// The stores before the newest one that `thread` may read and whose value
-    /// satisfies `wanted`, newest first.
-    pub(crate) fn stale(
-        &self,
-        thread: usize,
-        location: usize,
-        newest_too: bool,
-        wanted: impl Fn(u64) -> bool,
-        into: &mut Vec<u16>,
-    ) {
-        into.clear();
+    /// The index of the oldest store that `thread` may read.
+    pub(crate) fn oldest(&self, thread: usize, location: usize) -> u16 {
         let stores = &self.locations[location].stores;
-        let floor = self.minds[thread].now.floor[location] as usize;
-        let last = stores.len() - 1;
-        if newest_too {
-            into.push(last as u16);
-        }
-        for index in (floor..last).rev() {
-            let store = &stores[index];
-            if !wanted(store.value) {
-                continue;
-            }
-            // An older store that tells less replaces a newer equal one.
-            let replaces = into.iter().position(|&newer| {
-                let newer = &stores[newer as usize];
-                newer.value == store.value
-                    && match (&store.view, &newer.view) {
+        let floor = self.minds[thread].now.floor[location];
+        stores.partition_point(|store| store.place < floor) as u16
+    }
+
+    /// Whether another store may come right behind the one with `index`.
+    pub(crate) fn open(&self, location: usize, index: u16) -> bool {
+        let behind = self.locations[location].stores.get(usize::from(index) + 1);
+        behind.is_none_or(|store| !store.glued)
+    }
+
+    /// Drops from `indices`, which are sorted from the newest to the oldest,
+    /// each store that an older one of equal value replaces, as it tells less.
+    pub(crate) fn keep_least(&self, location: usize, indices: &mut Vec<u16>) {
+        let stores = &self.locations[location].stores;
+        let mut kept = 0;
+        for at in 0..indices.len() {
+            let index = indices[at];
+            let older = &stores[usize::from(index)];
+            let replaced = indices[..kept].iter().position(|&newer| {
+                let newer = &stores[usize::from(newer)];
+                newer.value == older.value
+                    && match (&older.view, &newer.view) {
                         (None, _) => true,
                         (Some(_), None) => false,
                         (Some(a), Some(b)) => a.within(b),
                     }
             });
-            match replaces {
-                Some(at) => into[at] = index as u16,
-                None => into.push(index as u16),
+            match replaced {
+                Some(newer) => indices[newer] = index,
+                None => {
+                    indices[kept] = index;
+                    kept += 1;
+                }
             }
         }
+        indices.truncate(kept);
     }
 
     /// `thread` reads the store with `index`; returns its value and name.
@@ -251,9 +268,9 @@ impl Memory {
         index: u16,
         order: Ordering,
     ) -> (u64, u64) {
-        let store = &self.locations[location].stores[index as usize];
+        let store = &self.locations[location].stores[usize::from(index)];
         let mind = &mut self.minds[thread];
-        mind.now.raise(location, index);
+        mind.now.raise(location, store.place);
         if let Some(view) = &store.view {
             if acquires(order) {
                 mind.now.join(view);
@@ -264,25 +281,29 @@ impl Memory {
         (store.value, store.id)
     }
 
-    /// `thread` appends a store named `id`; `extends` when it is the write of a
-    /// read-modify-write.
+    /// `thread` puts a store named `id` right behind the one with index
+    /// `behind`; `glued` when it is the write of a read-modify-write. False if
+    /// there is no room between two stores any more.
+    #[expect(clippy::too_many_arguments, reason = "a store has that many properties")]
     pub(crate) fn write(
         &mut self,
         thread: usize,
         location: usize,
+        behind: u16,
         value: u64,
         order: Ordering,
         id: u64,
-        extends: bool,
-    ) {
-        let index = self.locations[location].stores.len() as u16;
+        glued: bool,
+    ) -> bool {
+        let stores = &self.locations[location].stores;
+        let at = usize::from(behind) + 1;
+        let before = stores[at - 1].place;
+        let place = stores.get(at).map_or(before + GAP, |after| before.midpoint(after.place));
         let mind = &mut self.minds[thread];
-        mind.now.raise(location, index);
+        mind.now.raise(location, place);
         let mine =
             if releases(order) { Some(Rc::new(mind.now.clone())) } else { mind.lent.clone() };
-        let location = &mut self.locations[location];
-        let inherited =
-            if extends { location.stores.last().and_then(|s| s.view.clone()) } else { None };
+        let inherited = if glued { stores[at - 1].view.clone() } else { None };
         let view = match (mine, inherited) {
             (Some(mine), Some(inherited)) => {
                 let mut both = Rc::unwrap_or_clone(mine);
@@ -291,10 +312,16 @@ impl Memory {
             }
             (mine, inherited) => mine.or(inherited),
         };
-        location.stores.push(Store { value, id, view });
+        let location = &mut self.locations[location];
+        location.stores.insert(at, Store { place, glued, value, id, view });
         self.hash = self.hash.wrapping_sub(location.hash);
-        location.hash = mix(location.key, mix(location.hash, id));
+        location.hash = if at + 1 == location.stores.len() {
+            mix(location.key, mix(location.hash, id))
+        } else {
+            location.stores[1..].iter().fold(0, |h, s| mix(location.key, mix(h, s.id)))
+        };
         self.hash = self.hash.wrapping_add(location.hash);
+        place != before
     }
 
     /// A fence of `thread`. A sequentially consistent one returns a word that

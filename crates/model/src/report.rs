@@ -38,6 +38,8 @@ pub enum Step {
         found: u64,
         /// The value wanted.
         wanted: u64,
+        /// Whether a newer one existed.
+        stale: bool,
     },
     /// A fence.
     Fence(Ordering),
@@ -143,8 +145,11 @@ impl Event {
             Step::Exchange { from, to } => {
                 write!(f, "exchange {place}: {} -> {}", show(from), show(to))?;
             }
-            Step::FailedExchange { found, wanted } => {
+            Step::FailedExchange { found, wanted, stale } => {
                 write!(f, "exchange {place} fails: {}, wanted {}", show(found), show(wanted))?;
+                if stale {
+                    f.write_str(" (stale)")?;
+                }
             }
             Step::Fence(order) => write!(f, "fence {order:?}")?,
             Step::Sleep => write!(f, "sleep {place}")?,

@@ -16,10 +16,7 @@ struct Two<Y: Policy> {
 
 impl<Y: Policy> Two<Y> {
     fn new() -> Self {
-        Two {
-            outer: (RawMutex::new(), Cell::new(0)),
-            inner: (RawMutex::new(), Cell::new(0)),
-        }
+        Two { outer: (RawMutex::new(), Cell::new(0)), inner: (RawMutex::new(), Cell::new(0)) }
     }
 }
 

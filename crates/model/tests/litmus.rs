@@ -165,32 +165,63 @@ fn load_buffering_is_not_explored() {
 }
 
 #[test]
-fn stores_take_effect_in_the_order_of_the_schedule() {
-    // 2+2W: C++ allows both locations to end with 1; not explored either.
-    let threads: [Body; 3] = [
-        |l| {
-            l.x.store(1, Relaxed);
-            l.y.store(2, Relaxed);
-        },
-        |l| {
-            l.y.store(1, Relaxed);
-            l.x.store(2, Relaxed);
-        },
-        |_| {},
-    ];
-    let ends = Rc::new(RefCell::new(BTreeSet::new()));
-    let into = Rc::clone(&ends);
-    let mut scenario = Scenario::new(Litmus::new);
-    for body in threads {
-        scenario = scenario.thread(body);
+fn two_locations_may_end_with_the_first_stores() {
+    // 2+2W: each location may end with 1, though each thread stores 2 last.
+    fn side(first: &U32, second: &U32, order: Ordering) {
+        first.store(1, Relaxed);
+        second.store(2, order);
     }
-    scenario
-        .after(move |l| {
-            into.borrow_mut().insert((l.x.load(Relaxed), l.y.load(Relaxed)));
-        })
-        .check(&Config::new())
-        .expect("no failure");
-    assert_eq!(ends.take(), BTreeSet::from([(1, 2), (2, 1), (2, 2)]));
+    fn ends(x: Body, y: Body) -> BTreeSet<(u32, u32)> {
+        let ends = Rc::new(RefCell::new(BTreeSet::new()));
+        let into = Rc::clone(&ends);
+        Scenario::new(Litmus::new)
+            .thread(x)
+            .thread(y)
+            .after(move |l| {
+                into.borrow_mut().insert((l.x.load(Relaxed), l.y.load(Relaxed)));
+            })
+            .check(&Config::new())
+            .expect("no failure");
+        ends.take()
+    }
+    let sequential = BTreeSet::from([(1, 2), (2, 1), (2, 2)]);
+    let weak = ends(|l| side(&l.x, &l.y, Release), |l| side(&l.y, &l.x, Release));
+    assert_eq!(weak, &sequential | &BTreeSet::from([(1, 1)]));
+    let strong = ends(|l| side(&l.x, &l.y, SeqCst), |l| side(&l.y, &l.x, SeqCst));
+    assert_eq!(strong, sequential);
+}
+
+#[test]
+fn an_update_may_come_before_a_store_that_it_does_not_know() {
+    // The store to x may be delayed past the update of y, unless the update
+    // releases and the other side acquires.
+    fn threads(order: Ordering) -> [Body; 2] {
+        match order {
+            Relaxed => [
+                |l| {
+                    l.x.store(1, Relaxed);
+                    l.y.fetch_add(1, Relaxed);
+                },
+                |l| {
+                    l.r[0].set(l.y.fetch_add(1, Relaxed));
+                    l.r[1].set(l.x.fetch_add(2, Relaxed));
+                },
+            ],
+            _ => [
+                |l| {
+                    l.x.store(1, Relaxed);
+                    l.y.fetch_add(1, Release);
+                },
+                |l| {
+                    l.r[0].set(l.y.fetch_add(1, Acquire));
+                    l.r[1].set(l.x.fetch_add(2, Relaxed));
+                },
+            ],
+        }
+    }
+    let delayed = [1, 0, 0, 0];
+    assert!(outcomes(&threads(Relaxed)).contains(&delayed));
+    assert!(!outcomes(&threads(AcqRel)).contains(&delayed));
 }
 
 #[test]

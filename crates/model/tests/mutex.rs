@@ -112,8 +112,8 @@ fn model_mutex_excludes_cheaply_3t() {
 #[test]
 fn model_mutex_excludes_whatever_the_hint_2t() {
     for hint in [Hint::Always(OnCpu::Yes), Hint::Always(OnCpu::No), Hint::Either] {
-        let config = Config::new().hint(hint).jumps(1, 1000).timeouts(1);
-        let stats = adds::<Mixed>("mutex, mixed, any hint, 2 threads", 2, 1, &config);
+        let config = Config::new().hint(hint).jumps(1, 1000);
+        let stats = adds::<Spins>("mutex, spinning, any hint, 2 threads", 2, 1, &config);
         assert_eq!(stats.coverage, Coverage::Complete);
     }
 }

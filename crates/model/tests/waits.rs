@@ -149,9 +149,12 @@ fn cancelled<Y: Policy>(name: &str, patient: usize, config: &Config) -> Stats {
             assert_eq!(room.count.get() + room.gave_up.get(), patient as u32 + 1);
             assert_eq!(room.lock.peek(), Word::IDLE);
         })
-        .verify(name, &config.clone().watch("cancelled", |e| {
-            e.step == lockstead_model::Step::Wait(lockstead_core::Outcome::Cancelled)
-        }));
+        .verify(
+            name,
+            &config.clone().watch("cancelled", |e| {
+                e.step == lockstead_model::Step::Wait(lockstead_core::Outcome::Cancelled)
+            }),
+        );
     assert!(stats.seen("cancelled") > 0, "{name}: no sleep was cancelled");
     stats
 }
