@@ -43,9 +43,8 @@ pub enum Oracle {
 
 const ALL: [Oracle; 4] = [Oracle::Nobody, Oracle::Clock, Oracle::Processor, Oracle::Both];
 
-/// On a busy machine all three did 1 to 10 % more operations per
-/// processor-second than nobody, for sections of 1 µs and 4 to 64 threads, and
-/// none lost any; this is the one of them that is both quick and confirmed.
+/// On two processors the four were within noise of each other; this is the one
+/// that is both quick to suspect and confirmed before it says no.
 static CHOSEN: AtomicU8 = AtomicU8::new(Oracle::Both as u8);
 
 /// The oracle in use.
