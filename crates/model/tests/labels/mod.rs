@@ -10,30 +10,58 @@ use lockstead_model::{Config, Failure, Ordering, Scenario};
 use std::path::Path;
 use std::rc::Rc;
 
-/// `config`, on a machine where the accesses that carry `label` in `file`, a
-/// source file of the core, are relaxed.
+/// What is taken away from an ordering.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    Acquire,
+    Release,
+    All,
+}
+
+impl Part {
+    fn without(self, order: Ordering) -> Ordering {
+        match (self, order) {
+            (Part::Acquire, Ordering::AcqRel) => Ordering::Release,
+            (Part::Release, Ordering::AcqRel) => Ordering::Acquire,
+            (Part::Acquire, Ordering::Release) | (Part::Release, Ordering::Acquire) => order,
+            _ => Ordering::Relaxed,
+        }
+    }
+}
+
+/// `config`, on a machine where the accesses that carry one of `labels` in
+/// `file`, a source file of the core, lack `part`.
 ///
 /// # Panics
-/// If no access carries the label.
-pub fn relaxed(config: &Config, file: &'static str, label: &str) -> Config {
-    let lines = labelled(file, label);
-    assert!(!lines.is_empty(), "{file} has no label {label}");
+/// If no access carries a label.
+pub fn weaker(config: &Config, file: &'static str, labels: &[&str], part: Part) -> Config {
+    let mut lines = Vec::new();
+    for label in labels {
+        let some = labelled(file, label);
+        assert!(!some.is_empty(), "{file} has no label {label}");
+        lines.extend(some);
+    }
     config.clone().orderings(Rc::new(move |site, _, order| {
         let here = site.file().ends_with(file) && lines.contains(&site.line());
-        if here { Ordering::Relaxed } else { order }
+        if here { part.without(order) } else { order }
     }))
 }
 
 /// The lines from each occurrence of the label to the next label, or to the
 /// end of its function.
-pub fn labelled(file: &str, label: &str) -> Vec<u32> {
+fn labelled(file: &str, label: &str) -> Vec<u32> {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
     let source = std::fs::read_to_string(core.join(file)).expect("the core's source");
     let mut within = false;
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(source.lines()) {
-        if let Some((_, after)) = line.split_once("// ord: ") {
-            within = after.split_whitespace().next() == Some(label);
+        // Both in comments and in the documentation of a function.
+        let label_here = line.trim_start().strip_prefix("//").and_then(|comment| {
+            comment.trim_start_matches('/').trim_start().strip_prefix("ord: ")
+        });
+        if let Some(after) = label_here {
+            let name = after.split_whitespace().next().unwrap_or_default();
+            within = name.trim_end_matches(':') == label;
         } else if line == "    }" {
             within = false;
         }
@@ -55,7 +83,7 @@ pub fn missed<S: 'static>(
     label: &str,
 ) -> Failure {
     scenario.check(config).expect("correct as shipped");
-    match scenario.check(&relaxed(config, file, label)) {
+    match scenario.check(&weaker(config, file, &[label], Part::All)) {
         Ok(stats) => panic!("{label} is not missed: {stats}"),
         Err(failure) => *failure,
     }
