@@ -1,0 +1,172 @@
+//! Whose turn it is: the threads that may go on, the timers that may fire, and
+//! what happens when neither can.
+
+use super::{Awoken, Engine, MAX_PASSES, NEVER, Next, Status, Stop};
+use crate::choices::Lean;
+use crate::config::Fault;
+use crate::fingerprint::mix;
+use crate::report::{Kind, Step};
+use lockstead_core::Outcome;
+
+impl Engine {
+    /// Changes that others than `thread` have made.
+    pub(super) fn by_others(&self, thread: usize) -> u64 {
+        self.changes - self.threads[thread].own
+    }
+
+    /// The current thread ends a turn of a spin loop.
+    pub(crate) fn idle(&mut self) {
+        let others = self.by_others(self.current);
+        let thread = &mut self.threads[self.current];
+        thread.status = if thread.idle_since == Some(others) {
+            Status::Relaxing(others)
+        } else {
+            Status::Yielded
+        };
+        thread.idle_since = Some(others);
+    }
+
+    pub(super) fn can_run(&self, thread: usize) -> bool {
+        match self.threads[thread].status {
+            Status::Ready | Status::Yielded => true,
+            Status::Relaxing(since) => self.by_others(thread) > since,
+            Status::Asleep(_) | Status::Done => false,
+        }
+    }
+
+    /// Of threads that do the same, the first one begins first.
+    fn may_start(&self, thread: usize) -> bool {
+        let it = &self.threads[thread];
+        let before = thread.checked_sub(1).map(|t| &self.threads[t]);
+        !self.config.reduce || it.started || before.is_none_or(|b| b.group != it.group || b.started)
+    }
+
+    /// Whether the thread that ran last would go on if it were not preempted.
+    pub(super) fn goes_on(&self) -> bool {
+        self.threads[self.last].status == Status::Ready
+    }
+
+    /// Decides what happens next, until it is a thread's turn (`current`) or
+    /// the execution is over (`stop`).
+    pub(crate) fn decide(&mut self) {
+        while self.stop.is_none() {
+            if let Some(stop) = self.list() {
+                self.stop = Some(stop);
+                return;
+            }
+            if self.next.len() > 1 && self.known() {
+                self.stop = Some(Stop::Known);
+                return;
+            }
+            let goes_on = self.goes_on();
+            let lean = if goes_on { Lean::First(170) } else { Lean::Even };
+            let choice = self.choose(self.next.len(), lean);
+            match self.next[choice] {
+                Next::Run(thread) => {
+                    if goes_on && thread != self.last {
+                        self.preemptions += 1;
+                    }
+                    self.threads[thread].status = Status::Ready;
+                    self.threads[thread].started = true;
+                    self.last = thread;
+                    self.current = thread;
+                    return;
+                }
+                Next::Timer(thread, free) => self.fire(thread, free),
+                Next::Signal(thread) => {
+                    self.budget.signals -= 1;
+                    self.threads[thread].status = Status::Ready;
+                    self.threads[thread].awoken = Some(Awoken::ForSignal);
+                    let site = self.threads[thread].site;
+                    self.event_of(thread, site, Step::Signal, 0, false);
+                }
+                Next::Pass => self.pass(),
+            }
+        }
+    }
+
+    /// Lists in `next` what may happen; says so if nothing can.
+    fn list(&mut self) -> Option<Stop> {
+        self.next.clear();
+        let (main, goes_on) = (self.main(), self.goes_on());
+        if goes_on {
+            self.next.push(Next::Run(self.last));
+        }
+        let preemptible = self.config.preemptions.is_none_or(|bound| self.preemptions < bound);
+        for thread in 0..main {
+            let other = thread != self.last && preemptible;
+            if (other || !goes_on) && self.can_run(thread) && self.may_start(thread) {
+                self.next.push(Next::Run(thread));
+            }
+        }
+        let stuck = self.next.is_empty();
+        for thread in 0..main {
+            let it = &self.threads[thread];
+            let asleep = matches!(it.status, Status::Asleep(_));
+            let late = self.config.fault == Some(Fault::SwallowedWake)
+                && it.awoken == Some(Awoken::As(Outcome::Woken));
+            if self.budget.timeouts > 0 && it.deadline < NEVER && (asleep || late) {
+                self.next.push(Next::Timer(thread, false));
+            }
+            if self.budget.signals > 0 && asleep && it.handler.is_some() && !it.in_handler {
+                self.next.push(Next::Signal(thread));
+            }
+        }
+        if !stuck {
+            return None;
+        }
+        let threads = &self.threads[..main];
+        if threads.iter().all(|t| t.status == Status::Done) {
+            return Some(Stop::Done);
+        }
+        if threads.iter().any(|t| matches!(t.status, Status::Relaxing(_))) {
+            self.next.push(Next::Pass);
+            return None;
+        }
+        let earliest = (0..main)
+            .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_)))
+            .min_by_key(|&t| self.threads[t].deadline)
+            .filter(|&t| self.config.rescue && self.threads[t].deadline < NEVER);
+        match earliest {
+            Some(thread) => {
+                self.next.push(Next::Timer(thread, true));
+                None
+            }
+            None => Some(Stop::Failed(Kind::Deadlock)),
+        }
+    }
+
+    fn fire(&mut self, thread: usize, free: bool) {
+        if !free {
+            self.budget.timeouts -= 1;
+        }
+        let it = &mut self.threads[thread];
+        self.clock = self.clock.max(it.deadline);
+        it.status = Status::Ready;
+        it.awoken = Some(Awoken::As(Outcome::TimedOut));
+        let site = it.site;
+        self.changes += 1;
+        self.event_of(thread, site, Step::Timer, 0, false);
+    }
+
+    /// Nobody can do anything but spin: time passes, and all stores arrive.
+    fn pass(&mut self) {
+        self.passes += 1;
+        if self.passes > MAX_PASSES {
+            self.fail(Kind::Livelock);
+            return;
+        }
+        self.clock += self.config.tick;
+        self.memory.catch_up();
+        let hash = mix(self.memory.hash, self.clock);
+        for thread in &mut self.threads {
+            // Everybody knows all stores now.
+            thread.history = mix(thread.history, hash);
+            if let Status::Relaxing(_) = thread.status {
+                thread.status = Status::Ready;
+            }
+        }
+        let site = self.threads[self.last].site;
+        self.event_of(self.last, site, Step::TimePasses, 0, false);
+    }
+}

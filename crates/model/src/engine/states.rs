@@ -1,0 +1,71 @@
+//! States that were reached before, and need not be explored again.
+
+use super::{Awoken, Engine, Status};
+use crate::fingerprint::mix;
+
+impl Engine {
+    /// Whether the state was reached before; notes it if not.
+    pub(super) fn known(&mut self) -> bool {
+        if !self.config.reduce || self.sealed || !self.choices.fresh() {
+            return false;
+        }
+        let key = self.fingerprint();
+        match self.states.entry(key) {
+            std::collections::hash_map::Entry::Occupied(mut known) => {
+                if *known.get() <= self.preemptions {
+                    return true;
+                }
+                known.insert(self.preemptions);
+            }
+            std::collections::hash_map::Entry::Vacant(unknown) => {
+                unknown.insert(self.preemptions);
+            }
+        }
+        false
+    }
+
+    /// No longer looks for known states (random searches, replays).
+    pub(crate) fn seal(&mut self) {
+        self.sealed = true;
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut sum = mix(self.memory.hash, self.memory.fence_hash());
+        for (number, thread) in self.threads.iter().enumerate() {
+            let status = match thread.status {
+                Status::Ready | Status::Yielded => 0,
+                Status::Relaxing(_) => u64::from(!self.can_run(number)),
+                Status::Asleep(sleeper) => {
+                    let ahead = self.threads.iter().filter(|t| match t.status {
+                        Status::Asleep(s) => {
+                            s.address == sleeper.address && s.order < sleeper.order
+                        }
+                        _ => false,
+                    });
+                    mix(2 + ahead.count() as u64, sleeper.address as u64)
+                }
+                Status::Done => 3,
+            };
+            let awoken = match thread.awoken {
+                None => 0,
+                Some(Awoken::ForSignal) => 1,
+                Some(Awoken::As(outcome)) => 2 + outcome as u64,
+            };
+            let idle = thread.idle_since == Some(self.by_others(number));
+            let status = mix(status, u64::from(idle));
+            let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
+            sum = sum.wrapping_add(thread);
+        }
+        let b = &self.budget;
+        let few = [b.spurious, b.timeouts, b.interrupts, b.signals, b.jumps, b.stale, self.passes];
+        let mut key = mix(sum, self.clock);
+        for budget in few {
+            key = mix(key, u64::from(budget));
+        }
+        if self.config.preemptions.is_some() {
+            let last = if self.goes_on() { self.last } else { self.threads.len() };
+            key = mix(key, last as u64);
+        }
+        key
+    }
+}
