@@ -111,6 +111,122 @@ const VARIANTS: &[Variant] = &[
         instead: "let waiters = self.word.swap(result, Ordering::Release) & WAITERS != 0;
         if waiters && self.word.load(Ordering::Relaxed) == result {",
     },
+    // The slow path and the spin queue, for `tests/broken_mutex.rs`.
+    Variant {
+        name: "mutex_looks_after_its_release",
+        file: "mutex.rs",
+        line: "if erased > MAX_SLOTS {",
+        instead: "if erased > MAX_SLOTS || self.peek().ring() {",
+    },
+    Variant {
+        name: "release_wakes_nobody",
+        file: "slow.rs",
+        line: "if erased.waiters() {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "release_rings_for_nobody",
+        file: "slow.rs",
+        line: "if erased.ring() {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "waiter_gives_up_in_debt",
+        file: "slow.rs",
+        line: "if !waiter.owes || exchange::<P>(word, seen, waiter.settle::<Y>(seen)).is_ok() {",
+        instead: "if true {",
+    },
+    Variant {
+        name: "waiter_believes_an_old_word",
+        file: "slow.rs",
+        line: "        if asleep != seen {
+            if exchange::<P>(word, seen, asleep).is_err() {
+                continue;
+            }
+            waiter.owes = false;
+        }",
+        instead: "        if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
+            continue;
+        }
+        waiter.owes = false;",
+    },
+    Variant {
+        name: "waiter_takes_in_debt",
+        file: "slow.rs",
+        line: "exchange::<P>(word, seen, waiter.settle::<Y>(K::take(seen, me)))",
+        instead: "exchange::<P>(word, seen, K::take(seen, me))",
+    },
+    Variant {
+        name: "waiter_sleeps_unannounced",
+        file: "slow.rs",
+        line: "let asleep = seen.announced(osq::alive::<P, Y>(seen));",
+        instead: "let asleep = seen;",
+    },
+    Variant {
+        name: "heir_leaves_without_withdrawing",
+        file: "slow.rs",
+        line: "waiter.settle::<Y>(seen.withdrawn())",
+        instead: "waiter.settle::<Y>(seen)",
+    },
+    Variant {
+        name: "heir_leaves_sleepers_behind",
+        file: "word.rs",
+        line: "if word.tail().is_some() { word } else { word.answer() }",
+        instead: "word",
+    },
+    Variant {
+        name: "heir_takes_and_forgets_sleepers",
+        file: "word.rs",
+        line: "Word(self.0 & !HEIR).answer()",
+        instead: "Word(self.0 & !HEIR)",
+    },
+    Variant {
+        name: "last_spinner_forgets_sleepers",
+        file: "word.rs",
+        line: "if word.heir() { word } else { word.answer() }",
+        instead: "word",
+    },
+    Variant {
+        name: "sleeper_trusts_silently",
+        file: "word.rs",
+        line: "Word(self.0 | VOUCHED | DOZING)
+        } else {",
+        instead: "Word(self.0 | VOUCHED)
+        } else {",
+    },
+    Variant {
+        name: "joiner_overlooks_a_closed_node",
+        file: "osq.rs",
+        line: "if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED {",
+        instead: "if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED - 1 {",
+    },
+    Variant {
+        name: "leaver_overlooks_that_it_is_head",
+        file: "osq.rs",
+        line: ".compare_exchange(WAITING, LEFT, Ordering::Relaxed, Ordering::Acquire)
+                .is_ok()",
+        instead: ".swap(LEFT, Ordering::Acquire) != CLOSED",
+    },
+    Variant {
+        name: "walk_overlooks_who_joins",
+        file: "osq.rs",
+        line: "Ok(_) => return None,
+                Err(linked) => next = linked,",
+        instead: "Ok(_) => { node.unlink(); return None }
+                Err(linked) => next = linked,",
+    },
+    Variant {
+        name: "walk_ends_at_a_leaver",
+        file: "osq.rs",
+        line: "if turned.is_ok() && verdict == HEAD {",
+        instead: "if turned.is_ok() || verdict == HEAD {",
+    },
+    Variant {
+        name: "handler_uses_the_node_of_its_thread",
+        file: "osq.rs",
+        line: "if node.busy.load(Ordering::Relaxed) != 0 {",
+        instead: "if false {",
+    },
 ];
 
 fn main() {

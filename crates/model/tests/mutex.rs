@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Insists, Leaves, Mixed, Passes, Sleeps, Spins, depth};
+use common::{Insists, Leaves, Mixed, Pairs, Passes, Sleeps, Spins, depth};
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
 use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats};
@@ -85,6 +85,12 @@ fn three() -> Config {
 #[test]
 fn model_mutex_excludes_leaving_3t() {
     adds::<Leaves>("mutex, leaving, 3 threads", 3, 1, &three());
+}
+
+#[test]
+fn model_mutex_excludes_in_pairs_3t() {
+    let config = three().processors(2);
+    adds::<Pairs>("mutex, one spinner at a time, 3 threads", 3, 1, &config);
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod labels;
 
 use common::{Leaves, Passes, Sleeps};
 use labels::{Part, weaker};
-use lockstead_core::{Off, Participant, Platform, Policy, RawMutex, Slot, Wait};
 use lockstead_core::{LockError, Nanos};
+use lockstead_core::{Off, Participant, Platform, Policy, RawMutex, Slot, Wait};
 use lockstead_model::{Cell, Config, Kind, Model, Scenario};
 use std::panic::Location;
 

@@ -40,30 +40,41 @@ macro_rules! policy {
     };
 }
 
-policy!(
-    /// Sleeps at once.
-    Sleeps: spin 0, stale 0, bound NEVER, heir 0, joins |_, _| false
-);
-policy!(
-    /// Spins until it gets the lock, or time jumps.
-    Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
-);
-policy!(
-    /// Leaves the queue after one turn.
-    Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
-);
-policy!(
-    /// Spins; whoever has not been seen since the clock jumped is passed over.
-    Passes: spin 1 << 40, stale 100, bound NEVER, heir 0, joins |_, _| true
-);
-policy!(
-    /// Asks to be handed the lock as soon as it has slept once or time moved.
-    Insists: spin 0, stale 0, bound 1, heir 0, joins |_, _| false
-);
-policy!(
-    /// Everything at once: spins, leaves, and asks for the lock.
-    Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
-);
+/// The policies of the models, for the `Policy` and `Slot` in scope.
+macro_rules! policies {
+    () => {
+        policy!(
+            /// Sleeps at once.
+            Sleeps: spin 0, stale 0, bound NEVER, heir 0, joins |_, _| false
+        );
+        policy!(
+            /// Spins until it gets the lock, or time jumps.
+            Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
+        );
+        policy!(
+            /// Spins if nobody else does, like the standard policy on two processors.
+            Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0, joins |tail, _| tail.is_none()
+        );
+        policy!(
+            /// Leaves the queue after one turn.
+            Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
+        );
+        policy!(
+            /// Spins; whoever has not been seen since the clock jumped is passed over.
+            Passes: spin 1 << 40, stale 100, bound NEVER, heir 0, joins |_, _| true
+        );
+        policy!(
+            /// Asks to be handed the lock as soon as it has slept once or time moved.
+            Insists: spin 0, stale 0, bound 1, heir 0, joins |_, _| false
+        );
+        policy!(
+            /// Everything at once: spins, leaves, and asks for the lock.
+            Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
+        );
+    };
+}
+
+policies!();
 
 /// Whether the long searches are asked for (`LOCKSTEAD_MODEL_DEEP=1`).
 pub fn deep() -> bool {

@@ -56,9 +56,10 @@ fn labelled(file: &str, label: &str) -> Vec<u32> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(source.lines()) {
         // Both in comments and in the documentation of a function.
-        let label_here = line.trim_start().strip_prefix("//").and_then(|comment| {
-            comment.trim_start_matches('/').trim_start().strip_prefix("ord: ")
-        });
+        let label_here = line
+            .trim_start()
+            .strip_prefix("//")
+            .and_then(|comment| comment.trim_start_matches('/').trim_start().strip_prefix("ord: "));
         if let Some(after) = label_here {
             let name = after.split_whitespace().next().unwrap_or_default();
             within = name.trim_end_matches(':') == label;
