@@ -1,5 +1,5 @@
 //! The mutex: eight bytes, an inline fast path, and the slow path of
-//! [`slow`](crate::slow).
+//! `slow.rs`.
 //!
 //! # Role
 //! Mutual exclusion for the threads of one process. One owner, released by the

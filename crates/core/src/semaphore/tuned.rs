@@ -3,7 +3,7 @@
 //!
 //! # Role
 //! Counts up to [`MAX_SLOTS`] permits. The spin queue, the sleep and the
-//! hand-over are the mutex's own code ([`slow`](crate::slow)), with
+//! hand-over are the mutex's own code (`slow.rs`), with
 //! [`Counting`] rules for the subject of the word.
 //!
 //! # State
