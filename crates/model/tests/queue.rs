@@ -95,7 +95,7 @@ fn model_queue_in_order_3t() {
 fn model_queue_node_serves_a_second_lock_3t() {
     // A node that left the first lock's queue is still linked there when its
     // thread goes for the second lock.
-    let config = three().preemptions(depth(1, 2)).stale_reads(depth(1, 2));
+    let config = three().preemptions(depth(2, 3)).stale_reads(depth(1, 2));
     Scenario::new(Two::<Leaves>::new)
         .threads(2, |two| two.add(0))
         .thread(|two| {
@@ -108,7 +108,7 @@ fn model_queue_node_serves_a_second_lock_3t() {
 
 #[test]
 fn model_queue_node_crosses_two_locks_3t() {
-    let config = three().preemptions(depth(2, 3)).stale_reads(depth(0, 1)).jumps(1, 1000);
+    let config = three().preemptions(depth(2, 3)).stale_reads(depth(1, 2)).jumps(1, 1000);
     Scenario::new(Two::<Mixed>::new)
         .thread(|two| two.add(0))
         .thread(|two| two.add(1))
