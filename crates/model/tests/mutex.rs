@@ -60,14 +60,14 @@ fn model_mutex_excludes_spinning_2t() {
 
 #[test]
 fn model_mutex_excludes_leaving_2t() {
-    let stats = adds::<Leaves>("mutex, leaving, 2 threads", 2, depth(1, 2), &Config::new());
+    let stats = adds::<Leaves>("mutex, leaving, 2 threads", 2, 2, &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
 #[test]
 fn model_mutex_excludes_insisting_2t() {
     let config = Config::new().timeouts(1);
-    let stats = adds::<Insists>("mutex, insisting, 2 threads", 2, depth(1, 2), &config);
+    let stats = adds::<Insists>("mutex, insisting, 2 threads", 2, 2, &config);
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
