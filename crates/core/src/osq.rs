@@ -381,7 +381,7 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
 ///
 /// ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
 /// may be taking), release pairs with WORD-1 of whoever finds our node through
-/// the tail or our slot through the heir field.
+/// the tail.
 #[inline]
 pub(crate) fn exchange<P: Platform>(word: &P::U64, from: Word, to: Word) -> Result<Word, Word> {
     match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
