@@ -1,0 +1,1 @@
+//! The call stack of the calling thread, from inside a lock call.
