@@ -1,0 +1,15 @@
+//! What the command knows about another process: names of its code and data,
+//! stacks of its threads.
+//!
+//! # Role
+//! Everything here runs in the command. The process that is looked at is
+//! neither stopped nor traced, and nothing is ever written to it: what is read
+//! may change under the reader, so every value is checked before it is used
+//! and every failure is an answer ("cannot be read", "no debug information"),
+//! never the end of a report.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`stack`] | frames and stacks as data, and their one rendering as text |
+
+pub mod stack;
