@@ -10,6 +10,10 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | [`maps`] | which file lies behind which address |
+//! | [`memory`] | the bytes at an address |
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
 
+pub mod maps;
+pub mod memory;
 pub mod stack;
