@@ -1,0 +1,114 @@
+//! The loaded modules, and how glibc finds them without a lock.
+
+use core::ffi::{c_int, c_void};
+
+/// The modules of a process, by address.
+pub trait Modules {
+    /// A module's mapping.
+    type Image<'a>: Image
+    where
+        Self: 'a;
+
+    /// The module that holds `pc`, with the address of its `.eh_frame_hdr`.
+    fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)>;
+}
+
+/// The mapped bytes of a module.
+pub trait Image {
+    /// The `len` bytes at `address`, if all lie in the mapping.
+    fn bytes(&self, address: u64, len: u64) -> Option<&[u8]>;
+}
+
+/// Without a way to find modules there are none, and frame pointers are all
+/// that is left.
+impl<M: Modules> Modules for Option<M> {
+    type Image<'a>
+        = M::Image<'a>
+    where
+        Self: 'a;
+
+    fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)> {
+        self.as_ref()?.find(pc)
+    }
+}
+
+/// `_dl_find_object`: the address to look up, and the place for the answer, a
+/// `struct dl_find_object`. Returns 0 if it found a module.
+pub type FindObject = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+/// `struct dl_find_object` as the glibc manual documents it, for x86-64.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    map_start: u64,
+    map_end: u64,
+    link_map: *mut c_void,
+    /// The module's `PT_GNU_EH_FRAME`, the section `.eh_frame_hdr`; 0 without.
+    eh_frame: u64,
+    reserved: [u64; 7],
+}
+
+/// The modules that the dynamic loader has loaded into this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Loaded {
+    find: FindObject,
+}
+
+impl Loaded {
+    /// The modules that `find` knows.
+    ///
+    /// # Safety
+    /// `find` is glibc's `_dl_find_object`.
+    #[must_use]
+    pub const unsafe fn new(find: FindObject) -> Self {
+        Self { find }
+    }
+}
+
+impl Modules for Loaded {
+    type Image<'a> = Mapped;
+
+    fn find(&self, pc: u64) -> Option<(Mapped, u64)> {
+        let mut found = Found {
+            flags: 0,
+            map_start: 0,
+            map_end: 0,
+            link_map: core::ptr::null_mut(),
+            eh_frame: 0,
+            reserved: [0; 7],
+        };
+        // SAFETY: the function is what its type says, by the constructor's
+        // promise, and takes any address; the place has the documented layout.
+        let status = unsafe { (self.find)(pc as *mut c_void, (&raw mut found).cast()) };
+        if status != 0 || found.eh_frame == 0 {
+            return None;
+        }
+        Some((Mapped { start: found.map_start, end: found.map_end }, found.eh_frame))
+    }
+}
+
+/// The mapping of a loaded module.
+///
+/// It stays while one of the module's functions is on the stack, which is how a
+/// walk comes to it. (A program that unloads code to which it will return has no
+/// future. A stack that was overwritten with the address of a module that
+/// another thread unloads at this moment is the one case that could fault.)
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    start: u64,
+    end: u64,
+}
+
+impl Image for Mapped {
+    fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
+        if address < self.start || address.checked_add(len)? > self.end {
+            return None;
+        }
+        // SAFETY: inside the mapping, which stays (see the type). The unwind
+        // tables, of which alone addresses are asked here, lie in a segment that
+        // is readable and never written. A mapping may have gaps, but only a
+        // table that names addresses outside itself could lead into one; the
+        // loader and the C++ runtime trust it equally.
+        Some(unsafe { core::slice::from_raw_parts(address as *const u8, len as usize) })
+    }
+}

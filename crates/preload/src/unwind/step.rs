@@ -1,0 +1,186 @@
+//! From a frame to its caller's.
+
+use super::expression::{self, Registers};
+use super::row::{self, Cfa, Row, Saved};
+use super::rules::{Base, CallersRbp, Rule};
+use super::stack::Memory;
+use super::{End, Modules, Rules, Start, table};
+
+/// A frame on the way.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) pc: u64,
+    sp: u64,
+    bp: Option<u64>,
+    /// A signal came before the instruction at `pc`; else a call went before it,
+    /// and the rules to apply are those of the call.
+    interrupted: bool,
+}
+
+impl Frame {
+    pub(super) const fn of(start: Start) -> Self {
+        Self { pc: start.pc, sp: start.sp, bp: Some(start.bp), interrupted: false }
+    }
+}
+
+/// A frame that was left.
+pub(super) struct Left {
+    pub(super) caller: Frame,
+    /// Where the caller's `pc` was found, if it was on the stack.
+    pub(super) slot: Option<u64>,
+    /// Nothing but the frame pointer said so.
+    pub(super) guessed: bool,
+}
+
+/// Leaves `frame`.
+pub(super) fn leave(
+    modules: &impl Modules,
+    rules: &Rules,
+    frame: &Frame,
+    memory: &mut impl Memory,
+) -> Result<Left, End> {
+    // The rules remembered are those of calls.
+    if !frame.interrupted
+        && let Some(rule) = rules.get(frame.pc)
+    {
+        return by_rule(rule, frame, memory);
+    }
+    by_table(modules, rules, frame, memory)
+}
+
+/// By the module's tables. Apart, so that frames whose rule is known pay nothing
+/// for its large stack frame.
+#[cold]
+#[inline(never)]
+fn by_table(
+    modules: &impl Modules,
+    rules: &Rules,
+    frame: &Frame,
+    memory: &mut impl Memory,
+) -> Result<Left, End> {
+    let pc = if frame.interrupted { frame.pc } else { frame.pc.wrapping_sub(1) };
+    let Some((image, header)) = modules.find(pc) else {
+        return by_frame_pointer(frame, memory);
+    };
+    let Some(function) = table::function(&image, header, pc)? else {
+        return by_frame_pointer(frame, memory);
+    };
+    let row = row::at(&function, pc)?;
+    let signal = function.fde.is_signal_trampoline();
+    match Rule::of(&row) {
+        Some(rule) if !signal => {
+            if !frame.interrupted {
+                rules.learn(frame.pc, rule);
+            }
+            by_rule(rule, frame, memory)
+        }
+        _ => by_row(&row, signal, frame, memory),
+    }
+}
+
+fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
+    let Rule::Frame { base, distance, rbp } = rule else { return Err(End::Bottom) };
+    let address = match base {
+        Base::Rsp => frame.sp.wrapping_add(distance),
+        Base::Rbp => frame.bp.ok_or(End::Unknown)?.wrapping_add(distance),
+        Base::BelowRbp => {
+            let place = frame.bp.ok_or(End::Unknown)?.wrapping_sub(distance);
+            memory.word(place).ok_or(End::OffStack)?
+        }
+    };
+    if address <= frame.sp {
+        return Err(End::OffStack);
+    }
+    let slot = address - 8;
+    let pc = memory.word(slot).ok_or(End::OffStack)?;
+    let bp = match rbp {
+        CallersRbp::Kept => frame.bp,
+        CallersRbp::Lost => None,
+        CallersRbp::Below(distance) => {
+            Some(memory.word(address.wrapping_sub(distance)).ok_or(End::OffStack)?)
+        }
+    };
+    arrive(Frame { pc, sp: address, bp, interrupted: false }, Some(slot), false)
+}
+
+/// By rules of any kind: signal handlers, assembler, the linker's stubs.
+fn by_row(
+    row: &Row<'_>,
+    signal: bool,
+    frame: &Frame,
+    memory: &mut impl Memory,
+) -> Result<Left, End> {
+    let registers = Registers { pc: frame.pc, sp: frame.sp, bp: frame.bp };
+    let address = match row.cfa {
+        Cfa::Register(register, distance) => registers.get(register)?.wrapping_add_signed(distance),
+        Cfa::Expression(expression) => expression::value(expression, None, &registers, memory)?,
+    };
+    let (pc, slot) = match row.ra {
+        Saved::Lost => return Err(End::Bottom),
+        saved => recover(saved, frame.pc, address, &registers, memory)?,
+    };
+    let bp = match row.rbp {
+        Saved::Same => frame.bp,
+        Saved::Lost => None,
+        saved => Some(recover(saved, 0, address, &registers, memory)?.0),
+    };
+    // The stack only grows towards the caller, unless a signal changed stacks.
+    if (address <= frame.sp || memory.word(address & !7).is_none())
+        && !(signal && memory.enter(address))
+    {
+        return Err(End::OffStack);
+    }
+    arrive(Frame { pc, sp: address, bp, interrupted: signal }, slot, false)
+}
+
+/// The value of a register in the caller, and where in memory it was.
+fn recover(
+    saved: Saved<'_>,
+    current: u64,
+    address: u64,
+    registers: &Registers,
+    memory: &impl Memory,
+) -> Result<(u64, Option<u64>), End> {
+    let place = match saved {
+        Saved::Same => return Ok((current, None)),
+        Saved::Lost => return Err(End::Unknown),
+        Saved::Value(distance) => return Ok((address.wrapping_add_signed(distance), None)),
+        Saved::In(register) => return Ok((registers.get(register)?, None)),
+        Saved::ValueExpression(expression) => {
+            return Ok((expression::value(expression, Some(address), registers, memory)?, None));
+        }
+        Saved::At(distance) => address.wrapping_add_signed(distance),
+        Saved::AtExpression(expression) => {
+            expression::value(expression, Some(address), registers, memory)?
+        }
+    };
+    Ok((memory.word(place).ok_or(End::OffStack)?, Some(place)))
+}
+
+/// By the convention that rbp points at the caller's rbp, right below the return
+/// address. Code that nothing describes may have used rbp for something else;
+/// then it seldom points into this part of the stack, and at such a pair.
+fn by_frame_pointer(frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
+    let bp = frame.bp.ok_or(End::Uncharted)?;
+    // Below the stack pointer lies no frame that is still in use.
+    if bp < frame.sp {
+        return Err(End::Uncharted);
+    }
+    let slot = bp.wrapping_add(8);
+    let (Some(callers), Some(pc)) = (memory.word(bp), memory.word(slot)) else {
+        return Err(End::Uncharted);
+    };
+    // Neither the first page nor the stack holds code, and the caller's frame
+    // pointer, if it has one, lies above.
+    let plausible = pc == 0 || pc >= 4096 && pc >> 47 == 0 && memory.word(pc & !7).is_none();
+    if !plausible || callers != 0 && callers <= bp {
+        return Err(End::Uncharted);
+    }
+    let caller = Frame { pc, sp: bp + 16, bp: Some(callers), interrupted: false };
+    arrive(caller, Some(slot), true)
+}
+
+/// Address 0 returns nowhere: some thread libraries end their stacks so.
+fn arrive(caller: Frame, slot: Option<u64>, guessed: bool) -> Result<Left, End> {
+    if caller.pc == 0 { Err(End::Bottom) } else { Ok(Left { caller, slot, guessed }) }
+}
