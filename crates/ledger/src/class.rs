@@ -1,0 +1,23 @@
+//! Classes: all locks that were initialised at one place.
+
+use core::sync::atomic::AtomicU32;
+
+/// How many destroyed locks of one class keep statistics of their own; those
+/// after them share a mass grave.
+pub const GRAVES: u32 = 64;
+
+/// What is known of a class. Its number is the id of the stack of the
+/// initialisation (or of the first acquisition, where there was none).
+#[repr(C)]
+#[derive(Debug)]
+pub struct Class {
+    /// Locks that began a life in this class.
+    pub created: AtomicU32,
+    /// Graves made.
+    pub graves: AtomicU32,
+    /// Index of the record of the mass grave, 0: there is none.
+    pub mass_grave: AtomicU32,
+    spare: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Class>() == 16);

@@ -1,0 +1,199 @@
+//! The first page of a ledger: where everything lies, and the coarse clock.
+
+use crate::cells::Native;
+use crate::lock::{Extension, LockRecord};
+use crate::module::ModuleRecord;
+use crate::publish::Held;
+use crate::table;
+use crate::thread;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// First word of every ledger: "lockstea" in ASCII.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
+
+/// Version of the layout. The command reads its own library's ledgers only.
+pub const VERSION: u32 = 1;
+
+/// A hold that is timed stands for this many.
+pub const SAMPLE: u32 = 128;
+
+/// One step of the coarse clock is `2^TICK_SHIFT` nanoseconds, a little more
+/// than a millisecond.
+pub const TICK_SHIFT: u32 = 20;
+
+/// The step of the coarse clock at a time of `CLOCK_MONOTONIC` in nanoseconds.
+#[inline(always)]
+#[must_use]
+pub const fn tick_of(ns: u64) -> u32 {
+    (ns >> TICK_SHIFT) as u32
+}
+
+/// A part of the ledger that is an array.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Region {
+    /// Bytes from the beginning of the ledger.
+    pub offset: u64,
+    /// Number of elements.
+    pub capacity: u64,
+}
+
+/// Where everything lies. Written once, before the ledger is shared.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Layout {
+    /// Bytes of the whole ledger; most of them never touched.
+    pub size: u64,
+    /// Threads; elements are [`thread::stride`] of `held` bytes apart.
+    pub threads: Region,
+    /// Entries of each thread's held stack.
+    pub held: u64,
+    /// [`LockRecord`]s. Index 0 is never used.
+    pub locks: Region,
+    /// [`Extension`]s. Index 0 is never used.
+    pub extensions: Region,
+    /// [`ModuleRecord`]s.
+    pub modules: Region,
+    /// Words of 8 bytes for stacks. Word 0 is never used.
+    pub stacks: Region,
+    /// [`Class`](crate::class::Class)es, one for each word of `stacks`.
+    pub classes: Region,
+    /// Slots of the table from address to lock, all levels together.
+    pub address_table: Region,
+    /// Slots of the table from hash to stack, all levels together.
+    pub stack_table: Region,
+}
+
+impl Layout {
+    /// The smallest ledger that is of any use.
+    pub const SMALLEST: u64 = 1 << 24;
+    /// The largest that is asked for: address space, not memory.
+    pub const LARGEST: u64 = 1 << 36;
+
+    /// Divides `size` bytes of address space.
+    ///
+    /// # Panics
+    /// If `size` lies below [`Layout::SMALLEST`].
+    #[must_use]
+    pub fn divide(size: u64) -> Layout {
+        assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
+        // A quarter for threads, a quarter for statistics, an eighth each for
+        // locks, stacks and classes, the rest for tables and modules.
+        let size = size & !0xffff;
+        let held = if size >= 1 << 32 { 16 * 1024 } else { 512 };
+        let stride = thread::stride(held as usize) as u64;
+        let mut at = 4096;
+        let mut region = |bytes: u64, element: u64| {
+            let offset = at;
+            let capacity = bytes / element;
+            at = (offset + capacity * element).next_multiple_of(4096);
+            Region { offset, capacity }
+        };
+        let threads = region(size / 4, stride);
+        let extensions = region(size / 4, size_of::<Extension>() as u64);
+        let locks = region(size / 8, size_of::<LockRecord>() as u64);
+        let stacks = region(size / 16, 8);
+        let classes = region(stacks.capacity * 16, 16);
+        let address_table = region(table::bytes(locks.capacity), 8);
+        let stack_table = region(table::bytes(stacks.capacity / 8), 8);
+        let modules = region(
+            (size / 64).min(16384 * size_of::<ModuleRecord>() as u64),
+            size_of::<ModuleRecord>() as u64,
+        );
+        assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
+        Layout {
+            size,
+            threads,
+            held,
+            locks,
+            extensions,
+            modules,
+            stacks,
+            classes,
+            address_table,
+            stack_table,
+        }
+    }
+
+    /// Whether this is a layout that [`Layout::divide`] makes: a reader trusts
+    /// no other.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        (Self::SMALLEST..=Self::LARGEST).contains(&self.size) && *self == Self::divide(self.size)
+    }
+}
+
+const _: () = assert!(size_of::<Held<Native>>() == 32);
+
+/// What could not be recorded. Each is said at the end of a run.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Losses {
+    /// Locks without a record.
+    pub locks: AtomicU64,
+    /// Locks whose statistics found no room.
+    pub extensions: AtomicU64,
+    /// Stacks that found no room.
+    pub stacks: AtomicU64,
+    /// Threads without a record.
+    pub threads: AtomicU64,
+    /// Modules without a record.
+    pub modules: AtomicU64,
+    /// Acquisitions counted by a thread for a lock that had been destroyed and
+    /// replaced by one of another class before they were added to its count.
+    pub late: AtomicU64,
+}
+
+/// A word that has its cache line for itself: others write it, everybody reads.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct OwnLine(pub AtomicU64);
+
+/// The first page.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`]; stored last.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// Process id, in its own PID namespace.
+    pub pid: AtomicU32,
+    /// When the library began, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub began: AtomicU64,
+    /// When the process ended in order; 0 before that.
+    pub ended: AtomicU64,
+    /// Where everything lies.
+    pub layout: Layout,
+
+    /// Thread records ever used.
+    pub threads_used: AtomicU64,
+    /// Thread records whose threads have ended and that may be claimed anew.
+    pub threads_ended: AtomicU64,
+    /// Lock records ever used, index 0 included.
+    pub locks_used: AtomicU64,
+    /// Extensions ever used, index 0 included.
+    pub extensions_used: AtomicU64,
+    /// Words of stacks used, word 0 included.
+    pub stack_words_used: AtomicU64,
+    /// Modules recorded.
+    pub modules_used: AtomicU64,
+    /// Levels of the address table in use, less one.
+    pub address_level: AtomicU64,
+    /// Levels of the stack table in use, less one.
+    pub stack_level: AtomicU64,
+    /// Entries in the newest level of the address table.
+    pub address_fill: AtomicU64,
+    /// Entries in the newest level of the stack table.
+    pub stack_fill: AtomicU64,
+    /// Set by `dlclose`: addresses of code may have changed their meaning.
+    pub unloads: AtomicU64,
+    /// What could not be recorded.
+    pub losses: Losses,
+
+    /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`, stored by the command
+    /// every few milliseconds. Stands still when the command has gone.
+    pub clock: OwnLine,
+}
+
+const _: () = assert!(size_of::<Header>() == 4096);

@@ -1,0 +1,42 @@
+//! The ledger: the shared-memory area in which a program under `lockstead run`
+//! writes what its threads hold and wait for, and from which the command reads.
+//!
+//! # Role
+//! The preload library, inside the program, writes; the command, outside,
+//! reads while the program runs and after it has ended. One ledger for each
+//! process. This crate has both sides, so that they cannot disagree.
+//!
+//! # Map
+//! [`publish`]: what a thread holds and waits for, the one part that is a
+//! protocol between processes; it is generic, so that the model checker runs
+//! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
+//! [`table`]: from key to record. [`lives`]: what happens to a lock.
+//! [`header`]: where everything lies. [`ledger`]: the view of it all.
+//!
+//! # Invariants
+//! - Zero is a valid empty state of everything: the area is a sparse file, and
+//!   what is never touched takes no memory.
+//! - Writers never wait, for readers or for each other.
+//! - Nothing that a reader finds is trusted: an index is checked where it is
+//!   used.
+//! - What finds no room is counted in [`header::Losses`], and said.
+
+#![no_std]
+
+pub mod cells;
+pub mod class;
+pub mod header;
+pub mod histogram;
+pub mod ledger;
+pub mod lives;
+pub mod lock;
+pub mod module;
+pub mod publish;
+pub mod stacks;
+pub mod table;
+pub mod thread;
+
+pub use cells::{Cells, Native};
+pub use header::{Header, Layout, SAMPLE};
+pub use ledger::{Ledger, NotALedger, Part};
+pub use lives::Birth;

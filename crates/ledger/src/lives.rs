@@ -1,0 +1,215 @@
+//! The lives of locks: first seen, initialised, destroyed, initialised anew.
+//!
+//! # Protocol
+//! The record of an address is its record for ever, so that a thread may
+//! remember it without asking. A life that ends moves its statistics into a
+//! grave of its class, so that a report still has them; when a class has
+//! [`GRAVES`] of them, the rest share one. A program that makes and destroys
+//! locks without end so fills no memory.
+//!
+//! A program that initialises a lock at an address races with nobody: locks in
+//! use are not initialised. If it does so all the same, counts may be
+//! attributed to the wrong life; nothing else can happen.
+
+use crate::class::GRAVES;
+use crate::ledger::{Ledger, Part};
+use crate::lock::{Extension, Kind, Life, LockRecord};
+use crate::table::{Inserted, spread};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// What is known of a lock when it is first seen or initialised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Birth {
+    /// Its address.
+    pub address: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its attributes ([`attribute`](crate::lock::attribute)).
+    pub attributes: u16,
+    /// Id of the stack of its initialisation; 0 when only its use was seen.
+    pub init_stack: u32,
+    /// Id of the stack of its first use; 0 when it is being initialised.
+    pub first_stack: u32,
+    /// Index of the module it lies in plus one; 0 for the heap and stacks.
+    pub module: u32,
+}
+
+impl<'a> Ledger<'a> {
+    /// The index of the record of a lock, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn find_lock(&self, address: u64) -> Option<u32> {
+        let locks = self.locks();
+        self.address_table().find(spread(address), |index| {
+            locks.get(index as usize).is_some_and(|lock| lock.address.load(Relaxed) == address)
+        })
+    }
+
+    /// The record with this index.
+    #[inline]
+    #[must_use]
+    pub fn lock(&self, index: u32) -> Option<&'a LockRecord> {
+        self.locks().get(index as usize).filter(|_| index != 0)
+    }
+
+    /// A use of the lock was seen: its record, made if there is none. `None`,
+    /// and the loss counted, when there is no room.
+    pub fn use_lock(&self, birth: &Birth) -> Option<u32> {
+        if let Some(index) = self.find_lock(birth.address) {
+            let lock = &self.locks()[index as usize];
+            if !matches!(lock.shape().1, Life::Live) {
+                self.begin(index, birth);
+            } else if birth.first_stack != 0 && lock.first_stack.load(Relaxed) == 0 {
+                lock.first_stack.store(birth.first_stack, Relaxed);
+            }
+            return Some(index);
+        }
+        let Some(index) = self.claim(Part::Locks, 1).map(|index| index as u32) else {
+            self.header().losses.locks.fetch_add(1, Relaxed);
+            return None;
+        };
+        let locks = self.locks();
+        locks[index as usize].address.store(birth.address, Relaxed);
+        self.begin(index, birth);
+        let inserted = self.address_table().insert(spread(birth.address), index, |other| {
+            locks.get(other as usize).is_some_and(|l| l.address.load(Relaxed) == birth.address)
+        });
+        match inserted {
+            Inserted::New => Some(index),
+            Inserted::Found(other) => {
+                // Another thread saw the lock first; this record stays unused.
+                locks[index as usize].set_shape(Kind::Unknown, Life::Unused, 0);
+                Some(other)
+            }
+            Inserted::Full => {
+                locks[index as usize].set_shape(Kind::Unknown, Life::Unused, 0);
+                self.header().losses.locks.fetch_add(1, Relaxed);
+                None
+            }
+        }
+    }
+
+    /// The lock is being initialised: a life that was not ended is ended.
+    pub fn init_lock(&self, birth: &Birth) -> Option<u32> {
+        if let Some(index) = self.find_lock(birth.address) {
+            self.end_life(index);
+            self.begin(index, birth);
+            return Some(index);
+        }
+        self.use_lock(birth)
+    }
+
+    /// The lock has been destroyed.
+    pub fn destroy_lock(&self, address: u64) {
+        if let Some(index) = self.find_lock(address) {
+            self.end_life(index);
+        }
+    }
+
+    /// The statistics of a lock, made if there are none. `None`, and the loss
+    /// counted, when there is no room.
+    pub fn extension(&self, index: u32) -> Option<&'a Extension> {
+        let lock = self.lock(index)?;
+        let extensions = self.extensions();
+        let found = lock.extension.load(Relaxed);
+        if found != 0 {
+            return extensions.get(found as usize);
+        }
+        let Some(made) = self.claim(Part::Extensions, 1) else {
+            self.header().losses.extensions.fetch_add(1, Relaxed);
+            return None;
+        };
+        extensions[made].lock.store(u64::from(index), Relaxed);
+        match lock.extension.compare_exchange(0, made as u32, Relaxed, Relaxed) {
+            Ok(_) => extensions.get(made),
+            // Another thread was first; this one stays empty, of no lock.
+            Err(other) => {
+                extensions[made].lock.store(0, Relaxed);
+                extensions.get(other as usize)
+            }
+        }
+    }
+
+    /// The statistics of a lock, if there are any.
+    #[must_use]
+    pub fn existing_extension(&self, lock: &LockRecord) -> Option<&'a Extension> {
+        let index = lock.extension.load(Relaxed);
+        if index == 0 { None } else { self.extensions().get(index as usize) }
+    }
+
+    fn begin(&self, index: u32, birth: &Birth) {
+        let lock = &self.locks()[index as usize];
+        let class = if birth.init_stack != 0 { birth.init_stack } else { birth.first_stack };
+        let serial = match self.classes().get(class as usize) {
+            Some(class) => class.created.fetch_add(1, Relaxed) + 1,
+            None => 0,
+        };
+        lock.generation.fetch_add(1, Relaxed);
+        lock.init_stack.store(birth.init_stack, Relaxed);
+        lock.first_stack.store(birth.first_stack, Relaxed);
+        lock.serial.store(serial, Relaxed);
+        lock.module.store(birth.module, Relaxed);
+        lock.set_shape(birth.kind, Life::Live, birth.attributes);
+    }
+
+    /// Buries what a life has left, and marks the record as destroyed.
+    fn end_life(&self, index: u32) {
+        let lock = &self.locks()[index as usize];
+        let (kind, life, attributes) = lock.shape();
+        if !matches!(life, Life::Live) {
+            return;
+        }
+        lock.set_shape(kind, Life::Destroyed, attributes);
+        lock.generation.fetch_add(1, Relaxed);
+        let acquisitions = lock.acquisitions.swap(0, Relaxed);
+        let extension = lock.extension.load(Relaxed);
+        if acquisitions == 0 && extension == 0 {
+            return;
+        }
+        let Some(grave) = self.grave(lock) else {
+            self.header().losses.locks.fetch_add(1, Relaxed);
+            return;
+        };
+        let record = &self.locks()[grave as usize];
+        record.buried.fetch_add(1, Relaxed);
+        record.acquisitions.fetch_add(acquisitions, Relaxed);
+        if extension == 0 {
+            return;
+        }
+        if record.extension.load(Relaxed) == 0 {
+            // The statistics move with their history.
+            lock.extension.store(0, Relaxed);
+            self.extensions()[extension as usize].lock.store(u64::from(grave), Relaxed);
+            record.extension.store(extension, Relaxed);
+        } else if let Some(of_grave) = self.existing_extension(record) {
+            of_grave.absorb(&self.extensions()[extension as usize]);
+        }
+    }
+
+    /// A record to bury `lock` in.
+    fn grave(&self, lock: &LockRecord) -> Option<u32> {
+        let init_stack = lock.init_stack.load(Relaxed);
+        let first_stack = lock.first_stack.load(Relaxed);
+        let class = if init_stack != 0 { init_stack } else { first_stack };
+        let class = self.classes().get(class as usize)?;
+        let shared = class.mass_grave.load(Relaxed);
+        if shared != 0 {
+            return Some(shared);
+        }
+        let index = self.claim(Part::Locks, 1)? as u32;
+        let mass = class.graves.fetch_add(1, Relaxed) >= GRAVES;
+        let grave = &self.locks()[index as usize];
+        let (kind, _, attributes) = lock.shape();
+        grave.address.store(lock.address.load(Relaxed), Relaxed);
+        grave.init_stack.store(init_stack, Relaxed);
+        grave.first_stack.store(first_stack, Relaxed);
+        grave.serial.store(lock.serial.load(Relaxed), Relaxed);
+        grave.module.store(lock.module.load(Relaxed), Relaxed);
+        grave.set_shape(kind, if mass { Life::MassGrave } else { Life::Grave }, attributes);
+        if mass {
+            // Two at once: each is a mass grave, the later one gets the rest.
+            class.mass_grave.store(index, Relaxed);
+        }
+        Some(index)
+    }
+}

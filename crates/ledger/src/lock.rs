@@ -1,0 +1,230 @@
+//! What is known of a lock: its record, and its statistics once there are any.
+
+use crate::histogram::Histogram;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// What kind of synchronisation object a record is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Not known: seen only at its release.
+    Unknown = 0,
+    /// A mutex, POSIX or C11.
+    Mutex = 1,
+    /// A reader-writer lock.
+    RwLock = 2,
+    /// A spin lock.
+    Spin = 3,
+    /// A semaphore.
+    Semaphore = 4,
+    /// A condition variable.
+    Condition = 5,
+    /// A barrier.
+    Barrier = 6,
+}
+
+impl Kind {
+    /// The kind with this number; unknown for a number of no kind.
+    #[must_use]
+    pub const fn from_raw(raw: u8) -> Kind {
+        match raw {
+            1 => Kind::Mutex,
+            2 => Kind::RwLock,
+            3 => Kind::Spin,
+            4 => Kind::Semaphore,
+            5 => Kind::Condition,
+            6 => Kind::Barrier,
+            _ => Kind::Unknown,
+        }
+    }
+}
+
+/// Whose statistics a record carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Life {
+    /// Not in use.
+    Unused = 0,
+    /// The lock at this address, alive as far as is known.
+    Live = 1,
+    /// The address of a lock that was destroyed; its statistics have moved.
+    Destroyed = 2,
+    /// The statistics of one destroyed lock.
+    Grave = 3,
+    /// The statistics of all further destroyed locks of one class.
+    MassGrave = 4,
+}
+
+/// Attributes of a lock that change what its waiters wait for, and its type as
+/// a report names it. The meaning of a bit depends on the kind.
+pub mod attribute {
+    /// A mutex that its owner may lock again.
+    pub const RECURSIVE: u16 = 1;
+    /// A mutex that reports misuse.
+    pub const ERRORCHECK: u16 = 2;
+    /// A mutex that spins a little first.
+    pub const ADAPTIVE: u16 = 4;
+    /// A mutex that survives its owner.
+    pub const ROBUST: u16 = 8;
+    /// Priority inheritance.
+    pub const INHERIT: u16 = 16;
+    /// Priority ceiling.
+    pub const PROTECT: u16 = 32;
+    /// Shared between processes.
+    pub const SHARED: u16 = 64;
+    /// A reader-writer lock whose new readers wait for waiting writers.
+    pub const WRITERS_FIRST: u16 = 128;
+    /// Initialised by the C11 function.
+    pub const C11: u16 = 256;
+    /// Its attributes have been read from it.
+    pub const KNOWN: u16 = 1 << 15;
+}
+
+/// The record of a lock: one cache line, found by address.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct LockRecord {
+    /// Address of the lock, never zero in a record that is in use, and never
+    /// changed: the record of an address stays its record.
+    pub address: AtomicU64,
+    /// Raised whenever a lock at the address begins or ends a life.
+    pub generation: AtomicU32,
+    /// [`Kind`] in bits 0..8, [`Life`] in bits 8..16, attributes above.
+    pub shape: AtomicU32,
+    /// Stack of the initialisation; 0 for a static initialiser.
+    pub init_stack: AtomicU32,
+    /// Stack of the first acquisition seen.
+    pub first_stack: AtomicU32,
+    /// The how-manieth lock of its class (same initialisation or, failing
+    /// that, first acquisition), from 1.
+    pub serial: AtomicU32,
+    /// Index of the statistics, 0 as long as there are none.
+    pub extension: AtomicU32,
+    /// Acquisitions counted so far; threads keep some for themselves, see
+    /// [`CacheLine`](crate::thread::CacheLine).
+    pub acquisitions: AtomicU64,
+    /// Of a mass grave: the number of locks buried in it.
+    pub buried: AtomicU32,
+    /// Index of the module in which a static lock lies plus one, else 0.
+    pub module: AtomicU32,
+    /// Hold samples seen before there were statistics.
+    pub samples: AtomicU32,
+    spare: AtomicU32,
+}
+
+const _: () = assert!(size_of::<LockRecord>() == 64);
+
+impl LockRecord {
+    /// Kind, life and attributes.
+    #[must_use]
+    pub fn shape(&self) -> (Kind, Life, u16) {
+        let shape = self.shape.load(Relaxed);
+        let life = match (shape >> 8) as u8 {
+            1 => Life::Live,
+            2 => Life::Destroyed,
+            3 => Life::Grave,
+            4 => Life::MassGrave,
+            _ => Life::Unused,
+        };
+        (Kind::from_raw(shape as u8), life, (shape >> 16) as u16)
+    }
+
+    /// Writes kind, life and attributes.
+    pub fn set_shape(&self, kind: Kind, life: Life, attributes: u16) {
+        self.shape.store(kind as u32 | (life as u32) << 8 | u32::from(attributes) << 16, Relaxed);
+    }
+}
+
+/// How many call sites a lock remembers on each side; the rest is counted
+/// together.
+pub const SITES: usize = 8;
+
+/// The part of one call site in the waiting for a lock, or in its holding.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SiteShare {
+    /// Return address of the lock call; 0: not in use; 1: all other sites.
+    pub site: AtomicU64,
+    /// A stack that leads there.
+    pub stack: AtomicU64,
+    /// How often.
+    pub count: AtomicU64,
+    /// For how long altogether, in nanoseconds.
+    pub total: AtomicU64,
+}
+
+impl SiteShare {
+    /// The `site` of the entry that stands for all sites without one.
+    pub const OTHERS: u64 = 1;
+
+    fn claim(&self, site: u64) -> bool {
+        let found = self.site.load(Relaxed);
+        found == site
+            || found == 0
+                && match self.site.compare_exchange(0, site, Relaxed, Relaxed) {
+                    Ok(_) => true,
+                    Err(other) => other == site,
+                }
+    }
+}
+
+/// Adds to the entry of `site`, or to that of all others when there is none
+/// left. `total` is the sum of the `count` times.
+pub fn add_site(sites: &[SiteShare; SITES], site: u64, stack: u32, count: u64, total: u64) {
+    let entry = sites[..SITES - 1].iter().find(|entry| entry.claim(site)).unwrap_or_else(|| {
+        sites[SITES - 1].claim(SiteShare::OTHERS);
+        &sites[SITES - 1]
+    });
+    entry.stack.store(u64::from(stack), Relaxed);
+    entry.count.fetch_add(count, Relaxed);
+    entry.total.fetch_add(total, Relaxed);
+}
+
+/// The statistics of a lock that was waited for, or sampled more than once.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Extension {
+    /// Index of the lock's record.
+    pub lock: AtomicU64,
+    /// Acquisitions that found the lock taken.
+    pub contended: AtomicU64,
+    /// Waits that gave up at a deadline.
+    pub timed_out: AtomicU64,
+    /// Trylocks that found the lock taken.
+    pub refused: AtomicU64,
+    /// Times of waiting.
+    pub wait: Histogram,
+    /// Times of holding; weighted, see [`SAMPLE`](crate::SAMPLE).
+    pub hold: Histogram,
+    /// Where it was waited.
+    pub waited_at: [SiteShare; SITES],
+    /// Where it was acquired by those that held it.
+    pub held_at: [SiteShare; SITES],
+}
+
+impl Extension {
+    /// Takes over all of `other`, which is empty afterwards.
+    pub fn absorb(&self, other: &Extension) {
+        for (mine, theirs) in [
+            (&self.contended, &other.contended),
+            (&self.timed_out, &other.timed_out),
+            (&self.refused, &other.refused),
+        ] {
+            mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
+        }
+        self.wait.absorb(&other.wait);
+        self.hold.absorb(&other.hold);
+        for (mine, theirs) in [(&self.waited_at, &other.waited_at), (&self.held_at, &other.held_at)]
+        {
+            for share in theirs {
+                let site = share.site.swap(0, Relaxed);
+                if site == 0 {
+                    continue;
+                }
+                let (count, total) = (share.count.swap(0, Relaxed), share.total.swap(0, Relaxed));
+                let stack = share.stack.load(Relaxed) as u32;
+                add_site(mine, site, stack, count, total);
+            }
+        }
+    }
+}

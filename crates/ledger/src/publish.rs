@@ -1,0 +1,473 @@
+//! What a thread holds and waits for, as others may read it.
+//!
+//! # Role
+//! Each thread writes its own [`Wait`] and its own stack of [`Held`] locks; the
+//! command, in another process, reads them at any time and concludes that a
+//! set of threads can never run again. Writers never wait for readers.
+//!
+//! # Protocol
+//! Writer, one thread (and its signal handlers, which are balanced):
+//! 1. *Acquired*: [`Stack::push`]: raise `top`, fill the entry, store its
+//!    address last. A handler that interrupts in between pushes above.
+//! 2. *Releases*: [`Stack::pop`] **before** the real release: clear the
+//!    address, lower `top`. So an entry that can be read means: held.
+//! 3. *Waits*: [`Wait::begin`] before the real blocking call: the fields, then
+//!    the episode, odd. [`Wait::end`] when the call has returned: even.
+//!
+//! Reader: [`Wait::read`] gives an [`Episode`]; read the held stack;
+//! [`Wait::is_still`] with that episode.
+//!
+//! # Invariants
+//! - **L1** While an episode lasts, its thread is inside one real blocking call
+//!   and changes neither its held stack nor the fields of its wait.
+//! - **L2** If `is_still` says yes, all that was read between `read` and
+//!   `is_still` belongs to that one episode. Hence if a set of threads is read
+//!   first and confirmed afterwards, there was an instant at which all of them
+//!   were inside those waits and held those locks: a cycle among them is closed.
+//! - **L3** An entry is readable only while its thread has acquired the lock and
+//!   not yet begun to release it.
+//!
+//! # Ordering
+//! Labels LED-1 to LED-5 in `docs/memory-ordering.md`. A sequence lock without
+//! fences: every word a reader uses is stored with release and loaded with
+//! acquire, which costs nothing on x86-64.
+//!
+//! # Progress
+//! No loop on the writer's side but the search for an entry that is not on
+//! top, bounded by the locks held.
+
+use crate::cells::Cells;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use lockstead_core::Atomic64;
+
+/// What a thread waits for; one per thread, all zero at first.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Wait<C: Cells> {
+    /// Odd while the thread waits; goes up by one at each begin and end.
+    episode: C::Word,
+    /// [`Waiting`] without its address: `how | stack << 32`.
+    how: C::Word,
+    /// Address of the lock, or the joined thread's `pthread_t`.
+    target: C::Word,
+    /// When the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
+    since: C::Word,
+    /// When the wait will time out, in nanoseconds of the clock that `how`
+    /// names; meaningless for an untimed wait.
+    deadline: C::Word,
+    /// The mutex that a wait on a condition variable gives back meanwhile.
+    companion: C::Word,
+}
+
+/// How a thread waits, in the bits that the ledger stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct How(pub u32);
+
+impl How {
+    /// Sleeps until it owns a mutex.
+    pub const MUTEX: How = How(1);
+    /// Until it holds a reader-writer lock for writing.
+    pub const WRITE: How = How(2);
+    /// Until it holds a reader-writer lock for reading.
+    pub const READ: How = How(3);
+    /// Spins until it owns a spin lock.
+    pub const SPIN: How = How(4);
+    /// Until another thread has ended; the target is its `pthread_t`.
+    pub const JOIN: How = How(5);
+    /// On a condition variable.
+    pub const CONDITION: How = How(6);
+    /// On a semaphore.
+    pub const SEMAPHORE: How = How(7);
+    /// At a barrier.
+    pub const BARRIER: How = How(8);
+
+    const KIND: u32 = 0xff;
+    const TIMED: u32 = 1 << 8;
+    const REALTIME: u32 = 1 << 9;
+
+    /// The same wait with a deadline on `CLOCK_MONOTONIC`.
+    #[must_use]
+    pub const fn timed(self) -> How {
+        How(self.0 | Self::TIMED)
+    }
+
+    /// The same wait with a deadline on `CLOCK_REALTIME`.
+    #[must_use]
+    pub const fn timed_realtime(self) -> How {
+        How(self.0 | Self::TIMED | Self::REALTIME)
+    }
+
+    /// What is waited for, without the deadline: one of the constants.
+    #[must_use]
+    pub const fn kind(self) -> How {
+        How(self.0 & Self::KIND)
+    }
+
+    /// Whether the wait ends by itself at a deadline.
+    #[must_use]
+    pub const fn is_timed(self) -> bool {
+        self.0 & Self::TIMED != 0
+    }
+
+    /// Whether the deadline is one of `CLOCK_REALTIME`.
+    #[must_use]
+    pub const fn is_realtime(self) -> bool {
+        self.0 & Self::REALTIME != 0
+    }
+}
+
+/// A wait, as a thread publishes it and as a reader sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// What kind of wait.
+    pub how: How,
+    /// Id of the stack of return addresses that leads to the wait.
+    pub stack: u32,
+    /// Address of the lock, or `pthread_t` of the joined thread.
+    pub target: u64,
+    /// Begin, nanoseconds of `CLOCK_MONOTONIC`.
+    pub since: u64,
+    /// Deadline in nanoseconds of its clock; zero for an untimed wait.
+    pub deadline: u64,
+    /// The mutex given back by a wait on a condition variable, else zero.
+    pub companion: u64,
+}
+
+/// The number of one wait of one thread; never used twice by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct Episode(pub u64);
+
+impl<C: Cells> Wait<C> {
+    /// Nothing is waited for.
+    pub const NONE: Self = Wait {
+        episode: C::Word::ZERO,
+        how: C::Word::ZERO,
+        target: C::Word::ZERO,
+        since: C::Word::ZERO,
+        deadline: C::Word::ZERO,
+        companion: C::Word::ZERO,
+    };
+
+    /// Publishes a wait; by the thread itself, before it may block. A wait that
+    /// was never ended (its thread left it by `longjmp`) is replaced.
+    pub fn begin(&self, waiting: &Waiting) {
+        let episode = self.episode.load(Relaxed);
+        let even = episode + (episode & 1);
+        if even != episode {
+            self.episode.store(even, Release);
+        }
+        // ord: LED-1 (release): after the even episode, so that whoever reads a
+        // field of this wait cannot confirm the one before.
+        self.how.store(u64::from(waiting.how.0) | u64::from(waiting.stack) << 32, Release);
+        self.target.store(waiting.target, Release);
+        self.since.store(waiting.since, Release);
+        self.deadline.store(waiting.deadline, Release);
+        self.companion.store(waiting.companion, Release);
+        // ord: LED-2 (release): publishes the fields and the held stack.
+        self.episode.store(even + 1, Release);
+    }
+
+    /// Withdraws the wait; by the thread itself, after the blocking call and
+    /// before its held stack changes. Does nothing if none is published.
+    pub fn end(&self) {
+        let episode = self.episode.load(Relaxed);
+        if episode & 1 != 0 {
+            // Relaxed: nothing is published, and what comes after is stored
+            // with release (LED-1, LED-3), so that it cannot be seen earlier.
+            self.episode.store(episode + 1, Relaxed);
+        }
+    }
+
+    /// Whether the thread itself has a wait published; for its own use.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.episode.load(Relaxed) & 1 != 0
+    }
+
+    /// Reads the wait, if there is one; by anybody.
+    #[must_use]
+    pub fn read(&self) -> Option<(Episode, Waiting)> {
+        // ord: LED-2 (acquire): the fields and the held stack of this episode.
+        let episode = self.episode.load(Acquire);
+        if episode & 1 == 0 {
+            return None;
+        }
+        // ord: LED-1 (acquire): a field of a later wait brings its episode along.
+        let how = self.how.load(Acquire);
+        let waiting = Waiting {
+            how: How(how as u32),
+            stack: (how >> 32) as u32,
+            target: self.target.load(Acquire),
+            since: self.since.load(Acquire),
+            deadline: self.deadline.load(Acquire),
+            companion: self.companion.load(Acquire),
+        };
+        self.is_still(Episode(episode)).then_some((Episode(episode), waiting))
+    }
+
+    /// Whether the thread is in the same wait still, so that all that was read
+    /// since [`Wait::read`] is of one piece (L2).
+    #[must_use]
+    pub fn is_still(&self, episode: Episode) -> bool {
+        // Relaxed: the loads before it are acquires, which keeps this one last.
+        self.episode.load(Relaxed) == episode.0
+    }
+}
+
+/// One held lock.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Held<C: Cells> {
+    /// Address of the lock; zero: nothing here.
+    address: C::Word,
+    /// `lock index | stack id << 32`.
+    place: C::Word,
+    /// `tick | flags << 32`: [`Flags`] and the coarse time of acquisition.
+    how: C::Word,
+    /// Exact time of acquisition in nanoseconds; zero: only the tick is known.
+    started: C::Word,
+}
+
+/// What is special about a held lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    /// Held exclusively, nothing special.
+    pub const NONE: Flags = Flags(0);
+    /// Held for reading.
+    pub const READ: Flags = Flags(1);
+    /// Its hold time counts for [`SAMPLE`](crate::SAMPLE) holds.
+    pub const SAMPLED: Flags = Flags(2);
+    /// Given back for the time of a wait on a condition variable: not held.
+    pub const LENT: Flags = Flags(4);
+    /// Acquired by a trylock.
+    pub const TRIED: Flags = Flags(8);
+    /// Acquired after waiting.
+    pub const CONTENDED: Flags = Flags(16);
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// These without `other`.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A held lock, as a thread publishes it and as a reader sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Holding {
+    /// Address of the lock.
+    pub address: u64,
+    /// Index of its record.
+    pub lock: u32,
+    /// Id of the stack of return addresses at the acquisition.
+    pub stack: u32,
+    /// Coarse time of the acquisition, in [ticks](crate::header::tick_of).
+    pub tick: u32,
+    /// What is special.
+    pub flags: Flags,
+    /// Exact time of the acquisition, or zero.
+    pub started: u64,
+}
+
+impl<C: Cells> Held<C> {
+    /// An empty entry.
+    pub const NONE: Self = Held {
+        address: C::Word::ZERO,
+        place: C::Word::ZERO,
+        how: C::Word::ZERO,
+        started: C::Word::ZERO,
+    };
+
+    #[inline(always)]
+    fn fill(&self, holding: &Holding) {
+        // ord: LED-3 (release): after the episode that ended (even), so that a
+        // reader who sees this entry cannot confirm a wait that is over.
+        self.place.store(u64::from(holding.lock) | u64::from(holding.stack) << 32, Release);
+        self.how.store(u64::from(holding.tick) | u64::from(holding.flags.0) << 32, Release);
+        self.started.store(holding.started, Release);
+        // ord: LED-4 (release): an address that is seen has its fields.
+        self.address.store(holding.address, Release);
+    }
+
+    #[inline(always)]
+    fn clear(&self) {
+        // ord: LED-3 (release), as in `fill`.
+        self.address.store(0, Release);
+    }
+
+    /// Reads the entry; `None` if it is empty. For a thread that runs, the
+    /// fields may belong to a later acquisition than the address.
+    #[must_use]
+    pub fn read(&self) -> Option<Holding> {
+        // ord: LED-4 and LED-3 (acquire).
+        let address = self.address.load(Acquire);
+        if address == 0 {
+            return None;
+        }
+        let place = self.place.load(Acquire);
+        let how = self.how.load(Acquire);
+        let started = self.started.load(Acquire);
+        Some(Holding {
+            address,
+            lock: place as u32,
+            stack: (place >> 32) as u32,
+            tick: how as u32,
+            flags: Flags((how >> 32) as u32),
+            started,
+        })
+    }
+
+    /// The address alone; zero if the entry is empty.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address.load(Acquire)
+    }
+
+    /// Changes the flags; by the holder.
+    pub fn set_flags(&self, flags: Flags) {
+        let how = self.how.load(Relaxed);
+        // ord: LED-3 (release), as in `fill`.
+        self.how.store(u64::from(how as u32) | u64::from(flags.0) << 32, Release);
+    }
+
+    /// Begins a new time of holding; by the holder, after a wait on a condition
+    /// variable.
+    pub fn restart(&self, tick: u32, flags: Flags, started: u64) {
+        // ord: LED-3 (release), as in `fill`.
+        self.started.store(started, Release);
+        self.how.store(u64::from(tick) | u64::from(flags.0) << 32, Release);
+    }
+}
+
+/// The held locks of one thread, oldest first. The entries lie apart from the
+/// count, which is why this is a view of both.
+#[derive(Debug)]
+pub struct Stack<'a, C: Cells> {
+    top: &'a C::Word,
+    entries: &'a [Held<C>],
+}
+
+impl<C: Cells> Clone for Stack<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Cells> Copy for Stack<'_, C> {}
+
+impl<'a, C: Cells> Stack<'a, C> {
+    /// The view of a thread's count and entries.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(top: &'a C::Word, entries: &'a [Held<C>]) -> Self {
+        Stack { top, entries }
+    }
+
+    /// The number of entries in use, empty ones included.
+    #[inline(always)]
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        // ord: LED-5 (acquire): the entries below it.
+        (self.top.load(Acquire) as usize).min(self.entries.len())
+    }
+
+    /// The entry at `index`.
+    #[inline(always)]
+    #[must_use]
+    pub fn entry(&self, index: usize) -> &'a Held<C> {
+        &self.entries[index]
+    }
+
+    /// Records an acquisition; by the thread itself, after it.
+    ///
+    /// # Errors
+    /// [`Full`] when there is no entry left: nothing was recorded.
+    #[inline(always)]
+    pub fn push(&self, holding: &Holding) -> Result<(), Full> {
+        let top = self.top.load(Relaxed) as usize;
+        let Some(entry) = self.entries.get(top) else { return Err(Full) };
+        // ord: LED-5 (release): as LED-3. The entry is empty still: a reader
+        // finds nothing in it, a handler pushes above it.
+        self.top.store(top as u64 + 1, Release);
+        entry.fill(holding);
+        Ok(())
+    }
+
+    /// Removes the newest entry of `address` and returns it; by the thread
+    /// itself, before the real release. `None` if it holds no such lock.
+    #[inline(always)]
+    pub fn pop(&self, address: u64) -> Option<Holding> {
+        let top = self.top.load(Relaxed) as usize;
+        let newest = self.entries.get(top.wrapping_sub(1))?;
+        if newest.address.load(Relaxed) == address {
+            let holding = newest.read();
+            newest.clear();
+            // ord: LED-5 (release): as LED-3.
+            self.top.store(top as u64 - 1, Release);
+            return holding;
+        }
+        self.pop_below(address)
+    }
+
+    /// Removes the newest entry of `address` on behalf of the thread that holds
+    /// it; by whoever releases a lock in its place, before the real release.
+    /// Says what was held. The entry stays as an empty one until its thread
+    /// comes across it.
+    pub fn revoke(&self, address: u64) -> Option<Holding> {
+        let (index, holding) = self.find(address)?;
+        self.entries[index].clear();
+        Some(holding)
+    }
+
+    /// The newest entry of `address`, not removed.
+    #[must_use]
+    pub fn find(&self, address: u64) -> Option<(usize, Holding)> {
+        (0..self.depth()).rev().find_map(|index| {
+            let holding = self.entries[index].read()?;
+            (holding.address == address).then_some((index, holding))
+        })
+    }
+
+    /// Out-of-order release: the entries above move down, or hand-over-hand
+    /// locking would climb for ever. Readers of a running thread may miss an
+    /// entry meanwhile or see it twice; of a waiting one never (L1). No handler
+    /// of this thread may record meanwhile: the caller has marked it busy.
+    #[cold]
+    #[inline(never)]
+    fn pop_below(&self, address: u64) -> Option<Holding> {
+        let mut top = self.depth();
+        while top > 0 && self.entries[top - 1].address() == 0 {
+            // Left behind by `revoke`.
+            top -= 1;
+            self.top.store(top as u64, Release);
+        }
+        let (index, holding) = self.find(address)?;
+        self.entries[index].clear();
+        for above in index + 1..top {
+            if let Some(moved) = self.entries[above].read() {
+                self.entries[above - 1].fill(&moved);
+                self.entries[above].clear();
+            }
+        }
+        self.top.store(top as u64 - 1, Release);
+        Some(holding)
+    }
+}
+
+/// No entry left to record a held lock in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;

@@ -1,0 +1,238 @@
+//! A hash table in shared memory that grows without moving anything.
+//!
+//! # Role
+//! From the address of a lock to its record, from the hash of a stack to the
+//! stack. Entries are never removed.
+//!
+//! # State
+//! Levels of 2^[`FIRST`], 2^([`FIRST`]+1), ... slots at fixed places; zero is an
+//! empty slot. A level is opened when the one before is half full. A slot holds
+//! the index of its element and 32 bits of its hash.
+//!
+//! # Protocol
+//! Find: newest level first, linear probing up to an empty slot. Insert: find;
+//! then compare-exchange into the first empty slot of the newest level; whoever
+//! loses looks at what won.
+//!
+//! # Invariants
+//! - **T1** An element is complete before its slot is written (release), so
+//!   whoever finds it (acquire) sees it.
+//! - **T2** Two threads that insert the same key at the same time may both
+//!   succeed only if a level was opened in between. Then the table has the key
+//!   twice, finds are free to return either, and readers add up what they find:
+//!   the identity of a lock is its address, not its index.
+//!
+//! # Progress
+//! Lock-free: a failed exchange means that another thread has inserted. A probe
+//! ends, for a level is never more than three quarters full: an insert that
+//! finds no empty slot within [`PROBES`] opens the next level.
+
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+/// Logarithm of the slots of the first level.
+pub const FIRST: u32 = 12;
+
+/// Slots an insertion looks at before it goes to a new level.
+const PROBES: usize = 128;
+
+/// Bytes of all levels that a table for `elements` needs.
+#[must_use]
+pub const fn bytes(elements: u64) -> u64 {
+    // The newest level is opened when the one before is half full, so twice
+    // the elements, in the sum of all levels twice that.
+    let slots = if elements < 1 << FIRST { 1 << FIRST } else { elements };
+    (slots * 2).next_power_of_two() * 2 * 8
+}
+
+/// A view of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    slots: &'a [AtomicU64],
+    level: &'a AtomicU64,
+    fill: &'a AtomicU64,
+}
+
+/// What an insertion came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inserted {
+    /// The element is in the table now.
+    New,
+    /// Another element with the same key was there or came first.
+    Found(u32),
+    /// All levels are full.
+    Full,
+}
+
+impl<'a> Table<'a> {
+    /// The view of `slots` with its two words in the header.
+    #[must_use]
+    pub fn new(slots: &'a [AtomicU64], level: &'a AtomicU64, fill: &'a AtomicU64) -> Self {
+        Table { slots, level, fill }
+    }
+
+    /// The slots of a level.
+    fn level(&self, level: u32) -> Option<&'a [AtomicU64]> {
+        let first = 1usize << FIRST;
+        let start = (first << level) - first;
+        self.slots.get(start..start + (first << level))
+    }
+
+    /// The element with this hash for which `is` says yes.
+    #[inline]
+    pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let newest = self.level.load(Acquire) as u32;
+        (0..=newest).rev().find_map(|level| {
+            let slots = self.level(level)?;
+            match probe(slots, hash, &is) {
+                Probe::Found(index) => Some(index),
+                Probe::Empty(_) | Probe::Crowded => None,
+            }
+        })
+    }
+
+    /// Inserts `index`, whose element is complete, unless the key is there.
+    pub fn insert(&self, hash: u64, index: u32, is: impl Fn(u32) -> bool) -> Inserted {
+        if let Some(found) = self.find(hash, &is) {
+            return Inserted::Found(found);
+        }
+        loop {
+            let newest = self.level.load(Acquire);
+            let Some(slots) = self.level(newest as u32) else { return Inserted::Full };
+            match probe(slots, hash, &is) {
+                Probe::Found(found) => return Inserted::Found(found),
+                Probe::Empty(slot) => {
+                    let value = hash & !0xffff_ffff | u64::from(index);
+                    // ord: LED-7 (release): publishes the element (T1).
+                    if slot.compare_exchange(0, value, AcqRel, Acquire).is_ok() {
+                        if self.fill.fetch_add(1, Relaxed) as usize + 1 > slots.len() / 2 {
+                            self.open(newest);
+                        }
+                        return Inserted::New;
+                    }
+                }
+                Probe::Crowded if !self.open(newest) => return Inserted::Full,
+                Probe::Crowded => {}
+            }
+        }
+    }
+
+    /// Opens the level after `newest`; says whether there is one.
+    fn open(&self, newest: u64) -> bool {
+        if self.level(newest as u32 + 1).is_none() {
+            return false;
+        }
+        if self.level.compare_exchange(newest, newest + 1, AcqRel, Acquire).is_ok() {
+            // Insertions that were counted meanwhile for the old level are
+            // forgotten: the count only says when to open the next level.
+            self.fill.store(0, Relaxed);
+        }
+        true
+    }
+
+    /// Slots in the levels that are open, and how many of them are taken in the
+    /// newest: for a reader that reports memory.
+    #[must_use]
+    pub fn open_slots(&self) -> usize {
+        let level = self.level.load(Relaxed) as u32;
+        ((2usize << level) - 1) << FIRST
+    }
+}
+
+enum Probe<'a> {
+    Found(u32),
+    Empty(&'a AtomicU64),
+    Crowded,
+}
+
+#[inline]
+fn probe<'a>(slots: &'a [AtomicU64], hash: u64, is: &impl Fn(u32) -> bool) -> Probe<'a> {
+    let mask = slots.len() - 1;
+    for step in 0..PROBES {
+        let slot = &slots[(hash as usize + step) & mask];
+        // ord: LED-7 (acquire): the element (T1).
+        let value = slot.load(Acquire);
+        if value == 0 {
+            return Probe::Empty(slot);
+        }
+        if (value ^ hash) >> 32 == 0 && is(value as u32) {
+            return Probe::Found(value as u32);
+        }
+    }
+    Probe::Crowded
+}
+
+/// Spreads a key over 64 bits: the finaliser of `MurmurHash3` (Appleby).
+#[inline(always)]
+#[must_use]
+pub const fn spread(key: u64) -> u64 {
+    let key = (key ^ (key >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let key = (key ^ (key >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    key ^ (key >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    fn slots(elements: u64) -> Vec<AtomicU64> {
+        (0..bytes(elements) / 8).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[test]
+    fn grows_and_finds_everything() {
+        let memory = slots(1 << 16);
+        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
+        let table = Table::new(&memory, &level, &fill);
+        let key = |index: u32| spread(u64::from(index) * 40);
+        for index in 1..=1 << 16 {
+            assert_eq!(table.insert(key(index), index, |i| i == index), Inserted::New);
+        }
+        for index in 1..=1 << 16 {
+            assert_eq!(table.find(key(index), |i| i == index), Some(index));
+            assert_eq!(table.insert(key(index), 7, |i| i == index), Inserted::Found(index));
+        }
+        assert_eq!(table.find(spread(1), |_| true), None);
+        assert!(level.into_inner() > 0);
+    }
+
+    #[test]
+    fn says_when_it_is_full() {
+        let memory = slots(1);
+        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
+        let table = Table::new(&memory, &level, &fill);
+        // One hash for all: the worst distribution fills the probes first.
+        let mut count = 0;
+        while table.insert(1 << 32, count + 1, |_| false) == Inserted::New {
+            count += 1;
+        }
+        assert!(count as usize >= PROBES, "{count}");
+    }
+
+    #[test]
+    fn threads_that_insert_the_same_keys_agree() {
+        let memory = slots(1 << 15);
+        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
+        let table = Table::new(&memory, &level, &fill);
+        let new: usize = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(move || {
+                        (1..=10_000)
+                            .filter(|&i| {
+                                table.insert(spread(u64::from(i)), i, |j| i == j) == Inserted::New
+                            })
+                            .count()
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|w| w.join().unwrap()).sum()
+        });
+        // Doubles are possible only around the opening of a level (T2).
+        assert!((10_000..10_100).contains(&new), "{new}");
+    }
+}

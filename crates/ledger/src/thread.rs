@@ -1,0 +1,195 @@
+//! The record of a thread: who it is, what it waits for, what it holds, and
+//! what it counts by itself.
+//!
+//! # Layout
+//! One [`ThreadRecord`] (a page), then [`CACHE_LINES`] lines of acquisition
+//! cache, then the held stack, which is sparse: only touched pages exist. So a
+//! thread costs 16 KiB until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
+//! once.
+
+use crate::cells::{Native, NativeWord};
+use crate::publish::{Held, Stack, Wait};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
+
+/// Lines of the acquisition cache.
+pub const CACHE_LINES: usize = 128;
+
+/// The held locks for which a thread's first 16 KiB suffice.
+pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<Held<Native>>();
+
+/// States of a record, in [`ThreadRecord::state`].
+pub mod state {
+    /// Not used yet.
+    pub const FREE: u32 = 0;
+    /// Claimed by the creator of a thread that does not run yet.
+    pub const CLAIMED: u32 = 1;
+    /// Its thread runs.
+    pub const LIVE: u32 = 2;
+    /// Its thread has ended; may be claimed anew.
+    pub const ENDED: u32 = 3;
+    /// Its thread has ended and left locks behind, which the held stack shows:
+    /// never claimed anew.
+    pub const LEAKED: u32 = 4;
+}
+
+/// The first page of a thread.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct ThreadRecord {
+    // What the fast path touches, in one line.
+    /// Number of entries on the held stack.
+    pub top: NativeWord,
+    /// Not zero while the library works for this thread outside its fast path:
+    /// a signal handler that finds it set passes through unrecorded.
+    pub busy: AtomicU32,
+    /// Counts down to the next hold that is timed.
+    pub until_sample: AtomicU32,
+    /// The highest address of the thread's stack; 0 when it is not known.
+    pub stack_high: AtomicU64,
+    /// The lowest.
+    pub stack_low: AtomicU64,
+    /// Index of this record.
+    pub index: AtomicU32,
+    /// One of [`state`].
+    pub state: AtomicU32,
+    /// Acquisitions of this thread that are not in its cache's counts.
+    pub acquisitions: AtomicU64,
+    /// Pseudo-random state of the library, for this thread.
+    pub dice: AtomicU64,
+
+    /// What the thread waits for.
+    pub wait: Wait<Native>,
+    spare_wait: [AtomicU64; 2],
+
+    /// The kernel's thread id, in the process's own PID namespace.
+    pub tid: AtomicU32,
+    /// Raised each time the record is claimed.
+    pub generation: AtomicU32,
+    /// Its `pthread_t`.
+    pub handle: AtomicU64,
+    /// The function it began with; 0 for the first thread and for threads that
+    /// were not created through `pthread_create`.
+    pub start_routine: AtomicU64,
+    /// The argument of that function, for the start of the thread only.
+    pub start_argument: AtomicU64,
+    /// Index of the creator's record plus one; 0 when it is not known.
+    pub creator: AtomicU32,
+    /// Stack of the call that created it.
+    pub creation_stack: AtomicU32,
+    /// First seen, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub began: AtomicU64,
+    /// Ended; 0 while it runs.
+    pub ended: AtomicU64,
+    /// The name as the kernel has it, zero-terminated, when it is known.
+    pub name: [AtomicU64; 2],
+    /// Joined or detached: its `handle` may stand for another thread now.
+    pub handle_released: AtomicU32,
+    spare_identity: AtomicU32,
+
+    /// Acquisitions that found the lock taken.
+    pub contended: AtomicU64,
+    /// Nanoseconds spent waiting for locks.
+    pub waited: AtomicU64,
+    /// Nanoseconds spent waiting for other things: conditions, semaphores,
+    /// barriers, threads.
+    pub idled: AtomicU64,
+    /// Calls from signal handlers that were passed through unrecorded.
+    pub skipped: AtomicU64,
+    /// Locks that could not be put on the held stack.
+    pub held_dropped: AtomicU64,
+    /// For the library's own use: clean-up buffers of cancellable waits, start
+    /// arguments.
+    pub scratch: [AtomicU64; 64],
+}
+
+const _: () = assert!(size_of::<ThreadRecord>() == 4096);
+
+/// One line of the acquisition cache: an acquisition known to this thread, by
+/// lock, call site and call chain.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct CacheLine {
+    /// Address of the lock; 0: the line is empty.
+    pub address: AtomicU64,
+    /// Return address of the call.
+    pub site: AtomicU64,
+    /// Stack pointer after the return.
+    pub sp: AtomicU64,
+    /// Low halves of the next three return addresses up the stack.
+    pub returns: [AtomicU32; 3],
+    /// Where they lie: eightfold distance from `sp - 8`. A chain that is known
+    /// less far repeats the return address itself: distance 0.
+    pub distances: [AtomicU16; 3],
+    /// Kind-specific, for the library.
+    pub flags: AtomicU16,
+    /// Index of the lock's record.
+    pub lock: AtomicU32,
+    /// Id of the whole stack.
+    pub stack: AtomicU32,
+    /// Acquisitions since the line was made: they belong to the lock's count,
+    /// and are added to its record when the line is given to another.
+    pub count: AtomicU32,
+    /// Generation of the lock's record when the line was made.
+    pub generation: AtomicU32,
+}
+
+const _: () = assert!(size_of::<CacheLine>() == 64);
+
+/// Bytes from a thread's record to the next one's, for `held` entries.
+#[must_use]
+pub const fn stride(held: usize) -> usize {
+    (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
+}
+
+/// Bytes from a thread's record to its acquisition cache.
+#[must_use]
+pub const fn cache_offset() -> usize {
+    size_of::<ThreadRecord>()
+}
+
+/// Bytes from a thread's record to its held stack.
+#[must_use]
+pub const fn held_offset() -> usize {
+    cache_offset() + CACHE_LINES * size_of::<CacheLine>()
+}
+
+/// A thread's whole part of the ledger.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<'a> {
+    /// The first page.
+    pub record: &'a ThreadRecord,
+    /// The acquisition cache.
+    pub cache: &'a [CacheLine; CACHE_LINES],
+    /// The held stack.
+    pub held: &'a [Held<Native>],
+}
+
+impl<'a> Thread<'a> {
+    /// The thread whose record lies at `base`.
+    ///
+    /// # Safety
+    /// `base` is the address of a thread's part of a mapped ledger with `held`
+    /// entries, and the mapping outlives `'a`.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn at(base: *const u8, held: usize) -> Thread<'a> {
+        // SAFETY: by the contract the three parts lie one after the other in
+        // memory that stays mapped; all their fields are atomics, so that
+        // concurrent changes by other threads and processes are no data races,
+        // and any bit pattern is a valid value.
+        unsafe {
+            Thread {
+                record: &*base.cast(),
+                cache: &*base.add(cache_offset()).cast(),
+                held: core::slice::from_raw_parts(base.add(held_offset()).cast(), held),
+            }
+        }
+    }
+
+    /// The held locks.
+    #[inline(always)]
+    #[must_use]
+    pub fn stack(&self) -> Stack<'a, Native> {
+        Stack::new(&self.record.top, self.held)
+    }
+}

@@ -1,0 +1,255 @@
+//! A ledger in ordinary memory: what writers put in, readers find.
+
+use lockstead_ledger::header::tick_of;
+use lockstead_ledger::lock::{Kind, Life, SITES, SiteShare, add_site, attribute};
+use lockstead_ledger::publish::{Full, Holding, How, Waiting};
+use lockstead_ledger::thread::{HELD_IN_FIRST_PAGE, stride};
+use lockstead_ledger::{Birth, Layout, Ledger, NotALedger, Part};
+use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Zeroes, page-aligned.
+struct Area {
+    base: *mut u8,
+    memory: Memory,
+}
+
+impl Area {
+    fn new(size: u64) -> Area {
+        let memory = Memory::from_size_align(size as usize, 4096).unwrap();
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc_zeroed(memory) };
+        assert!(!base.is_null());
+        Area { base, memory }
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        let layout = Layout::divide(self.memory.size() as u64);
+        // SAFETY: the area is fresh, page-aligned, of that size, and lives on.
+        unsafe { Ledger::create(self.base, layout, 42, 1_000_000) }
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.base, self.memory) };
+    }
+}
+
+fn birth(address: u64, init_stack: u32) -> Birth {
+    Birth {
+        address,
+        kind: Kind::Mutex,
+        attributes: attribute::KNOWN,
+        init_stack,
+        first_stack: 0,
+        module: 0,
+    }
+}
+
+#[test]
+fn layouts_of_all_sizes_fit() {
+    let mut size = Layout::SMALLEST;
+    while size <= Layout::LARGEST {
+        let layout = Layout::divide(size);
+        assert!(layout.is_sound(), "{size}");
+        assert!(layout.threads.capacity >= 16, "{layout:?}");
+        size *= 2;
+    }
+    let large = Layout::divide(Layout::LARGEST);
+    assert!(large.threads.capacity >= 20_000, "{large:?}");
+    assert!(large.locks.capacity >= 64_000_000, "{large:?}");
+    assert_eq!(stride(0), 12 * 1024);
+    assert_eq!(HELD_IN_FIRST_PAGE, 128);
+}
+
+#[test]
+fn foreign_memory_is_refused_with_a_reason() {
+    let area = Area::new(Layout::SMALLEST);
+    let size = Layout::SMALLEST;
+    // SAFETY: the area is mapped and lives on.
+    let open = || unsafe { Ledger::open(area.base, size) }.map(|_| ());
+    assert_eq!(open(), Err(NotALedger::Magic));
+    let ledger = area.ledger();
+    assert_eq!(open(), Ok(()));
+    ledger.header().version.store(77, Relaxed);
+    assert_eq!(open(), Err(NotALedger::Version(77)));
+    ledger.header().version.store(lockstead_ledger::header::VERSION, Relaxed);
+    // SAFETY: as above, but only half of it.
+    assert_eq!(unsafe { Ledger::open(area.base, size / 2) }.err(), Some(NotALedger::Layout));
+}
+
+#[test]
+fn a_stack_is_stored_once_and_told_apart_by_its_end() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let first = ledger.intern_stack(&[1, 2, 3], 0);
+    assert_ne!(first, 0);
+    assert_eq!(ledger.intern_stack(&[1, 2, 3], 0), first);
+    assert_ne!(ledger.intern_stack(&[1, 2, 3], 9), first);
+    assert_ne!(ledger.intern_stack(&[1, 2], 0), first);
+    let stack = ledger.stack(first).unwrap();
+    assert_eq!(
+        (stack.returns().collect::<Vec<_>>(), stack.end, stack.site()),
+        (vec![1, 2, 3], 0, 1)
+    );
+    for forged in [0, 1 << 20, u32::MAX] {
+        assert!(ledger.stack(forged).is_none(), "{forged}");
+    }
+}
+
+#[test]
+fn a_full_ledger_counts_what_it_cannot_store() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let mut stored = 0u64;
+    while ledger.intern_stack(&[stored + 1; 100], 0) != 0 {
+        stored += 1;
+    }
+    assert!(stored > 100);
+    assert_eq!(ledger.header().losses.stacks.load(Relaxed), 1);
+    let mut locks = 0;
+    while ledger.use_lock(&birth(64 * (locks + 1), 0)).is_some() {
+        locks += 1;
+    }
+    assert_eq!(locks, ledger.layout().locks.capacity - 1);
+    assert_eq!(ledger.header().losses.locks.load(Relaxed), 1);
+    for lock in (1..=locks).rev() {
+        let index = ledger.find_lock(64 * lock).unwrap();
+        assert_eq!(ledger.lock(index).unwrap().address.load(Relaxed), 64 * lock);
+    }
+}
+
+#[test]
+fn lives_end_in_graves_and_then_in_one_grave() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let class = ledger.intern_stack(&[0x1234], 0);
+    for life in 1..=200u64 {
+        let index = ledger.init_lock(&birth(0x1000, class)).unwrap();
+        let lock = ledger.lock(index).unwrap();
+        assert_eq!(lock.shape(), (Kind::Mutex, Life::Live, attribute::KNOWN));
+        assert_eq!(lock.serial.load(Relaxed) as u64, life);
+        lock.acquisitions.fetch_add(life, Relaxed);
+        if life % 2 == 0 {
+            let statistics = ledger.extension(index).unwrap();
+            statistics.contended.fetch_add(1, Relaxed);
+            statistics.wait.add(1 << 20, 1, class);
+            add_site(&statistics.waited_at, 0x1234, class, 1, 1 << 20);
+        }
+        if life % 3 == 0 {
+            // Without a destruction: the next initialisation ends the life.
+            continue;
+        }
+        ledger.destroy_lock(0x1000);
+        assert_eq!(lock.shape().1, Life::Destroyed);
+    }
+    let graves: Vec<_> = ledger
+        .locks()
+        .iter()
+        .filter(|lock| matches!(lock.shape().1, Life::Grave | Life::MassGrave))
+        .collect();
+    assert_eq!(graves.len(), 65);
+    let count = |f: &dyn Fn(&lockstead_ledger::lock::LockRecord) -> u64| -> u64 {
+        graves.iter().map(|grave| f(grave)).sum()
+    };
+    assert_eq!(count(&|grave| u64::from(grave.buried.load(Relaxed))), 200);
+    assert_eq!(count(&|grave| grave.acquisitions.load(Relaxed)), 200 * 201 / 2);
+    let contended = |grave: &lockstead_ledger::lock::LockRecord| {
+        ledger.existing_extension(grave).map_or(0, |e| e.contended.load(Relaxed))
+    };
+    assert_eq!(count(&contended), 100);
+    let waited = |grave: &lockstead_ledger::lock::LockRecord| {
+        ledger.existing_extension(grave).map_or(0, |e| {
+            assert_eq!(e.waited_at[0].count.load(Relaxed), e.wait.read().count());
+            e.wait.read().total
+        })
+    };
+    assert_eq!(count(&waited), 100 << 20);
+}
+
+#[test]
+fn sites_beyond_the_last_are_counted_together() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let index = ledger.use_lock(&birth(0x40, 0)).unwrap();
+    let statistics = ledger.extension(index).unwrap();
+    for site in 100..120 {
+        add_site(&statistics.held_at, site, 0, 1, 10);
+        add_site(&statistics.held_at, site, 0, 1, 10);
+    }
+    let shares: Vec<_> = statistics
+        .held_at
+        .iter()
+        .map(|share| {
+            (share.site.load(Relaxed), share.count.load(Relaxed), share.total.load(Relaxed))
+        })
+        .collect();
+    assert_eq!(shares[0], (100, 2, 20));
+    assert_eq!(shares[SITES - 1], (SiteShare::OTHERS, 26, 260));
+}
+
+#[test]
+fn held_locks_are_released_in_any_order() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let thread = ledger.thread(ledger.claim(Part::Threads, 1).unwrap()).unwrap();
+    let stack = thread.stack();
+    let hold =
+        |address| Holding { address, stack: 7, tick: tick_of(5 << 20), ..Holding::default() };
+    for address in 1..=4 {
+        stack.push(&hold(address)).unwrap();
+    }
+    assert_eq!(stack.pop(2).unwrap().address, 2);
+    assert_eq!(stack.pop(9), None);
+    let left = |n| -> Vec<u64> { (0..n).map(|i| stack.entry(i).address()).collect() };
+    assert_eq!((stack.depth(), left(3)), (3, vec![1, 3, 4]));
+    // Hand over hand: the stack does not climb.
+    for address in 5..100 {
+        stack.push(&hold(address)).unwrap();
+        stack.pop(address - 1).unwrap();
+    }
+    assert_eq!((stack.depth(), left(3)), (3, vec![1, 3, 99]));
+    // Another thread releases for this one; the hole is passed over.
+    assert_eq!(stack.revoke(99).unwrap().tick, 5);
+    assert_eq!(stack.pop(3).unwrap().address, 3);
+    assert_eq!(stack.pop(1).unwrap().address, 1);
+    assert_eq!((stack.depth(), stack.pop(1)), (0, None));
+    for address in 1..=ledger.layout().held {
+        stack.push(&hold(address)).unwrap();
+    }
+    assert_eq!(stack.push(&hold(1)), Err(Full));
+}
+
+#[test]
+fn a_wait_is_confirmed_only_while_it_lasts() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let wait = &ledger.thread(0).unwrap().record.wait;
+    assert!(wait.read().is_none());
+    let waiting = Waiting {
+        how: How::WRITE.timed_realtime(),
+        stack: 3,
+        target: 0x40,
+        since: 10,
+        deadline: 99,
+        companion: 0,
+    };
+    wait.begin(&waiting);
+    let (episode, read) = wait.read().unwrap();
+    assert_eq!(read, waiting);
+    assert!(read.how.is_timed() && read.how.is_realtime());
+    assert_eq!(read.how.kind(), How::WRITE);
+    assert!(wait.is_still(episode));
+    wait.end();
+    assert!(!wait.is_still(episode) && wait.read().is_none());
+    wait.end();
+    wait.begin(&waiting);
+    assert!(!wait.is_still(episode));
+    // Left by longjmp, and another wait begun.
+    let (left, _) = wait.read().unwrap();
+    wait.begin(&Waiting { target: 0x80, ..waiting });
+    assert!(!wait.is_still(left));
+    assert_eq!(wait.read().unwrap().1.target, 0x80);
+}
