@@ -12,8 +12,15 @@
 //! |---|---|
 //! | [`maps`] | which file lies behind which address |
 //! | [`memory`] | the bytes at an address |
+//! | [`modules`] | that file, opened, if it is still the one that was mapped |
+//! | [`unwind`] | the return addresses on a thread's stack |
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
+//! | [`waits`] | who waits for whom, and the cycles |
 
 pub mod maps;
 pub mod memory;
+pub mod module;
+pub mod modules;
 pub mod stack;
+pub mod waits;
+pub mod unwind;

@@ -85,9 +85,21 @@ impl Maps {
     /// The mapping that covers `address`.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<&Mapping> {
+        self.get(self.index_of(address)?)
+    }
+
+    /// Which of the mappings covers `address`, counted from the lowest.
+    #[must_use]
+    pub fn index_of(&self, address: u64) -> Option<usize> {
         let after = self.mappings.partition_point(|m| m.range.start <= address);
-        let found = &self.mappings[after.checked_sub(1)?];
-        found.range.contains(&address).then_some(found)
+        let found = after.checked_sub(1)?;
+        self.mappings[found].range.contains(&address).then_some(found)
+    }
+
+    /// One mapping, counted from the lowest.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Mapping> {
+        self.mappings.get(index)
     }
 
     /// All of them.

@@ -1,0 +1,198 @@
+//! One ELF file of a process: its bytes, and where they are loaded.
+//!
+//! # Role
+//! Reads the program headers and nothing else, so that opening a big binary
+//! costs the same as opening a small one; symbols and unwind tables are read
+//! by those who need them, when they do.
+//!
+//! # Addresses
+//! A *stated* address is one as the file states it; the loader adds the same
+//! *bias* to all of a file. Everything here is in stated addresses and offsets.
+
+use crate::memory::Memory;
+use memmap2::Mmap;
+use object::Endianness;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A part of the file that the loader maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Load {
+    /// Where its bytes lie in the file.
+    offset: u64,
+    /// Where its bytes lie in [`Module::bytes`]: as in the file, or packed.
+    position: u64,
+    /// Its first stated address.
+    stated: u64,
+    /// Bytes that come from the file.
+    in_file: u64,
+    /// Bytes in memory; those past `in_file` are zero at the start.
+    in_memory: u64,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    File(Mmap),
+    Copied(Vec<u8>),
+}
+
+/// One ELF file, opened.
+#[derive(Debug)]
+pub struct Module {
+    /// A path under which the very file can be opened again.
+    path: PathBuf,
+    /// Kept open where `path` leads through it.
+    _file: Option<File>,
+    bytes: Bytes,
+    loads: Vec<Load>,
+    eh_frame_hdr: Option<Range<u64>>,
+}
+
+/// More than any linker writes; what claims more is not read.
+const MAX_SEGMENTS: usize = 4096;
+
+/// Copied from the memory of a process at most.
+const MAX_COPY: u64 = 256 << 20;
+
+impl Module {
+    /// Reads the headers of `file`, which can be opened again by `path`.
+    /// `None` for what is no 64-bit ELF file.
+    pub(crate) fn open(file: File, path: PathBuf, keep: bool) -> Option<Module> {
+        // SAFETY: the mapping is private and read-only. The file may change
+        // under it; what is read goes through parsers that check every offset
+        // and takes no value on trust. A file cut short while it is mapped
+        // would end this process with a bus error: programs are replaced, not
+        // truncated, while they run (the kernel refuses it for executables).
+        let map = unsafe { Mmap::map(&file) }.ok()?;
+        let (loads, eh_frame_hdr) = headers(&map)?;
+        let file = keep.then_some(file);
+        Some(Module { path, _file: file, bytes: Bytes::File(map), loads, eh_frame_hdr })
+    }
+
+    /// Copies what the process has loaded at `base`, where the file's first
+    /// byte is mapped. For code whose file cannot be opened, and for the
+    /// kernel's own page of code: the unwind tables are among what is loaded,
+    /// the symbols are not.
+    /// Also says what was added to the stated addresses.
+    pub(crate) fn from_memory(memory: &dyn Memory, base: u64) -> Option<(Module, u64)> {
+        let mut head = vec![0; 4096];
+        let n = memory.read(base, &mut head).ok()?;
+        head.truncate(n);
+        let (mut loads, eh_frame_hdr) = headers(&head)?;
+        // The first byte of the file is at `base`, so this load tells the bias.
+        let bias = loads.iter().find(|l| l.offset == 0).map(|l| base.wrapping_sub(l.stated))?;
+        // Only what holds the unwind tables: code and data can be large.
+        let hdr = eh_frame_hdr.clone()?;
+        loads.retain(|l| l.stated <= hdr.start && hdr.start - l.stated < l.in_file);
+        let mut bytes = Vec::new();
+        for load in &mut loads {
+            if load.in_file > MAX_COPY {
+                return None;
+            }
+            load.position = 0;
+            bytes = vec![0; usize::try_from(load.in_file).ok()?];
+            let mut filled = 0;
+            while filled < bytes.len() {
+                let from = bias.wrapping_add(load.stated).wrapping_add(filled as u64);
+                match memory.read(from, &mut bytes[filled..]) {
+                    Ok(n) if n > 0 => filled += n,
+                    _ => return None,
+                }
+            }
+        }
+        let bytes = Bytes::Copied(bytes);
+        Some((Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr }, bias))
+    }
+
+    /// A path under which the very file can be opened while the module lives;
+    /// empty for a copy of memory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of the file, or those copied from memory.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::File(map) => map,
+            Bytes::Copied(copy) => copy,
+        }
+    }
+
+    /// The stated address of what lies at `offset` of the file.
+    #[must_use]
+    pub fn stated(&self, offset: u64) -> Option<u64> {
+        let load =
+            self.loads.iter().find(|l| l.offset <= offset && offset - l.offset < l.in_file)?;
+        load.stated.checked_add(offset - load.offset)
+    }
+
+    /// What must be added to a stated address in a process that has mapped
+    /// `offset` of the file at `address`. Works for the start of a mapping,
+    /// which is rounded down to a page and may lie in front of the part that
+    /// the file names.
+    #[must_use]
+    pub fn bias(&self, address: u64, offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let load = self.loads.iter().find(|l| {
+            l.offset / PAGE * PAGE <= offset && offset < l.offset.saturating_add(l.in_file)
+        })?;
+        // From here on modulo 2^64: an offset in front of the part is negative.
+        let stated = load.stated.wrapping_add(offset.wrapping_sub(load.offset));
+        Some(address.wrapping_sub(stated))
+    }
+
+    /// Whether the stated address is of memory that the loader made for the
+    /// file, zero-filled memory behind it included.
+    #[must_use]
+    pub fn covers(&self, stated: u64) -> bool {
+        self.loads.iter().any(|l| l.stated <= stated && stated - l.stated < l.in_memory)
+    }
+
+    /// The bytes from a stated address to the end of the part it lies in.
+    #[must_use]
+    pub fn loaded(&self, stated: u64) -> Option<&[u8]> {
+        let load =
+            self.loads.iter().find(|l| l.stated <= stated && stated - l.stated < l.in_file)?;
+        let from = load.position.checked_add(stated - load.stated)?;
+        let to = load.position.checked_add(load.in_file)?;
+        let to = to.min(self.bytes().len() as u64);
+        self.bytes().get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+    }
+
+    /// Stated addresses of the search table over the unwind information.
+    #[must_use]
+    pub fn eh_frame_hdr(&self) -> Option<Range<u64>> {
+        self.eh_frame_hdr.clone()
+    }
+}
+
+fn headers(bytes: &[u8]) -> Option<(Vec<Load>, Option<Range<u64>>)> {
+    let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, bytes).ok()?;
+    if segments.len() > MAX_SEGMENTS {
+        return None;
+    }
+    let mut loads = Vec::new();
+    let mut eh_frame_hdr = None;
+    for segment in segments {
+        let (stated, in_memory) = (segment.p_vaddr(endian), segment.p_memsz(endian));
+        match segment.p_type(endian) {
+            elf::PT_LOAD => loads.push(Load {
+                offset: segment.p_offset(endian),
+                position: segment.p_offset(endian),
+                stated,
+                in_file: segment.p_filesz(endian),
+                in_memory,
+            }),
+            elf::PT_GNU_EH_FRAME => eh_frame_hdr = Some(stated..stated.checked_add(in_memory)?),
+            _ => {}
+        }
+    }
+    Some((loads, eh_frame_hdr))
+}

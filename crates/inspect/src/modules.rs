@@ -1,0 +1,247 @@
+//! The files of a process: from an address to the file it belongs to.
+//!
+//! # Role
+//! Opens a file when the first address in it is asked for, once. The process
+//! may live in another mount namespace, its files may have been replaced since
+//! it started, and it may have ended: each file is looked for where the kernel
+//! keeps the very one (`map_files`, for those who may), then under the
+//! process's root, then by its plain path; and what is found there is taken
+//! only if it is the file that was mapped.
+
+use crate::maps::{Backing, Mapping, Maps};
+use crate::memory::Memory;
+use crate::module::Module;
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// To what an address belongs.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// To nothing that the process has mapped.
+    Nowhere,
+    /// To memory without a file or name: heap, thread stacks, generated code.
+    Anonymous,
+    /// To what the kernel calls by this name.
+    Special(String),
+    /// To a file.
+    File {
+        /// Path as the process knew it.
+        path: PathBuf,
+        /// The file, if it could be opened and is the one that was mapped.
+        module: Option<Arc<Module>>,
+        /// What the loader added to the addresses that the file states.
+        bias: u64,
+        /// The address as an offset in the file: of use where `module` is
+        /// missing. `None` for zero-filled memory behind the file's bytes.
+        offset: Option<u64>,
+    },
+}
+
+/// A file, not a mapping: a file is mapped in several pieces.
+type Identity = ((u32, u32), u64, PathBuf);
+
+/// The files of one process.
+#[derive(Debug)]
+pub struct Modules {
+    pid: Option<u32>,
+    started: Option<SystemTime>,
+    maps: Maps,
+    opened: HashMap<Identity, Option<Arc<Module>>>,
+    main: Option<PathBuf>,
+}
+
+impl Modules {
+    /// Those of a living process.
+    ///
+    /// # Errors
+    /// The process has ended, or belongs to somebody else.
+    pub fn of(pid: u32) -> io::Result<Modules> {
+        let maps = Maps::of(pid)?;
+        let main = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let started = started(pid);
+        Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
+    }
+
+    /// Those of a process of which only its maps are left. The file of its
+    /// lowest mapping with code counts as the main program, unless it is a
+    /// shared library.
+    #[must_use]
+    pub fn saved(maps: Maps) -> Modules {
+        let main = maps.iter().find_map(|m| match &m.backing {
+            Backing::File { path, .. } if m.executable => Some(path.clone()),
+            _ => None,
+        });
+        Modules { pid: None, started: None, maps, opened: HashMap::new(), main }
+    }
+
+    /// The maps that addresses are looked up in.
+    #[must_use]
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// Takes newer maps of the same process: it has loaded a library since, or
+    /// ended and these are its last.
+    pub fn update(&mut self, maps: Maps) {
+        self.maps = maps;
+    }
+
+    /// Whether `path` is that of the program itself, not of a library.
+    #[must_use]
+    pub fn is_main(&self, path: &Path) -> bool {
+        self.main.as_deref() == Some(path)
+    }
+
+    /// To what `address` belongs.
+    pub fn place(&mut self, address: u64) -> Place {
+        let Some(mapping) = self.maps.find(address).cloned() else { return Place::Nowhere };
+        match &mapping.backing {
+            Backing::File { path, .. } => {
+                let offset = mapping.file_offset(address);
+                let module = self.module(&mapping);
+                let bias = module
+                    .as_ref()
+                    .and_then(|m| m.bias(mapping.range.start, mapping.offset))
+                    .unwrap_or(mapping.range.start.wrapping_sub(mapping.offset));
+                Place::File { path: path.clone(), module, bias, offset: Some(offset) }
+            }
+            // The loader puts the zero-filled variables of a file into
+            // anonymous memory right behind the file's own, and the kernel
+            // joins that with the heap where the two touch.
+            Backing::Anonymous => self.behind_a_file(address).unwrap_or(Place::Anonymous),
+            Backing::Special(name) if name == "[heap]" => {
+                let name = name.clone();
+                self.behind_a_file(address).unwrap_or(Place::Special(name))
+            }
+            Backing::Special(name) => Place::Special(name.clone()),
+        }
+    }
+
+    /// The file whose zero-filled memory `address` lies in.
+    fn behind_a_file(&mut self, address: u64) -> Option<Place> {
+        let mut at = self.maps.index_of(address)?;
+        let before = loop {
+            let follows = self.maps.get(at)?.range.start;
+            at = at.checked_sub(1)?;
+            let before = self.maps.get(at)?;
+            if before.range.end != follows {
+                return None;
+            }
+            if let Backing::File { .. } = before.backing {
+                break before.clone();
+            }
+        };
+        let module = self.module(&before)?;
+        let bias = module.bias(before.range.start, before.offset)?;
+        let Backing::File { path, .. } = before.backing else { return None };
+        module.covers(address.wrapping_sub(bias)).then_some(Place::File {
+            path,
+            module: Some(module),
+            bias,
+            offset: None,
+        })
+    }
+
+    /// The file behind `mapping`, opened at most once.
+    pub fn module(&mut self, mapping: &Mapping) -> Option<Arc<Module>> {
+        let Backing::File { path, .. } = &mapping.backing else { return None };
+        let identity = (mapping.device, mapping.inode, path.clone());
+        if let Some(known) = self.opened.get(&identity) {
+            return known.clone();
+        }
+        let module = self.open(mapping, path).map(Arc::new);
+        self.opened.insert(identity, module.clone());
+        module
+    }
+
+    fn open(&self, mapping: &Mapping, path: &Path) -> Option<Module> {
+        // Where the plain path leads to the same file, it is the better name:
+        // separate debug information is looked for next to it.
+        if let Some((file, meta)) = open_regular(path)
+            && self.is_the_mapped(mapping, &meta)
+        {
+            return Module::open(file, path.to_owned(), false);
+        }
+        let pid = self.pid?;
+        let range = &mapping.range;
+        let kept = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+        let rooted = format!("/proc/{pid}/root{}", path.display());
+        for place in [kept, rooted] {
+            if let Some((file, meta)) = open_regular(Path::new(&place))
+                && self.is_the_mapped(mapping, &meta)
+            {
+                // By descriptor, for the process may end before the file is
+                // opened again.
+                let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+                return Module::open(file, name.into(), true);
+            }
+        }
+        None
+    }
+
+    /// The inode decides where it can. File systems in layers show another one
+    /// in the maps than to those who ask; there a file that has not been
+    /// touched since the process began is taken for the same.
+    fn is_the_mapped(&self, mapping: &Mapping, found: &Metadata) -> bool {
+        if found.ino() == mapping.inode {
+            return true;
+        }
+        let touched = u64::try_from(found.ctime()).ok().map(Duration::from_secs);
+        match (touched, self.started) {
+            (Some(touched), Some(started)) => SystemTime::UNIX_EPOCH + touched < started,
+            _ => false,
+        }
+    }
+
+    /// A copy of what the process has loaded around `address`, for the unwind
+    /// tables in it where no file can be had; with its bias.
+    pub(crate) fn copied(&self, memory: &dyn Memory, address: u64) -> Option<(Module, u64)> {
+        let here = self.maps.find(address)?;
+        let first = match &here.backing {
+            Backing::Special(name) if name == "[vdso]" => here,
+            Backing::File { .. } => self.maps.iter().find(|m| {
+                m.offset == 0
+                    && m.backing == here.backing
+                    && (m.inode, m.device) == (here.inode, here.device)
+            })?,
+            _ => return None,
+        };
+        Module::from_memory(memory, first.range.start)
+    }
+}
+
+/// A device could do anything when it is opened, and a pipe would wait.
+fn open_regular(path: &Path) -> Option<(File, Metadata)> {
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    meta.is_file().then_some((file, meta))
+}
+
+/// When the process began, by the clock that files are dated with.
+fn started(pid: u32) -> Option<SystemTime> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, also brackets and spaces.
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    // Field 22 of the file, the 20th behind the name.
+    let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    // SAFETY: asks for a number.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec for the kernel to fill.
+    if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) } != 0 {
+        return None;
+    }
+    let up = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
+    let began = Duration::from_millis(ticks.checked_mul(1000)?.checked_div(per_second)?);
+    SystemTime::now().checked_sub(up.checked_sub(began)?)
+}

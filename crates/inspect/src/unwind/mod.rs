@@ -1,0 +1,265 @@
+//! Stacks of threads of another process, from their registers and memory.
+//!
+//! # Role
+//! Walks from a thread's program counter and stack pointer to where the thread
+//! began, by the tables that compilers write for exceptions (`.eh_frame`). No
+//! thread is stopped: the caller gives registers that it read from `/proc`,
+//! which for a thread in a system call are the program counter and the stack
+//! pointer alone, and the stack is read while the thread may run. So:
+//!
+//! - a register counts as known only when it was given or a frame restored it.
+//!   Where the walk needs another, it stops and says which;
+//! - a return address must lie in code, and a caller above its callee on the
+//!   stack; else the walk stops and says so;
+//! - nothing is guessed from what lies about on the stack. The one exception
+//!   is code without tables: if the frame pointer is known and points at a
+//!   frame of the usual shape, that frame is taken.
+//!
+//! # Cost
+//! The rule for an address is worked out once in the life of an [`Unwinder`];
+//! after that a frame costs a look-up and a read of memory that was fetched in
+//! one piece with its neighbours.
+
+mod expression;
+mod row;
+mod table;
+mod window;
+
+use crate::maps::{Backing, Maps};
+use crate::memory::Memory;
+use crate::modules::{Modules, Place};
+use crate::stack::{CodeAddress, End};
+use gimli::Register;
+use row::{Row, Stop};
+use std::collections::HashMap;
+use std::rc::Rc;
+use table::Table;
+use window::Window;
+
+/// No stack is followed further than this.
+pub const MAX_FRAMES: usize = 256;
+
+const REGISTERS: usize = 17;
+const RBP: Register = gimli::X86_64::RBP;
+const RSP: Register = gimli::X86_64::RSP;
+
+/// What is known of a thread's registers, by their numbers in DWARF.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    pc: u64,
+    known: [Option<u64>; REGISTERS],
+}
+
+impl Registers {
+    /// Program counter and stack pointer, as `/proc/PID/task/TID/syscall` gives
+    /// them.
+    #[must_use]
+    pub fn new(pc: u64, sp: u64) -> Self {
+        let mut known = [None; REGISTERS];
+        known[usize::from(RSP.0)] = Some(sp);
+        Registers { pc, known }
+    }
+
+    /// The same with the frame pointer.
+    #[must_use]
+    pub fn with_frame_pointer(self, bp: u64) -> Self {
+        self.with(RBP, Some(bp))
+    }
+
+    fn with(mut self, register: Register, value: Option<u64>) -> Self {
+        if let Some(place) = self.known.get_mut(usize::from(register.0)) {
+            *place = value;
+        }
+        self
+    }
+
+    fn get(&self, register: Register) -> Option<u64> {
+        self.known.get(usize::from(register.0)).copied().flatten()
+    }
+}
+
+/// The walk over one stack: addresses without names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwound {
+    /// Innermost first. Never empty: the first is the program counter.
+    pub frames: Vec<CodeAddress>,
+    /// Why there are no more.
+    pub end: End,
+}
+
+/// Why an address has no rule.
+#[derive(Clone, Debug)]
+struct NoRule {
+    module: Option<String>,
+}
+
+/// Unwinds the threads of one process.
+pub struct Unwinder {
+    modules: Modules,
+    /// Tables of files by where they are loaded.
+    tables: HashMap<u64, Option<Rc<Table>>>,
+    /// By address of the instruction.
+    rows: HashMap<u64, Result<Rc<Row>, NoRule>>,
+    window: Window,
+}
+
+impl Unwinder {
+    /// For the process whose files these are.
+    #[must_use]
+    pub fn new(modules: Modules) -> Self {
+        Unwinder {
+            modules,
+            tables: HashMap::new(),
+            rows: HashMap::new(),
+            window: Window::default(),
+        }
+    }
+
+    /// Takes newer maps of the same process; what was learnt is kept unless
+    /// code has moved.
+    pub fn update(&mut self, maps: Maps) {
+        let code = |maps: &Maps| {
+            maps.iter()
+                .filter(|m| m.executable)
+                .map(|m| (m.range.start, m.inode, m.offset, m.backing.clone()))
+                .collect::<Vec<_>>()
+        };
+        if code(&maps) != code(self.modules.maps()) {
+            self.tables.clear();
+            self.rows.clear();
+        }
+        self.modules.update(maps);
+    }
+
+    /// The files of the process.
+    #[must_use]
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// Walks the stack of one thread.
+    pub fn unwind(&mut self, memory: &dyn Memory, start: Registers) -> Unwound {
+        self.window.forget();
+        let mut registers = start;
+        let mut at = CodeAddress::exact(start.pc);
+        let mut frames = vec![at];
+        let end = loop {
+            match self.step(memory, at, &mut registers) {
+                Ok(caller) if frames.len() < MAX_FRAMES => {
+                    frames.push(caller);
+                    at = caller;
+                }
+                Ok(_) => break End::Limit { frames: MAX_FRAMES },
+                Err(end) => break end,
+            }
+        };
+        Unwound { frames, end }
+    }
+
+    /// From one frame to its caller: the address there, with `registers`
+    /// changed to the caller's.
+    fn step(
+        &mut self,
+        memory: &dyn Memory,
+        at: CodeAddress,
+        registers: &mut Registers,
+    ) -> Result<CodeAddress, End> {
+        let here = registers.pc;
+        let row = match self.row(memory, at.lookup()) {
+            Ok(row) => row,
+            Err(NoRule { module }) => {
+                let next = self.by_frame_pointer(memory, registers);
+                *registers = next.ok_or(End::NoUnwindInformation { address: here, module })?;
+                return Ok(CodeAddress::return_to(registers.pc));
+            }
+        };
+        let sp = registers.get(RSP);
+        let next = row.caller(registers, &mut self.window, memory).map_err(|stop| match stop {
+            Stop::Bottom => End::Bottom,
+            Stop::Unreadable(address) => End::Unreadable { address },
+            Stop::Unknown(register) => End::UnknownRegister {
+                register: gimli::X86_64::register_name(register)
+                    .map_or_else(|| format!("{}", register.0), str::to_owned),
+                address: here,
+                module: self.module_name(at.lookup()),
+            },
+            Stop::Unsupported => {
+                End::NoUnwindInformation { address: here, module: self.module_name(at.lookup()) }
+            }
+        })?;
+        // Threads and the program itself are started with a return address of
+        // zero by some C libraries.
+        if next.pc == 0 {
+            return Err(End::Bottom);
+        }
+        if !self.is_code(next.pc) {
+            return Err(End::NotCode { address: next.pc });
+        }
+        // A signal handler may run on a stack of its own, anywhere.
+        if !row.signal && next.get(RSP) <= sp {
+            return Err(End::Backwards { address: here });
+        }
+        *registers = next;
+        // A signal interrupts an instruction; the address is not behind a call.
+        Ok(CodeAddress { address: next.pc, returns: !row.signal })
+    }
+
+    /// The caller by the frame pointer, where one is known and leads to a pair
+    /// of a saved frame pointer and a return address further up the stack.
+    fn by_frame_pointer(&mut self, memory: &dyn Memory, from: &Registers) -> Option<Registers> {
+        let (sp, bp) = (from.get(RSP)?, from.get(RBP)?);
+        if bp < sp || bp % 8 != 0 {
+            return None;
+        }
+        let saved = self.window.read(memory, bp).ok()?;
+        let pc = self.window.read(memory, bp.checked_add(8)?).ok()?;
+        if !self.is_code(pc) {
+            return None;
+        }
+        Some(Registers::new(pc, bp.checked_add(16)?).with_frame_pointer(saved))
+    }
+
+    fn is_code(&self, address: u64) -> bool {
+        self.modules.maps().find(address).is_some_and(|m| m.executable)
+    }
+
+    fn module_name(&self, address: u64) -> Option<String> {
+        match &self.modules.maps().find(address)?.backing {
+            Backing::File { path, .. } => Some(path.display().to_string()),
+            Backing::Special(name) => Some(name.clone()),
+            Backing::Anonymous => None,
+        }
+    }
+
+    fn row(&mut self, memory: &dyn Memory, address: u64) -> Result<Rc<Row>, NoRule> {
+        if let Some(known) = self.rows.get(&address) {
+            return known.clone();
+        }
+        let found = self
+            .table(memory, address)
+            .and_then(|table| table.row(address))
+            .map(Rc::new)
+            .ok_or_else(|| NoRule { module: self.module_name(address) });
+        self.rows.insert(address, found.clone());
+        found
+    }
+
+    /// The table for the code at `address`.
+    fn table(&mut self, memory: &dyn Memory, address: u64) -> Option<Rc<Table>> {
+        let start = self.modules.maps().find(address)?.range.start;
+        if let Some(known) = self.tables.get(&start) {
+            return known.clone();
+        }
+        let table = match self.modules.place(address) {
+            Place::File { module: Some(module), bias, .. } => Some(Table::new(module, bias)),
+            Place::File { module: None, .. } | Place::Special(_) => self
+                .modules
+                .copied(memory, address)
+                .map(|(module, bias)| Table::new(module.into(), bias)),
+            Place::Anonymous | Place::Nowhere => None,
+        };
+        let table = table.map(Rc::new);
+        self.tables.insert(start, table.clone());
+        table
+    }
+}
