@@ -11,7 +11,7 @@
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
-//! [`header`]: where everything lies. [`ledger`]: the view of it all.
+//! [`header`]: where everything lies. [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
 //! # Invariants
 //! - Zero is a valid empty state of everything: the area is a sparse file, and
@@ -26,6 +26,7 @@
 pub mod cells;
 pub mod class;
 pub mod header;
+pub mod hello;
 pub mod histogram;
 pub mod ledger;
 pub mod lives;

@@ -14,6 +14,9 @@ use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 /// Lines of the acquisition cache.
 pub const CACHE_LINES: usize = 128;
 
+/// Call chains that are remembered beside the acquisition cache.
+pub const CHAINS: usize = 32;
+
 /// The held locks for which a thread's first 16 KiB suffice.
 pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<Held<Native>>();
 
@@ -97,9 +100,10 @@ pub struct ThreadRecord {
     pub skipped: AtomicU64,
     /// Locks that could not be put on the held stack.
     pub held_dropped: AtomicU64,
-    /// For the library's own use: clean-up buffers of cancellable waits, start
-    /// arguments.
-    pub scratch: [AtomicU64; 64],
+    /// Call chains that this thread has walked, whatever the lock: lines whose
+    /// address and count mean nothing. So a lock that is new to the cache does
+    /// not cost a walk when its caller is known.
+    pub chains: [CacheLine; CHAINS],
 }
 
 const _: () = assert!(size_of::<ThreadRecord>() == 4096);
@@ -113,11 +117,11 @@ pub struct CacheLine {
     pub address: AtomicU64,
     /// Return address of the call.
     pub site: AtomicU64,
-    /// Stack pointer after the return.
+    /// Where that return address lies: the stack pointer at the call, below it.
     pub sp: AtomicU64,
     /// Low halves of the next three return addresses up the stack.
     pub returns: [AtomicU32; 3],
-    /// Where they lie: eightfold distance from `sp - 8`. A chain that is known
+    /// Where they lie: eightfold distance from `sp`. A chain that is known
     /// less far repeats the return address itself: distance 0.
     pub distances: [AtomicU16; 3],
     /// Kind-specific, for the library.
