@@ -1,0 +1,250 @@
+//! The cycles of a waits-for graph.
+//!
+//! # Role
+//! Pure data: who waits for what, who holds what, and from that the cycles.
+//! Where the facts come from, and whether they still hold, is the caller's
+//! affair; so is what a cycle with a timed wait is called.
+//!
+//! # The graph
+//! A thread waits for one thing at most. A wait for a lock is over when *all*
+//! that stand in its way have gone, so each way round the graph is a deadlock:
+//! - an exclusive wait stands behind every holder;
+//! - a shared wait stands behind the exclusive holders; where there are none,
+//!   it can only be there because an exclusive waiter is let in first, and
+//!   stands behind all of those;
+//! - a join stands behind the joined thread.
+//!
+//! # What is found
+//! Locks with one holder and joins alone make a graph in which cycles share no
+//! member, and each is found. With several holders there may be more ways round
+//! than can be listed: then each thread and lock that is on any cycle is on one
+//! of those found, each as short as one through it can be. No cycle is found
+//! twice, and nothing that is on no cycle is in one.
+//!
+//! # Cost
+//! Linear in waits and holds; no recursion, so a cycle may be of any length.
+//! Only where locks with several holders are part of a cycle, a breadth-first
+//! search for each of its threads.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+/// A thread, by the kernel's number.
+pub type ThreadId = u32;
+/// A lock, by its address or any other number of its own.
+pub type LockId = u64;
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Wants {
+    /// To hold the lock alone.
+    Exclusive(LockId),
+    /// To hold the lock with others.
+    Shared(LockId),
+    /// The end of a thread.
+    Join(ThreadId),
+}
+
+/// One thread that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Who.
+    pub thread: ThreadId,
+    /// For what.
+    pub wants: Wants,
+    /// The wait ends by itself at some time.
+    pub timed: bool,
+}
+
+/// One thread that holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Who.
+    pub thread: ThreadId,
+    /// What.
+    pub lock: LockId,
+    /// With others, or alone.
+    pub shared: bool,
+}
+
+/// Threads that wait for each other in a ring: each waits for the next one, the
+/// last for the first. The smallest thread id stands first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// Members in the order of waiting.
+    pub members: Vec<Wait>,
+}
+
+impl Cycle {
+    /// One of the waits ends by itself, so this is no deadlock.
+    #[must_use]
+    pub fn timed(&self) -> bool {
+        self.members.iter().any(|wait| wait.timed)
+    }
+}
+
+/// All cycles, as the file's head says; by their first threads.
+///
+/// Of several waits of one thread, the last counts.
+#[must_use]
+pub fn cycles(waits: &[Wait], holds: &[Hold]) -> Vec<Cycle> {
+    let graph = Graph::new(waits, holds);
+    let mut found = BTreeSet::new();
+    for component in graph.components() {
+        graph.cover(&component, &mut found);
+    }
+    found
+        .into_iter()
+        .map(|nodes| Cycle {
+            members: nodes.iter().filter_map(|&node| graph.waits.get(node).copied()).collect(),
+        })
+        .collect()
+}
+
+/// Nodes are numbers: first the waits, in the order of their threads, then the
+/// two sides of each lock that somebody waits for.
+struct Graph {
+    waits: Vec<Wait>,
+    next: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    fn new(waits: &[Wait], holds: &[Hold]) -> Graph {
+        let of_thread: HashMap<ThreadId, Wait> =
+            waits.iter().map(|wait| (wait.thread, *wait)).collect();
+        let mut waits: Vec<Wait> = of_thread.into_values().collect();
+        waits.sort_unstable_by_key(|wait| wait.thread);
+        let node: HashMap<ThreadId, usize> =
+            waits.iter().enumerate().map(|(at, wait)| (wait.thread, at)).collect();
+
+        let mut next = vec![Vec::new(); waits.len()];
+        let mut sides: HashMap<Wants, usize> = HashMap::new();
+        for (at, wait) in waits.iter().enumerate() {
+            if let Wants::Join(target) = wait.wants {
+                next[at].extend(node.get(&target));
+                continue;
+            }
+            let side = *sides.entry(wait.wants).or_insert_with(|| {
+                next.push(Vec::new());
+                next.len() - 1
+            });
+            next[at].push(side);
+        }
+        for hold in holds {
+            // A holder that waits for nothing is on no cycle.
+            let Some(&holder) = node.get(&hold.thread) else { continue };
+            if let Some(&side) = sides.get(&Wants::Exclusive(hold.lock)) {
+                next[side].push(holder);
+            }
+            if !hold.shared
+                && let Some(&side) = sides.get(&Wants::Shared(hold.lock))
+            {
+                next[side].push(holder);
+            }
+        }
+        let alone: BTreeSet<LockId> =
+            holds.iter().filter(|hold| !hold.shared).map(|hold| hold.lock).collect();
+        for (at, wait) in waits.iter().enumerate() {
+            if let Wants::Exclusive(lock) = wait.wants
+                && !alone.contains(&lock)
+                && let Some(&side) = sides.get(&Wants::Shared(lock))
+            {
+                next[side].push(at);
+            }
+        }
+        for targets in &mut next {
+            targets.sort_unstable();
+            targets.dedup();
+        }
+        Graph { waits, next }
+    }
+
+    /// Sets of nodes that reach each other, those of one node only if it leads
+    /// to itself. Tarjan's algorithm with a stack of its own.
+    fn components(&self) -> Vec<Vec<usize>> {
+        const UNSEEN: usize = usize::MAX;
+        let count = self.next.len();
+        let (mut order, mut low) = (vec![UNSEEN; count], vec![UNSEEN; count]);
+        let mut open = vec![false; count];
+        let (mut path, mut walk) = (Vec::new(), Vec::new());
+        let (mut seen, mut found) = (0, Vec::new());
+        for root in 0..count {
+            if order[root] != UNSEEN {
+                continue;
+            }
+            walk.push((root, 0));
+            while let Some((node, edge)) = walk.pop() {
+                if edge == 0 {
+                    (order[node], low[node]) = (seen, seen);
+                    seen += 1;
+                    path.push(node);
+                    open[node] = true;
+                } else {
+                    let child = self.next[node][edge - 1];
+                    if open[child] {
+                        low[node] = low[node].min(low[child]);
+                    }
+                }
+                if let Some(&child) = self.next[node].get(edge) {
+                    walk.push((node, edge + 1));
+                    if order[child] == UNSEEN {
+                        walk.push((child, 0));
+                    }
+                    continue;
+                }
+                if low[node] != order[node] {
+                    continue;
+                }
+                let from = path.iter().rposition(|&member| member == node).unwrap_or(0);
+                let component = path.split_off(from);
+                component.iter().for_each(|&member| open[member] = false);
+                if component.len() > 1 || self.next[node].contains(&node) {
+                    found.push(component);
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds cycles until each node of the component is on one.
+    fn cover(&self, component: &[usize], found: &mut BTreeSet<Vec<usize>>) {
+        let members: BTreeSet<usize> = component.iter().copied().collect();
+        let mut covered = BTreeSet::new();
+        for &node in &members {
+            if !covered.contains(&node)
+                && let Some(cycle) = self.shortest(node, &members)
+            {
+                covered.extend(cycle.iter().copied());
+                found.insert(cycle);
+            }
+        }
+    }
+
+    /// The shortest way from `start` back to it, its smallest node first.
+    fn shortest(&self, start: usize, members: &BTreeSet<usize>) -> Option<Vec<usize>> {
+        let mut from: HashMap<usize, usize> = HashMap::new();
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            for &child in self.next[node].iter().filter(|&child| members.contains(child)) {
+                if child == start {
+                    let mut cycle = vec![node];
+                    while let Some(&before) = from.get(&cycle[cycle.len() - 1]) {
+                        cycle.push(before);
+                    }
+                    cycle.reverse();
+                    let first = cycle.iter().enumerate().min_by_key(|(_, node)| **node)?.0;
+                    cycle.rotate_left(first);
+                    return Some(cycle);
+                }
+                if let std::collections::hash_map::Entry::Vacant(entry) = from.entry(child) {
+                    entry.insert(node);
+                    queue.push_back(child);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "graph_tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! The cycles against those of a search that tries every way.
+
+use super::*;
+use proptest::prelude::*;
+
+fn wait(thread: ThreadId, wants: Wants) -> Wait {
+    Wait { thread, wants, timed: false }
+}
+
+fn hold(thread: ThreadId, lock: LockId) -> Hold {
+    Hold { thread, lock, shared: false }
+}
+
+fn reads(thread: ThreadId, lock: LockId) -> Hold {
+    Hold { thread, lock, shared: true }
+}
+
+fn threads(found: &[Cycle]) -> Vec<Vec<ThreadId>> {
+    found.iter().map(|cycle| cycle.members.iter().map(|wait| wait.thread).collect()).collect()
+}
+
+#[test]
+fn bystanders_are_no_members() {
+    let waits = [
+        wait(1, Wants::Exclusive(20)),
+        wait(2, Wants::Exclusive(10)),
+        wait(3, Wants::Exclusive(10)),
+        wait(4, Wants::Exclusive(30)),
+    ];
+    let holds = [hold(1, 10), hold(2, 20), hold(5, 30), hold(3, 40)];
+    let found = cycles(&waits, &holds);
+    assert_eq!(threads(&found), [[1, 2]]);
+    assert_eq!(found[0].members, waits[..2]);
+    assert!(!found[0].timed());
+}
+
+#[test]
+fn a_thread_that_waits_for_itself_is_a_cycle_of_one() {
+    assert_eq!(threads(&cycles(&[wait(7, Wants::Exclusive(1))], &[hold(7, 1)])), [[7]]);
+    assert_eq!(threads(&cycles(&[wait(7, Wants::Exclusive(1))], &[reads(7, 1)])), [[7]]);
+    assert_eq!(threads(&cycles(&[wait(7, Wants::Join(7))], &[])), [[7]]);
+}
+
+#[test]
+fn joins_close_cycles() {
+    let waits = [wait(2, Wants::Join(1)), wait(1, Wants::Exclusive(9)), wait(3, Wants::Join(4))];
+    assert_eq!(threads(&cycles(&waits, &[hold(2, 9)])), [[1, 2]]);
+}
+
+#[test]
+fn a_timed_wait_is_told() {
+    let mut waits = [wait(1, Wants::Exclusive(2)), wait(2, Wants::Exclusive(1))];
+    waits[1].timed = true;
+    assert!(cycles(&waits, &[hold(1, 1), hold(2, 2)])[0].timed());
+}
+
+#[test]
+fn readers_wait_for_writers_only() {
+    // Held by reader 1, which waits for reader 2, which waits to read too.
+    let waits = [wait(1, Wants::Exclusive(5)), wait(2, Wants::Shared(4))];
+    let mut holds = vec![reads(1, 4), hold(2, 5)];
+    assert_eq!(threads(&cycles(&waits, &holds)), [[0; 0]; 0], "nothing stands in its way");
+    // A writer that is let in first closes it.
+    let waiting_writer = [waits[0], waits[1], wait(3, Wants::Exclusive(4))];
+    assert_eq!(threads(&cycles(&waiting_writer, &holds)), [[1, 2, 3]]);
+    // So does a holder that is alone.
+    holds[0].shared = false;
+    assert_eq!(threads(&cycles(&waits, &holds)), [[1, 2]]);
+}
+
+#[test]
+fn any_of_several_holders_closes_a_cycle() {
+    let waits = [
+        wait(1, Wants::Exclusive(50)),
+        wait(2, Wants::Exclusive(60)),
+        wait(3, Wants::Exclusive(60)),
+    ];
+    let holds = [reads(2, 50), reads(3, 50), reads(9, 50), hold(1, 60)];
+    assert_eq!(threads(&cycles(&waits, &holds)), [[1, 2], [1, 3]]);
+}
+
+#[test]
+fn a_ring_may_be_of_any_length() {
+    const LENGTH: u32 = 20_000;
+    let waits: Vec<_> =
+        (0..LENGTH).map(|t| wait(t, Wants::Exclusive(u64::from((t + 1) % LENGTH)))).collect();
+    let holds: Vec<_> = (0..LENGTH).map(|t| hold(t, u64::from(t))).collect();
+    let found = cycles(&waits, &holds);
+    assert_eq!(threads(&found), [(0..LENGTH).collect::<Vec<_>>()]);
+}
+
+/// Whether `before` stands behind `after`, by the words of the file's head.
+fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> bool {
+    let holds_it = |lock, shared| {
+        holds.iter().any(|h| h.thread == after && h.lock == lock && (shared || !h.shared))
+    };
+    match before.wants {
+        Wants::Join(target) => target == after,
+        Wants::Exclusive(lock) => holds_it(lock, true),
+        Wants::Shared(lock) if holds.iter().any(|h| h.lock == lock && !h.shared) => {
+            holds_it(lock, false)
+        }
+        Wants::Shared(lock) => {
+            waits.iter().any(|w| w.thread == after && w.wants == Wants::Exclusive(lock))
+        }
+    }
+}
+
+/// Every ring of threads without a repetition of a thread or of a side of a
+/// lock, smallest thread first.
+fn every_ring(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
+    fn extend(
+        path: &mut Vec<Wait>,
+        waits: &[Wait],
+        holds: &[Hold],
+        rings: &mut BTreeSet<Vec<ThreadId>>,
+    ) {
+        let last = path[path.len() - 1];
+        if behind(&last, path[0].thread, waits, holds) {
+            rings.insert(path.iter().map(|w| w.thread).collect());
+        }
+        for next in waits {
+            let fresh = next.thread > path[0].thread
+                && path.iter().all(|w| w.thread != next.thread)
+                && path.iter().all(|w| w.wants != next.wants || matches!(w.wants, Wants::Join(_)));
+            if fresh && behind(&last, next.thread, waits, holds) {
+                path.push(*next);
+                extend(path, waits, holds, rings);
+                path.pop();
+            }
+        }
+    }
+    let mut rings = BTreeSet::new();
+    for first in waits {
+        extend(&mut vec![*first], waits, holds, &mut rings);
+    }
+    rings
+}
+
+fn any_wait(thread: ThreadId) -> impl Strategy<Value = Option<Wait>> {
+    let wants = prop_oneof![
+        3 => (0..5_u64).prop_map(Wants::Exclusive),
+        2 => (0..5_u64).prop_map(Wants::Shared),
+        1 => (0..8_u32).prop_map(Wants::Join),
+    ];
+    proptest::option::weighted(0.8, (wants, any::<bool>()))
+        .prop_map(move |wait| wait.map(|(wants, timed)| Wait { thread, wants, timed }))
+}
+
+fn any_waits() -> impl Strategy<Value = Vec<Wait>> {
+    (0..7_u32)
+        .map(any_wait)
+        .collect::<Vec<_>>()
+        .prop_map(|waits| waits.into_iter().flatten().collect())
+}
+
+fn any_holds() -> impl Strategy<Value = Vec<Hold>> {
+    let hold = (0..8_u32, 0..5_u64, any::<bool>()).prop_map(|(thread, lock, shared)| Hold {
+        thread,
+        lock,
+        shared,
+    });
+    proptest::collection::vec(hold, 0..8)
+}
+
+proptest! {
+    #[test]
+    fn the_same_as_trying_every_way(waits in any_waits(), holds in any_holds()) {
+        let found = threads(&cycles(&waits, &holds));
+        let rings = every_ring(&waits, &holds);
+        let once: BTreeSet<_> = found.iter().cloned().collect();
+        prop_assert_eq!(once.len(), found.len(), "found twice");
+        prop_assert!(once.is_subset(&rings), "{:?} not in {:?}", once, rings);
+        let members = |rings: &BTreeSet<Vec<_>>| -> BTreeSet<_> {
+            rings.iter().flatten().copied().collect()
+        };
+        prop_assert_eq!(members(&once), members(&rings));
+        let one_holder = (0..5).all(|lock| holds.iter().filter(|h| h.lock == lock).count() < 2);
+        if one_holder && waits.iter().all(|w| !matches!(w.wants, Wants::Shared(_))) {
+            prop_assert_eq!(once, rings);
+        }
+    }
+}
