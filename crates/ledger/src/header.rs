@@ -144,6 +144,27 @@ pub struct Losses {
     pub late: AtomicU64,
 }
 
+/// What threads counted whose records have been given to others: added up when
+/// a record is claimed anew, so that the totals of a process stay right.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Retired {
+    /// Threads.
+    pub threads: AtomicU64,
+    /// Nanoseconds that they lived.
+    pub lived: AtomicU64,
+    /// Their acquisitions that found the lock taken.
+    pub contended: AtomicU64,
+    /// Nanoseconds that they waited for locks.
+    pub waited: AtomicU64,
+    /// Nanoseconds that they waited for other things.
+    pub idled: AtomicU64,
+    /// Their calls from signal handlers that went unrecorded.
+    pub skipped: AtomicU64,
+    /// Locks that found no room on their held stacks.
+    pub held_dropped: AtomicU64,
+}
+
 /// A word that has its cache line for itself: others write it, everybody reads.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -190,6 +211,8 @@ pub struct Header {
     pub unloads: AtomicU64,
     /// What could not be recorded.
     pub losses: Losses,
+    /// What threads counted whose records have been given to others.
+    pub retired: Retired,
 
     /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`, stored by the command
     /// every few milliseconds. Stands still when the command has gone.
