@@ -14,6 +14,7 @@
 //! | [`memory`] | the bytes at an address |
 //! | [`modules`] | that file, opened, if it is still the one that was mapped |
 //! | [`unwind`] | the return addresses on a thread's stack |
+//! | [`symbols`] | names of code and of variables, files and lines |
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
 //! | [`waits`] | who waits for whom, and the cycles |
 
@@ -22,5 +23,6 @@ pub mod memory;
 pub mod module;
 pub mod modules;
 pub mod stack;
-pub mod waits;
+pub mod symbols;
 pub mod unwind;
+pub mod waits;

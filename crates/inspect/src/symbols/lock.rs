@@ -1,0 +1,181 @@
+//! What a lock is called.
+//!
+//! # Role
+//! Locks have addresses; people know them by the variable they are, or by the
+//! place that made them. In that order: a variable's symbol; the thread whose
+//! stack it lies on; the place that initialised it; the place that locked it
+//! first, for a lock that was zeroed or copied into being; the file it is
+//! mapped from; the bare address.
+
+use super::{Symbolizer, Variable, site};
+use crate::modules::Place;
+use crate::stack::{CodeAddress, End, Frame};
+use serde::Serialize;
+use std::fmt;
+
+/// What is known of a lock, to find its name by.
+#[derive(Clone, Copy, Debug)]
+pub struct LockFacts<'a> {
+    /// What kind of lock: `mutex`, `rwlock`.
+    pub kind: &'a str,
+    /// Where it is.
+    pub address: u64,
+    /// Name of the thread whose stack it lies on.
+    pub on_stack_of: Option<&'a str>,
+    /// Call chain of its initialisation.
+    pub initialised: Option<&'a [CodeAddress]>,
+    /// Call chain that was seen to use it first.
+    pub first_locked: Option<&'a [CodeAddress]>,
+    /// Tells locks from the same place apart.
+    pub serial: Option<u64>,
+}
+
+/// Where a lock comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Origin {
+    /// It is a variable, or part of one.
+    Variable(Variable),
+    /// It lies on a thread's stack.
+    Stack {
+        /// Name of the thread.
+        thread: String,
+    },
+    /// It was initialised there.
+    Initialised {
+        /// The place.
+        site: Box<Frame>,
+    },
+    /// It was first locked there; nobody saw it initialised.
+    FirstLocked {
+        /// The place.
+        site: Box<Frame>,
+    },
+    /// It lies in memory mapped from a file, shared perhaps.
+    File {
+        /// The file.
+        path: String,
+        /// Where in it.
+        offset: u64,
+    },
+    /// Only its address is known.
+    Address,
+}
+
+/// The name of a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockName {
+    /// What kind of lock.
+    pub kind: String,
+    /// Where it is.
+    pub address: u64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Tells locks from the same place apart.
+    pub serial: Option<u64>,
+}
+
+impl fmt::Display for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = &self.kind;
+        match &self.origin {
+            // A variable is one lock: a number would be noise.
+            Origin::Variable(variable) => return variable.fmt(f),
+            Origin::Stack { thread } => write!(f, "{kind} on the stack of thread \"{thread}\"")?,
+            Origin::Initialised { site } => write!(f, "{kind} from {}", site.site())?,
+            Origin::FirstLocked { site } => write!(f, "{kind} first locked in {}", site.site())?,
+            Origin::File { path, offset } => {
+                let base = path.rsplit('/').next().unwrap_or(path);
+                return write!(f, "{kind} in {base}+{offset:#x}");
+            }
+            Origin::Address => return write!(f, "{kind} at {:#x}", self.address),
+        }
+        match self.serial {
+            Some(serial) => write!(f, ", #{serial}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Symbolizer {
+    /// The best name for a lock.
+    pub fn lock_name(&mut self, facts: &LockFacts<'_>) -> LockName {
+        LockName {
+            kind: facts.kind.to_owned(),
+            address: facts.address,
+            origin: self.origin(facts),
+            serial: facts.serial,
+        }
+    }
+
+    fn origin(&mut self, facts: &LockFacts<'_>) -> Origin {
+        if let Some(variable) = self.variable(facts.address) {
+            return Origin::Variable(variable);
+        }
+        if let Some(thread) = facts.on_stack_of {
+            return Origin::Stack { thread: thread.to_owned() };
+        }
+        if let Some(site) = facts.initialised.and_then(|chain| self.site_of(chain)) {
+            return Origin::Initialised { site };
+        }
+        if let Some(site) = facts.first_locked.and_then(|chain| self.site_of(chain)) {
+            return Origin::FirstLocked { site };
+        }
+        match self.modules.place(facts.address) {
+            Place::File { path, module, bias, offset } => Origin::File {
+                path: path.display().to_string(),
+                // Of an ELF file the stated address is what tools take; it is
+                // also there for zero-filled memory.
+                offset: match (module, offset) {
+                    (None, Some(offset)) => offset,
+                    _ => facts.address.wrapping_sub(bias),
+                },
+            },
+            _ => Origin::Address,
+        }
+    }
+
+    fn site_of(&mut self, chain: &[CodeAddress]) -> Option<Box<Frame>> {
+        let stack = self.stack(chain, End::Bottom);
+        site(&stack).cloned().map(Box::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(origin: Origin) -> String {
+        LockName { kind: "mutex".into(), address: 0x7f00, origin, serial: Some(17) }.to_string()
+    }
+
+    #[test]
+    fn each_origin_has_its_words() {
+        let site = || {
+            Box::new(Frame {
+                function: Some("cache_new".into()),
+                file: Some("/src/cache.c".into()),
+                line: Some(41),
+                ..Frame::default()
+            })
+        };
+        let variable = Variable { name: "server".into(), offset: 0x18, module: None };
+        assert_eq!(name(Origin::Variable(variable)), "server+0x18");
+        let thread = "io \"2\"".to_owned();
+        assert_eq!(
+            name(Origin::Stack { thread }),
+            "mutex on the stack of thread \"io \"2\"\", #17"
+        );
+        assert_eq!(
+            name(Origin::Initialised { site: site() }),
+            "mutex from cache_new() at cache.c:41, #17"
+        );
+        assert_eq!(
+            name(Origin::FirstLocked { site: site() }),
+            "mutex first locked in cache_new() at cache.c:41, #17"
+        );
+        let path = "/dev/shm/pool".to_owned();
+        assert_eq!(name(Origin::File { path, offset: 0x40 }), "mutex in pool+0x40");
+        assert_eq!(name(Origin::Address), "mutex at 0x7f00");
+    }
+}

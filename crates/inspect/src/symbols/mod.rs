@@ -1,0 +1,208 @@
+//! Names for addresses: functions with file and line, and variables.
+//!
+//! # Role
+//! Runs in the command, on the files of the process: an address is turned into
+//! a file and an address in it, and the file is asked. Each file is opened when
+//! the first address in it comes up, its debug information read then and not
+//! earlier, and every answer is kept.
+//!
+//! What cannot be named keeps what is known: the file and the offset in it, or
+//! the bare address. No failure here is an error for the caller.
+
+mod data;
+mod debug_file;
+mod lock;
+mod site;
+
+pub use data::Variable;
+pub use lock::{LockFacts, LockName, Origin};
+pub use site::{is_lock_wrapper, site};
+
+use crate::maps::Maps;
+use crate::modules::{Modules, Place};
+use crate::stack::{CodeAddress, End, Frame, Stack};
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
+use data::DataSymbols;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Names the code and data of one process.
+pub struct Symbolizer {
+    modules: Modules,
+    reader: blazesym::symbolize::Symbolizer,
+    /// Files whose debug information cannot be read; their symbols can.
+    without_debug: Vec<PathBuf>,
+    /// Frames by the address looked up, innermost first.
+    code: HashMap<u64, Rc<[Frame]>>,
+    data: HashMap<PathBuf, Rc<DataSymbols>>,
+}
+
+impl Symbolizer {
+    /// For the process whose files these are.
+    #[must_use]
+    pub fn new(modules: Modules) -> Self {
+        Symbolizer {
+            modules,
+            reader: blazesym::symbolize::Symbolizer::builder().enable_auto_reload(false).build(),
+            without_debug: Vec::new(),
+            code: HashMap::new(),
+            data: HashMap::new(),
+        }
+    }
+
+    /// Takes newer maps of the same process: it has loaded a library since, or
+    /// ended and these are its last.
+    pub fn update(&mut self, maps: Maps) {
+        // Names found so far stay true unless a library took another's place.
+        self.code.clear();
+        self.modules.update(maps);
+    }
+
+    /// The files of the process.
+    #[must_use]
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// A stack with names: functions that the compiler inlined have frames of
+    /// their own.
+    pub fn stack(&mut self, addresses: &[CodeAddress], end: End) -> Stack {
+        self.prepare(addresses.iter().copied());
+        let frames = addresses.iter().flat_map(|&a| self.frames(a)).collect();
+        Stack { frames, end }
+    }
+
+    /// The frames at one address: of the function that was compiled there, and
+    /// in front of it those of the functions inlined into it.
+    pub fn frames(&mut self, at: CodeAddress) -> Vec<Frame> {
+        self.prepare([at]);
+        let back = at.address.wrapping_sub(at.lookup());
+        let mut frames = self.code.get(&at.lookup()).map(|f| f.to_vec()).unwrap_or_default();
+        for frame in &mut frames {
+            frame.address = at.address;
+            frame.offset += if frame.inlined { 0 } else { back };
+            frame.module_offset = frame.module_offset.map(|offset| offset + back);
+        }
+        frames
+    }
+
+    /// Looks many addresses up at once, which is much cheaper than one by one
+    /// when they are in few files.
+    pub fn prepare(&mut self, addresses: impl IntoIterator<Item = CodeAddress>) {
+        let mut by_file: HashMap<PathBuf, Vec<(u64, u64)>> = HashMap::new();
+        for at in addresses {
+            let address = at.lookup();
+            if self.code.contains_key(&address) {
+                continue;
+            }
+            let mut bare = Frame { address, ..Frame::default() };
+            match self.modules.place(address) {
+                Place::File { path, module, bias, offset } => {
+                    bare.module = Some(path.display().to_string());
+                    bare.module_offset = offset;
+                    if let Some(module) = module {
+                        let file = by_file.entry(module.path().to_owned()).or_default();
+                        file.push((address, address.wrapping_sub(bias)));
+                    }
+                }
+                Place::Special(name) => bare.module = Some(name),
+                Place::Anonymous | Place::Nowhere => {}
+            }
+            self.code.insert(address, Rc::new([bare]));
+        }
+        for (file, addresses) in by_file {
+            self.name(&file, &addresses);
+        }
+    }
+
+    /// Names addresses of one file, given as in the process and as stated.
+    fn name(&mut self, file: &Path, addresses: &[(u64, u64)]) {
+        let mut remaining = addresses;
+        // One address in a damaged part of the debug information fails the
+        // whole lot: then one by one, and after three failures without it.
+        for (lot, attempts) in [(addresses.len(), 1), (1, 3)] {
+            let mut failures = 0;
+            while !remaining.is_empty()
+                && failures < attempts
+                && !self.without_debug.iter().any(|path| path == file)
+            {
+                let (now, later) = remaining.split_at(lot);
+                if self.ask(file, true, now) {
+                    remaining = later;
+                } else if lot == 1 {
+                    self.ask(file, false, now);
+                    remaining = later;
+                    failures += 1;
+                } else {
+                    failures += 1;
+                }
+            }
+            if failures == attempts && lot == 1 {
+                self.without_debug.push(file.to_owned());
+            }
+        }
+        if !remaining.is_empty() {
+            self.ask(file, false, remaining);
+        }
+    }
+
+    /// Whether the file could be asked.
+    fn ask(&mut self, file: &Path, debug: bool, addresses: &[(u64, u64)]) -> bool {
+        let mut elf = Elf::new(file);
+        elf.debug_syms = debug;
+        let stated: Vec<_> = addresses.iter().map(|&(_, stated)| stated).collect();
+        let Ok(answers) = self.reader.symbolize(&Source::Elf(elf), Input::VirtOffset(&stated))
+        else {
+            return false;
+        };
+        for (&(address, _), answer) in addresses.iter().zip(answers) {
+            if let Symbolized::Sym(symbol) = answer
+                && let Some(bare) = self.code.get(&address).and_then(|frames| frames.first())
+            {
+                let frames = named(bare, &symbol);
+                self.code.insert(address, frames.into());
+            }
+        }
+        true
+    }
+
+    /// The variable that `address` lies in, of the program or of a library.
+    pub fn variable(&mut self, address: u64) -> Option<Variable> {
+        let Place::File { path, module: Some(module), bias, .. } = self.modules.place(address)
+        else {
+            return None;
+        };
+        let symbols = self
+            .data
+            .entry(module.path().to_owned())
+            .or_insert_with(|| Rc::new(DataSymbols::of(&module)));
+        let (name, offset) = symbols.find(address.wrapping_sub(bias))?;
+        let main = self.modules.is_main(&path);
+        Some(Variable {
+            name: name.to_owned(),
+            offset,
+            module: (!main).then(|| path.display().to_string()),
+        })
+    }
+}
+
+/// The frames of one address. The reader gives the outermost function first
+/// and the innermost last, each with the line that runs in it.
+fn named(bare: &Frame, symbol: &Sym<'_>) -> Vec<Frame> {
+    let frame = |name: &str, code: Option<&CodeInfo<'_>>, inlined| Frame {
+        function: (!name.is_empty()).then(|| name.to_owned()),
+        offset: if inlined { 0 } else { symbol.offset as u64 },
+        file: code.map(|code| code.to_path().display().to_string()),
+        line: code.and_then(|code| code.line).filter(|&line| line != 0),
+        inlined,
+        ..bare.clone()
+    };
+    let mut frames = vec![frame(&symbol.name, symbol.code_info.as_deref(), false)];
+    for inlined in &symbol.inlined {
+        frames.push(frame(&inlined.name, inlined.code_info.as_ref(), true));
+    }
+    frames.reverse();
+    frames
+}

@@ -1,0 +1,203 @@
+//! Which frame of a stack is *the* place.
+//!
+//! # Role
+//! A lock is seldom taken by the function that calls into the C library: C++
+//! and Rust have their own mutexes around it, and guards around those. The
+//! place a reader wants is the first function that is none of these.
+
+use crate::stack::{Frame, Stack};
+
+/// Starts of the names of functions that take, make or wait for locks for
+/// somebody else. C++ names are compared without return type, and with the
+/// inline namespaces of the two standard libraries taken out.
+const WRAPPERS: &[&str] = &[
+    // The C library and what GCC puts around it.
+    "pthread_",
+    "__pthread_",
+    "___pthread_",
+    "mtx_",
+    "cnd_",
+    "call_once",
+    "sem_",
+    "__lll_",
+    "__futex_",
+    "futex_",
+    "__gthread_",
+    "__gthrw_",
+    // C++.
+    "std::mutex::",
+    "std::__mutex_base::",
+    "std::timed_mutex::",
+    "std::recursive_mutex::",
+    "std::__recursive_mutex_base::",
+    "std::recursive_timed_mutex::",
+    "std::__timed_mutex_impl<",
+    "std::shared_mutex::",
+    "std::shared_timed_mutex::",
+    "std::__shared_mutex_",
+    "std::__shared_timed_mutex_base::",
+    "std::lock_guard<",
+    "std::unique_lock<",
+    "std::scoped_lock<",
+    "std::shared_lock<",
+    "std::lock<",
+    "std::try_lock<",
+    "std::__detail::__lock_impl<",
+    "std::__detail::__try_lock_impl<",
+    "std::__lock_first<",
+    "std::__lock_unlock_test",
+    "std::condition_variable::",
+    "std::condition_variable_any::",
+    "std::__condvar::",
+    "std::counting_semaphore<",
+    "std::__semaphore_base::",
+    "std::barrier<",
+    "std::latch::",
+    "std::call_once<",
+    "std::thread::join",
+    "boost::mutex::",
+    "boost::recursive_mutex::",
+    "boost::shared_mutex::",
+    "boost::lock_guard<",
+    "boost::unique_lock<",
+    "boost::shared_lock<",
+    "boost::condition_variable",
+    "boost::posix::",
+    // Rust.
+    "std::sync::",
+    "std::sys::",
+    "<std::sync::",
+    "<std::sys::",
+    "std::thread::JoinHandle<",
+    "std::thread::JoinInner<",
+    "std::thread::lifecycle::",
+    "core::",
+    "<core::",
+    "lock_api::",
+    "parking_lot::",
+    "parking_lot_core::",
+    "<lock_api::",
+];
+
+/// Libraries that consist of such functions.
+const WRAPPING_LIBRARIES: &[&str] = &["libstdc++.so", "libc++.so", "libpthread.so", "libgcc_s.so"];
+
+/// Whether the frame only takes, makes or waits for a lock on behalf of the
+/// function that called it, or is lockstead's own.
+#[must_use]
+pub fn is_lock_wrapper(frame: &Frame) -> bool {
+    let library = frame.module.as_deref().and_then(|m| m.rsplit('/').next()).unwrap_or_default();
+    if frame.is_lockstead() || frame.is_libc() {
+        return true;
+    }
+    if WRAPPING_LIBRARIES.iter().any(|prefix| library.starts_with(prefix)) {
+        return true;
+    }
+    let Some(function) = &frame.function else { return false };
+    let function = plain(function);
+    WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
+}
+
+/// The frame that a reader would call the place: the first that is not a
+/// wrapper, or the first at all where every frame is one.
+#[must_use]
+pub fn site(stack: &Stack) -> Option<&Frame> {
+    let mut frames = stack.visible();
+    let first = frames.clone().next();
+    frames.find(|frame| !is_lock_wrapper(frame)).or(first)
+}
+
+/// A name without the return type that C++ mangles into those of function
+/// templates, and without inline namespaces.
+fn plain(function: &str) -> String {
+    let mut depth = 0_u32;
+    let mut start = 0;
+    // A name of Rust may begin with a bracket, and has no return type.
+    if !function.starts_with('<') {
+        for (at, byte) in function.bytes().enumerate() {
+            match byte {
+                b'<' => depth += 1,
+                b'>' => depth = depth.saturating_sub(1),
+                b'(' if depth == 0 => break,
+                b' ' if depth == 0 => start = at + 1,
+                _ => {}
+            }
+        }
+    }
+    let name = &function[start..];
+    // An operator's name may hold a space; such a function is no wrapper.
+    ["std::__1::", "std::_V2::", "std::__cxx11::"]
+        .iter()
+        .fold(name.to_owned(), |name, inline| name.replace(inline, "std::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::End;
+
+    fn frame(function: &str, module: &str) -> Frame {
+        Frame {
+            function: (!function.is_empty()).then(|| function.into()),
+            module: Some(module.into()),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn wrappers_are_known_by_the_start_of_their_names() {
+        for name in [
+            "pthread_mutex_lock",
+            "__gthread_mutex_lock(pthread_mutex_t*)",
+            "std::mutex::lock()",
+            "std::__1::mutex::lock()",
+            "std::lock_guard<std::mutex>::lock_guard(std::mutex&)",
+            "std::unique_lock<std::timed_mutex>::lock()",
+            "std::scoped_lock<std::mutex, std::mutex>::scoped_lock(std::mutex&, std::mutex&)",
+            "void std::lock<std::mutex, std::mutex>(std::mutex&, std::mutex&)",
+            "void std::_V2::condition_variable_any::wait<std::unique_lock<std::mutex> >(int)",
+            "std::sys::sync::mutex::pthread::Mutex::lock",
+            "<core::cell::RefCell<T> as core::fmt::Debug>::fmt",
+            "parking_lot::raw_mutex::RawMutex::lock_slow",
+        ] {
+            assert!(is_lock_wrapper(&frame(name, "/bin/prog")), "{name}");
+        }
+        for name in [
+            "worker",
+            "my_pthread_pool(int)",
+            "app::std::mutex_user()",
+            "int app::run<std::lock_guard<std::mutex> >(std::mutex&)",
+            "semaphore_init",
+            "corelib::start",
+            "std::vector<int>::push_back(int)",
+            "",
+        ] {
+            assert!(!is_lock_wrapper(&frame(name, "/bin/prog")), "{name}");
+        }
+    }
+
+    #[test]
+    fn libraries_of_wrappers_are_passed_over_whole() {
+        assert!(is_lock_wrapper(&frame("", "/lib/libc.so.6")));
+        assert!(is_lock_wrapper(&frame("anything", "/lib/libstdc++.so.6.0.30")));
+        assert!(is_lock_wrapper(&frame("x", "/memfd:liblockstead_preload.so")));
+        assert!(!is_lock_wrapper(&frame("", "/lib/libcache.so")));
+    }
+
+    #[test]
+    fn the_site_is_the_first_frame_of_the_program() {
+        let own = frame("pthread_mutex_lock", "/memfd:liblockstead_preload.so");
+        let guard = frame("std::lock_guard<std::mutex>::lock_guard(std::mutex&)", "/bin/prog");
+        let find = frame("Cache::find(int)", "/bin/prog");
+        let main = frame("main", "/bin/prog");
+        let of = |frames: &[&Frame]| {
+            let frames = frames.iter().map(|&f| f.clone()).collect();
+            let found = Stack { frames, end: End::Bottom };
+            site(&found).and_then(|f| f.function.clone())
+        };
+        assert_eq!(of(&[&own, &guard, &find, &main]).as_deref(), Some("Cache::find(int)"));
+        assert_eq!(of(&[&guard]).as_deref(), guard.function.as_deref(), "better than none");
+        assert_eq!(of(&[&own]), None);
+        assert_eq!(of(&[]), None);
+    }
+}
