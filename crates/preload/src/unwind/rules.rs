@@ -19,7 +19,8 @@
 //! that called nobody, or ends early. It cannot fault, since the stack is read
 //! with checks whatever the rule says.
 
-use super::row::{Cfa, RBP, RSP, Row, Saved};
+use super::module::Image;
+use super::row::{Cfa, Found, RBP, RSP, Saved};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Log2 of the number of words.
@@ -70,21 +71,23 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// The rule of `row`, if it is of the common kind.
-    pub(super) fn of(row: &Row<'_>) -> Option<Self> {
-        let (base, distance) = match (row.ra, row.cfa) {
+    /// The rule that was found in `image`, if it is of the common kind.
+    pub(super) fn of(found: &Found, image: &impl Image) -> Option<Self> {
+        let (base, distance) = match (found.row.ra, found.row.cfa) {
             (Saved::Lost, _) => return Some(Self::Bottom),
             (Saved::At(-8), Cfa::Register(RSP, distance)) => (Base::Rsp, distance),
             (Saved::At(-8), Cfa::Register(RBP, distance)) => (Base::Rbp, distance),
-            (Saved::At(-8), Cfa::Expression(expression)) => {
-                (Base::BelowRbp, below_rbp(expression.0.slice())?)
+            (Saved::At(-8), Cfa::Expression(place)) => {
+                (Base::BelowRbp, below_rbp(found.expression(place, image).ok()?.0.slice())?)
             }
             _ => return None,
         };
-        let rbp = match row.rbp {
+        let rbp = match found.row.rbp {
             Saved::Same => CallersRbp::Kept,
             Saved::Lost => CallersRbp::Lost,
-            Saved::At(distance) if distance < 0 => CallersRbp::Below(distance.unsigned_abs()),
+            Saved::At(distance) if distance < 0 => {
+                CallersRbp::Below(u64::from(distance.unsigned_abs()))
+            }
             _ => return None,
         };
         Some(Self::Frame { base, distance: u64::try_from(distance).ok()?, rbp })
@@ -128,12 +131,12 @@ fn words(bytes: u64) -> Option<u64> {
 
 /// n, of the expression that says "the word at rbp - n", which is how compilers
 /// describe functions that realign their stack. Its distance has one byte.
-fn below_rbp(expression: &[u8]) -> Option<i64> {
+fn below_rbp(expression: &[u8]) -> Option<i32> {
     const RBP_PLUS: u8 = 0x76;
     const DEREFERENCE: u8 = 0x06;
     match *expression {
         // A signed LEB128 of one byte: bit 6 is the sign, and below 0 here.
-        [RBP_PLUS, distance @ 0x40..=0x7f, DEREFERENCE] => Some(0x80 - i64::from(distance)),
+        [RBP_PLUS, distance @ 0x40..=0x7f, DEREFERENCE] => Some(0x80 - i32::from(distance)),
         _ => None,
     }
 }

@@ -1,10 +1,10 @@
 //! From a frame to its caller's.
 
 use super::expression::{self, Registers};
-use super::row::{self, Cfa, Row, Saved};
+use super::row::{self, Cfa, Found, Saved};
 use super::rules::{Base, CallersRbp, Rule};
 use super::stack::Memory;
-use super::{End, Modules, Rules, Start, table};
+use super::{End, Image, Modules, Rules, Start, table};
 
 /// A frame on the way.
 #[derive(Clone, Copy)]
@@ -62,19 +62,27 @@ fn by_table(
     let Some((image, header)) = modules.find(pc) else {
         return by_frame_pointer(frame, memory);
     };
-    let Some(function) = table::function(&image, header, pc)? else {
+    let Some(found) = look_up(&image, header, pc)? else {
         return by_frame_pointer(frame, memory);
     };
-    let row = row::at(&function, pc)?;
-    let signal = function.fde.is_signal_trampoline();
-    match Rule::of(&row) {
-        Some(rule) if !signal => {
+    match Rule::of(&found, &image) {
+        Some(rule) if !found.signal => {
             if !frame.interrupted {
                 rules.learn(frame.pc, rule);
             }
             by_rule(rule, frame, memory)
         }
-        _ => by_row(&row, signal, frame, memory),
+        _ => by_row(&found, &image, frame, memory),
+    }
+}
+
+/// What the module says about `pc`. Apart, so that the stack it takes is given
+/// back before the rules are applied.
+#[inline(never)]
+fn look_up(image: &impl Image, header: u64, pc: u64) -> Result<Option<Found>, End> {
+    match table::piece(image, header, pc)? {
+        Some(piece) => row::at(&piece, pc),
+        None => Ok(None),
     }
 }
 
@@ -104,57 +112,50 @@ fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End>
 }
 
 /// By rules of any kind: signal handlers, assembler, the linker's stubs.
+#[inline(never)]
 fn by_row(
-    row: &Row<'_>,
-    signal: bool,
+    found: &Found,
+    image: &impl Image,
     frame: &Frame,
     memory: &mut impl Memory,
 ) -> Result<Left, End> {
     let registers = Registers { pc: frame.pc, sp: frame.sp, bp: frame.bp };
-    let address = match row.cfa {
-        Cfa::Register(register, distance) => registers.get(register)?.wrapping_add_signed(distance),
-        Cfa::Expression(expression) => expression::value(expression, None, &registers, memory)?,
+    let evaluate = |place, initial| {
+        expression::value(found.expression(place, image)?, initial, &registers, memory)
     };
-    let (pc, slot) = match row.ra {
-        Saved::Lost => return Err(End::Bottom),
-        saved => recover(saved, frame.pc, address, &registers, memory)?,
+    let address = match found.row.cfa {
+        Cfa::Register(register, distance) => {
+            registers.get(register)?.wrapping_add_signed(distance.into())
+        }
+        Cfa::Expression(place) => evaluate(place, None)?,
     };
-    let bp = match row.rbp {
-        Saved::Same => frame.bp,
-        Saved::Lost => None,
-        saved => Some(recover(saved, 0, address, &registers, memory)?.0),
+    // The value of a register in the caller, and where in memory it was.
+    let recover = |saved, current| {
+        let place = match saved {
+            Saved::Same => return Ok((current, None)),
+            Saved::Lost => return Ok((None, None)),
+            Saved::Value(distance) => {
+                return Ok((Some(address.wrapping_add_signed(distance.into())), None));
+            }
+            Saved::In(register) => return Ok((Some(registers.get(register)?), None)),
+            Saved::ValueExpression(place) => {
+                return Ok((Some(evaluate(place, Some(address))?), None));
+            }
+            Saved::At(distance) => address.wrapping_add_signed(distance.into()),
+            Saved::AtExpression(place) => evaluate(place, Some(address))?,
+        };
+        Ok((Some(memory.word(place).ok_or(End::OffStack)?), Some(place)))
     };
+    let (pc, slot) = recover(found.row.ra, Some(frame.pc))?;
+    let pc = pc.ok_or(End::Bottom)?;
+    let (bp, _) = recover(found.row.rbp, frame.bp)?;
     // The stack only grows towards the caller, unless a signal changed stacks.
     if (address <= frame.sp || memory.word(address & !7).is_none())
-        && !(signal && memory.enter(address))
+        && !(found.signal && memory.enter(address))
     {
         return Err(End::OffStack);
     }
-    arrive(Frame { pc, sp: address, bp, interrupted: signal }, slot, false)
-}
-
-/// The value of a register in the caller, and where in memory it was.
-fn recover(
-    saved: Saved<'_>,
-    current: u64,
-    address: u64,
-    registers: &Registers,
-    memory: &impl Memory,
-) -> Result<(u64, Option<u64>), End> {
-    let place = match saved {
-        Saved::Same => return Ok((current, None)),
-        Saved::Lost => return Err(End::Unknown),
-        Saved::Value(distance) => return Ok((address.wrapping_add_signed(distance), None)),
-        Saved::In(register) => return Ok((registers.get(register)?, None)),
-        Saved::ValueExpression(expression) => {
-            return Ok((expression::value(expression, Some(address), registers, memory)?, None));
-        }
-        Saved::At(distance) => address.wrapping_add_signed(distance),
-        Saved::AtExpression(expression) => {
-            expression::value(expression, Some(address), registers, memory)?
-        }
-    };
-    Ok((memory.word(place).ok_or(End::OffStack)?, Some(place)))
+    arrive(Frame { pc, sp: address, bp, interrupted: found.signal }, slot, false)
 }
 
 /// By the convention that rbp points at the caller's rbp, right below the return

@@ -7,52 +7,43 @@
 
 use super::End;
 use super::module::Image;
-use gimli::{
-    BaseAddresses, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, UnwindSection,
-};
-
-/// Bytes of a module.
-pub(super) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
 /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, `DW_EH_PE_udata4`,
 /// `DW_EH_PE_datarel | DW_EH_PE_sdata4`: how every linker writes the table.
 const ENCODINGS: [u8; 3] = [0x1b, 0x03, 0x3b];
 
-/// A function's description, and the piece of `.eh_frame` that it stands in.
-pub(super) struct Function<'a> {
-    pub(super) section: EhFrame<Bytes<'a>>,
-    pub(super) bases: BaseAddresses,
-    pub(super) fde: FrameDescriptionEntry<Bytes<'a>>,
+/// The piece of `.eh_frame` that describes a function.
+pub(super) struct Piece<'a> {
+    /// From the shared description to the end of the function's own.
+    pub(super) bytes: &'a [u8],
+    /// The address of the piece.
+    pub(super) address: u64,
+    /// Where in the piece the function's own description starts.
+    pub(super) own: usize,
 }
 
-/// The description of the function that holds `pc`, in the module whose search
-/// table is at `header`. `None` if the module has nothing about it.
-pub(super) fn function<'a>(
+/// The piece about `pc`, in the module whose search table is at `header`; or
+/// about the function before, if the module has nothing about `pc`.
+pub(super) fn piece<'a>(
     image: &'a impl Image,
     header: u64,
     pc: u64,
-) -> Result<Option<Function<'a>>, End> {
+) -> Result<Option<Piece<'a>>, End> {
     let Some(entry) = search(image, header, pc)? else { return Ok(None) };
-    // Just the piece from the shared description to the end of the own one: it
-    // comes first, since the distance between them is unsigned.
     let length = u64::from(number(image, entry)?);
-    let distance = u64::from(number(image, entry + 4)?);
+    let back = entry.checked_add(4).ok_or(End::Damaged)?;
+    let distance = u64::from(number(image, back)?);
     // 0xffffffff announces the 64-bit format, which no compiler writes here, and
     // a distance of 0 is what a shared description has in its place.
     if length >= 0xffff_fff0 || distance == 0 {
         return Err(End::Damaged);
     }
-    let shared = (entry + 4).checked_sub(distance).ok_or(End::Damaged)?;
-    let size = (entry + 4 + length).checked_sub(shared).ok_or(End::Damaged)?;
-    let piece = image.bytes(shared, size).ok_or(End::Damaged)?;
-
-    let section = EhFrame::new(piece, LittleEndian);
-    let bases = BaseAddresses::default().set_eh_frame(shared);
-    let offset = (entry - shared) as usize;
-    let fde = section
-        .fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset)
-        .map_err(|_| End::Damaged)?;
-    Ok(fde.contains(pc).then_some(Function { section, bases, fde }))
+    // The shared description comes first: the distance is unsigned.
+    let address = back.checked_sub(distance).ok_or(End::Damaged)?;
+    let size = back.checked_add(length).ok_or(End::Damaged)? - address;
+    let bytes = image.bytes(address, size).ok_or(End::Damaged)?;
+    let own = entry.checked_sub(address).ok_or(End::Damaged)? as usize;
+    Ok(Some(Piece { bytes, address, own }))
 }
 
 /// The address of the last description that starts at or before `pc`.

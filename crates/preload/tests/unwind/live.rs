@@ -1,0 +1,150 @@
+//! Walks of the calling thread, beside what glibc's `backtrace` says there.
+
+use crate::program::Entry;
+use lockstead_preload::unwind::{FindObject, Loaded, Rules, Stack, Start, Unwinder, Walk};
+use std::any::Any;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::LazyLock;
+
+unsafe extern "C" {
+    fn backtrace(buffer: *mut *mut c_void, size: i32) -> i32;
+}
+
+pub(crate) const DEPTH: usize = 4096;
+
+/// `_dl_find_object` of this process, which glibc has since 2.35.
+pub(crate) fn find_object() -> Option<FindObject> {
+    static FOUND: LazyLock<Option<FindObject>> = LazyLock::new(|| {
+        // SAFETY: dlsym takes any name.
+        let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
+        // SAFETY: the function has this type where it exists.
+        (!symbol.is_null())
+            .then(|| unsafe { std::mem::transmute::<*mut c_void, FindObject>(symbol) })
+    });
+    *FOUND
+}
+
+/// The modules of this process; a message says so where glibc is too old.
+pub(crate) fn loaded() -> Option<Loaded> {
+    // SAFETY: `find_object` gives glibc's function.
+    let loaded = find_object().map(|find| unsafe { Loaded::new(find) });
+    if loaded.is_none() {
+        eprintln!("skipped: this glibc has no _dl_find_object");
+    }
+    loaded
+}
+
+/// The end of the calling thread's stack.
+pub(crate) fn stack_end() -> u64 {
+    thread_local!(static END: u64 = {
+        let mut start = std::ptr::null_mut();
+        let mut size = 0;
+        // SAFETY: the attributes are initialised by the first call and
+        // destroyed by the last.
+        unsafe {
+            let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+            assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), &mut attributes), 0);
+            assert_eq!(libc::pthread_attr_getstack(&attributes, &mut start, &mut size), 0);
+            libc::pthread_attr_destroy(&mut attributes);
+        }
+        start as u64 + size as u64
+    });
+    END.with(|end| *end)
+}
+
+/// What the leaf of a chain of C calls is to run.
+struct Call<'a> {
+    run: &'a mut dyn FnMut(Start),
+    /// What it panicked with: a panic does not pass through C.
+    panic: Option<Box<dyn Any + Send>>,
+    arrived: bool,
+}
+
+/// Calls `entry` with `script`, whose leaf is to call `run`; sees that it does.
+pub(crate) fn through(entry: Entry, script: &[u8], run: &mut dyn FnMut(Start)) {
+    assert_eq!(script.last(), Some(&0), "scripts end with 0");
+    let mut call = Call { run, panic: None, arrived: false };
+    // SAFETY: the script has its end, and the call lives.
+    unsafe { entry(script.as_ptr(), leaf, (&raw mut call).cast()) };
+    if let Some(panic) = call.panic {
+        resume_unwind(panic);
+    }
+    assert!(call.arrived);
+}
+
+/// What a program calls in the place of a lock function: notes the return
+/// address, the stack pointer above it and rbp, and passes all on.
+///
+/// # Safety
+/// `data` is a live [`Call`].
+#[unsafe(naked)]
+unsafe extern "C" fn leaf(data: *mut c_void) {
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 40",
+        ".cfi_adjust_cfa_offset 40",
+        "mov rax, [rsp + 40]",
+        "mov [rsp + 8], rax",
+        "lea rax, [rsp + 48]",
+        "mov [rsp + 16], rax",
+        "mov [rsp + 24], rbp",
+        "mov rsi, rdi",
+        "lea rdi, [rsp + 8]",
+        "call {arrived}",
+        "add rsp, 40",
+        ".cfi_adjust_cfa_offset -40",
+        "ret",
+        ".cfi_endproc",
+        arrived = sym arrived,
+    )
+}
+
+/// pc, sp and bp in this order.
+unsafe extern "C" fn arrived(place: *const [u64; 3], data: *mut c_void) {
+    // SAFETY: `leaf` passes three words of its frame.
+    let [pc, sp, bp] = unsafe { *place };
+    // SAFETY: the promise of `leaf`'s caller.
+    let call = unsafe { &mut *data.cast::<Call<'_>>() };
+    call.arrived = true;
+    let run = AssertUnwindSafe(|| (call.run)(Start { pc, sp, bp }));
+    call.panic = catch_unwind(run).err();
+}
+
+/// Calls `run` with the place that this was called from.
+#[inline(never)]
+pub(crate) fn here(run: &mut dyn FnMut(Start)) {
+    unsafe extern "C" fn entry(
+        _: *const u8,
+        leaf: unsafe extern "C" fn(*mut c_void),
+        data: *mut c_void,
+    ) {
+        // SAFETY: as this function's caller promises.
+        unsafe { leaf(data) };
+    }
+    through(entry, &[0], run);
+}
+
+/// The stack of the calling thread above `start`, a place on it.
+pub(crate) fn stack(start: Start) -> Stack {
+    // SAFETY: `start` is of a caller that waits for us.
+    unsafe { Stack::new(start.sp, stack_end()) }
+}
+
+/// The walk from `start`, and its return addresses.
+pub(crate) fn walk(modules: Option<Loaded>, rules: &Rules, start: Start) -> (Walk, Vec<u64>) {
+    let mut chain = vec![0; DEPTH];
+    let walk = Unwinder::new(modules, rules).walk(start, stack(start), &mut chain);
+    chain.truncate(walk.len);
+    (walk, chain)
+}
+
+/// What glibc's `backtrace` says of the callers from `start` outwards.
+pub(crate) fn expected(start: Start) -> Vec<u64> {
+    let mut buffer = vec![std::ptr::null_mut(); DEPTH];
+    // SAFETY: the buffer has the size given.
+    let len = unsafe { backtrace(buffer.as_mut_ptr(), DEPTH as i32) };
+    let all: Vec<u64> = buffer[..len as usize].iter().map(|&pc| pc as u64).collect();
+    let from = all.iter().position(|&pc| pc == start.pc).expect("backtrace passes the caller");
+    all[from..].to_vec()
+}
