@@ -1,0 +1,50 @@
+//! The locks of the GNU C library, recognised in memory.
+//!
+//! # Role
+//! A thread in a futex call gives away an address and a value. Each file here
+//! knows one kind of object: where in it threads sleep, and which relations
+//! among its fields hold while they do. An object is recognised only if *all*
+//! of these hold and fit the call's arguments; that the call was made from
+//! inside the C library is for the caller to know. Offsets and bits are those
+//! of the library's binary interface on 64-bit machines, which programs that
+//! were linked statically or mapped a shared lock keep it from changing.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`mutex`] | `pthread_mutex_t` of all kinds: the owner is in it |
+//! | [`rwlock`] | `pthread_rwlock_t`: a writer is in it, readers are counted |
+//! | [`others`] | condition variables, semaphores, barriers: no owner |
+//! | [`thread`] | the library's record of a thread: joins, locks of streams |
+
+pub mod mutex;
+pub mod others;
+pub mod rwlock;
+pub mod thread;
+
+use crate::memory::Memory;
+
+/// Threads have numbers up to this, whatever the system's setting.
+const MOST_THREADS: u32 = 1 << 22;
+
+/// Fields of an object, read in one piece.
+struct Fields<const N: usize>([u8; N]);
+
+impl<const N: usize> Fields<N> {
+    fn read(memory: &dyn Memory, address: u64) -> Option<Self> {
+        let mut bytes = [0; N];
+        (memory.read(address, &mut bytes).ok()? == N).then_some(Fields(bytes))
+    }
+
+    fn u32(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(std::array::from_fn(|n| self.0[offset + n]))
+    }
+
+    fn u64(&self, offset: usize) -> u64 {
+        u64::from_ne_bytes(std::array::from_fn(|n| self.0[offset + n]))
+    }
+}
+
+/// A number that a thread may have.
+fn is_thread(number: u32) -> bool {
+    (1..=MOST_THREADS).contains(&number)
+}

@@ -1,0 +1,288 @@
+//! `pthread_mutex_t`.
+//!
+//! # Layout
+//! | offset | field | while a thread sleeps for it |
+//! |---|---|---|
+//! | 0 | lock | 2; robust and priority inheritance: owner's number and the kernel's waiters bit; priority ceiling: the ceiling above a 2 |
+//! | 4 | count | depth of a recursive one, else 0; 1 in a robust one after its owner died |
+//! | 8 | owner | the holder's thread number |
+//! | 12 | users | 1 or more |
+//! | 16 | kind | one of the valid ones |
+//! | 24 | list | a robust one: its neighbours; else 0 |
+//!
+//! The owner is written by the thread that took the lock, after it has, and
+//! erased before it gives it back: an owner that is read while that thread is
+//! known to sleep is the holder.
+
+use super::{Fields, MOST_THREADS, is_thread};
+use crate::memory::Memory;
+use crate::proc::futex::{FutexWait, Operation};
+
+const ROBUST: u32 = 16;
+const INHERIT: u32 = 32;
+const PROTECT: u32 = 64;
+const SHARED: u32 = 128;
+const ELISION: u32 = 256 | 512;
+
+/// Bits that the kernel keeps beside the owner's number in the lock word.
+const WAITERS: u32 = 1 << 31;
+const OWNER_DIED: u32 = 1 << 30;
+/// What stands in the owner field between an owner's death and the repair.
+const INCONSISTENT: u32 = 0x7fff_ffff;
+/// Where the ceiling starts in the lock word of a priority-ceiling mutex.
+const CEILING: u32 = 19;
+
+/// The kind word of a mutex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(u32);
+
+impl Kind {
+    fn new(word: u32) -> Option<Kind> {
+        let known = 3 | ROBUST | INHERIT | PROTECT | SHARED | ELISION;
+        let protocols = word & (INHERIT | PROTECT);
+        let valid = word & !known == 0
+            && protocols != INHERIT | PROTECT
+            && word & (ROBUST | PROTECT) != ROBUST | PROTECT
+            && word & ELISION != ELISION;
+        valid.then_some(Kind(word))
+    }
+
+    /// The kind in words, as in `pthread_mutexattr_settype(3)`; nothing for a
+    /// default one.
+    #[must_use]
+    pub fn words(self) -> Vec<&'static str> {
+        let mut words = Vec::new();
+        match self.0 & 3 {
+            1 => words.push("recursive"),
+            2 => words.push("error-checking"),
+            3 => words.push("adaptive"),
+            _ => {}
+        }
+        for (bit, word) in [
+            (ROBUST, "robust"),
+            (INHERIT, "priority-inheritance"),
+            (PROTECT, "priority-ceiling"),
+            (SHARED, "process-shared"),
+        ] {
+            if self.0 & bit != 0 {
+                words.push(word);
+            }
+        }
+        words
+    }
+
+    /// Threads of other processes may hold it.
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self.0 & SHARED != 0
+    }
+
+    fn has(self, bit: u32) -> bool {
+        self.0 & bit != 0
+    }
+
+    fn recursive(self) -> bool {
+        self.0 & 3 == 1
+    }
+
+    /// The lock word names the owner.
+    fn names_owner(self) -> bool {
+        self.has(ROBUST | INHERIT)
+    }
+}
+
+/// A mutex that somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mutex {
+    /// Its first byte.
+    pub address: u64,
+    /// Which kind.
+    pub kind: Kind,
+    /// The holder, by the number that it has for itself.
+    pub owner: u32,
+    /// How often a recursive one is taken.
+    pub depth: u32,
+}
+
+impl Mutex {
+    /// The mutex that a thread sleeps for.
+    #[must_use]
+    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<Mutex> {
+        let (mutex, word) = Self::read(wait.address, memory)?;
+        let kind = mutex.kind;
+        let waits_as_it_should = match wait.operation {
+            Operation::LockPi => kind.has(INHERIT) && word & WAITERS != 0,
+            Operation::Wait { bits: u32::MAX } if kind.has(INHERIT) => false,
+            Operation::Wait { bits: u32::MAX } => {
+                wait.expected == word
+                    && match kind {
+                        _ if kind.has(ROBUST) => word & WAITERS != 0,
+                        _ if kind.has(PROTECT) => word & ((1 << CEILING) - 1) == 2,
+                        _ => word == 2,
+                    }
+            }
+            _ => false,
+        };
+        // The kernel's list of robust locks makes their wake-ups shared ones.
+        let private = !kind.is_shared() && (kind.has(INHERIT) || !kind.has(ROBUST));
+        (waits_as_it_should && wait.private == private).then_some(mutex)
+    }
+
+    /// The one priority-inheritance mutex that a pointer on the thread's stack
+    /// leads to, for a thread that the library has put to sleep for ever: it
+    /// does so when the kernel finds that taking such a mutex closes a deadlock,
+    /// and then sleeps on a word of its own stack. `None` if several would do.
+    #[must_use]
+    pub fn refused(wait: &FutexWait, sp: u64, memory: &dyn Memory) -> Option<Mutex> {
+        const NEAR: usize = 0x200;
+        let on_stack = wait.address.checked_sub(sp).is_some_and(|above| above < NEAR as u64);
+        let ever = wait.operation == Operation::Wait { bits: !0 } && !wait.timed();
+        if !on_stack || !ever || wait.expected != 0 {
+            return None;
+        }
+        let mut stack = [0; NEAR];
+        let length = memory.read(sp, &mut stack).ok()?;
+        let mut found: Option<Mutex> = None;
+        for pointer in stack[..length].chunks_exact(8) {
+            let pointer = u64::from_ne_bytes(pointer.try_into().ok()?);
+            let Some((mutex, word)) = Self::read(pointer, memory) else { continue };
+            if !mutex.kind.has(INHERIT) || word & !(WAITERS | OWNER_DIED) != mutex.owner {
+                continue;
+            }
+            if found.is_some_and(|other| other.address != mutex.address) {
+                return None;
+            }
+            found = Some(mutex);
+        }
+        found
+    }
+
+    /// What holds for every mutex that is held, whoever waits; and its word.
+    fn read(address: u64, memory: &dyn Memory) -> Option<(Mutex, u32)> {
+        if address == 0 || !address.is_multiple_of(8) {
+            return None;
+        }
+        let fields = Fields::<40>::read(memory, address)?;
+        let (word, count, users) = (fields.u32(0), fields.u32(4), fields.u32(12));
+        let kind = Kind::new(fields.u32(16))?;
+        let named = fields.u32(8);
+        let owner = if kind.names_owner() { word & !(WAITERS | OWNER_DIED) } else { named };
+        let after_death = kind.has(ROBUST) && count <= 1;
+        let holds = is_thread(owner)
+            && (named == owner || kind.has(ROBUST) && named == INCONSISTENT)
+            && (1..=MOST_THREADS).contains(&users)
+            && (kind.recursive() == (count > 0) || after_death)
+            && (kind.has(ROBUST) || fields.u64(24) == 0 && fields.u64(32) == 0)
+            && word != 0;
+        holds.then_some((Mutex { address, kind, owner, depth: count }, word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+    use crate::proc::futex::Limit;
+
+    const AT: u64 = 0x7000;
+
+    fn memory(words: [u32; 10]) -> SavedMemory {
+        SavedMemory::new(AT, words.iter().flat_map(|word| word.to_ne_bytes()).collect())
+    }
+
+    fn wait(expected: u32, private: bool) -> FutexWait {
+        let operation = Operation::Wait { bits: !0 };
+        FutexWait { address: AT, expected, operation, private, limit: Limit::None }
+    }
+
+    fn owner(words: [u32; 10], wait: &FutexWait) -> Option<u32> {
+        Mutex::behind(wait, &memory(words)).map(|mutex| mutex.owner)
+    }
+
+    /// A default mutex that thread 77 holds and others want.
+    const PLAIN: [u32; 10] = [2, 0, 77, 1, 0, 0, 0, 0, 0, 0];
+
+    #[test]
+    fn each_kind_names_its_owner() {
+        assert_eq!(owner(PLAIN, &wait(2, true)), Some(77));
+        let held = 77 | WAITERS;
+        let recursive = [2, 3, 77, 1, 1, 0, 0, 0, 0, 0];
+        assert_eq!(owner(recursive, &wait(2, true)), Some(77));
+        let robust = [held, 0, 77, 1, 16, 0, 1, 2, 3, 4];
+        assert_eq!(owner(robust, &wait(held, false)), Some(77));
+        let taken_over = [held, 1, INCONSISTENT, 1, 16, 0, 1, 2, 3, 4];
+        assert_eq!(owner(taken_over, &wait(held, false)), Some(77));
+        let inherit = [held, 0, 77, 1, 32, 0, 0, 0, 0, 0];
+        let pi = FutexWait { operation: Operation::LockPi, ..wait(0, true) };
+        assert_eq!(owner(inherit, &pi), Some(77));
+        let ceiling = (50 << CEILING) | 2;
+        let protect = [ceiling, 0, 77, 1, 64, 0, 0, 0, 0, 0];
+        assert_eq!(owner(protect, &wait(ceiling, true)), Some(77));
+        let shared = [2, 0, 77, 1, 128, 0, 0, 0, 0, 0];
+        assert_eq!(owner(shared, &wait(2, false)), Some(77));
+    }
+
+    #[test]
+    fn one_field_that_does_not_fit_and_it_is_no_mutex() {
+        let with = |at: usize, value: u32| {
+            let mut words = PLAIN;
+            words[at] = value;
+            owner(words, &wait(2, true))
+        };
+        for (at, value) in [
+            (0, 1),           // nobody marked that they wait
+            (0, 77),          // another word than the thread compared
+            (1, 1),           // depth without being recursive
+            (2, 0),           // no owner
+            (2, 0x1234_5678), // no thread has that number
+            (3, 0),           // held, but used by nobody
+            (3, 0x5555_5555),
+            (4, 4),   // no such kind
+            (4, 96),  // two protocols
+            (4, 1),   // recursive without depth
+            (4, 32),  // sleeps otherwise
+            (4, 128), // shared, but the sleep was private
+            (6, 9),   // on a list without being robust
+            (9, 1),
+        ] {
+            assert_eq!(with(at, value), None, "word {at} = {value}");
+        }
+        assert_eq!(owner(PLAIN, &wait(2, false)), None, "slept as for a shared one");
+        assert_eq!(owner(PLAIN, &wait(1, true)), None, "compared with another value");
+        let bits = FutexWait { operation: Operation::Wait { bits: 1 }, ..wait(2, true) };
+        assert_eq!(owner(PLAIN, &bits), None, "hears some wake-ups alone");
+        let odd = FutexWait { address: AT + 4, ..wait(2, true) };
+        assert_eq!(owner(PLAIN, &odd), None, "not aligned");
+    }
+
+    #[test]
+    fn kinds_have_the_manuals_words() {
+        assert_eq!(Kind::new(0).map(Kind::words), Some(vec![]));
+        let words = vec!["recursive", "robust", "priority-inheritance", "process-shared"];
+        assert_eq!(Kind::new(1 | 16 | 32 | 128).map(Kind::words), Some(words));
+        assert_eq!(Kind::new(1 << 20), None);
+    }
+
+    #[test]
+    fn a_refused_mutex_is_found_on_the_stack_if_it_is_the_only_one() {
+        const SP: u64 = AT + 80;
+        let inherit = [77 | WAITERS, 0, 77, 1, 32, 0, 0, 0, 0, 0];
+        let build = |pointers: [u64; 3]| {
+            let mut bytes: Vec<u8> = [inherit, inherit]
+                .iter()
+                .flatten()
+                .flat_map(|word: &u32| word.to_ne_bytes())
+                .collect();
+            bytes.extend(pointers.iter().flat_map(|pointer| pointer.to_ne_bytes()));
+            SavedMemory::new(AT, bytes)
+        };
+        let sleep = FutexWait { address: SP + 8, ..wait(0, true) };
+        let found = |pointers| Mutex::refused(&sleep, SP, &build(pointers)).map(|m| m.address);
+        assert_eq!(found([5, 0, AT]), Some(AT));
+        assert_eq!(found([AT, 0, AT]), Some(AT), "twice the same");
+        assert_eq!(found([AT, 0, AT + 40]), None, "two would do");
+        assert_eq!(found([5, 0, 6]), None);
+        let elsewhere = FutexWait { address: AT, ..sleep };
+        assert_eq!(Mutex::refused(&elsewhere, SP, &build([5, 0, AT])), None, "not on its stack");
+    }
+}

@@ -1,0 +1,127 @@
+//! The library's record of a thread, which a join sleeps on and the lock of a
+//! stream points at.
+//!
+//! # Layout
+//! On x86-64 the record starts with a pointer to itself, repeated at offset 16,
+//! and lies at a multiple of 64. The thread's number is in it; the kernel
+//! erases it at the thread's end, and wakes those that join.
+
+use super::{Fields, is_thread};
+use crate::memory::Memory;
+use crate::proc::futex::{FutexWait, Operation};
+
+/// Where the number is, in every library since the record has these fields.
+const NUMBER: u64 = 0x2d0;
+/// No version has it further in.
+const FURTHEST: u64 = 0x400;
+
+/// The thread that a join waits for, by the number that it has for itself.
+#[must_use]
+pub fn joined(wait: &FutexWait, memory: &dyn Memory) -> Option<u32> {
+    let waits = wait.operation == Operation::Wait { bits: !0 } && !wait.private;
+    if !waits || !is_thread(wait.expected) || number_at(wait.address, memory)? != wait.expected {
+        return None;
+    }
+    let lowest = wait.address.checked_sub(FURTHEST)?;
+    let mut start = wait.address & !63;
+    while start > lowest {
+        if is_record(start, memory) {
+            return Some(wait.expected);
+        }
+        start = start.checked_sub(64)?;
+    }
+    None
+}
+
+/// The lock of a stream of `stdio`: a word, how often its owner took it, and
+/// the owner's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLock {
+    /// Its first byte.
+    pub address: u64,
+    /// The holder, by the number that it has for itself.
+    pub owner: u32,
+}
+
+impl StreamLock {
+    /// The lock that a thread sleeps for.
+    #[must_use]
+    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<StreamLock> {
+        let address = wait.address;
+        let waits = wait.operation == Operation::Wait { bits: !0 }
+            && wait.private
+            && wait.expected == 2
+            && !wait.timed()
+            && address.is_multiple_of(8);
+        if !waits {
+            return None;
+        }
+        let fields = Fields::<16>::read(memory, address)?;
+        let (word, depth, record) = (fields.u32(0), fields.u32(4), fields.u64(8));
+        if word != 2 || depth == 0 || depth > 1 << 20 || !is_record(record, memory) {
+            return None;
+        }
+        let owner = number_at(record.checked_add(NUMBER)?, memory)?;
+        is_thread(owner).then_some(StreamLock { address, owner })
+    }
+}
+
+fn is_record(address: u64, memory: &dyn Memory) -> bool {
+    address != 0
+        && address.is_multiple_of(64)
+        && Fields::<24>::read(memory, address)
+            .is_some_and(|fields| fields.u64(0) == address && fields.u64(16) == address)
+}
+
+fn number_at(address: u64, memory: &dyn Memory) -> Option<u32> {
+    Some(Fields::<4>::read(memory, address)?.u32(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+    use crate::proc::futex::Limit;
+
+    const RECORD: u64 = 0x7f00_0000_1000;
+
+    /// The record of thread 77, and the lock of a stream behind it.
+    fn memory() -> SavedMemory {
+        let mut bytes = vec![0; 0x800];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &RECORD.to_ne_bytes());
+        put(16, &RECORD.to_ne_bytes());
+        put(NUMBER as usize, &77_u32.to_ne_bytes());
+        put(0x500, &2_u32.to_ne_bytes());
+        put(0x504, &1_u32.to_ne_bytes());
+        put(0x508, &RECORD.to_ne_bytes());
+        SavedMemory::new(RECORD, bytes)
+    }
+
+    fn wait(offset: u64, expected: u32, private: bool) -> FutexWait {
+        let operation = Operation::Wait { bits: !0 };
+        FutexWait { address: RECORD + offset, expected, operation, private, limit: Limit::None }
+    }
+
+    #[test]
+    fn a_join_names_the_thread() {
+        assert_eq!(joined(&wait(NUMBER, 77, false), &memory()), Some(77));
+        assert_eq!(joined(&wait(NUMBER, 78, false), &memory()), None, "another number");
+        assert_eq!(joined(&wait(NUMBER, 77, true), &memory()), None, "the kernel wakes shared");
+        assert_eq!(joined(&wait(NUMBER - 4, 0, false), &memory()), None, "no number");
+    }
+
+    #[test]
+    fn a_number_outside_a_record_is_no_join() {
+        let stray = SavedMemory::new(RECORD, 77_u32.to_ne_bytes().repeat(0x200));
+        assert_eq!(joined(&wait(NUMBER, 77, false), &stray), None);
+    }
+
+    #[test]
+    fn the_lock_of_a_stream_names_its_owner() {
+        let found = StreamLock::behind(&wait(0x500, 2, true), &memory());
+        assert_eq!(found, Some(StreamLock { address: RECORD + 0x500, owner: 77 }));
+        assert_eq!(StreamLock::behind(&wait(0x508, 2, true), &memory()), None);
+        assert_eq!(StreamLock::behind(&wait(0x500, 2, false), &memory()), None);
+    }
+}

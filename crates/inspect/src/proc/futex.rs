@@ -1,0 +1,230 @@
+//! The futex waits among the system calls.
+//!
+//! # Role
+//! From number and arguments of a call to: which word, what value it had, who
+//! may wake it, until when. Numbers and bits are the kernel's binary interface.
+
+use super::task::Call;
+use crate::memory::Memory;
+
+#[cfg(target_arch = "x86_64")]
+const FUTEX: i64 = 202;
+#[cfg(not(target_arch = "x86_64"))]
+const FUTEX: i64 = 98;
+// Newer calls have the same number everywhere.
+const WAITV: i64 = 449;
+const WAIT2: i64 = 455;
+
+const PRIVATE: u64 = 128;
+const REALTIME: u64 = 256;
+/// `FUTEX2_PRIVATE`, the flag of the newer calls.
+const PRIVATE2: u32 = 128;
+/// The kernel's own limit for the words of one call.
+const MOST_WORDS: u64 = 128;
+
+/// Which kind of wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Until woken; with `FUTEX_WAIT_BITSET` the bits of wake-ups it hears.
+    Wait {
+        /// All ones where the operation has none.
+        bits: u32,
+    },
+    /// Until the kernel hands over a priority-inheritance lock.
+    LockPi,
+    /// Until moved to a priority-inheritance lock and handed it.
+    RequeuePi,
+    /// Until any of several words is woken.
+    Several {
+        /// How many.
+        words: u32,
+    },
+}
+
+/// When a wait ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Never.
+    None,
+    /// At a time of a clock; the time lies at this address.
+    At {
+        /// Of the wall clock, not the monotonic one.
+        realtime: bool,
+        /// Where the time is.
+        time: u64,
+    },
+    /// Some time after its start; the span lies at this address.
+    After {
+        /// Where the span is.
+        span: u64,
+    },
+}
+
+/// A thread's wait on a futex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutexWait {
+    /// The word; with several, where their list is.
+    pub address: u64,
+    /// What the call compared the word with; 0 where it does not compare.
+    pub expected: u32,
+    /// Which kind.
+    pub operation: Operation,
+    /// Only threads of the process can wake it.
+    pub private: bool,
+    /// When it gives up.
+    pub limit: Limit,
+}
+
+impl FutexWait {
+    /// The wait that a call is, if it is one.
+    #[must_use]
+    pub fn decode(call: &Call) -> Option<FutexWait> {
+        let [address, second, third, fourth, fifth, sixth] = call.arguments;
+        match call.number {
+            FUTEX => {
+                let realtime = second & REALTIME != 0;
+                let at = |realtime| match fourth {
+                    0 => Limit::None,
+                    time => Limit::At { realtime, time },
+                };
+                let (operation, limit) = match second & !(PRIVATE | REALTIME) {
+                    0 => match fourth {
+                        0 => (Operation::Wait { bits: !0 }, Limit::None),
+                        span => (Operation::Wait { bits: !0 }, Limit::After { span }),
+                    },
+                    9 => (Operation::Wait { bits: sixth as u32 }, at(realtime)),
+                    6 => (Operation::LockPi, at(true)),
+                    13 => (Operation::LockPi, at(realtime)),
+                    11 => (Operation::RequeuePi, at(realtime)),
+                    _ => return None,
+                };
+                let compares = !matches!(operation, Operation::LockPi);
+                Some(FutexWait {
+                    address,
+                    expected: if compares { third as u32 } else { 0 },
+                    operation,
+                    private: second & PRIVATE != 0,
+                    limit,
+                })
+            }
+            WAITV => {
+                let words = second.min(MOST_WORDS) as u32;
+                let limit = match fourth {
+                    0 => Limit::None,
+                    time => Limit::At { realtime: fifth == libc::CLOCK_REALTIME as u64, time },
+                };
+                let operation = Operation::Several { words };
+                Some(FutexWait { address, expected: 0, operation, private: false, limit })
+            }
+            WAIT2 => {
+                let limit = match fifth {
+                    0 => Limit::None,
+                    time => Limit::At { realtime: sixth == libc::CLOCK_REALTIME as u64, time },
+                };
+                Some(FutexWait {
+                    address,
+                    expected: second as u32,
+                    operation: Operation::Wait { bits: third as u32 },
+                    private: fourth as u32 & PRIVATE2 != 0,
+                    limit,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// It ends by itself at some time.
+    #[must_use]
+    pub fn timed(&self) -> bool {
+        self.limit != Limit::None
+    }
+
+    /// Seconds and nanoseconds of the limit, read where the call left them.
+    #[must_use]
+    pub fn limit_time(&self, memory: &dyn Memory) -> Option<(i64, i64)> {
+        let (Limit::At { time: address, .. } | Limit::After { span: address }) = self.limit else {
+            return None;
+        };
+        let (seconds, nanos) =
+            (memory.read_u64(address)? as i64, memory.read_u64(address.checked_add(8)?)? as i64);
+        (0..1_000_000_000).contains(&nanos).then_some((seconds, nanos))
+    }
+
+    /// The words of a wait on several, with what each was compared with.
+    #[must_use]
+    pub fn words(&self, memory: &dyn Memory) -> Vec<(u64, u32)> {
+        let Operation::Several { words } = self.operation else {
+            return vec![(self.address, self.expected)];
+        };
+        (0..u64::from(words))
+            .map_while(|n| {
+                let at = self.address.checked_add(n * 24)?;
+                Some((memory.read_u64(at.checked_add(8)?)?, memory.read_u64(at)? as u32))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+
+    fn wait(number: i64, arguments: [u64; 6]) -> Option<FutexWait> {
+        FutexWait::decode(&Call { number, arguments, sp: 0, pc: 0 })
+    }
+
+    #[test]
+    fn each_operation_that_waits_is_known() {
+        let plain = wait(FUTEX, [64, 128, 2, 0, 0, 0]).expect("a wait");
+        assert_eq!(plain.operation, Operation::Wait { bits: !0 });
+        assert!(plain.private && !plain.timed() && plain.expected == 2);
+        let relative = wait(FUTEX, [64, 0, 2, 512, 0, 0]).expect("a wait");
+        assert_eq!(relative.limit, Limit::After { span: 512 });
+        assert!(!relative.private);
+        let bits = wait(FUTEX, [64, 9 | 256, 2, 512, 0, 1]).expect("a wait");
+        assert_eq!(bits.operation, Operation::Wait { bits: 1 });
+        assert_eq!(bits.limit, Limit::At { realtime: true, time: 512 });
+        let pi = wait(FUTEX, [64, 6 | 128, 77, 512, 0, 0]).expect("a wait");
+        assert_eq!((pi.operation, pi.expected), (Operation::LockPi, 0));
+        assert_eq!(pi.limit, Limit::At { realtime: true, time: 512 });
+        let pi2 = wait(FUTEX, [64, 13, 0, 512, 0, 0]).expect("a wait");
+        assert_eq!(pi2.limit, Limit::At { realtime: false, time: 512 });
+        let requeue = wait(FUTEX, [64, 11, 3, 0, 0, 0]).expect("a wait");
+        assert_eq!(requeue.operation, Operation::RequeuePi);
+        let new = wait(WAIT2, [64, 3, 5, 130, 512, 0]).expect("a wait");
+        assert_eq!(new.limit, Limit::At { realtime: true, time: 512 });
+        assert!(new.private && new.expected == 3);
+    }
+
+    #[test]
+    fn wakes_and_other_calls_are_no_waits() {
+        assert_eq!(wait(FUTEX, [64, 129, 1, 0, 0, 0]), None);
+        assert_eq!(wait(0, [64, 0, 1, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn several_words_are_read_from_their_list() {
+        let found = wait(WAITV, [0x100, 2, 0, 0, 1, 0]).expect("a wait");
+        let mut bytes = Vec::new();
+        for value in [7_u64, 0x1000, 130, 8, 0x2000, 130] {
+            bytes.extend(value.to_ne_bytes());
+        }
+        let memory = SavedMemory::new(0x100, bytes);
+        assert_eq!(found.words(&memory), [(0x1000, 7), (0x2000, 8)]);
+        assert!(
+            wait(WAITV, [0x100, u64::MAX, 0, 0, 1, 0]).expect("a wait").words(&memory).len() < 3
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_no_time_is_none() {
+        let found = wait(FUTEX, [64, 9, 2, 0x100, 0, 0]).expect("a wait");
+        let time = |seconds: u64, nanos: u64| {
+            let bytes = [seconds.to_ne_bytes(), nanos.to_ne_bytes()].concat();
+            found.limit_time(&SavedMemory::new(0x100, bytes))
+        };
+        assert_eq!(time(5, 6), Some((5, 6)));
+        assert_eq!(time(5, 1_000_000_000), None);
+    }
+}

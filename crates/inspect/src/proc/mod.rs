@@ -1,0 +1,23 @@
+//! What the kernel tells of a process and its threads in `/proc`.
+//!
+//! # Role
+//! Texts of `/proc` become values here, and reasons become sentences. Nothing
+//! is held open, and no thread is stopped: two values read one after the other
+//! may be of different moments, and the reader of a report is told only what
+//! two readings agree on.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`process`] | whether a process can be looked at, and what it is |
+//! | [`task`] | one thread: name, state, the system call it sleeps in |
+//! | [`futex`] | the waits among the system calls |
+//! | [`calls`] | names of system calls that sleep |
+//! | [`access`] | why a process does not let itself be read, and what helps |
+//! | [`status`] | the fields of `/proc/PID/status` |
+
+pub mod access;
+pub mod calls;
+pub mod futex;
+pub mod process;
+pub mod status;
+pub mod task;

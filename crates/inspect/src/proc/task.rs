@@ -1,0 +1,203 @@
+//! One thread as `/proc/PID/task/TID` shows it.
+
+use super::futex::FutexWait;
+use super::status::Status;
+use std::io;
+
+/// What a thread is doing, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// On a processor, or waiting for one.
+    Running,
+    /// In a system call.
+    Call(Call),
+    /// Asleep outside any system call: stopped by a fault or a signal.
+    Stopped {
+        /// Stack pointer.
+        sp: u64,
+        /// Program counter.
+        pc: u64,
+    },
+    /// The kernel refuses to tell.
+    Refused,
+}
+
+/// A system call that a thread sleeps in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: i64,
+    /// Its arguments.
+    pub arguments: [u64; 6],
+    /// Stack pointer.
+    pub sp: u64,
+    /// Program counter.
+    pub pc: u64,
+}
+
+impl Doing {
+    /// Stack pointer and program counter of a thread that sleeps.
+    #[must_use]
+    pub fn registers(&self) -> Option<(u64, u64)> {
+        match *self {
+            Doing::Call(Call { sp, pc, .. }) | Doing::Stopped { sp, pc } => Some((sp, pc)),
+            Doing::Running | Doing::Refused => None,
+        }
+    }
+
+    /// From the text of a file `syscall`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Doing> {
+        let text = text.trim();
+        if text == "running" {
+            return Some(Doing::Running);
+        }
+        let mut words = text.split(' ');
+        let number: i64 = words.next()?.parse().ok()?;
+        let values: Vec<u64> = words
+            .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok())
+            .collect::<Option<_>>()?;
+        match values[..] {
+            [sp, pc] => Some(Doing::Stopped { sp, pc }),
+            [a, b, c, d, e, f, sp, pc] => {
+                Some(Doing::Call(Call { number, arguments: [a, b, c, d, e, f], sp, pc }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A thread at one moment.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its number here.
+    pub tid: u32,
+    /// Its number for itself: what it writes into locks.
+    pub own: u32,
+    /// Its name.
+    pub name: String,
+    /// The kernel's letter: `S` asleep, `R` running, `D` asleep and not to be
+    /// disturbed, `T` stopped, `t` traced, `Z` ended.
+    pub state: char,
+    /// What it does.
+    pub doing: Doing,
+}
+
+impl Task {
+    /// Reads a thread; `nested` as [`Status::nested`] says of its process.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn read(pid: u32, tid: u32, nested: bool) -> io::Result<Task> {
+        let stat = std::fs::read(format!("/proc/{pid}/task/{tid}/stat"))?;
+        let (name, state) = stat_name_and_state(&String::from_utf8_lossy(&stat))
+            .ok_or(io::ErrorKind::InvalidData)?;
+        // Only where numbers differ is it worth a file a thread.
+        let own = if nested {
+            Status::read(&format!("/proc/{pid}/task/{tid}/status"))?.own_number()
+        } else {
+            None
+        };
+        Ok(Task { tid, own: own.unwrap_or(tid), name, state, doing: doing(pid, tid)? })
+    }
+
+    /// The futex wait it is in.
+    #[must_use]
+    pub fn futex(&self) -> Option<FutexWait> {
+        match self.doing {
+            Doing::Call(call) => FutexWait::decode(&call),
+            _ => None,
+        }
+    }
+
+    /// In which function of the kernel it sleeps, where that may be read.
+    #[must_use]
+    pub fn kernel_function(pid: u32, tid: u32) -> Option<String> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).ok()?;
+        (!text.is_empty() && text != "0").then_some(text)
+    }
+}
+
+/// What a thread is doing now.
+///
+/// # Errors
+/// It has ended.
+pub fn doing(pid: u32, tid: u32) -> io::Result<Doing> {
+    match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) {
+        Ok(text) => Doing::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
+            Ok(Doing::Refused)
+        }
+        // A kernel that is built without the file, or a /proc that hides it,
+        // tells as little.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && std::fs::exists(format!("/proc/{pid}/task/{tid}/stat"))? =>
+        {
+            Ok(Doing::Refused)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// How often a thread was taken off a processor; see [`Status::switches`].
+#[must_use]
+pub fn switches(pid: u32, tid: u32) -> Option<(u64, u64)> {
+    Status::read(&format!("/proc/{pid}/task/{tid}/status")).ok()?.switches()
+}
+
+/// The numbers of all threads, ascending.
+///
+/// # Errors
+/// The process has ended.
+pub fn numbers(pid: u32) -> io::Result<Vec<u32>> {
+    let mut found: Vec<u32> = std::fs::read_dir(format!("/proc/{pid}/task"))?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Name and state from a file `stat`. The name may hold any character, so its
+/// end is the last bracket.
+fn stat_name_and_state(stat: &str) -> Option<(String, char)> {
+    let (_, rest) = stat.split_once('(')?;
+    let (name, rest) = rest.rsplit_once(')')?;
+    Some((name.to_owned(), rest.trim_start().chars().next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_look_like_fields() {
+        assert_eq!(stat_name_and_state("7 (a) R (b) S 1 2"), Some(("a) R (b".into(), 'S')));
+        assert_eq!(stat_name_and_state("garbage"), None);
+    }
+
+    #[test]
+    fn what_a_thread_does_is_read_from_one_line() {
+        assert_eq!(Doing::parse("running\n"), Some(Doing::Running));
+        assert_eq!(Doing::parse("-1 0x7ffd 0x55"), Some(Doing::Stopped { sp: 0x7ffd, pc: 0x55 }));
+        let call = Call { number: 202, arguments: [16, 128, 2, 0, 0, 0], sp: 0x70, pc: 0x71 };
+        assert_eq!(
+            Doing::parse("202 0x10 0x80 0x2 0x0 0x0 0x0 0x70 0x71\n"),
+            Some(Doing::Call(call))
+        );
+        assert_eq!(Doing::parse(""), None);
+        assert_eq!(Doing::parse("202 0x10"), None);
+    }
+
+    #[test]
+    fn the_thread_that_reads_is_running() {
+        // SAFETY: asks for a number.
+        let tid = unsafe { libc::gettid() } as u32;
+        let pid = std::process::id();
+        assert!(numbers(pid).expect("one's own threads").contains(&tid));
+        let task = Task::read(pid, tid, false).expect("one's own");
+        assert!(matches!(task.doing, Doing::Running | Doing::Call(_)), "{task:?}");
+        assert!(switches(pid, tid).is_some());
+        assert!(Task::read(pid, u32::MAX, false).is_err());
+    }
+}
