@@ -3,7 +3,11 @@
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Held while a program is unloaded.
+pub(crate) static UNLOADING: Mutex<()> = Mutex::new(());
 
 /// A loaded shared object, compiled from C. It stays loaded.
 pub(crate) struct Program(*mut c_void);
@@ -53,6 +57,7 @@ impl Program {
 
     /// Unloads the program, of which no function may be running.
     pub(crate) fn unload(self) {
+        let _alone = UNLOADING.lock();
         // SAFETY: the handle is open; by the caller nothing of it is in use.
         assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
     }
