@@ -2,11 +2,13 @@
 //! whose every access is a point of exploration.
 //!
 //! # Role
-//! What is published by one thread and judged by another process ([`publish`])
-//! is written once over [`Cells`], so that the model checker runs the very code
-//! that ships. All else in a ledger is native.
+//! What is published by one thread and judged by another process ([`publish`]),
+//! and what several threads insert into at once ([`table`]), is written once over
+//! [`Cells`], so that the model checker runs the very code that ships. All else
+//! in a ledger is native.
 //!
 //! [`publish`]: crate::publish
+//! [`table`]: crate::table
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstead_core::{Atomic64, Platform};
@@ -33,6 +35,16 @@ impl Cells for Native {
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct NativeWord(AtomicU64);
+
+impl NativeWord {
+    /// The same word.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(word: &AtomicU64) -> &NativeWord {
+        // SAFETY: transparent: the same layout and the same accesses.
+        unsafe { &*core::ptr::from_ref(word).cast() }
+    }
+}
 
 impl Atomic64 for NativeWord {
     const ZERO: Self = NativeWord(AtomicU64::new(0));

@@ -1,5 +1,6 @@
 //! A mapped ledger: its parts as slices, and how room is claimed in them.
 
+use crate::cells::NativeWord;
 use crate::class::Class;
 use crate::header::{Header, Layout, MAGIC, Region, VERSION};
 use crate::lock::{Extension, LockRecord};
@@ -198,14 +199,18 @@ impl<'a> Ledger<'a> {
         let header = self.header();
         Table::new(
             self.part(self.layout.address_table),
-            &header.address_level,
-            &header.address_fill,
+            NativeWord::of(&header.address_level),
+            NativeWord::of(&header.address_fill),
         )
     }
 
     pub(crate) fn stack_table(&self) -> Table<'a> {
         let header = self.header();
-        Table::new(self.part(self.layout.stack_table), &header.stack_level, &header.stack_fill)
+        Table::new(
+            self.part(self.layout.stack_table),
+            NativeWord::of(&header.stack_level),
+            NativeWord::of(&header.stack_fill),
+        )
     }
 
     /// The thread with this index, used or not.

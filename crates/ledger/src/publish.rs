@@ -12,20 +12,33 @@
 //! 2. *Releases*: [`Stack::pop`] **before** the real release: clear the
 //!    address, lower `top`. So an entry that can be read means: held.
 //! 3. *Waits*: [`Wait::begin`] before the real blocking call: the fields, then
-//!    the episode, odd. [`Wait::end`] when the call has returned: even.
+//!    the episode, odd. [`Wait::end`] when the call has returned: even; then
+//!    [`Stack::push`]. From before `begin` until after `end` the thread's signal
+//!    handlers record nothing: they would change what the episode promises.
+//! 4. *Another thread releases* in the holder's place: [`Stack::revoke`] before
+//!    the real release.
 //!
-//! Reader: [`Wait::read`] gives an [`Episode`]; read the held stack;
-//! [`Wait::is_still`] with that episode.
+//! Reader: for every thread [`Wait::read`], which gives an [`Episode`], then the
+//! held stack; when all have been read, for each of them [`Wait::is_still`].
 //!
 //! # Invariants
 //! - **L1** While an episode lasts, its thread is inside one real blocking call
-//!   and changes neither its held stack nor the fields of its wait.
+//!   (or about to make it, or just back) and changes neither its held stack nor
+//!   the fields of its wait.
 //! - **L2** If `is_still` says yes, all that was read between `read` and
 //!   `is_still` belongs to that one episode. Hence if a set of threads is read
 //!   first and confirmed afterwards, there was an instant at which all of them
-//!   were inside those waits and held those locks: a cycle among them is closed.
+//!   were in those waits and held those locks: a cycle among them is closed,
+//!   and none of them can leave it, but by a deadline or by a third thread that
+//!   releases a lock it does not own.
 //! - **L3** An entry is readable only while its thread has acquired the lock and
-//!   not yet begun to release it.
+//!   neither it nor anybody in its place has begun to release it. Of a thread
+//!   that waits, the whole entry can be relied on; of one that runs, the
+//!   address, and that the other fields are not older than it: they may be
+//!   those of a later acquisition that uses the same entry.
+//!
+//! `docs/ledger.md` says what may be concluded from these, `crates/model` checks
+//! them.
 //!
 //! # Ordering
 //! Labels LED-1 to LED-5 in `docs/memory-ordering.md`. A sequence lock without
@@ -34,7 +47,8 @@
 //!
 //! # Progress
 //! No loop on the writer's side but the search for an entry that is not on
-//! top, bounded by the locks held.
+//! top, bounded by the locks held; in `revoke` by the square of that, for each
+//! new search means that an entry has moved down.
 
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -294,7 +308,7 @@ impl<C: Cells> Held<C> {
     #[inline(always)]
     fn fill(&self, holding: &Holding) {
         // ord: LED-3 (release): after the episode that ended (even), so that a
-        // reader who sees this entry cannot confirm a wait that is over.
+        // reader who sees any of this cannot confirm a wait that is over.
         self.place.store(u64::from(holding.lock) | u64::from(holding.stack) << 32, Release);
         self.how.store(u64::from(holding.tick) | u64::from(holding.flags.0) << 32, Release);
         self.started.store(holding.started, Release);
@@ -308,15 +322,24 @@ impl<C: Cells> Held<C> {
         self.address.store(0, Release);
     }
 
+    /// Clears the entry if it is still that of `address`; says whether it was.
+    fn take(&self, address: u64) -> bool {
+        // ord: LED-3 (release), as in `fill`; also when it is not the holder who
+        // clears: what comes after is the real release.
+        self.address.compare_exchange(address, 0, Release, Relaxed).is_ok()
+    }
+
     /// Reads the entry; `None` if it is empty. For a thread that runs, the
     /// fields may belong to a later acquisition than the address.
     #[must_use]
     pub fn read(&self) -> Option<Holding> {
-        // ord: LED-4 and LED-3 (acquire).
+        // ord: LED-4 (acquire): the fields; and, as LED-3, the episode.
         let address = self.address.load(Acquire);
         if address == 0 {
             return None;
         }
+        // ord: LED-3 (acquire): a field of a later acquisition brings along that
+        // the episode has ended.
         let place = self.place.load(Acquire);
         let how = self.how.load(Acquire);
         let started = self.started.load(Acquire);
@@ -427,10 +450,17 @@ impl<'a, C: Cells> Stack<'a, C> {
     /// it; by whoever releases a lock in its place, before the real release.
     /// Says what was held. The entry stays as an empty one until its thread
     /// comes across it.
+    ///
+    /// The thread may move its entries down meanwhile (`pop_below`).
+    /// Then the search begins anew, once for each move; a copy that has been
+    /// made already is cleared by the thread that made it.
     pub fn revoke(&self, address: u64) -> Option<Holding> {
-        let (index, holding) = self.find(address)?;
-        self.entries[index].clear();
-        Some(holding)
+        loop {
+            let (index, holding) = self.find(address)?;
+            if self.entries[index].take(address) {
+                return Some(holding);
+            }
+        }
     }
 
     /// The newest entry of `address`, not removed.
@@ -446,6 +476,7 @@ impl<'a, C: Cells> Stack<'a, C> {
     /// locking would climb for ever. Readers of a running thread may miss an
     /// entry meanwhile or see it twice; of a waiting one never (L1). No handler
     /// of this thread may record meanwhile: the caller has marked it busy.
+    /// Others may revoke entries: hence the exchange.
     #[cold]
     #[inline(never)]
     fn pop_below(&self, address: u64) -> Option<Holding> {
@@ -460,7 +491,10 @@ impl<'a, C: Cells> Stack<'a, C> {
         for above in index + 1..top {
             if let Some(moved) = self.entries[above].read() {
                 self.entries[above - 1].fill(&moved);
-                self.entries[above].clear();
+                if !self.entries[above].take(moved.address) {
+                    // Revoked, after it was read.
+                    self.entries[above - 1].clear();
+                }
             }
         }
         self.top.store(top as u64 - 1, Release);

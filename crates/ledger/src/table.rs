@@ -27,10 +27,9 @@
 //! ends, for a level is never more than three quarters full: an insert that
 //! finds no empty slot within [`PROBES`] opens the next level.
 
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
-};
+use crate::cells::{Cells, Native};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use lockstead_core::Atomic64;
 
 /// Logarithm of the slots of the first level.
 pub const FIRST: u32 = 12;
@@ -48,12 +47,20 @@ pub const fn bytes(elements: u64) -> u64 {
 }
 
 /// A view of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
-    slots: &'a [AtomicU64],
-    level: &'a AtomicU64,
-    fill: &'a AtomicU64,
+#[derive(Debug)]
+pub struct Table<'a, C: Cells = Native> {
+    slots: &'a [C::Word],
+    level: &'a C::Word,
+    fill: &'a C::Word,
 }
+
+impl<C: Cells> Clone for Table<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Cells> Copy for Table<'_, C> {}
 
 /// What an insertion came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,15 +73,15 @@ pub enum Inserted {
     Full,
 }
 
-impl<'a> Table<'a> {
+impl<'a, C: Cells> Table<'a, C> {
     /// The view of `slots` with its two words in the header.
     #[must_use]
-    pub fn new(slots: &'a [AtomicU64], level: &'a AtomicU64, fill: &'a AtomicU64) -> Self {
+    pub fn new(slots: &'a [C::Word], level: &'a C::Word, fill: &'a C::Word) -> Self {
         Table { slots, level, fill }
     }
 
     /// The slots of a level.
-    fn level(&self, level: u32) -> Option<&'a [AtomicU64]> {
+    fn level(&self, level: u32) -> Option<&'a [C::Word]> {
         let first = 1usize << FIRST;
         let start = (first << level) - first;
         self.slots.get(start..start + (first << level))
@@ -141,14 +148,18 @@ impl<'a> Table<'a> {
     }
 }
 
-enum Probe<'a> {
+enum Probe<'a, W> {
     Found(u32),
-    Empty(&'a AtomicU64),
+    Empty(&'a W),
     Crowded,
 }
 
 #[inline]
-fn probe<'a>(slots: &'a [AtomicU64], hash: u64, is: &impl Fn(u32) -> bool) -> Probe<'a> {
+fn probe<'a, W: Atomic64>(
+    slots: &'a [W],
+    hash: u64,
+    is: &impl Fn(u32) -> bool,
+) -> Probe<'a, W> {
     let mask = slots.len() - 1;
     for step in 0..PROBES {
         let slot = &slots[(hash as usize + step) & mask];
@@ -177,17 +188,18 @@ pub const fn spread(key: u64) -> u64 {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::cells::NativeWord;
     use std::vec::Vec;
 
-    fn slots(elements: u64) -> Vec<AtomicU64> {
-        (0..bytes(elements) / 8).map(|_| AtomicU64::new(0)).collect()
+    fn slots(elements: u64) -> Vec<NativeWord> {
+        (0..bytes(elements) / 8).map(|_| NativeWord::ZERO).collect()
     }
 
     #[test]
     fn grows_and_finds_everything() {
         let memory = slots(1 << 16);
-        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
-        let table = Table::new(&memory, &level, &fill);
+        let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
+        let table = Table::<Native>::new(&memory, &level, &fill);
         let key = |index: u32| spread(u64::from(index) * 40);
         for index in 1..=1 << 16 {
             assert_eq!(table.insert(key(index), index, |i| i == index), Inserted::New);
@@ -197,14 +209,14 @@ mod tests {
             assert_eq!(table.insert(key(index), 7, |i| i == index), Inserted::Found(index));
         }
         assert_eq!(table.find(spread(1), |_| true), None);
-        assert!(level.into_inner() > 0);
+        assert!(level.load(Relaxed) > 0);
     }
 
     #[test]
     fn says_when_it_is_full() {
         let memory = slots(1);
-        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
-        let table = Table::new(&memory, &level, &fill);
+        let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
+        let table = Table::<Native>::new(&memory, &level, &fill);
         // One hash for all: the worst distribution fills the probes first.
         let mut count = 0;
         while table.insert(1 << 32, count + 1, |_| false) == Inserted::New {
@@ -216,8 +228,8 @@ mod tests {
     #[test]
     fn threads_that_insert_the_same_keys_agree() {
         let memory = slots(1 << 15);
-        let (level, fill) = (AtomicU64::new(0), AtomicU64::new(0));
-        let table = Table::new(&memory, &level, &fill);
+        let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
+        let table = Table::<Native>::new(&memory, &level, &fill);
         let new: usize = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4)
                 .map(|_| {
