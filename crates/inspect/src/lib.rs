@@ -18,6 +18,7 @@
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
+//! | [`report`] | what a run came to, and what happens in it now |
 //! | [`waits`] | who waits for whom, and the cycles |
 
 pub mod glibc;
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod module;
 pub mod modules;
 pub mod proc;
+pub mod report;
 pub mod stack;
 pub mod symbols;
 pub mod unwind;

@@ -1,0 +1,165 @@
+//! From ledgers to the report.
+
+use super::account::Account;
+use super::detail::describe;
+use super::model::{
+    Finding, LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION,
+};
+use super::names::Names;
+use super::rows::{self, Row, add, choose};
+use super::threads;
+use lockstead_ledger::Ledger;
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the command knows of a process besides its ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Its id, in the command's namespace.
+    pub pid: u32,
+    /// Its parent.
+    pub parent: Option<u32>,
+    /// The file it ran.
+    pub exe: Option<String>,
+    /// Its arguments.
+    pub command: Vec<String>,
+    /// When it ended, in nanoseconds of `CLOCK_MONOTONIC`; `None` if it runs or
+    /// nobody saw it.
+    pub ended_ns: Option<u64>,
+    /// How it ended.
+    pub exit: Option<String>,
+}
+
+/// A process to report on.
+pub struct Process<'a> {
+    /// Its ledger.
+    pub ledger: Ledger<'a>,
+    /// What else is known.
+    pub facts: Facts,
+    /// Its names.
+    pub names: &'a mut dyn Names,
+}
+
+/// What to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The most locks of a process.
+    pub top: usize,
+    /// Their order.
+    pub sort: Sort,
+    /// One row for all locks of one origin.
+    pub by_class: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { top: 10, sort: Sort::default(), by_class: false }
+    }
+}
+
+/// Makes the report of a run of `command` that took `wall_ns`.
+pub fn collect(
+    processes: &mut [Process<'_>],
+    findings: Vec<Finding>,
+    wall_ns: u64,
+    command: Vec<String>,
+    options: &Options,
+) -> Report {
+    let all = processes.len();
+    let mut reports: Vec<ProcessReport> =
+        processes.iter_mut().filter_map(|process| one(process, options)).collect();
+    reports.sort_by_key(|report| (Reverse(report.waiting.waited_ns), report.pid));
+    Report {
+        schema: SCHEMA,
+        version: VERSION,
+        lockstead: env!("CARGO_PKG_VERSION"),
+        command,
+        wall_ns,
+        sort: options.sort,
+        top: options.top,
+        by_class: options.by_class,
+        silent_processes: (all - reports.len()) as u64,
+        processes: reports,
+        findings,
+    }
+}
+
+/// The report on one process; none if nothing at all happened in it.
+fn one(process: &mut Process<'_>, options: &Options) -> Option<ProcessReport> {
+    let ledger = process.ledger;
+    let facts = &process.facts;
+    let names = &mut *process.names;
+    let header = ledger.header();
+    let began = header.began.load(Relaxed);
+    let ended = header.ended.load(Relaxed);
+    let end = match facts.ended_ns {
+        Some(end) => end,
+        None if ended != 0 => ended,
+        None => header.clock.0.load(Relaxed),
+    };
+    let end = end.max(began);
+
+    let account = Account::of(&ledger, end);
+    let losses = losses(&ledger, &account);
+    let (idle, locks): (Vec<Row>, Vec<Row>) =
+        rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
+    if locks.is_empty() && idle.is_empty() && losses.is_none() {
+        return None;
+    }
+    let totals = sum(&locks);
+    let idle_totals = sum(&idle);
+    let (threads, waiting) = threads::count(&ledger, names, began, end);
+    let (locks, more) = choose(locks, options.sort, options.top);
+    let (idle, more_idle) = choose(idle, Sort::Wait, options.top);
+    let mut describe_all = |rows: &[Row], whole: u64| -> Vec<LockReport> {
+        rows.iter().filter_map(|row| describe(&ledger, &account, names, row, whole)).collect()
+    };
+    let mut locks = describe_all(&locks, totals.waited_ns);
+    let idle = describe_all(&idle, idle_totals.waited_ns);
+    if options.sort == Sort::Name {
+        locks.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    Some(ProcessReport {
+        pid: facts.pid,
+        parent: facts.parent,
+        exe: facts.exe.clone(),
+        command: facts.command.clone(),
+        exit: facts.exit.clone(),
+        lived_ns: end - began,
+        threads,
+        waiting,
+        totals,
+        locks,
+        more,
+        idle,
+        more_idle,
+        losses,
+    })
+}
+
+fn sum(rows: &[Row]) -> Totals {
+    rows.iter().fold(Totals::default(), |mut sum, row| {
+        add(&mut sum, &row.totals);
+        sum
+    })
+}
+
+fn losses(ledger: &Ledger<'_>, account: &Account) -> Losses {
+    let header = &ledger.header().losses;
+    let retired = &ledger.header().retired;
+    let mut losses = Losses {
+        locks: header.locks.load(Relaxed),
+        statistics: header.extensions.load(Relaxed),
+        stacks: header.stacks.load(Relaxed),
+        threads: header.threads.load(Relaxed),
+        modules: header.modules.load(Relaxed),
+        late_acquisitions: header.late.load(Relaxed).saturating_add(account.late),
+        in_handlers: retired.skipped.load(Relaxed),
+        held: retired.held_dropped.load(Relaxed),
+    };
+    for thread in ledger.threads() {
+        losses.in_handlers += thread.record.skipped.load(Relaxed);
+        losses.held += thread.record.held_dropped.load(Relaxed);
+    }
+    losses
+}

@@ -1,0 +1,261 @@
+//! The live view of a ledger: what happened between two moments, who waits and
+//! who holds now.
+//!
+//! # Cost
+//! A sample reads the threads' records and caches and the locks that were ever
+//! waited for, or are in a cache; not the millions that nobody touches. It
+//! names nothing: what is shown is named by whoever shows it.
+
+use super::account::{began, canonical, is_running};
+use super::threads::{acquisitions, is_for_lock, name};
+use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::{Ledger, Part};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Sums of one lock up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    /// Which life of the address.
+    generation: u32,
+    acquisitions: u64,
+    contended: u64,
+    /// Of the waits that have ended, and of those that last up to now.
+    waited_ns: u64,
+}
+
+/// A thread that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The kernel's id, in the process's namespace.
+    pub tid: u32,
+    /// Its name.
+    pub name: Option<String>,
+    /// What kind of wait.
+    pub how: How,
+    /// Index of the lock's record, if it has one.
+    pub lock: Option<u32>,
+    /// Address of the lock, or `pthread_t` of the joined thread.
+    pub target: u64,
+    /// How long so far.
+    pub for_ns: u64,
+    /// Id of the stack that leads there.
+    pub stack: u32,
+}
+
+/// A lock that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The kernel's id of the thread that holds it.
+    pub tid: u32,
+    /// The thread's name.
+    pub name: Option<String>,
+    /// Index of the lock's record.
+    pub lock: u32,
+    /// Held for reading, beside others perhaps.
+    pub shared: bool,
+    /// How long so far, to within a tick of the coarse clock.
+    pub for_ns: u64,
+    /// Id of the stack of the acquisition.
+    pub stack: u32,
+}
+
+/// One moment of a ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    at_ns: u64,
+    locks: HashMap<u32, Sums>,
+    acquisitions: u64,
+    threads: u64,
+    waiters: Vec<Waiter>,
+    holders: Vec<Holder>,
+}
+
+/// One lock between two moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockRate {
+    /// Index of its record.
+    pub lock: u32,
+    /// Which life of its address.
+    pub generation: u32,
+    /// Time that threads waited for it in between.
+    pub waited_ns: u64,
+    /// Acquisitions in between.
+    pub acquisitions: u64,
+    /// Those that found it taken.
+    pub contended: u64,
+    /// Threads that wait for it at the end.
+    pub waiting: u32,
+    /// How long the one that has held it longest at the end has held it.
+    pub held_ns: u64,
+}
+
+/// What happened between two moments.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Time between them.
+    pub interval_ns: u64,
+    /// Threads at the end.
+    pub threads: u64,
+    /// Acquisitions of all locks in between.
+    pub acquisitions: u64,
+    /// Time that threads waited for locks in between.
+    pub waited_ns: u64,
+    /// Locks that were acquired, waited for or held, in no particular order.
+    pub locks: Vec<LockRate>,
+    /// Threads that wait for a lock at the end, the longest first.
+    pub waiters: Vec<Waiter>,
+    /// Threads that wait for something else, the longest first.
+    pub idle: Vec<Waiter>,
+    /// Locks held at the end, the longest first.
+    pub holders: Vec<Holder>,
+}
+
+impl Sample {
+    /// Reads a ledger; `now` is the time of `CLOCK_MONOTONIC`.
+    #[must_use]
+    pub fn take(ledger: &Ledger<'_>, now: u64) -> Sample {
+        let mut sample = Sample { at_ns: now, ..Sample::default() };
+        for index in 1..ledger.used(Part::Extensions) {
+            let extension = &ledger.extensions()[index];
+            let owner = extension.lock.load(Relaxed) as u32;
+            // One that is not its owner's lost a race and is empty.
+            let Some(lock) = ledger.lock(owner).filter(|l| l.extension.load(Relaxed) == index as u32)
+            else {
+                continue;
+            };
+            if matches!(lock.shape().1, Life::Live | Life::Destroyed) {
+                let sums = sample.sums(ledger, owner);
+                sums.contended += extension.contended.load(Relaxed);
+                sums.waited_ns += extension.wait.total();
+            }
+        }
+        for thread in ledger.threads() {
+            sample.acquisitions += acquisitions(&thread);
+            for line in thread.cache {
+                let lock = line.lock.load(Relaxed);
+                let count = u64::from(line.count.load(Relaxed));
+                let current = ledger.lock(lock).map(|lock| lock.generation.load(Relaxed));
+                if count != 0 && current == Some(line.generation.load(Relaxed)) {
+                    sample.sums(ledger, lock).acquisitions += count;
+                }
+            }
+            if is_running(&thread) {
+                sample.threads += 1;
+                sample.add_wait(ledger, &thread);
+                sample.add_holds(ledger, &thread);
+            }
+        }
+        sample
+    }
+
+    /// The sums of a lock; what its record has itself is in them from the start.
+    fn sums(&mut self, ledger: &Ledger<'_>, index: u32) -> &mut Sums {
+        let index = canonical(ledger, index);
+        self.locks.entry(index).or_insert_with(|| {
+            ledger.lock(index).map_or(Sums::default(), |lock| Sums {
+                generation: lock.generation.load(Relaxed),
+                acquisitions: lock.acquisitions.load(Relaxed),
+                ..Sums::default()
+            })
+        })
+    }
+
+    fn add_wait(&mut self, ledger: &Ledger<'_>, thread: &lockstead_ledger::thread::Thread<'_>) {
+        let Some((_, wait)) = thread.record.wait.read() else { return };
+        let for_ns = self.at_ns.saturating_sub(wait.since);
+        let joins = wait.how.kind() == How::JOIN;
+        let lock = if joins { None } else { ledger.find_lock(wait.target) };
+        if let Some(index) = lock {
+            self.sums(ledger, index).waited_ns += for_ns;
+        }
+        self.waiters.push(Waiter {
+            tid: thread.record.tid.load(Relaxed),
+            name: name(thread.record),
+            how: wait.how,
+            lock,
+            target: wait.target,
+            for_ns,
+            stack: wait.stack,
+        });
+    }
+
+    fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &lockstead_ledger::thread::Thread<'_>) {
+        let stack = thread.stack();
+        for depth in 0..stack.depth() {
+            let Some(held) = stack.entry(depth).read() else { continue };
+            let Some(lock) = ledger.find_lock(held.address) else { continue };
+            if held.flags.has(Flags::LENT) {
+                continue;
+            }
+            self.sums(ledger, lock);
+            self.holders.push(Holder {
+                tid: thread.record.tid.load(Relaxed),
+                name: name(thread.record),
+                lock,
+                shared: held.flags.has(Flags::READ),
+                for_ns: self.at_ns.saturating_sub(began(held.started, held.tick)),
+                stack: held.stack,
+            });
+        }
+    }
+
+    /// What happened since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Sample, ledger: &Ledger<'_>) -> Live {
+        let mut live = Live {
+            interval_ns: self.at_ns.saturating_sub(before.at_ns),
+            threads: self.threads,
+            acquisitions: self.acquisitions.saturating_sub(before.acquisitions),
+            ..Live::default()
+        };
+        let (mut waiting, mut held) = (HashMap::new(), HashMap::new());
+        for lock in self.waiters.iter().filter_map(|waiter| waiter.lock) {
+            *waiting.entry(lock).or_insert(0) += 1;
+        }
+        for holder in &self.holders {
+            let longest: &mut u64 = held.entry(holder.lock).or_default();
+            *longest = (*longest).max(holder.for_ns);
+        }
+        for (&lock, sums) in &self.locks {
+            let kind = ledger.lock(lock).map_or(Kind::Unknown, |lock| lock.shape().0);
+            if matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore) {
+                continue;
+            }
+            // Of another life of the address nothing can be taken away. A lock
+            // that was in no cache before may have a record all the same: what
+            // it had is not known, and is not called new.
+            let old = match before.locks.get(&lock) {
+                Some(old) if old.generation == sums.generation => *old,
+                Some(_) => Sums::default(),
+                None => Sums { acquisitions: recorded(ledger, lock), ..Sums::default() },
+            };
+            let rate = LockRate {
+                lock,
+                generation: sums.generation,
+                waited_ns: sums.waited_ns.saturating_sub(old.waited_ns),
+                acquisitions: sums.acquisitions.saturating_sub(old.acquisitions),
+                contended: sums.contended.saturating_sub(old.contended),
+                waiting: waiting.get(&lock).copied().unwrap_or(0),
+                held_ns: held.get(&lock).copied().unwrap_or(0),
+            };
+            live.waited_ns += rate.waited_ns;
+            if rate.waited_ns + rate.acquisitions + rate.held_ns + u64::from(rate.waiting) != 0 {
+                live.locks.push(rate);
+            }
+        }
+        (live.waiters, live.idle) =
+            self.waiters.iter().cloned().partition(|waiter| is_for_lock(waiter.how));
+        live.holders.clone_from(&self.holders);
+        live.waiters.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
+        live.idle.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
+        live.holders.sort_by_key(|holder| (Reverse(holder.for_ns), holder.tid, holder.lock));
+        live
+    }
+}
+
+fn recorded(ledger: &Ledger<'_>, lock: u32) -> u64 {
+    ledger.lock(lock).map_or(0, |lock| lock.acquisitions.load(Relaxed))
+}

@@ -1,0 +1,34 @@
+//! What a run came to: the exit report as data, and the live view of a ledger.
+//!
+//! # Role
+//! Reads ledgers, of processes that have ended or still run, and asks [`Names`]
+//! for what their addresses mean. Writes nothing and prints nothing: the
+//! command makes text, JSON and HTML from [`Report`], and its live view from
+//! [`live`].
+//!
+//! # What the numbers are
+//! - Waits are all timed. Of holds, those that cross a step of the coarse clock
+//!   are all recorded, of the shorter ones one in
+//!   [`SAMPLE`](lockstead_ledger::SAMPLE), which counts for its like.
+//! - *Waiting* is waiting for mutexes, rwlocks and spin locks. Waits for
+//!   conditions, semaphores, barriers and ends of threads are *idle*: a thread
+//!   that has nothing to do spends its time there, and it would hide the locks.
+//!   A semaphore that serves as a lock stands there too: it has no owner, so
+//!   nobody can tell it from one that counts.
+//! - A wait that had not ended with the process counts up to its end.
+//! - Quantiles are those of histograms by powers of two.
+
+mod account;
+mod collect;
+mod detail;
+pub mod live;
+pub mod model;
+pub mod names;
+mod rows;
+mod symbolized;
+mod threads;
+
+pub use collect::{Facts, Options, Process, collect};
+pub use model::{Finding, Report, Sort};
+pub use names::{LockFacts, Names};
+pub use symbolized::end_of;

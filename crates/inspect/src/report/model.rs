@@ -1,0 +1,310 @@
+//! The report as data: what the text, the JSON and the HTML are made from.
+//!
+//! The JSON is these structs as they stand; `docs/json.md` has its fields, and
+//! a change of their meaning raises [`VERSION`].
+
+use crate::stack::Stack;
+use serde::Serialize;
+
+/// What `schema` says in a report of `lockstead run`.
+pub const SCHEMA: &str = "lockstead-run";
+
+/// Version of the fields.
+pub const VERSION: u32 = 1;
+
+/// In which order locks stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// Longest total waiting first.
+    #[default]
+    Wait,
+    /// Longest single wait first.
+    MaxWait,
+    /// Longest total holding first.
+    Hold,
+    /// Most acquisitions first.
+    Acquisitions,
+    /// Most acquisitions that found the lock taken first.
+    Contended,
+    /// The worst by waiting, in the order of their names.
+    Name,
+}
+
+/// Everything that `lockstead run` has to say when the program has ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Version of lockstead.
+    pub lockstead: &'static str,
+    /// What was run.
+    pub command: Vec<String>,
+    /// From the start of the command to its end.
+    pub wall_ns: u64,
+    /// The order of `processes[].locks`.
+    pub sort: Sort,
+    /// The most locks listed for a process.
+    pub top: usize,
+    /// Whether a row stands for all locks of one origin.
+    pub by_class: bool,
+    /// Processes that used a lock, those that waited most first.
+    pub processes: Vec<ProcessReport>,
+    /// Processes that used none.
+    pub silent_processes: u64,
+    /// What was reported while the program ran.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that was reported while the program ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// `deadlock`, `blocked`, ...
+    pub kind: String,
+    /// The process.
+    pub pid: u32,
+    /// When, since the start of the command.
+    pub at_ns: u64,
+    /// It in one line.
+    pub title: String,
+    /// It as it was printed.
+    pub text: String,
+}
+
+/// One process.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessReport {
+    /// Its id, in the command's namespace.
+    pub pid: u32,
+    /// Its parent, when that is known.
+    pub parent: Option<u32>,
+    /// The file it ran.
+    pub exe: Option<String>,
+    /// Its arguments.
+    pub command: Vec<String>,
+    /// How it ended: `exit status 0`, `killed by SIGKILL`.
+    pub exit: Option<String>,
+    /// From the first to the last that was seen of it.
+    pub lived_ns: u64,
+    /// Its threads.
+    pub threads: Threads,
+    /// Which part of time was spent waiting.
+    pub waiting: Waiting,
+    /// Sums over all locks, conditions and the like not included.
+    pub totals: Totals,
+    /// The worst locks.
+    pub locks: Vec<LockReport>,
+    /// All other locks together.
+    pub more: Totals,
+    /// Where threads waited for work, not for a lock: conditions, semaphores,
+    /// barriers; the longest first.
+    pub idle: Vec<LockReport>,
+    /// All others of these together.
+    pub more_idle: Totals,
+    /// What could not be recorded.
+    pub losses: Losses,
+}
+
+/// Sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Locks that were used.
+    pub locks: u64,
+    /// Acquisitions.
+    pub acquisitions: u64,
+    /// Acquisitions that found the lock taken.
+    pub contended: u64,
+    /// Time of waiting for them.
+    pub waited_ns: u64,
+}
+
+/// Which part of the time of a process's threads was spent waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Waiting {
+    /// The time that all threads lived, added up.
+    pub thread_ns: u64,
+    /// The part of it spent waiting for locks.
+    pub waited_ns: u64,
+    /// `waited_ns` over `thread_ns`.
+    pub waited_percent: f64,
+    /// `waited_ns` over the time that the process lived: how many threads
+    /// waited for locks at a time, on average.
+    pub waiting_threads: f64,
+    /// The part of `thread_ns` spent waiting for conditions, semaphores,
+    /// barriers and the end of threads.
+    pub idled_ns: u64,
+    /// `idled_ns` over `thread_ns`.
+    pub idled_percent: f64,
+}
+
+/// The threads of a process.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Threads {
+    /// Threads that ran.
+    pub created: u64,
+    /// The most at the same time; at least that many, if more than 64 had ended
+    /// before others began.
+    pub peak: u64,
+    /// Those that waited longest for locks.
+    pub worst: Vec<ThreadReport>,
+}
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadReport {
+    /// The kernel's id, in the process's namespace.
+    pub tid: u32,
+    /// Its name as the kernel has it.
+    pub name: Option<String>,
+    /// The function it began with.
+    pub start: Option<String>,
+    /// How long it ran.
+    pub lived_ns: u64,
+    /// How long it waited for locks.
+    pub waited_ns: u64,
+    /// How long it waited for other things.
+    pub idled_ns: u64,
+    /// Its acquisitions.
+    pub acquisitions: u64,
+    /// Those that found the lock taken.
+    pub contended: u64,
+    /// It was waiting for a lock when the process ended.
+    pub stuck: bool,
+}
+
+/// One lock, or several of one origin.
+#[derive(Clone, Debug, Serialize)]
+pub struct LockReport {
+    /// What it is called.
+    pub name: String,
+    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier`,
+    /// `unknown`.
+    pub kind: &'static str,
+    /// Attributes that differ from the default.
+    pub attributes: Vec<&'static str>,
+    /// Kind and attributes as a reader would say them.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its address in hexadecimal; `null` for several.
+    pub address: Option<String>,
+    /// How many locks this stands for.
+    pub locks: u64,
+    /// `live`, `destroyed`, or `several destroyed`.
+    pub life: &'static str,
+    /// Acquisitions.
+    pub acquisitions: u64,
+    /// Those that found the lock taken.
+    pub contended: u64,
+    /// `contended` over `acquisitions`.
+    pub contended_percent: f64,
+    /// Waits that gave up at a deadline.
+    pub timed_out: u64,
+    /// Trylocks that found the lock taken.
+    pub refused: u64,
+    /// Its part in the waiting for all locks of the process.
+    pub share_percent: f64,
+    /// Threads that waited for it when the process ended; their waits up to
+    /// then are part of `wait`.
+    pub still_waiting: u64,
+    /// Threads that held it when the process ended; that time is part of
+    /// `hold`.
+    pub still_held: u64,
+    /// Times of waiting, exact.
+    pub wait: Durations,
+    /// Times of holding, partly sampled.
+    pub hold: Durations,
+    /// Where it was waited, the longest first.
+    pub waited_at: Vec<Site>,
+    /// Where those that held it had acquired it, the longest first.
+    pub held_at: Vec<Site>,
+    /// Where it was initialised.
+    pub initialised_at: Option<Stack>,
+}
+
+/// Many durations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Durations {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total_ns: u64,
+    /// The median, to within its power of two.
+    pub p50_ns: u64,
+    /// The 99th percentile, likewise.
+    pub p99_ns: u64,
+    /// The longest, exactly.
+    pub max_ns: u64,
+    /// Where the longest was.
+    pub max_at: Option<String>,
+    /// From the first to the last power of two that occurred.
+    pub histogram: Vec<Bucket>,
+}
+
+/// Durations of one power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    /// The shortest that falls into it; the next bucket begins at the double.
+    pub from_ns: u64,
+    /// How many did.
+    pub count: u64,
+}
+
+/// A place in the program and its part.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// The place in few words: `cache_get() at cache.c:77`.
+    pub site: String,
+    /// Name of the function.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in it.
+    pub line: Option<u32>,
+    /// How often.
+    pub count: u64,
+    /// How long altogether.
+    pub total_ns: u64,
+    /// `total_ns` over the sum of all places.
+    pub share_percent: f64,
+    /// Stands for all places for which there was no room.
+    pub others: bool,
+    /// A stack that led there.
+    pub stack: Option<Stack>,
+}
+
+/// What could not be recorded; all zero normally.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Locks without a record.
+    pub locks: u64,
+    /// Locks whose statistics found no room.
+    pub statistics: u64,
+    /// Stacks that found no room.
+    pub stacks: u64,
+    /// Threads without a record.
+    pub threads: u64,
+    /// Modules without a record: their code has no names.
+    pub modules: u64,
+    /// Acquisitions of destroyed locks that could not be attributed.
+    pub late_acquisitions: u64,
+    /// Calls from signal handlers that were passed through unrecorded.
+    pub in_handlers: u64,
+    /// Held locks beyond what a thread can record.
+    pub held: u64,
+}
+
+impl Losses {
+    /// Whether nothing was lost.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Losses::default()
+    }
+}
+
+/// `part` of `whole` in per cent; 0 of nothing.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}

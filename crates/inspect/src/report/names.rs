@@ -1,0 +1,175 @@
+//! What a report asks of whoever knows the names of a process, and the words
+//! it makes itself: what a lock is called by its kind.
+
+use super::account::is_running;
+use super::threads;
+use crate::stack::{Frame, Stack};
+use crate::symbols::site;
+use lockstead_ledger::lock::{Kind, LockRecord, attribute};
+use lockstead_ledger::{Ledger, lock::Life};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What is known of a lock for the sake of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockFacts {
+    /// Where it lies, or lay.
+    pub address: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Its attributes ([`attribute`]).
+    pub attributes: u16,
+    /// The how-manieth of its class, from 1; 0 when that is not known.
+    pub serial: u32,
+    /// Index in the ledger of the module it lies in plus one; 0 for others.
+    pub module: u32,
+    /// The thread on whose stack it lies, if it does.
+    pub on_stack_of: Option<String>,
+    /// Return addresses of its initialisation, innermost first; none for a
+    /// static initialiser.
+    pub init: Vec<u64>,
+    /// Return addresses of its first use.
+    pub first: Vec<u64>,
+}
+
+impl LockFacts {
+    /// What a ledger says of the lock of this record.
+    #[must_use]
+    pub fn of(ledger: &Ledger<'_>, record: &LockRecord) -> LockFacts {
+        let (kind, _, attributes) = record.shape();
+        let address = record.address.load(Relaxed);
+        let returns = |id| ledger.stack(id).map_or(Vec::new(), |stack| stack.returns().collect());
+        LockFacts {
+            address,
+            kind,
+            attributes,
+            serial: record.serial.load(Relaxed),
+            module: record.module.load(Relaxed),
+            on_stack_of: on_stack_of(ledger, address),
+            init: returns(record.init_stack.load(Relaxed)),
+            first: returns(record.first_stack.load(Relaxed)),
+        }
+    }
+}
+
+/// The thread whose stack holds this address. Only of those that run: the
+/// stacks of the others are gone.
+fn on_stack_of(ledger: &Ledger<'_>, address: u64) -> Option<String> {
+    let of = ledger.threads().find(|thread| {
+        let record = thread.record;
+        let [low, high] = [&record.stack_low, &record.stack_high].map(|end| end.load(Relaxed));
+        is_running(thread) && low != 0 && (low..high).contains(&address)
+    })?;
+    let name = threads::name(of.record);
+    Some(name.unwrap_or_else(|| of.record.tid.load(Relaxed).to_string()))
+}
+
+/// Knows the names of one process. Failing to know one is an answer: a frame
+/// with an address alone.
+pub trait Names {
+    /// The stack with these return addresses, innermost first, that ended for
+    /// the reason with this number.
+    fn stack(&mut self, returns: &[u64], end: u32) -> Stack;
+
+    /// The function that begins at this address.
+    fn function(&mut self, address: u64) -> Option<String>;
+
+    /// What to call a lock: by its symbol, or by where it came from.
+    fn lock(&mut self, facts: &LockFacts) -> String;
+}
+
+/// What several locks of one origin are called together: `mutexes from
+/// cache_new() at cache.c:41`.
+pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
+    let plural = match facts.kind {
+        Kind::Mutex => "mutexes",
+        Kind::RwLock => "rwlocks",
+        Kind::Spin => "spin locks",
+        Kind::Semaphore => "semaphores",
+        Kind::Condition => "conditions",
+        Kind::Barrier => "barriers",
+        Kind::Unknown => "locks",
+    };
+    let mut origin = |returns: &[u64]| site(&names.stack(returns, 0)).map(Frame::site);
+    if let Some(site) = origin(&facts.init) {
+        format!("{plural} from {site}")
+    } else if let Some(site) = origin(&facts.first) {
+        format!("{plural} first used in {site}")
+    } else {
+        format!("{plural} of unknown origin")
+    }
+}
+
+/// What a kind is called in one word, as in the JSON.
+#[must_use]
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Mutex => "mutex",
+        Kind::RwLock => "rwlock",
+        Kind::Spin => "spin",
+        Kind::Semaphore => "semaphore",
+        Kind::Condition => "condition",
+        Kind::Barrier => "barrier",
+        Kind::Unknown => "unknown",
+    }
+}
+
+/// The attributes of a lock, in words.
+#[must_use]
+pub fn attribute_names(attributes: u16) -> Vec<&'static str> {
+    [
+        (attribute::RECURSIVE, "recursive"),
+        (attribute::ERRORCHECK, "error-checking"),
+        (attribute::ADAPTIVE, "adaptive"),
+        (attribute::ROBUST, "robust"),
+        (attribute::INHERIT, "priority-inheriting"),
+        (attribute::PROTECT, "priority-ceiling"),
+        (attribute::SHARED, "process-shared"),
+        (attribute::WRITERS_FIRST, "writers-first"),
+        (attribute::C11, "C11"),
+    ]
+    .into_iter()
+    .filter_map(|(bit, name)| (attributes & bit != 0).then_some(name))
+    .collect()
+}
+
+/// What a kind is called in prose.
+#[must_use]
+pub fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Spin => "spin lock",
+        Kind::Unknown => "lock",
+        named => kind_name(named),
+    }
+}
+
+/// The type of a lock as a reader would say it: `recursive mutex`.
+#[must_use]
+pub fn type_name(kind: Kind, attributes: u16) -> String {
+    let mut words = attribute_names(attributes);
+    words.push(noun(kind));
+    words.join(" ")
+}
+
+/// What a life of a lock is called in the JSON.
+#[must_use]
+pub fn life_name(life: Life) -> &'static str {
+    match life {
+        Life::Grave => "destroyed",
+        Life::MassGrave => "several destroyed",
+        Life::Live | Life::Destroyed | Life::Unused => "live",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_says_its_attributes() {
+        let all = attribute::KNOWN | attribute::RECURSIVE | attribute::ROBUST;
+        assert_eq!(type_name(Kind::Mutex, all), "recursive robust mutex");
+        assert_eq!(type_name(Kind::Mutex, attribute::KNOWN), "mutex");
+        assert_eq!(type_name(Kind::RwLock, attribute::WRITERS_FIRST), "writers-first rwlock");
+        assert_eq!(type_name(Kind::Spin, 0), "spin lock");
+    }
+}

@@ -1,0 +1,206 @@
+//! Which locks a report lists: one light row for each lock that was used, or
+//! for all of one origin, ordered. Names and histograms come later, and only
+//! for the rows that are shown.
+
+use super::account::{Account, canonical};
+use super::model::{Sort, Totals};
+use lockstead_ledger::lock::{Kind, Life, LockRecord};
+use lockstead_ledger::{Ledger, Part};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The records that a row stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Members {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl Members {
+    pub(super) fn all(&self) -> &[u32] {
+        match self {
+            Members::One(index) => std::slice::from_ref(index),
+            Members::Many(indices) => indices,
+        }
+    }
+
+    fn add(&mut self, index: u32) {
+        match self {
+            Members::One(first) => *self = Members::Many(vec![*first, index]),
+            Members::Many(indices) => indices.push(index),
+        }
+    }
+}
+
+/// One row, as far as is needed to choose it.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) members: Members,
+    pub(super) totals: Totals,
+    pub(super) max_wait: u64,
+    pub(super) held: u64,
+    /// Threads wait here for work, not for a lock.
+    pub(super) idle: bool,
+}
+
+impl Row {
+    fn is_used(&self) -> bool {
+        self.totals.acquisitions != 0 || self.totals.waited_ns != 0 || self.held != 0
+    }
+
+    fn absorb(&mut self, other: &Row) {
+        for &index in other.members.all() {
+            self.members.add(index);
+        }
+        add(&mut self.totals, &other.totals);
+        self.max_wait = self.max_wait.max(other.max_wait);
+        self.held = self.held.saturating_add(other.held);
+    }
+
+    /// What `sort` looks at first.
+    fn key(&self, sort: Sort) -> u64 {
+        match sort {
+            Sort::Wait | Sort::Name => self.totals.waited_ns,
+            Sort::MaxWait => self.max_wait,
+            Sort::Hold => self.held,
+            Sort::Acquisitions => self.totals.acquisitions,
+            Sort::Contended => self.totals.contended,
+        }
+    }
+}
+
+/// Adds sums.
+pub(super) fn add(to: &mut Totals, what: &Totals) {
+    to.locks += what.locks;
+    to.acquisitions = to.acquisitions.saturating_add(what.acquisitions);
+    to.contended = to.contended.saturating_add(what.contended);
+    to.waited_ns = to.waited_ns.saturating_add(what.waited_ns);
+}
+
+/// All rows of a ledger in no particular order.
+pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut classes: HashMap<(Kind, u32, bool), usize> = HashMap::new();
+    let mut doubles = Vec::new();
+    // Only while a table grows can an address come to have two records.
+    let may_double = ledger.header().address_level.load(Relaxed) > 0;
+    for index in 1..ledger.used(Part::Locks) as u32 {
+        let Some(lock) = ledger.lock(index) else { continue };
+        let (kind, life, _) = lock.shape();
+        if life == Life::Unused {
+            continue;
+        }
+        let row = row(ledger, account, index, lock);
+        if !row.is_used() {
+            continue;
+        }
+        if may_double && canonical(ledger, index) != index {
+            doubles.push(row);
+            continue;
+        }
+        match class_of(lock).filter(|_| by_class) {
+            Some(class) => match classes.entry((kind, class, row.idle)) {
+                std::collections::hash_map::Entry::Occupied(at) => rows[*at.get()].absorb(&row),
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(rows.len());
+                    rows.push(row);
+                }
+            },
+            None => rows.push(row),
+        }
+    }
+    merge_doubles(ledger, &mut rows, doubles);
+    rows
+}
+
+fn merge_doubles(ledger: &Ledger<'_>, rows: &mut Vec<Row>, doubles: Vec<Row>) {
+    if doubles.is_empty() {
+        return;
+    }
+    let places: HashMap<u32, usize> = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(at, row)| row.members.all().iter().map(move |&index| (index, at)))
+        .collect();
+    for mut double in doubles {
+        match places.get(&canonical(ledger, double.members.all()[0])) {
+            Some(&at) => {
+                double.totals.locks = 0;
+                rows[at].absorb(&double);
+            }
+            None => rows.push(double),
+        }
+    }
+}
+
+/// The stack that all locks of one origin share; none for a static lock, which
+/// is one of its kind.
+fn class_of(lock: &LockRecord) -> Option<u32> {
+    let [init, first, module] =
+        [&lock.init_stack, &lock.first_stack, &lock.module].map(|field| field.load(Relaxed));
+    match (init, module) {
+        (0, 0) => Some(first).filter(|&first| first != 0),
+        (0, _) => None,
+        (init, _) => Some(init),
+    }
+}
+
+fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) -> Row {
+    let (kind, life, _) = lock.shape();
+    let locks = match life {
+        Life::MassGrave => u64::from(lock.buried.load(Relaxed)).max(1),
+        _ => 1,
+    };
+    let mut row = Row {
+        members: Members::One(index),
+        totals: Totals {
+            locks,
+            acquisitions: lock
+                .acquisitions
+                .load(Relaxed)
+                .saturating_add(account.acquisitions(index)),
+            ..Totals::default()
+        },
+        max_wait: 0,
+        held: 0,
+        // A semaphore has no owner: whether it guards something or counts it
+        // cannot be told, and most count.
+        idle: matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore),
+    };
+    if let Some(statistics) = ledger.existing_extension(lock) {
+        row.totals.contended = statistics.contended.load(Relaxed);
+        let wait = statistics.wait.read();
+        (row.totals.waited_ns, row.max_wait) = (wait.total, wait.max);
+        row.held = statistics.hold.read().total;
+    }
+    for wait in account.waits(index) {
+        row.totals.waited_ns = row.totals.waited_ns.saturating_add(wait.ns);
+        row.max_wait = row.max_wait.max(wait.ns);
+    }
+    for hold in account.holds(index) {
+        row.held = row.held.saturating_add(hold.ns);
+    }
+    row
+}
+
+/// Orders `rows` and divides them into those to list and the sum of the rest.
+/// What has nothing of what is sorted by is not listed.
+pub(super) fn choose(mut rows: Vec<Row>, sort: Sort, top: usize) -> (Vec<Row>, Totals) {
+    rows.sort_by_cached_key(|row| {
+        let totals = &row.totals;
+        Reverse((
+            row.key(sort),
+            totals.waited_ns,
+            totals.contended,
+            totals.acquisitions,
+            Reverse(row.members.all()[0]),
+        ))
+    });
+    let listed = rows.iter().take(top).take_while(|row| row.key(sort) != 0).count();
+    let mut more = Totals::default();
+    for row in rows.drain(listed..) {
+        add(&mut more, &row.totals);
+    }
+    (rows, more)
+}

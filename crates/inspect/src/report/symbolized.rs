@@ -1,0 +1,49 @@
+//! The names of a process from its files: [`Names`] by the symbolizer.
+
+use super::names::{LockFacts, Names, noun};
+use crate::stack::{CodeAddress, End, Stack};
+use crate::symbols::{self, Symbolizer};
+
+impl Names for Symbolizer {
+    fn stack(&mut self, returns: &[u64], end: u32) -> Stack {
+        let stack = Symbolizer::stack(self, &chain(returns), End::Bottom);
+        let module = stack.frames.last().and_then(|frame| frame.module.clone());
+        Stack { end: end_of(end, returns, module), ..stack }
+    }
+
+    fn function(&mut self, address: u64) -> Option<String> {
+        // The address of a function, not one to which it returns.
+        self.frames(CodeAddress::exact(address)).pop()?.function
+    }
+
+    fn lock(&mut self, facts: &LockFacts) -> String {
+        let [init, first] = [&facts.init, &facts.first].map(|returns| chain(returns));
+        let some = |chain: &'_ [CodeAddress]| !chain.is_empty();
+        self.lock_name(&symbols::LockFacts {
+            kind: noun(facts.kind),
+            address: facts.address,
+            on_stack_of: facts.on_stack_of.as_deref(),
+            initialised: Some(init.as_slice()).filter(|chain| some(chain)),
+            first_locked: Some(first.as_slice()).filter(|chain| some(chain)),
+            serial: Some(u64::from(facts.serial)).filter(|&serial| serial != 0),
+        })
+        .to_string()
+    }
+}
+
+fn chain(returns: &[u64]) -> Vec<CodeAddress> {
+    returns.iter().copied().map(CodeAddress::return_to).collect()
+}
+
+/// Why a stack with these return addresses ends, by the number that the library
+/// stored with it; `module` is that of the outermost.
+#[must_use]
+pub fn end_of(end: u32, returns: &[u64], module: Option<String>) -> End {
+    let address = returns.last().copied().unwrap_or(0);
+    match end {
+        0 => End::Bottom,
+        1 => End::Limit { frames: returns.len() },
+        3 => End::Unreadable { address },
+        _ => End::NoUnwindInformation { address, module },
+    }
+}

@@ -1,0 +1,141 @@
+//! The threads of a process: how many, who waited most, and which part of
+//! their time that was.
+
+use super::account::is_running;
+use super::model::{ThreadReport, Threads, Waiting, percent};
+use super::names::Names;
+use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::publish::How;
+use lockstead_ledger::thread::{Thread, ThreadRecord, state};
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Records of ended threads are used again when there are more than this many.
+const SPARE_RECORDS: usize = 64;
+
+/// Threads that are listed by name.
+const LISTED: usize = 5;
+
+/// Counts the threads of a ledger whose process lived from `began` to `end`.
+pub(super) fn count(
+    ledger: &Ledger<'_>,
+    names: &mut dyn Names,
+    began: u64,
+    end: u64,
+) -> (Threads, Waiting) {
+    let mut threads = Threads::default();
+    let mut waiting = Waiting::default();
+    let mut changes = Vec::new();
+    for thread in ledger.threads() {
+        let record = thread.record;
+        if matches!(record.state.load(Relaxed), state::FREE | state::CLAIMED) {
+            continue;
+        }
+        threads.created += 1;
+        let report = one(&thread, names, end);
+        let start = record.began.load(Relaxed);
+        changes.push((start, 1));
+        changes.push((start.saturating_add(report.lived_ns), -1));
+        waiting.thread_ns = waiting.thread_ns.saturating_add(report.lived_ns);
+        waiting.waited_ns = waiting.waited_ns.saturating_add(report.waited_ns);
+        waiting.idled_ns = waiting.idled_ns.saturating_add(report.idled_ns);
+        if report.waited_ns != 0 {
+            threads.worst.push(report);
+        }
+    }
+    threads.peak = peak(changes);
+    let retired = &ledger.header().retired;
+    let gone = retired.threads.load(Relaxed);
+    if gone != 0 {
+        threads.created += gone;
+        waiting.thread_ns = waiting.thread_ns.saturating_add(retired.lived.load(Relaxed));
+        waiting.waited_ns = waiting.waited_ns.saturating_add(retired.waited.load(Relaxed));
+        waiting.idled_ns = waiting.idled_ns.saturating_add(retired.idled.load(Relaxed));
+        // When the newest record was taken, no more than this many had ended.
+        let together = ledger.used(Part::Threads).saturating_sub(SPARE_RECORDS);
+        threads.peak = threads.peak.max(together as u64);
+    }
+    threads.worst.sort_by_key(|thread| (Reverse(thread.waited_ns), thread.tid));
+    threads.worst.truncate(LISTED);
+    waiting.waited_percent = percent(waiting.waited_ns, waiting.thread_ns);
+    waiting.idled_percent = percent(waiting.idled_ns, waiting.thread_ns);
+    waiting.waiting_threads = percent(waiting.waited_ns, end.saturating_sub(began)) / 100.0;
+    (threads, waiting)
+}
+
+/// The most that lived at the same time; a thread that ends when another begins
+/// did not live with it.
+fn peak(mut changes: Vec<(u64, i64)>) -> u64 {
+    changes.sort_unstable();
+    let (mut now, mut peak) = (0, 0);
+    for (_, change) in changes {
+        now += change;
+        peak = peak.max(now);
+    }
+    peak.unsigned_abs()
+}
+
+fn one(thread: &Thread<'_>, names: &mut dyn Names, end: u64) -> ThreadReport {
+    let record = thread.record;
+    let ended = record.ended.load(Relaxed);
+    let until = if is_running(thread) || ended == 0 { end } else { ended };
+    let mut report = ThreadReport {
+        tid: record.tid.load(Relaxed),
+        name: name(record),
+        start: match record.start_routine.load(Relaxed) {
+            0 => None,
+            address => names.function(address),
+        },
+        lived_ns: until.saturating_sub(record.began.load(Relaxed)),
+        waited_ns: record.waited.load(Relaxed),
+        idled_ns: record.idled.load(Relaxed),
+        acquisitions: acquisitions(thread),
+        contended: record.contended.load(Relaxed),
+        stuck: false,
+    };
+    // A wait that had not ended is in none of the sums yet.
+    if let Some((_, wait)) = record.wait.read().filter(|_| is_running(thread)) {
+        let ns = end.saturating_sub(wait.since);
+        if is_for_lock(wait.how) {
+            report.stuck = true;
+            report.waited_ns = report.waited_ns.saturating_add(ns);
+        } else {
+            report.idled_ns = report.idled_ns.saturating_add(ns);
+        }
+    }
+    report
+}
+
+/// Whether this is a wait for a lock, not for work or for a thread's end.
+pub(super) fn is_for_lock(how: How) -> bool {
+    matches!(how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
+}
+
+/// All acquisitions of a thread.
+pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
+    thread.cache.iter().fold(thread.record.acquisitions.load(Relaxed), |sum, line| {
+        sum.saturating_add(u64::from(line.count.load(Relaxed)))
+    })
+}
+
+/// The name as the kernel has it.
+pub(super) fn name(record: &ThreadRecord) -> Option<String> {
+    let mut bytes = [0; 16];
+    for (half, word) in bytes.chunks_mut(8).zip(&record.name) {
+        half.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    (length != 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_counts_those_who_lived_together() {
+        assert_eq!(peak(vec![]), 0);
+        assert_eq!(peak(vec![(0, 1), (10, -1), (10, 1), (20, -1)]), 1);
+        assert_eq!(peak(vec![(0, 1), (30, -1), (10, 1), (20, -1), (5, 1), (15, -1)]), 3);
+    }
+}
