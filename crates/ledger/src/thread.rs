@@ -8,8 +8,9 @@
 //! once.
 
 use crate::cells::{Native, NativeWord};
+use crate::header::Retired;
 use crate::publish::{Held, Stack, Wait};
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Lines of the acquisition cache.
 pub const CACHE_LINES: usize = 128;
@@ -187,6 +188,52 @@ impl<'a> Thread<'a> {
                 cache: &*base.add(cache_offset()).cast(),
                 held: core::slice::from_raw_parts(base.add(held_offset()).cast(), held),
             }
+        }
+    }
+
+    /// Empties the record of a thread that has ended, for another one; what it
+    /// has counted goes to `totals`. Its number of episodes stays, so that none
+    /// is ever used twice.
+    pub fn retire(&self, totals: &Retired) {
+        let record = self.record;
+        totals.threads.fetch_add(1, Relaxed);
+        let lived = record.ended.load(Relaxed).saturating_sub(record.began.load(Relaxed));
+        totals.lived.fetch_add(lived, Relaxed);
+        record.acquisitions.store(0, Relaxed);
+        for (total, own) in [
+            (&totals.contended, &record.contended),
+            (&totals.waited, &record.waited),
+            (&totals.idled, &record.idled),
+            (&totals.skipped, &record.skipped),
+            (&totals.held_dropped, &record.held_dropped),
+        ] {
+            total.fetch_add(own.swap(0, Relaxed), Relaxed);
+        }
+        for word in [
+            &record.stack_high,
+            &record.stack_low,
+            &record.handle,
+            &record.start_routine,
+            &record.start_argument,
+            &record.began,
+            &record.ended,
+            &record.name[0],
+            &record.name[1],
+        ] {
+            word.store(0, Relaxed);
+        }
+        for word in [
+            &record.tid,
+            &record.creator,
+            &record.creation_stack,
+            &record.handle_released,
+            &record.busy,
+        ] {
+            word.store(0, Relaxed);
+        }
+        for line in self.cache.iter().chain(&record.chains) {
+            line.address.store(0, Relaxed);
+            line.site.store(0, Relaxed);
         }
     }
 

@@ -9,16 +9,42 @@
 //! such; the shared object is made with
 //! `cargo rustc -p lockstead-preload --crate-type cdylib --features shared-object --profile preload`.
 
+//!
+//! # Map
+//! A call arrives in [`interpose`], by way of an assembler [`thunk`] that notes
+//! its [`site`]; what it means goes through [`record`] into the ledger, with the
+//! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
+//! files). [`me`] is the calling thread, [`tls`] its own few words, [`state`]
+//! whether the process records at all. [`start`] and [`fork`] make the ledger,
+//! from what is in the [`environment`]. [`real`] has the functions that were
+//! there before us, [`sys`] the system calls that ask nobody.
+
 #![no_std]
+// On other targets there is nothing to interpose, and the crate is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
-compile_error!("lockstead-preload supports x86-64 Linux with glibc only");
+#[cfg(test)]
+extern crate std;
 
+pub mod chain;
+pub mod environment;
+pub mod fork;
+pub mod interpose;
+pub mod me;
+pub mod modules;
+pub mod real;
+pub mod record;
+pub mod site;
+pub mod start;
+pub mod state;
+pub mod sys;
+pub mod thunk;
+pub mod tls;
 pub mod unwind;
 
 /// Nothing here may panic; what does ends the program at once rather than
 /// unwind through frames that are not ours.
-#[cfg(feature = "shared-object")]
+#[cfg(all(feature = "shared-object", not(test)))]
 #[panic_handler]
 fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: abort has no precondition and is async-signal-safe.

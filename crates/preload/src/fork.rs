@@ -1,0 +1,160 @@
+//! Forked children.
+//!
+//! # Protocol
+//! Before the fork the thread that forks copies what it holds, for the child
+//! does not get its parent's ledger. In the child, which has that one thread,
+//! the parent's pointers are forgotten, a ledger is made, and the copy becomes
+//! the child's first held locks: they are held there too.
+//!
+//! The handlers are registered first of all, so that in the child they run
+//! before those of the program.
+
+use crate::me::{self, Me};
+use crate::real;
+use crate::start;
+use crate::sys;
+use crate::tls::{self, Stage};
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, Holding};
+use lockstead_ledger::{Birth, ledger::Part};
+
+/// Locks that a child takes over; a thread that holds more when it forks is
+/// beyond all we know of, and its child knows the newest of them.
+const MOST: usize = 120;
+/// Return addresses that are taken over of each.
+const DEEPEST: usize = 32;
+
+/// One held lock, on the way to the child.
+#[repr(C)]
+struct Inherited {
+    address: u64,
+    kind: Kind,
+    attributes: u16,
+    flags: Flags,
+    started: u64,
+    end: u32,
+    depth: usize,
+    returns: [u64; DEEPEST],
+}
+
+#[repr(C)]
+struct Inheritance {
+    count: usize,
+    held: [Inherited; MOST],
+}
+
+const BYTES: usize = size_of::<Inheritance>().next_multiple_of(4096);
+
+/// Has libc call us around every fork.
+pub fn watch() {
+    // SAFETY: resolved; the functions stay for good. libc has room for the first few
+    // handlers and allocates for them only when there are dozens.
+    unsafe {
+        real::call::__register_atfork()(Some(prepare), Some(in_parent), Some(in_child), null_mut());
+    }
+}
+
+/// Before a fork, in the thread that forks.
+///
+/// # Safety
+/// None; `extern "C"` for libc.
+pub unsafe extern "C" fn prepare() {
+    let Some(me) = me::enter() else { return };
+    if me.thread.stack().depth() == 0 {
+        return;
+    }
+    let Ok(memory) = sys::map_private(BYTES) else { return };
+    let inheritance = memory.cast::<Inheritance>();
+    // SAFETY: new memory, large enough and page-aligned; zeroes are valid.
+    me.bequeath(unsafe { &mut *inheritance });
+    tls::words().inheritance.store(memory as usize, Relaxed);
+}
+
+/// After a fork, in the parent.
+///
+/// # Safety
+/// As [`prepare`].
+pub unsafe extern "C" fn in_parent() {
+    give_back();
+}
+
+/// After a fork, in the child.
+///
+/// # Safety
+/// As [`prepare`]; the process has one thread.
+pub unsafe extern "C" fn in_child() {
+    let words = tls::words();
+    words.record.store(null_mut(), Relaxed);
+    words.stage.store(Stage::New as usize, Relaxed);
+    start::begin_child();
+    let inheritance = words.inheritance.load(Relaxed) as *const Inheritance;
+    if !inheritance.is_null()
+        && let Some(me) = me::enter()
+    {
+        // SAFETY: set by `prepare`, filled, and ours until `give_back`.
+        me.inherit(unsafe { &*inheritance });
+    }
+    give_back();
+}
+
+fn give_back() {
+    let memory = tls::words().inheritance.swap(0, Relaxed);
+    if memory != 0 {
+        // SAFETY: mapped by `prepare`; nobody uses it any more.
+        unsafe { sys::unmap(memory as *mut u8, BYTES) };
+    }
+}
+
+impl Me {
+    fn bequeath(&self, to: &mut Inheritance) {
+        let stack = self.thread.stack();
+        let first = stack.depth().saturating_sub(MOST);
+        let all = (first..stack.depth()).filter_map(|index| stack.entry(index).read());
+        for (place, holding) in to.held.iter_mut().zip(all) {
+            let lock = self.ledger.lock(holding.lock);
+            let (kind, _, attributes) = lock.map_or_else(
+                || (Kind::Unknown, lockstead_ledger::lock::Life::Live, 0),
+                lockstead_ledger::lock::LockRecord::shape,
+            );
+            place.address = holding.address;
+            (place.kind, place.attributes) = (kind, attributes);
+            (place.flags, place.started) = (holding.flags, holding.started);
+            if let Some(stored) = self.ledger.stack(holding.stack) {
+                place.end = stored.end;
+                place.depth = stored.returns().len().min(DEEPEST);
+                for (word, address) in place.returns.iter_mut().zip(stored.returns()) {
+                    *word = address;
+                }
+            }
+            to.count += 1;
+        }
+    }
+
+    fn inherit(&self, from: &Inheritance) {
+        for held in &from.held[..from.count.min(MOST)] {
+            let returns = &held.returns[..held.depth.min(DEEPEST)];
+            self.note_modules(returns);
+            let stack = self.ledger.intern_stack(returns, held.end);
+            let lock = self.ledger.use_lock(&Birth {
+                address: held.address,
+                kind: held.kind,
+                attributes: held.attributes,
+                init_stack: 0,
+                first_stack: stack,
+                module: self.module_of(held.address),
+            });
+            let holding = Holding {
+                address: held.address,
+                lock: lock.unwrap_or(0),
+                stack,
+                tick: lockstead_ledger::header::tick_of(sys::now()),
+                flags: held.flags.without(Flags::SAMPLED),
+                started: held.started,
+            };
+            let _ = self.thread.stack().push(&holding);
+        }
+        debug_assert!(self.ledger.used(Part::Threads) == 1, "a child begins with one thread");
+    }
+}

@@ -1,0 +1,61 @@
+//! The functions that the program's calls reach in place of glibc's, by family.
+//!
+//! # How to write one
+//! Export it with a macro of [`thunk`](crate::thunk). In it, call the real
+//! function through [`real::call`](crate::real::call), and around it what
+//! [`record`](crate::record) offers:
+//!
+//! - a lock: [`acquire`](crate::record::acquire) with the trying and the
+//!   blocking form of the real function; [`release`](crate::record::release)
+//!   **before** the real release;
+//! - a try: the real function, then [`tried`](crate::record::tried);
+//! - a wait that ends in holding nothing:
+//!   [`wait_begins`](crate::record::wait_begins), the real function,
+//!   [`wait_ends`](crate::record::wait_ends); if threads are cancelled there,
+//!   the two halves of [`cancellable!`](crate::cancellable);
+//! - initialisation and destruction: [`Me::initialised`](crate::me::Me::initialised)
+//!   after the real one, [`Me::destroyed`](crate::me::Me::destroyed) before it.
+//!
+//! # Invariants
+//! - The program gets what the real function returned, and `errno` as it left
+//!   it. Nothing else here touches `errno`; a real function that is called
+//!   beside the one that the program asked for must not be seen in it either
+//!   ([`Errno`]).
+//! - Before the real functions are known, a call passes through: every
+//!   implementation begins with [`real::resolve`](crate::real::resolve), a load
+//!   and a branch, unless it comes from a path that needs a ledger.
+
+pub mod mutex;
+pub mod threads;
+
+use core::ffi::c_int;
+
+unsafe extern "C" {
+    fn __errno_location() -> *mut c_int;
+}
+
+/// The program's `errno` as it was; put back when this goes.
+#[derive(Debug)]
+pub struct Errno {
+    place: *mut c_int,
+    value: c_int,
+}
+
+impl Errno {
+    /// Remembers `errno`.
+    #[must_use]
+    pub fn keep() -> Self {
+        // SAFETY: the calling thread's errno, which lives as long as it.
+        unsafe {
+            let place = __errno_location();
+            Errno { place, value: *place }
+        }
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as in `keep`; not sent to another thread (a raw pointer).
+        unsafe { *self.place = self.value };
+    }
+}

@@ -1,0 +1,172 @@
+//! `pthread_mutex_*`.
+
+use crate::chain::Nature;
+use crate::me::enter;
+use crate::real::{self, Lock, call};
+use crate::record::{self, Call, Outcome, deadline, timed};
+use crate::site::Site;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    pthread_mutex_init(2) => init;
+    pthread_mutex_destroy(1) => destroy;
+    pthread_mutex_lock(1) => lock;
+    pthread_mutex_trylock(1) => trylock;
+    pthread_mutex_timedlock(2) => timedlock;
+    pthread_mutex_clocklock(3) => clocklock;
+    pthread_mutex_unlock(1) => unlock;
+}
+
+/// A mutex of the program's, as glibc's ABI lays it out: static initialisers
+/// have fixed these words for good.
+#[derive(Clone, Copy)]
+struct Mutex(Lock);
+
+impl Mutex {
+    /// Bits of `__kind`.
+    const TYPE: c_int = 3;
+    const ROBUST: c_int = 16;
+    const INHERIT: c_int = 32;
+    const PROTECT: c_int = 64;
+    const SHARED: c_int = 128;
+
+    /// `__kind`, the fifth word.
+    fn kind(self) -> c_int {
+        // SAFETY: the program passes a mutex; its words are aligned, and glibc
+        // changes them atomically if at all.
+        unsafe { (*self.0.cast::<AtomicI32>().add(4)).load(Relaxed) }
+    }
+
+    /// Whether glibc refuses an unlock by a thread that does not hold it.
+    fn checks_owner(self) -> bool {
+        let kind = self.kind();
+        matches!(kind & Self::TYPE, 1 | 2) || kind & (Self::ROBUST | Self::INHERIT) != 0
+    }
+}
+
+impl Nature for Mutex {
+    fn nature(&self) -> (Kind, u16) {
+        let kind = self.kind();
+        let mut attributes = attribute::KNOWN
+            | [0, attribute::RECURSIVE, attribute::ERRORCHECK, attribute::ADAPTIVE]
+                [(kind & Self::TYPE) as usize];
+        for (bit, name) in [
+            (Self::ROBUST, attribute::ROBUST),
+            (Self::INHERIT, attribute::INHERIT),
+            (Self::PROTECT, attribute::PROTECT),
+            (Self::SHARED, attribute::SHARED),
+        ] {
+            if kind & bit != 0 {
+                attributes |= name;
+            }
+        }
+        (Kind::Mutex, attributes)
+    }
+}
+
+fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex> {
+    Call {
+        target: mutex as u64,
+        nature: Mutex(mutex),
+        how,
+        mode: Flags::NONE,
+        deadline,
+        companion: 0,
+        site,
+    }
+}
+
+unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_mutex_init()(mutex, attributes) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.initialised(mutex as u64, site, Mutex(mutex));
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(mutex: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_mutex_destroy()(mutex) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.destroyed(mutex as u64);
+    }
+    answer
+}
+
+unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
+    real::resolve();
+    record::acquire(
+        &waiting(mutex, How::MUTEX, 0, site),
+        // SAFETY: as in `init`; a lock that can be had at once is had by the
+        // trying form just the same.
+        || unsafe { call::pthread_mutex_trylock()(mutex) },
+        // SAFETY: as in `init`.
+        || unsafe { call::pthread_mutex_lock()(mutex) },
+        Outcome::of_posix,
+    )
+}
+
+unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
+    record::tried(&waiting(mutex, How::MUTEX, 0, site), Outcome::of_posix(answer));
+    answer
+}
+
+unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's time.
+    let until = unsafe { deadline(time) };
+    record::acquire(
+        &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
+        // SAFETY: as in `lock`.
+        || unsafe { call::pthread_mutex_trylock()(mutex) },
+        // SAFETY: as in `init`.
+        || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
+        Outcome::of_posix,
+    )
+}
+
+unsafe extern "C" fn clocklock(
+    mutex: Lock,
+    clock: c_int,
+    time: *const libc::timespec,
+    site: &Site,
+) -> c_int {
+    real::resolve();
+    if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
+        // Refused whatever the mutex is: no try first.
+        // SAFETY: as in `init`.
+        return unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) };
+    }
+    // SAFETY: the program's time.
+    let until = unsafe { deadline(time) };
+    record::acquire(
+        &waiting(mutex, timed(How::MUTEX, clock), until, site),
+        // SAFETY: as in `lock`.
+        || unsafe { call::pthread_mutex_trylock()(mutex) },
+        // SAFETY: as in `init`.
+        || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
+        Outcome::of_posix,
+    )
+}
+
+unsafe extern "C" fn unlock(mutex: Lock, _: &Site) -> c_int {
+    real::resolve();
+    if !record::release(mutex as u64) && !Mutex(mutex).checks_owner() {
+        record::release_of_others(mutex as u64);
+    }
+    // SAFETY: as in `init`.
+    unsafe { call::pthread_mutex_unlock()(mutex) }
+}

@@ -1,0 +1,189 @@
+//! Threads: `pthread_create`, `thrd_create`, and what they are called.
+
+use crate::me::{self, enter};
+use crate::real::{self, Routine, ThrdRoutine, call};
+use crate::site::Site;
+use crate::state;
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::thread::{ThreadRecord, state as life};
+
+crate::thunk! {
+    pthread_create(4) => create;
+    thrd_create(3) => create_c11;
+    pthread_setname_np(2) => set_name;
+}
+
+type Handle = libc::pthread_t;
+
+unsafe extern "C" {
+    fn pthread_attr_init(attributes: *mut libc::pthread_attr_t) -> c_int;
+    fn pthread_attr_getstacksize(
+        attributes: *const libc::pthread_attr_t,
+        size: *mut usize,
+    ) -> c_int;
+}
+
+/// A record for a thread that the caller is about to create.
+fn expect(
+    routine: usize,
+    argument: *mut c_void,
+    stack_size: usize,
+    site: &Site,
+) -> Option<&'static ThreadRecord> {
+    let me = enter()?;
+    let record = me::claim(me.ledger)?.record;
+    record.start_routine.store(routine as u64, Relaxed);
+    record.start_argument.store(argument as u64, Relaxed);
+    record.stack_low.store(stack_size as u64, Relaxed);
+    record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
+    record.creation_stack.store(me.stack(site), Relaxed);
+    Some(record)
+}
+
+/// The thread that was expected has not come to be.
+fn expect_no_more(record: &'static ThreadRecord) {
+    record.state.store(life::ENDED, Relaxed);
+    me::spare_record(record);
+}
+
+/// Bytes of the stack of a thread with these attributes.
+///
+/// # Safety
+/// `attributes` is null or what a program passes to `pthread_create`.
+unsafe fn stack_size(attributes: *const c_void) -> usize {
+    let mut size = 0;
+    // SAFETY: reads the attributes, the program's or the default ones that it
+    // initialises here; neither function allocates.
+    unsafe {
+        let mut default = MaybeUninit::uninit();
+        let mut attributes = attributes.cast::<libc::pthread_attr_t>();
+        if attributes.is_null() && pthread_attr_init(default.as_mut_ptr()) == 0 {
+            attributes = default.as_ptr();
+        }
+        if attributes.is_null() || pthread_attr_getstacksize(attributes, &raw mut size) != 0 {
+            return 0;
+        }
+    }
+    size
+}
+
+unsafe extern "C" fn create(
+    thread: *mut Handle,
+    attributes: *const c_void,
+    routine: Routine,
+    argument: *mut c_void,
+    site: &Site,
+) -> c_int {
+    real::resolve();
+    let real = call::pthread_create;
+    // SAFETY: the program's attributes.
+    let size = unsafe { stack_size(attributes) };
+    let Some(record) = expect(routine as usize, argument, size, site) else {
+        // SAFETY: the program's arguments go to the function it called.
+        return unsafe { real()(thread, attributes, routine, argument) };
+    };
+    // SAFETY: as above, but the thread begins in our trampoline, which takes
+    // routine and argument from the record.
+    let answer = unsafe {
+        let begin = core::mem::transmute::<unsafe extern "C" fn(), Routine>(begin);
+        real()(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
+    };
+    if answer != 0 {
+        expect_no_more(record);
+    }
+    answer
+}
+
+unsafe extern "C" fn create_c11(
+    thread: *mut Handle,
+    routine: ThrdRoutine,
+    argument: *mut c_void,
+    site: &Site,
+) -> c_int {
+    real::resolve();
+    let real = call::thrd_create;
+    // SAFETY: null is allowed.
+    let size = unsafe { stack_size(core::ptr::null()) };
+    let Some(record) = expect(routine as usize, argument, size, site) else {
+        // SAFETY: as in `create`.
+        return unsafe { real()(thread, routine, argument) };
+    };
+    // SAFETY: as in `create`. The trampoline returns the register in which both
+    // kinds of routine return.
+    let answer = unsafe {
+        let begin = core::mem::transmute::<unsafe extern "C" fn(), ThrdRoutine>(begin);
+        real()(thread, begin, core::ptr::from_ref(record).cast_mut().cast())
+    };
+    if answer != 0 {
+        expect_no_more(record);
+    }
+    answer
+}
+
+/// Where every thread begins that was created through us. It calls the thread's
+/// own routine with nothing of ours live, and can be unwound through.
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "call {adopt}",
+        "mov rdi, rdx",
+        "call rax",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+        adopt = sym adopt,
+    )
+}
+
+/// Routine and argument, in two registers.
+#[repr(C)]
+struct Start {
+    routine: u64,
+    argument: u64,
+}
+
+unsafe extern "C" fn adopt(record: *const ThreadRecord) -> Start {
+    // SAFETY: `create` passed the record that it had claimed, in the ledger of
+    // this process, which stays mapped.
+    let record = unsafe { &*record };
+    let start = Start {
+        routine: record.start_routine.load(Relaxed),
+        argument: record.start_argument.swap(0, Relaxed),
+    };
+    let Some(ledger) = state::ledger() else { return start };
+    let size = record.stack_low.load(Relaxed) as usize;
+    // SAFETY: as above; it was claimed for this thread.
+    let me = unsafe { me::begin_with(ledger, record) };
+    // The thread's descriptor lies at the upper end of its stack's memory.
+    // Below, leave what the descriptor and the guard may take of the size: for
+    // a stack of unknown size, all.
+    // SAFETY: resolved, or there would be no record.
+    let high = unsafe { call::pthread_self()() } as usize;
+    let certain = size.saturating_sub((size / 4).min(256 << 10));
+    me.on_stack(high - certain, high);
+    start
+}
+
+unsafe extern "C" fn set_name(thread: Handle, name: *const c_char, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_setname_np()(thread, name) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        // SAFETY: it was accepted, so it is a string of at most 16 bytes.
+        let name = unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes();
+        me.note_name(thread, name);
+    }
+    answer
+}

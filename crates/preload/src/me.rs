@@ -1,0 +1,326 @@
+//! The calling thread, as far as the ledger knows it.
+//!
+//! # Role
+//! Every path but the fastest begins with [`enter`], which answers `None` when
+//! the call is to be passed through unrecorded, and ends when [`Me`] goes.
+//!
+//! # State
+//! `ThreadRecord::busy`: 0, or [`WORKING`] while a [`Me`] exists, or
+//! [`BLOCKED`] while the thread is inside a real call that may block, with its
+//! wait published. A signal handler that interrupts a thread that is not at 0
+//! passes through unrecorded, which is counted: the interrupted work is not
+//! finished, and a published wait promises that the held locks do not change
+//! (L1 of the ledger's `publish`).
+//!
+//! A handler may leave a blocked call by `longjmp`. The next call then comes
+//! from a frame above the blocked one's, by which it is told.
+
+use crate::real;
+use crate::site::Site;
+use crate::state::{self, STATE};
+use crate::sys;
+use crate::tls::{self, Stage, Words};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
+use lockstead_ledger::Ledger;
+use lockstead_ledger::ledger::Part;
+use lockstead_ledger::thread::{Thread, ThreadRecord, state as life};
+
+/// `busy` of a thread inside the library.
+pub const WORKING: u32 = 1;
+/// `busy` of a thread in a real call that may block.
+pub const BLOCKED: u32 = 2;
+
+/// As long as fewer records than this are in use, an ended thread's record is
+/// kept for the report.
+const KEEP_ENDED: usize = 1024;
+
+/// How often glibc runs the destructors of keys that are set again
+/// (`PTHREAD_DESTRUCTOR_ITERATIONS`); ours acts in the last round, so that
+/// other destructors' locks are recorded.
+const DESTRUCTOR_ROUNDS: usize = 4;
+
+/// The end of the first thread's stack, 0 while not known.
+static FIRST_STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread, working in the library.
+#[derive(Debug)]
+pub struct Me {
+    /// The process's ledger.
+    pub ledger: &'static Ledger<'static>,
+    /// The thread's part of it.
+    pub thread: Thread<'static>,
+}
+
+impl Drop for Me {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        self.record().busy.store(0, Relaxed);
+    }
+}
+
+/// The calling thread; `None` if this call is not recorded.
+#[inline]
+#[must_use]
+pub fn enter() -> Option<Me> {
+    let ledger = state::ledger()?;
+    let words = tls::words();
+    let base = words.record.load(Relaxed);
+    if base.is_null() {
+        return first_seen(ledger, words);
+    }
+    // SAFETY: the pointer was set to a record of this process's ledger: a
+    // forked child has an empty state page until its handler has cleared the
+    // pointer (P1 of `state`).
+    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words) {
+        let skipped = &thread.record.skipped;
+        skipped.store(skipped.load(Relaxed) + 1, Relaxed);
+        return None;
+    }
+    Some(Me::work(ledger, thread))
+}
+
+impl Me {
+    #[inline(always)]
+    fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
+        thread.record.busy.store(WORKING, Relaxed);
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        Me { ledger, thread }
+    }
+
+    /// The first page of the thread's part.
+    #[inline(always)]
+    #[must_use]
+    pub fn record(&self) -> &'static ThreadRecord {
+        self.thread.record
+    }
+
+    /// Notes that the thread's stack is `[low, high)`, of which all that lies
+    /// above the stack pointer is readable.
+    pub fn on_stack(&self, low: usize, high: usize) {
+        let (record, words) = (self.record(), tls::words());
+        record.stack_low.store(low as u64, Relaxed);
+        record.stack_high.store(high as u64, Relaxed);
+        words.stack_low.store(low, Relaxed);
+        words.stack_high.store(high, Relaxed);
+    }
+
+    /// Leaves the library for a real call that may block, with the wait
+    /// published; [`resume`] comes back.
+    pub fn block(self, site: &Site) {
+        tls::words().blocked_at.store(site.stack_pointer() as usize, Relaxed);
+        let record = self.record();
+        core::mem::forget(self);
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        record.busy.store(BLOCKED, Relaxed);
+    }
+}
+
+/// Back in the library after [`Me::block`]. `None` if the thread is not
+/// blocked (any more): then there is nothing to finish.
+#[must_use]
+pub fn resume() -> Option<Me> {
+    let ledger = state::ledger()?;
+    let base = tls::words().record.load(Relaxed);
+    if base.is_null() {
+        return None;
+    }
+    // SAFETY: as in `enter`.
+    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    (thread.record.busy.load(Relaxed) == BLOCKED).then(|| Me::work(ledger, thread))
+}
+
+/// Bytes of stack between a call that was interrupted and the first call of the
+/// handler: the kernel's frame alone is larger.
+const HANDLERS_FRAME: usize = 1024;
+
+/// Whether the thread is blocked no more, though it never came back: then it
+/// calls from a frame no deeper than the one that blocked. (A handler on a stack
+/// of its own may be taken for that: its thread's wait is withdrawn too early
+/// and a deadlock in it would not be seen; nothing worse. And calls from deeper
+/// frames are taken for a handler's until there is a shallower one.)
+#[cold]
+fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
+    let here = &raw const words as usize;
+    let left = record.busy.load(Relaxed) == BLOCKED
+        && here + HANDLERS_FRAME > words.blocked_at.load(Relaxed);
+    if left {
+        record.wait.end();
+    }
+    left
+}
+
+/// A thread that has no record yet.
+#[cold]
+#[inline(never)]
+fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
+    if words.stage.load(Relaxed) != Stage::New as usize {
+        return None;
+    }
+    // Whatever happens now, a handler in between does not come here again.
+    words.stage.store(Stage::Silent as usize, Relaxed);
+    let thread = claim(ledger)?;
+    let me = Me::work(ledger, thread);
+    adopt(&me, words);
+    if words.stack_high.load(Relaxed) == 0 && sys::gettid() == sys::getpid() {
+        let high = FIRST_STACK.load(Relaxed);
+        me.on_stack(high.saturating_sub(first_stack_size()), high);
+    }
+    Some(me)
+}
+
+/// Claims a record for a thread that is not running yet, or not recorded.
+/// `None`, and the loss counted, when there is none left.
+#[must_use]
+pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
+    let fresh = || {
+        let index = ledger.claim(Part::Threads, 1)?;
+        let thread = ledger.thread(index)?;
+        thread.record.index.store(index as u32, Relaxed);
+        Some(thread)
+    };
+    let used = ledger.used(Part::Threads);
+    let thread =
+        if used < KEEP_ENDED { fresh() } else { None }.or_else(|| spare(ledger)).or_else(fresh);
+    let Some(thread) = thread else {
+        ledger.header().losses.threads.fetch_add(1, Relaxed);
+        return None;
+    };
+    let record = thread.record;
+    record.generation.fetch_add(1, Relaxed);
+    record.until_sample.store(lockstead_ledger::SAMPLE, Relaxed);
+    record.dice.store(sys::now() | 1, Relaxed);
+    record.state.store(life::CLAIMED, Relaxed);
+    Some(thread)
+}
+
+/// The record of a thread that has ended, emptied.
+fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
+    let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
+        0 => None,
+        seen => slot.compare_exchange(seen, 0, Relaxed, Relaxed).ok(),
+    })?;
+    let thread = ledger.thread(index as usize - 1)?;
+    thread.retire(&ledger.header().retired);
+    Some(thread)
+}
+
+/// Makes a claimed record that of the calling thread.
+fn adopt(me: &Me, words: &Words) {
+    let record = me.record();
+    record.tid.store(sys::gettid(), Relaxed);
+    // SAFETY: a ledger exists only after `resolve`; the functions take what
+    // they are given: the key is ours, and below 32, so that nothing is
+    // allocated for its value.
+    unsafe {
+        record.handle.store(real::call::pthread_self()(), Relaxed);
+        let value = core::ptr::from_ref(record).cast();
+        real::call::pthread_setspecific()(STATE.key.load(Relaxed), value);
+    }
+    record.began.store(sys::now(), Relaxed);
+    record.state.store(life::LIVE, Relaxed);
+    words.rounds.store(0, Relaxed);
+    words.record.store(core::ptr::from_ref(record).cast_mut().cast(), Relaxed);
+    words.stage.store(Stage::Recorded as usize, Relaxed);
+}
+
+/// The calling thread begins with a record that its creator has claimed.
+///
+/// # Safety
+/// `record` was claimed with [`claim`] for this thread, in this process.
+#[must_use]
+pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const ThreadRecord) -> Me {
+    // SAFETY: by the caller's promise.
+    let thread = unsafe { Thread::at(record.cast(), STATE.held.load(Relaxed)) };
+    let me = Me::work(ledger, thread);
+    adopt(&me, tls::words());
+    me
+}
+
+/// Runs at the end of a thread.
+///
+/// # Safety
+/// Called by libc, as the destructor of our key, with the value that
+/// [`adopt`] has set.
+pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
+    let words = tls::words();
+    if value.cast() != words.record.load(Relaxed) {
+        return;
+    }
+    let round = words.rounds.fetch_add(1, Relaxed) + 1;
+    if round < DESTRUCTOR_ROUNDS {
+        // SAFETY: as in `adopt`.
+        unsafe { real::call::pthread_setspecific()(STATE.key.load(Relaxed), value) };
+        return;
+    }
+    let Some(me) = enter() else { return };
+    words.stage.store(Stage::Silent as usize, Relaxed);
+    words.record.store(core::ptr::null_mut(), Relaxed);
+    me.end();
+}
+
+impl Me {
+    /// The thread ends: what it has counted by itself goes to the locks.
+    fn end(self) {
+        let record = self.record();
+        self.give_up_lines();
+        record.wait.end();
+        record.ended.store(sys::now(), Relaxed);
+        let stack = self.thread.stack();
+        let holds = (0..stack.depth()).any(|i| stack.entry(i).address() != 0);
+        if holds {
+            record.state.store(life::LEAKED, Relaxed);
+            return;
+        }
+        record.state.store(life::ENDED, Relaxed);
+        self.ledger.header().threads_ended.fetch_add(1, Relaxed);
+        spare_record(record);
+    }
+
+    /// Notes the name that a thread of this process was given.
+    pub fn note_name(&self, handle: u64, name: &[u8]) {
+        let own = self.record();
+        let is = |record: &ThreadRecord| {
+            record.state.load(Relaxed) == life::LIVE && record.handle.load(Relaxed) == handle
+        };
+        let record = if is(own) {
+            Some(own)
+        } else {
+            self.ledger.threads().map(|thread| thread.record).find(|record| is(record))
+        };
+        let Some(record) = record else { return };
+        let mut bytes = [0; 16];
+        let length = name.len().min(15);
+        bytes[..length].copy_from_slice(&name[..length]);
+        for (word, half) in record.name.iter().zip(bytes.chunks_exact(8)) {
+            word.store(half.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)), Relaxed);
+        }
+    }
+}
+
+/// The record of a thread that has ended may be used again. Where none of the
+/// slots is free, it is not.
+pub fn spare_record(record: &ThreadRecord) {
+    let index = record.index.load(Relaxed) + 1;
+    let _ =
+        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());
+}
+
+/// The first thread's stack ends at `high`, or a little above.
+pub fn note_first_stack(high: usize) {
+    FIRST_STACK.store(high, Relaxed);
+}
+
+/// How far below its end the first thread's stack can reach: nothing else is
+/// mapped there.
+fn first_stack_size() -> usize {
+    const KERNELS_GAP: usize = 128 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let place = &raw mut limit as usize;
+    // SAFETY: asks only, into a live structure.
+    let asked =
+        unsafe { sys::call(libc::SYS_prlimit64, [0, libc::RLIMIT_STACK as usize, 0, place, 0, 0]) };
+    if asked.is_err() { 0 } else { (limit.rlim_cur as usize).min(KERNELS_GAP) }
+}

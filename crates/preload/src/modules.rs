@@ -1,0 +1,91 @@
+//! Which files the program's code and static locks lie in, noted in the ledger
+//! when the first address in one is: the process may be gone, or the file
+//! unloaded, when somebody asks.
+
+use crate::me::Me;
+use crate::real;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use lockstead_ledger::ledger::Part;
+use lockstead_ledger::module::ModuleRecord;
+
+/// `struct dl_find_object` of glibc's manual, for x86-64.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    start: u64,
+    end: u64,
+    link_map: *const LinkMap,
+    unwind: u64,
+    reserved: [u64; 7],
+}
+
+/// The part of `struct link_map` that `<link.h>` documents.
+#[repr(C)]
+struct LinkMap {
+    bias: u64,
+    name: *const c_char,
+}
+
+/// The loaded file that `address` lies in, code or data.
+fn find(address: u64) -> Option<Found> {
+    let function = real::find_object();
+    if function == 0 {
+        return None;
+    }
+    // SAFETY: not zero, it is `_dl_find_object`, which takes any address and
+    // the place for its answer; it takes no lock.
+    unsafe {
+        let function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int =
+            core::mem::transmute(function);
+        let mut found = MaybeUninit::<Found>::zeroed();
+        let status = function(address as *mut c_void, found.as_mut_ptr().cast());
+        (status == 0).then(|| found.assume_init())
+    }
+}
+
+impl Me {
+    /// Notes the files of all these addresses of code.
+    pub fn note_modules(&self, addresses: &[u64]) {
+        for &address in addresses {
+            let _ = self.module_of(address);
+        }
+    }
+
+    /// The number plus one of the file in which `address` lies; 0 if it lies in
+    /// none, or the ledger is full.
+    #[must_use]
+    pub fn module_of(&self, address: u64) -> u32 {
+        if let Some(index) = self.noted(address) {
+            return index + 1;
+        }
+        let Some(found) = find(address) else { return 0 };
+        let Some(index) = self.ledger.claim(Part::Modules, 1) else {
+            self.ledger.header().losses.modules.fetch_add(1, Relaxed);
+            return 0;
+        };
+        // SAFETY: the link map of a file in which the program's caller or its
+        // lock lies: it is not unloaded while the call lasts.
+        let (bias, path) = unsafe {
+            let map = &*found.link_map;
+            let name = if map.name.is_null() { c"" } else { CStr::from_ptr(map.name) };
+            (map.bias, name.to_bytes())
+        };
+        let unloads = self.ledger.header().unloads.load(Relaxed);
+        self.ledger.modules()[index].write(found.start, found.end, bias, unloads, path);
+        index as u32 + 1
+    }
+
+    fn noted(&self, address: u64) -> Option<u32> {
+        let unloads = self.ledger.header().unloads.load(Relaxed);
+        let used = self.ledger.used(Part::Modules);
+        let covers = |module: &ModuleRecord| {
+            let start = module.start.load(Acquire);
+            start != 0
+                && (start..module.end.load(Relaxed)).contains(&address)
+                && module.unloads.load(Relaxed) == unloads
+        };
+        self.ledger.modules()[..used].iter().position(covers).map(|index| index as u32)
+    }
+}

@@ -1,0 +1,298 @@
+//! The functions that the program's calls go on to: the next ones after ours
+//! in the order of symbol look-up, glibc's unless something else interposes.
+//!
+//! # Role
+//! Resolved once, all together, before the first of them is needed, into one
+//! table that the thunks reach with one load. Nothing is looked up on a lock's
+//! path. Look-ups of names that exist neither allocate nor take a lock of the
+//! program's kind; a look-up that fails does allocate (the error text), which
+//! is why no name is asked for that the oldest supported glibc, 2.34, lacks,
+//! and newer ones only after a look at the version.
+
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
+
+/// A C function's address; the type at the use says which. Zero before
+/// [`resolve`].
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Entry(AtomicUsize);
+
+impl Entry {
+    /// The address; zero before [`resolve`].
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.0.load(core::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident $(@ $version:literal)?
+        : fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// The table. The fields are named like the functions.
+        #[repr(C)]
+        #[derive(Debug)]
+        #[allow(missing_docs, reason = "each field is documented by its name")]
+        #[allow(non_snake_case, reason = "the names are glibc's")]
+        pub struct Real { $(pub $name: Entry,)* }
+
+        /// The table of this process.
+        pub static REAL: Real = Real { $($name: Entry(AtomicUsize::new(0)),)* };
+
+        impl Real {
+            fn fill(&self) {
+                $(
+                    let name = concat!(stringify!($name), "\0").as_bytes();
+                    let version: &[u8] = concat!($($version,)? "\0").as_bytes();
+                    self.$name.0.store(look_up(name, version), Release);
+                )*
+            }
+
+            /// The names of the table, in its order.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+        }
+
+        /// The functions themselves, to be called.
+        ///
+        /// Safety of each: as of the function in glibc's documentation, and
+        /// [`resolve`] has run.
+        #[allow(missing_docs, reason = "each function is documented by its name")]
+        #[allow(non_snake_case, reason = "the names are glibc's")]
+        #[allow(clippy::missing_safety_doc, reason = "said once, above")]
+        pub mod call {
+            use super::*;
+            $(
+                #[inline(always)]
+                pub unsafe fn $name() -> unsafe extern "C" fn($($argument),*) $(-> $result)? {
+                    // SAFETY: after `resolve` the entry is the address of a C
+                    // function of this type.
+                    unsafe { core::mem::transmute(REAL.$name.address()) }
+                }
+            )*
+        }
+    };
+}
+
+/// Any lock: its layout is glibc's affair.
+pub type Lock = *mut c_void;
+type Time = *const libc::timespec;
+type Thread = libc::pthread_t;
+type Handler = Option<unsafe extern "C" fn()>;
+
+table! {
+    pthread_mutex_init: fn(Lock, *const c_void) -> c_int;
+    pthread_mutex_destroy: fn(Lock) -> c_int;
+    pthread_mutex_lock: fn(Lock) -> c_int;
+    pthread_mutex_trylock: fn(Lock) -> c_int;
+    pthread_mutex_timedlock: fn(Lock, Time) -> c_int;
+    pthread_mutex_clocklock: fn(Lock, c_int, Time) -> c_int;
+    pthread_mutex_unlock: fn(Lock) -> c_int;
+    pthread_mutex_consistent: fn(Lock) -> c_int;
+    pthread_mutex_setprioceiling: fn(Lock, c_int, *mut c_int) -> c_int;
+
+    pthread_cond_init @ "GLIBC_2.3.2": fn(Lock, *const c_void) -> c_int;
+    pthread_cond_destroy @ "GLIBC_2.3.2": fn(Lock) -> c_int;
+    pthread_cond_signal @ "GLIBC_2.3.2": fn(Lock) -> c_int;
+    pthread_cond_broadcast @ "GLIBC_2.3.2": fn(Lock) -> c_int;
+    pthread_cond_wait @ "GLIBC_2.3.2": fn(Lock, Lock) -> c_int;
+    pthread_cond_timedwait @ "GLIBC_2.3.2": fn(Lock, Lock, Time) -> c_int;
+    pthread_cond_clockwait: fn(Lock, Lock, c_int, Time) -> c_int;
+
+    pthread_rwlock_init: fn(Lock, *const c_void) -> c_int;
+    pthread_rwlock_destroy: fn(Lock) -> c_int;
+    pthread_rwlock_rdlock: fn(Lock) -> c_int;
+    pthread_rwlock_tryrdlock: fn(Lock) -> c_int;
+    pthread_rwlock_timedrdlock: fn(Lock, Time) -> c_int;
+    pthread_rwlock_clockrdlock: fn(Lock, c_int, Time) -> c_int;
+    pthread_rwlock_wrlock: fn(Lock) -> c_int;
+    pthread_rwlock_trywrlock: fn(Lock) -> c_int;
+    pthread_rwlock_timedwrlock: fn(Lock, Time) -> c_int;
+    pthread_rwlock_clockwrlock: fn(Lock, c_int, Time) -> c_int;
+    pthread_rwlock_unlock: fn(Lock) -> c_int;
+
+    pthread_spin_init: fn(Lock, c_int) -> c_int;
+    pthread_spin_destroy: fn(Lock) -> c_int;
+    pthread_spin_lock: fn(Lock) -> c_int;
+    pthread_spin_trylock: fn(Lock) -> c_int;
+    pthread_spin_unlock: fn(Lock) -> c_int;
+
+    pthread_barrier_init: fn(Lock, *const c_void, u32) -> c_int;
+    pthread_barrier_destroy: fn(Lock) -> c_int;
+    pthread_barrier_wait: fn(Lock) -> c_int;
+
+    sem_init: fn(Lock, c_int, u32) -> c_int;
+    sem_destroy: fn(Lock) -> c_int;
+    sem_wait: fn(Lock) -> c_int;
+    sem_trywait: fn(Lock) -> c_int;
+    sem_timedwait: fn(Lock, Time) -> c_int;
+    sem_clockwait: fn(Lock, c_int, Time) -> c_int;
+    sem_post: fn(Lock) -> c_int;
+    sem_close: fn(Lock) -> c_int;
+
+    mtx_init: fn(Lock, c_int) -> c_int;
+    mtx_destroy: fn(Lock);
+    mtx_lock: fn(Lock) -> c_int;
+    mtx_trylock: fn(Lock) -> c_int;
+    mtx_timedlock: fn(Lock, Time) -> c_int;
+    mtx_unlock: fn(Lock) -> c_int;
+    cnd_init: fn(Lock) -> c_int;
+    cnd_destroy: fn(Lock);
+    cnd_signal: fn(Lock) -> c_int;
+    cnd_broadcast: fn(Lock) -> c_int;
+    cnd_wait: fn(Lock, Lock) -> c_int;
+    cnd_timedwait: fn(Lock, Lock, Time) -> c_int;
+
+    pthread_create: fn(*mut Thread, *const c_void, Routine, *mut c_void) -> c_int;
+    pthread_join: fn(Thread, *mut *mut c_void) -> c_int;
+    pthread_tryjoin_np: fn(Thread, *mut *mut c_void) -> c_int;
+    pthread_timedjoin_np: fn(Thread, *mut *mut c_void, Time) -> c_int;
+    pthread_clockjoin_np: fn(Thread, *mut *mut c_void, c_int, Time) -> c_int;
+    pthread_detach: fn(Thread) -> c_int;
+    pthread_exit: fn(*mut c_void);
+    pthread_setname_np: fn(Thread, *const c_char) -> c_int;
+    pthread_self: fn() -> Thread;
+    pthread_key_create: fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
+    pthread_setspecific: fn(u32, *const c_void) -> c_int;
+    thrd_create: fn(*mut Thread, ThrdRoutine, *mut c_void) -> c_int;
+    thrd_join: fn(Thread, *mut c_int) -> c_int;
+    thrd_detach: fn(Thread) -> c_int;
+    thrd_exit: fn(c_int);
+
+    __register_atfork: fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+    _Fork: fn() -> c_int;
+    dlclose: fn(*mut c_void) -> c_int;
+}
+
+/// What a POSIX thread starts with.
+pub type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+/// What a C11 thread starts with.
+pub type ThrdRoutine = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// `dlvsym`, which not every libc has: looked up, so that the library can be
+/// loaded (and stay inert) where it is missing.
+type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
+type LibcVersion = unsafe extern "C" fn() -> *const c_char;
+
+/// "The next object after the one that asks"; glibc's value.
+const RTLD_NEXT: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
+
+static RESOLVED: AtomicBool = AtomicBool::new(false);
+static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
+
+/// The next function with this name, and this version unless that is empty.
+/// Both end in a zero byte. Zero if there is none.
+///
+/// Not inlined, so that the caller that the look-up starts after is certainly
+/// this library.
+#[inline(never)]
+fn look_up(name: &[u8], version: &[u8]) -> usize {
+    if version.len() > 1 {
+        let dlvsym = look_up(b"dlvsym\0", b"\0");
+        if dlvsym != 0 {
+            // SAFETY: it is `dlvsym`; both strings are zero-terminated.
+            return unsafe {
+                let dlvsym: Dlvsym = core::mem::transmute(dlvsym);
+                dlvsym(RTLD_NEXT, name.as_ptr().cast(), version.as_ptr().cast())
+            } as usize;
+        }
+    }
+    // SAFETY: the name is zero-terminated.
+    unsafe { dlsym(RTLD_NEXT, name.as_ptr().cast()) as usize }
+}
+
+/// Fills the table, unless that has been done. The constructor does; the
+/// constructor of another library may have come before it with a lock call.
+/// Two threads that meet here write the same values.
+pub fn resolve() {
+    if RESOLVED.load(Acquire) {
+        return;
+    }
+    REAL.fill();
+    if libc_minor() >= 35 {
+        FIND_OBJECT.store(look_up(b"_dl_find_object\0", b"\0"), Release);
+    }
+    RESOLVED.store(true, Release);
+}
+
+/// Whether [`resolve`] has run.
+#[inline]
+#[must_use]
+pub fn resolved() -> bool {
+    RESOLVED.load(Acquire)
+}
+
+/// glibc's `_dl_find_object`, where there is one (2.35 and later).
+#[must_use]
+pub fn find_object() -> usize {
+    FIND_OBJECT.load(Acquire)
+}
+
+/// The 36 of glibc 2.36; a large number for a version that is no longer 2, zero
+/// for another libc.
+#[must_use]
+pub fn libc_minor() -> c_long {
+    let version = look_up(b"gnu_get_libc_version\0", b"\0");
+    if version == 0 {
+        return 0;
+    }
+    // SAFETY: it is glibc's function, which returns a static zero-terminated
+    // string.
+    unsafe {
+        let version: LibcVersion = core::mem::transmute(version);
+        minor_of(CStr::from_ptr(version()).to_bytes())
+    }
+}
+
+fn minor_of(version: &[u8]) -> c_long {
+    let mut parts = version.split(|&byte| byte == b'.');
+    let mut number =
+        || {
+            parts.next().unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).fold(
+                0 as c_long,
+                |number, &digit| {
+                    number.saturating_mul(10).saturating_add(c_long::from(digit - b'0'))
+                },
+            )
+        };
+    match number() {
+        2 => number(),
+        0 | 1 => 0,
+        _ => c_long::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_table_exists() {
+        resolve();
+        assert!(resolved());
+        // The entries lie in the table in the order of their names.
+        let entries: &[Entry; Real::NAMES.len()] =
+            // SAFETY: the table consists of that many entries and nothing else.
+            unsafe { &*(&raw const REAL).cast() };
+        const { assert!(size_of::<Real>() == Real::NAMES.len() * size_of::<Entry>()) };
+        for (name, entry) in Real::NAMES.iter().zip(entries) {
+            assert_ne!(entry.address(), 0, "{name}");
+        }
+        // SAFETY: resolved above; takes nothing.
+        assert_ne!(unsafe { call::pthread_self()() }, 0);
+    }
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(minor_of(b"2.36"), 36);
+        assert_eq!(minor_of(b"2.35-0ubuntu3"), 35);
+        assert_eq!(minor_of(b"2.4.1"), 4);
+        assert_eq!(minor_of(b"3.0"), c_long::MAX);
+        assert_eq!(minor_of(b""), 0);
+        assert!(libc_minor() >= 34);
+    }
+}

@@ -1,0 +1,360 @@
+//! What a lock call leaves in the ledger.
+//!
+//! # Role
+//! The interposed functions call these around the real ones: [`acquire`] for
+//! whatever a thread then holds, [`release`] before it gives it back,
+//! [`wait_begins`] and [`wait_ends`] for waits that end in holding nothing.
+//!
+//! # Which holds are timed
+//! Each time of holding that spans two steps of the coarse clock is recorded,
+//! with weight one. Of the shorter ones every [`SAMPLE`]th of a thread, on
+//! average, is timed and stands for [`SAMPLE`]. So each time of holding counts
+//! once, in expectation.
+
+use crate::chain::{Nature, Place};
+use crate::me::{Me, enter, resume};
+use crate::site::Site;
+use crate::sys;
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::SAMPLE;
+use lockstead_ledger::header::{TICK_SHIFT, tick_of};
+use lockstead_ledger::lock::{Extension, add_site};
+use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+
+/// Hold samples that a lock gets before it gets statistics.
+const SAMPLES_BEFORE_STATISTICS: u32 = 3;
+
+/// A call that acquires a lock, or waits for something.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a, N> {
+    /// Address of what is acquired or waited for; of a join the `pthread_t`.
+    pub target: u64,
+    /// What it is.
+    pub nature: N,
+    /// How it waits if it has to.
+    pub how: How,
+    /// [`Flags::READ`] or nothing.
+    pub mode: Flags,
+    /// End of a timed wait, nanoseconds of the clock that `how` says.
+    pub deadline: u64,
+    /// The mutex that is given back meanwhile, or zero.
+    pub companion: u64,
+    /// Where the program calls.
+    pub site: &'a Site,
+}
+
+/// What the real function's answer means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The caller holds the lock now.
+    Acquired,
+    /// It does not, for the deadline has passed.
+    TimedOut,
+    /// It does not, for the lock is taken.
+    Refused,
+    /// It does not, for another reason.
+    Failed,
+}
+
+impl Outcome {
+    /// The meaning of a POSIX function's answer.
+    #[must_use]
+    pub const fn of_posix(answer: c_int) -> Outcome {
+        match answer {
+            // A robust mutex whose owner has died is the caller's all the same.
+            0 | libc::EOWNERDEAD => Outcome::Acquired,
+            libc::ETIMEDOUT => Outcome::TimedOut,
+            libc::EBUSY => Outcome::Refused,
+            _ => Outcome::Failed,
+        }
+    }
+}
+
+/// The end of a timed wait in nanoseconds; nonsense is the program's affair and
+/// becomes zero.
+///
+/// # Safety
+/// `time` is null or points to what the program passes as a time.
+#[must_use]
+pub unsafe fn deadline(time: *const libc::timespec) -> u64 {
+    if time.is_null() {
+        return 0;
+    }
+    // SAFETY: by the caller's promise, the real function reads it too.
+    let time = unsafe { time.read() };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// A timed variant of `how`, by the clock's number.
+#[must_use]
+pub const fn timed(how: How, clock: c_int) -> How {
+    if clock == libc::CLOCK_REALTIME { how.timed_realtime() } else { how.timed() }
+}
+
+/// An acquisition that may block: tries first with `attempt`, and publishes the
+/// wait before `block` if the lock is not to be had at once. Each is the real
+/// function's call; the answer of one of them is the program's.
+pub fn acquire<N: Nature + Copy>(
+    call: &Call<'_, N>,
+    attempt: impl FnOnce() -> c_int,
+    block: impl FnOnce() -> c_int,
+    meaning: impl Fn(c_int) -> Outcome,
+) -> c_int {
+    let answer = attempt();
+    if meaning(answer) == Outcome::Acquired {
+        acquired(call, Flags::NONE);
+        return answer;
+    }
+    // Whatever the attempt did not like, the blocking call says in its own way.
+    wait_begins(call);
+    let answer = block();
+    wait_ends(call, meaning(answer));
+    answer
+}
+
+/// An acquisition that never blocks has come to `outcome`.
+pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
+    match outcome {
+        Outcome::Acquired => acquired(call, Flags::TRIED),
+        Outcome::Refused => {
+            let Some(me) = enter() else { return };
+            let place = me.place(call.target, call.site, call.nature);
+            if let Some(statistics) = me.ledger.extension(place.lock) {
+                statistics.refused.fetch_add(1, Relaxed);
+            }
+        }
+        Outcome::TimedOut | Outcome::Failed => {}
+    }
+}
+
+/// The caller holds the lock, without having waited.
+pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
+    if let Some(me) = enter() {
+        me.acquired(call, how);
+    }
+}
+
+/// The caller is about to wait.
+pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
+    let Some(me) = enter() else { return };
+    let stack = if is_join(call.how) {
+        me.stack(call.site)
+    } else {
+        me.place(call.target, call.site, call.nature).stack
+    };
+    if call.companion != 0 {
+        me.lend(call.companion);
+    }
+    me.record().wait.begin(&Waiting {
+        how: call.how,
+        stack,
+        target: call.target,
+        since: sys::now(),
+        deadline: call.deadline,
+        companion: call.companion,
+    });
+    me.block(call.site);
+}
+
+/// The wait that [`wait_begins`] published is over. What was acquired is held
+/// from now on, if waiting for it means to hold it.
+pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
+    let Some(me) = resume() else {
+        // The call began unrecorded, in a signal handler say; the lock is held
+        // all the same.
+        if outcome == Outcome::Acquired && leads_to_holding(call.how) {
+            acquired(call, Flags::CONTENDED);
+        }
+        return;
+    };
+    let now = sys::now();
+    let record = me.record();
+    let since = record.wait.read().map_or(now, |(_, waiting)| waiting.since);
+    record.wait.end();
+    let waited = now.saturating_sub(since);
+    let holds = leads_to_holding(call.how);
+    let total = if holds { &record.waited } else { &record.idled };
+    total.store(total.load(Relaxed) + waited, Relaxed);
+    if call.companion != 0 {
+        me.take_back(call.companion, now);
+    }
+    if is_join(call.how) {
+        return;
+    }
+    let place = me.place(call.target, call.site, call.nature);
+    if holds && outcome != Outcome::Failed {
+        record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
+    }
+    if outcome != Outcome::Failed
+        && let Some(statistics) = me.ledger.extension(place.lock)
+    {
+        statistics.contended.fetch_add(1, Relaxed);
+        statistics.wait.add(waited, 1, place.stack);
+        let site = call.site.return_address();
+        add_site(&statistics.waited_at, site, place.stack, 1, waited);
+        if outcome == Outcome::TimedOut {
+            statistics.timed_out.fetch_add(1, Relaxed);
+        }
+    }
+    if holds && outcome == Outcome::Acquired {
+        me.acquired(call, Flags::CONTENDED);
+    }
+}
+
+/// Whether waiting this way ends in holding a lock.
+fn leads_to_holding(how: How) -> bool {
+    matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
+}
+
+fn is_join(how: How) -> bool {
+    how.kind() == How::JOIN
+}
+
+/// The wait of the calling thread ends because the thread is being cancelled,
+/// or left by an exception: what [`wait_ends`] would have done, as far as it
+/// must.
+pub fn wait_abandoned() {
+    let Some(me) = resume() else { return };
+    let record = me.record();
+    let companion = record.wait.read().map_or(0, |(_, waiting)| waiting.companion);
+    record.wait.end();
+    if companion != 0 {
+        me.take_back(companion, sys::now());
+    }
+}
+
+/// The caller is about to give the lock back. Says whether it held it, as far
+/// as is known; [`release_of_others`] is for locks that it did not.
+pub fn release(address: u64) -> bool {
+    let Some(me) = enter() else { return true };
+    match me.thread.stack().pop(address) {
+        Some(holding) => {
+            me.held_until_now(&holding);
+            true
+        }
+        None => false,
+    }
+}
+
+/// The caller is about to give back a lock that another thread acquired, or
+/// that was acquired before the library was there. The thread that acquired it
+/// holds it no longer.
+#[cold]
+pub fn release_of_others(address: u64) {
+    let Some(me) = enter() else { return };
+    if me.ledger.find_lock(address).is_none() {
+        return;
+    }
+    let taken = me.ledger.threads().find_map(|thread| thread.stack().revoke(address));
+    if let Some(holding) = taken {
+        me.held_until_now(&holding);
+    }
+}
+
+impl Me {
+    /// Puts a lock on the thread's held stack.
+    pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
+        let line = self.line(call.target, call.site, call.nature);
+        line.count.store(line.count.load(Relaxed).wrapping_add(1), Relaxed);
+        let place = Place { lock: line.lock.load(Relaxed), stack: line.stack.load(Relaxed) };
+        let (mut flags, mut started) = (call.mode.and(how), 0);
+        if self.is_sampled() {
+            flags = flags.and(Flags::SAMPLED);
+        }
+        if flags.has(Flags::SAMPLED) || flags.has(Flags::CONTENDED) {
+            started = sys::now();
+        }
+        let holding = Holding {
+            address: call.target,
+            lock: place.lock,
+            stack: place.stack,
+            tick: self.tick(),
+            flags,
+            started,
+        };
+        if self.thread.stack().push(&holding).is_err() {
+            let dropped = &self.record().held_dropped;
+            dropped.store(dropped.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// Whether the acquisition that is being recorded is one whose time of
+    /// holding is measured. The gaps between them vary, lest they keep step
+    /// with the program.
+    fn is_sampled(&self) -> bool {
+        let record = self.record();
+        let left = record.until_sample.load(Relaxed);
+        if left > 1 {
+            record.until_sample.store(left - 1, Relaxed);
+            return false;
+        }
+        // xorshift (Marsaglia); never zero.
+        let mut dice = record.dice.load(Relaxed);
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        record.dice.store(dice, Relaxed);
+        // Uniform over 1..2*SAMPLE, whose mean is SAMPLE.
+        record.until_sample.store(1 + (dice >> 33) as u32 % (2 * SAMPLE - 1), Relaxed);
+        true
+    }
+
+    /// The step of the coarse clock.
+    fn tick(&self) -> u32 {
+        tick_of(self.ledger.header().clock.0.load(Relaxed))
+    }
+
+    /// A time of holding has ended: measures it, if it is one of those that are
+    /// measured.
+    pub fn held_until_now(&self, holding: &Holding) {
+        let steps = self.tick().wrapping_sub(holding.tick);
+        let long = steps >= 2;
+        if !long && !holding.flags.has(Flags::SAMPLED) {
+            return;
+        }
+        let held = match holding.started {
+            0 => u64::from(steps) << TICK_SHIFT,
+            started => sys::now().saturating_sub(started),
+        };
+        self.add_hold(holding, held, if long { 1 } else { u64::from(SAMPLE) });
+    }
+
+    #[cold]
+    fn add_hold(&self, holding: &Holding, held: u64, weight: u64) {
+        let Some(lock) = self.ledger.lock(holding.lock) else { return };
+        let statistics: Option<&Extension> = match self.ledger.existing_extension(lock) {
+            Some(there) => Some(there),
+            None if lock.samples.fetch_add(1, Relaxed) < SAMPLES_BEFORE_STATISTICS => None,
+            None => self.ledger.extension(holding.lock),
+        };
+        let Some(statistics) = statistics else { return };
+        statistics.hold.add(held, weight, holding.stack);
+        let site = self.ledger.stack(holding.stack).map_or(0, |stack| stack.site());
+        if site != 0 {
+            add_site(&statistics.held_at, site, holding.stack, weight, held);
+        }
+    }
+
+    /// A wait on a condition variable gives the mutex back until it ends.
+    fn lend(&self, mutex: u64) {
+        let stack = self.thread.stack();
+        if let Some((index, holding)) = stack.find(mutex) {
+            self.held_until_now(&holding);
+            stack.entry(index).set_flags(holding.flags.and(Flags::LENT));
+        }
+    }
+
+    /// The wait has ended and the mutex is held again.
+    fn take_back(&self, mutex: u64, now: u64) {
+        let stack = self.thread.stack();
+        if let Some((index, holding)) = stack.find(mutex)
+            && holding.flags.has(Flags::LENT)
+        {
+            let flags = holding.flags.without(Flags::LENT).without(Flags::SAMPLED);
+            stack.entry(index).restart(tick_of(now), flags, now);
+        }
+    }
+}

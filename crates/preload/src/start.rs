@@ -1,0 +1,286 @@
+//! From the environment to a ledger that the command has.
+//!
+//! # Protocol
+//! 1. [`begin`], from the constructor: resolve the real functions, read the
+//!    variable, and, if a command listens, make a ledger and hand it over.
+//! 2. In a forked child [`begin_child`]: the same with what the parent knew.
+//!
+//! Everything that fails leaves the process as it was and not recording. The
+//! descriptors used are closed again: the program finds the numbers it expects.
+
+use crate::{environment, me, real, state, sys};
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use lockstead_ledger::hello::{self, Hello, PATIENCE_MS, Settings, TOKEN};
+use lockstead_ledger::{Layout, Ledger};
+
+/// What a process keeps for its children: private memory, copied by a fork.
+struct Kept {
+    token: [u8; TOKEN],
+    token_length: usize,
+    hello: Hello,
+}
+
+struct KeptCell(UnsafeCell<Kept>);
+
+// SAFETY: written by the constructor, before `PREPARED`, and by a forked child
+// while it has one thread; read only after that.
+unsafe impl Sync for KeptCell {}
+
+static KEPT: KeptCell =
+    KeptCell(UnsafeCell::new(Kept { token: [0; TOKEN], token_length: 0, hello: Hello::EMPTY }));
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static FOLLOW: AtomicBool = AtomicBool::new(false);
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The library's constructor.
+///
+/// # Safety
+/// Called by the dynamic loader, once, with the program's arguments and
+/// environment, while the process has one thread.
+pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut *mut c_char) {
+    real::resolve();
+    if real::libc_minor() < 34 {
+        return;
+    }
+    // SAFETY: the loader's vectors end with a null pointer, as `main` gets them.
+    let Some(value) = (unsafe { environment::find(envp, hello::VARIABLE.as_bytes()) }) else {
+        return;
+    };
+    let Some(settings) = Settings::parse(value) else { return };
+    // SAFETY: one thread (P2), nothing reads `KEPT` yet.
+    let kept = unsafe { &mut *KEPT.0.get() };
+    kept.token_length = settings.token.len();
+    kept.token[..settings.token.len()].copy_from_slice(settings.token);
+    // SAFETY: as above.
+    unsafe { describe_program(&mut kept.hello, argv) };
+    me::note_first_stack(argv as usize);
+    FOLLOW.store(settings.follow, Relaxed);
+    if !settings.follow {
+        // SAFETY: as above; `settings` is not used any more.
+        unsafe { environment::forget(envp) };
+    }
+    let mut key = 0;
+    // SAFETY: resolved; the destructor is of the type that the function takes.
+    let made = unsafe { real::call::pthread_key_create()(&raw mut key, Some(me::key_destructor)) };
+    // glibc keeps the values of the first 32 keys in the thread itself and
+    // allocates for others.
+    if made != 0 || key >= 32 || !state::wipe_on_fork() {
+        return;
+    }
+    KEY.store(key, Relaxed);
+    if settings_lead_to_a_ledger(kept) {
+        PREPARED.store(true, Relaxed);
+        crate::fork::watch();
+    }
+}
+
+/// In a child that `fork` has made: a ledger of its own, unless children are
+/// not followed.
+pub fn begin_child() {
+    if !PREPARED.load(Relaxed) || !FOLLOW.load(Relaxed) || state::ledger().is_some() {
+        return;
+    }
+    // SAFETY: the child of a fork has one thread.
+    let kept = unsafe { &mut *KEPT.0.get() };
+    kept.hello.forked = 1;
+    settings_lead_to_a_ledger(kept);
+}
+
+fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
+    let Some(command) = connect(&kept.token[..kept.token_length]) else { return false };
+    let sent = share(command, &mut kept.hello);
+    sys::close(command);
+    let Some(ledger) = sent else { return false };
+    // SAFETY: mapped for good; one thread (P2).
+    unsafe { state::set(ledger, KEY.load(Relaxed)) };
+    drop(me::enter());
+    true
+}
+
+/// # Safety
+/// `argv` is the program's argument vector, and [`Hello`] is nobody else's.
+unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
+    let path = c"/proc/self/exe".as_ptr() as usize;
+    let (buffer, length) = (hello.program.as_mut_ptr() as usize, hello.program.len());
+    // SAFETY: a zero-terminated path, a buffer and its length.
+    let read = unsafe { sys::call(libc::SYS_readlink, [path, buffer, length, 0, 0, 0]) };
+    hello.program_length = read.unwrap_or(0) as u32;
+    let mut at = 0;
+    for i in 0.. {
+        // SAFETY: the vector ends with null, where the loop ends; its elements
+        // are zero-terminated.
+        let Some(argument) = (unsafe {
+            let argument = *argv.add(i);
+            (!argument.is_null()).then(|| CStr::from_ptr(argument).to_bytes_with_nul())
+        }) else {
+            break;
+        };
+        let fits = argument.len().min(hello.arguments.len() - at);
+        hello.arguments[at..at + fits].copy_from_slice(&argument[..fits]);
+        at += fits;
+        if fits < argument.len() {
+            break;
+        }
+    }
+    hello.arguments_length = at as u32;
+}
+
+/// A socket connected to the command; `None` if nobody listens.
+fn connect(token: &[u8]) -> Option<usize> {
+    let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as usize;
+    // SAFETY: takes numbers only.
+    let socket = unsafe { sys::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) };
+    let socket = socket.ok()?;
+    let patience = libc::timeval {
+        tv_sec: (PATIENCE_MS / 1000) as i64,
+        tv_usec: (PATIENCE_MS % 1000 * 1000) as i64,
+    };
+    let (name, length) = hello::socket_name(token);
+    // SAFETY: zero is valid for a C structure of numbers and bytes.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as u16;
+    // The first byte stays zero: an abstract name.
+    for (to, from) in address.sun_path[1..].iter_mut().zip(&name[..length]) {
+        *to = *from as c_char;
+    }
+    let size = size_of::<libc::sa_family_t>() + 1 + length;
+    // SAFETY: both structures are live and of the sizes given.
+    let connected = unsafe {
+        let _ = sys::call(
+            libc::SYS_setsockopt,
+            [
+                socket,
+                libc::SOL_SOCKET as usize,
+                libc::SO_SNDTIMEO as usize,
+                &raw const patience as usize,
+                size_of_val(&patience),
+                0,
+            ],
+        );
+        sys::call(libc::SYS_connect, [socket, &raw const address as usize, size, 0, 0, 0])
+    };
+    if connected.is_err() {
+        sys::close(socket);
+        return None;
+    }
+    Some(socket)
+}
+
+/// Makes a ledger and sends it to the command.
+fn share(command: usize, hello: &mut Hello) -> Option<Ledger<'static>> {
+    let file = memory_file()?;
+    let Some((base, layout)) = map_ledger(file) else {
+        sys::close(file);
+        return None;
+    };
+    hello.pid = sys::getpid();
+    hello.parent = sys::getppid();
+    hello.size = layout.size;
+    hello.began = sys::now();
+    // SAFETY: a new mapping of a new file: zeroes that nobody else knows, and
+    // that stay (they are given back below only if this ledger goes nowhere).
+    let ledger = unsafe { Ledger::create(base, layout, hello.pid, hello.began) };
+    let sent = send(command, file, hello);
+    sys::close(file);
+    if !sent {
+        // SAFETY: the mapping made above; the ledger is not used any more.
+        unsafe { sys::unmap(base, layout.size as usize) };
+        return None;
+    }
+    Some(ledger)
+}
+
+fn memory_file() -> Option<usize> {
+    let name = c"lockstead".as_ptr() as usize;
+    // Kernels of a strict kind want to hear that it is never executed, old ones
+    // do not know the word.
+    let flags = libc::MFD_CLOEXEC as usize;
+    [flags | libc::MFD_NOEXEC_SEAL as usize, flags].into_iter().find_map(|flags| {
+        // SAFETY: a zero-terminated name.
+        unsafe { sys::call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) }.ok()
+    })
+}
+
+/// The soft limit of a resource, all ones for none.
+fn limit(resource: u32) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let place = &raw mut limit as usize;
+    // SAFETY: asks only, into a live structure.
+    let asked = unsafe { sys::call(libc::SYS_prlimit64, [0, resource as usize, 0, place, 0, 0]) };
+    if asked.is_ok() { limit.rlim_cur } else { u64::MAX }
+}
+
+/// The largest ledger that there is room for. Going above the limit of file
+/// sizes would kill the process with a signal, so that one is asked for first.
+fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
+    // Of a limited address space the program keeps seven eighths.
+    let most = Layout::LARGEST.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
+    let mut size = Layout::LARGEST;
+    while size >= Layout::SMALLEST {
+        if size <= most
+            && let Some(base) = map(file, size as usize)
+        {
+            return Some((base, Layout::divide(size)));
+        }
+        size /= 2;
+    }
+    None
+}
+
+fn map(file: usize, size: usize) -> Option<*mut u8> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
+    // SAFETY: a new mapping of our own file at an address that the kernel
+    // chooses. Children do not get it (P1 of `state`), core dumps neither.
+    unsafe {
+        sys::call(libc::SYS_ftruncate, [file, size, 0, 0, 0, 0]).ok()?;
+        let base = sys::call(libc::SYS_mmap, [0, size, protection, flags, file, 0]).ok()?;
+        for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
+            let _ = sys::call(libc::SYS_madvise, [base, size, advice as usize, 0, 0, 0]);
+        }
+        Some(base as *mut u8)
+    }
+}
+
+fn send(command: usize, file: usize, hello: &Hello) -> bool {
+    /// A control message with one descriptor, laid out as `CMSG_SPACE` has it.
+    #[repr(C)]
+    struct Control {
+        header: libc::cmsghdr,
+        descriptor: c_int,
+        padding: c_int,
+    }
+    let mut control = Control {
+        header: libc::cmsghdr {
+            cmsg_len: size_of::<libc::cmsghdr>() + size_of::<c_int>(),
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SCM_RIGHTS,
+        },
+        descriptor: file as c_int,
+        padding: 0,
+    };
+    let bytes = hello.as_bytes();
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let message = libc::msghdr {
+        msg_name: null_mut(),
+        msg_namelen: 0,
+        msg_iov: &raw mut part,
+        msg_iovlen: 1,
+        msg_control: (&raw mut control).cast(),
+        msg_controllen: size_of::<Control>(),
+        msg_flags: 0,
+    };
+    let arguments = [command, &raw const message as usize, libc::MSG_NOSIGNAL as usize, 0, 0, 0];
+    // SAFETY: the message and what it points to are live.
+    unsafe { sys::call(libc::SYS_sendmsg, arguments) }.is_ok()
+}
+
+/// Run by the dynamic loader before all other constructors.
+#[cfg(feature = "shared-object")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = begin;

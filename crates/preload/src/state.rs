@@ -1,0 +1,85 @@
+//! Whether this process records, and where: one page that a fork empties.
+//!
+//! # Invariants
+//! - **P1** The page is zero, or it names a mapped ledger of this very process.
+//!   `MADV_WIPEONFORK` keeps that across every kind of fork, also a raw `clone`
+//!   that libc never hears of: the child finds zero and passes everything
+//!   through, until the fork handler has made it a ledger of its own. A child
+//!   that shares its parent's memory (`vfork`) shares the ledger too.
+//! - **P2** The page is filled once per process, by one thread, before any
+//!   other can look; the base address last.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release};
+use lockstead_ledger::Ledger;
+
+/// Records of ended threads that are remembered for their next use.
+pub const SPARE_THREADS: usize = 64;
+
+/// The page.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct State {
+    /// Address of the ledger; zero: this process does not record.
+    pub base: AtomicUsize,
+    /// Entries of each thread's held stack.
+    pub held: AtomicUsize,
+    /// The key whose destructor ends a thread.
+    pub key: AtomicU32,
+    /// Index plus one of records whose threads have ended.
+    pub spare: [AtomicU32; SPARE_THREADS],
+    ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,
+}
+
+// SAFETY: all fields but `ledger` are atomics; that one is written before
+// `base` and read after it (P2).
+unsafe impl Sync for State {}
+
+/// This process's page.
+pub static STATE: State = State {
+    base: AtomicUsize::new(0),
+    held: AtomicUsize::new(0),
+    key: AtomicU32::new(0),
+    spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
+    ledger: UnsafeCell::new(MaybeUninit::zeroed()),
+};
+
+/// The ledger of this process, if it records.
+#[inline(always)]
+#[must_use]
+pub fn ledger() -> Option<&'static Ledger<'static>> {
+    if STATE.base.load(Relaxed) == 0 {
+        return None;
+    }
+    // SAFETY: written before `base` (P2), and of this process (P1).
+    Some(unsafe { (*STATE.ledger.get()).assume_init_ref() })
+}
+
+/// Fills the page.
+///
+/// # Safety
+/// The ledger stays mapped to the end of the process; no other thread runs in
+/// the library, and the page is empty.
+pub unsafe fn set(ledger: Ledger<'static>, key: u32) {
+    // SAFETY: nobody reads it while the base is zero, nobody else writes.
+    unsafe { (*STATE.ledger.get()).write(ledger) };
+    STATE.key.store(key, Relaxed);
+    STATE.held.store(ledger.layout().held as usize, Relaxed);
+    STATE.base.store(ledger.base() as usize, Release);
+}
+
+/// Asks the kernel to empty the page in forked children. False where it cannot:
+/// then nothing may be recorded (P1).
+#[must_use]
+pub fn wipe_on_fork() -> bool {
+    let page = &raw const STATE as usize;
+    let advice = libc::MADV_WIPEONFORK as usize;
+    // SAFETY: the page is ours alone, by its alignment and size, and lies in
+    // zero-initialised private memory.
+    let asked =
+        unsafe { crate::sys::call(libc::SYS_madvise, [page, size_of::<State>(), advice, 0, 0, 0]) };
+    asked.is_ok()
+}
+
+const _: () = assert!(size_of::<State>() == 4096);
