@@ -156,7 +156,7 @@ impl<'a, M: Modules> Unwinder<'a, M> {
         for entry in chain.iter_mut() {
             *entry = frame.pc;
             walk.len += 1;
-            match step::leave(&self.modules, self.rules, &frame, &mut memory) {
+            match step::leave(&self.modules, self.rules, frame, &mut memory) {
                 Ok(left) => {
                     walk.guessed |= left.guessed;
                     walk.slots.extend(walk.len, start.sp, left.slot);

@@ -106,6 +106,7 @@ impl Rule {
     }
 
     /// The rule in a word that is not empty.
+    #[inline]
     fn unpack(word: u64) -> Option<Self> {
         let distance = ((word >> KIND) & ((1 << DISTANCE) - 1)) * 8;
         let base = match word & ((1 << KIND) - 1) {
@@ -163,6 +164,7 @@ impl Rules {
         }
     }
 
+    #[inline]
     pub(super) fn get(&self, pc: u64) -> Option<Rule> {
         let (place, key) = split(pc)?;
         let word = self.0[place].load(Ordering::Relaxed);

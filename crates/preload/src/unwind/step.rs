@@ -32,20 +32,22 @@ pub(super) struct Left {
     pub(super) guessed: bool,
 }
 
-/// Leaves `frame`.
+/// Leaves `frame`, which is passed by value so that along frames whose rules are
+/// known it stays in registers.
+#[inline(always)]
 pub(super) fn leave(
     modules: &impl Modules,
     rules: &Rules,
-    frame: &Frame,
+    frame: Frame,
     memory: &mut impl Memory,
 ) -> Result<Left, End> {
     // The rules remembered are those of calls.
     if !frame.interrupted
         && let Some(rule) = rules.get(frame.pc)
     {
-        return by_rule(rule, frame, memory);
+        return by_rule(rule, &frame, memory);
     }
-    by_table(modules, rules, frame, memory)
+    by_table(modules, rules, &frame, memory)
 }
 
 /// By the module's tables. Apart, so that frames whose rule is known pay nothing
@@ -86,6 +88,7 @@ fn look_up(image: &impl Image, header: u64, pc: u64) -> Result<Option<Found>, En
     }
 }
 
+#[inline(always)]
 fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
     let Rule::Frame { base, distance, rbp } = rule else { return Err(End::Bottom) };
     let address = match base {
@@ -182,6 +185,7 @@ fn by_frame_pointer(frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
 }
 
 /// Address 0 returns nowhere: some thread libraries end their stacks so.
+#[inline(always)]
 fn arrive(caller: Frame, slot: Option<u64>, guessed: bool) -> Result<Left, End> {
     if caller.pc == 0 { Err(End::Bottom) } else { Ok(Left { caller, slot, guessed }) }
 }
