@@ -12,9 +12,11 @@ use crate::maps::{Backing, Mapping, Maps};
 use crate::memory::Memory;
 use crate::module::Module;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +65,11 @@ impl Modules {
     /// The process has ended, or belongs to somebody else.
     pub fn of(pid: u32) -> io::Result<Modules> {
         let maps = Maps::of(pid)?;
-        let main = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let main = std::fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| {
+            let shown = path.as_os_str().as_bytes();
+            let plain = shown.strip_suffix(b" (deleted)").unwrap_or(shown);
+            PathBuf::from(OsStr::from_bytes(plain))
+        });
         let started = started(pid);
         Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
     }
@@ -192,7 +198,8 @@ impl Modules {
         if found.ino() == mapping.inode {
             return true;
         }
-        let touched = u64::try_from(found.ctime()).ok().map(Duration::from_secs);
+        // Rounded up, and a second more: the clock of file systems is coarse.
+        let touched = u64::try_from(found.ctime()).ok().map(|t| Duration::from_secs(t + 2));
         match (touched, self.started) {
             (Some(touched), Some(started)) => SystemTime::UNIX_EPOCH + touched < started,
             _ => false,

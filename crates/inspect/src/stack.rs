@@ -21,19 +21,23 @@ pub struct CodeAddress {
     /// Whether `address` is where a call returns to. The call is then the
     /// instruction in front of it, and may be the last of its function.
     pub returns: bool,
+    /// Whether the frame was found by looking for it on the stack, because the
+    /// unwind tables did not lead there. It may then, rarely, be the leftover
+    /// of an earlier call.
+    pub found: bool,
 }
 
 impl CodeAddress {
     /// The address of the instruction that is executing.
     #[must_use]
     pub fn exact(address: u64) -> Self {
-        CodeAddress { address, returns: false }
+        CodeAddress { address, returns: false, found: false }
     }
 
     /// The address that a call returns to.
     #[must_use]
     pub fn return_to(address: u64) -> Self {
-        CodeAddress { address, returns: true }
+        CodeAddress { address, returns: true, found: false }
     }
 
     /// An address inside the instruction that is meant: for a return address
@@ -65,6 +69,9 @@ pub struct Frame {
     pub module_offset: Option<u64>,
     /// The compiler inlined this function into the one of the next frame.
     pub inlined: bool,
+    /// The frame was found by looking for it on the stack: see
+    /// [`CodeAddress::found`].
+    pub found: bool,
 }
 
 impl Frame {
@@ -262,6 +269,7 @@ mod tests {
             module: module.map(Into::into),
             module_offset: None,
             inlined: false,
+            found: false,
         }
     }
 

@@ -82,6 +82,7 @@ impl Symbolizer {
         let mut frames = self.code.get(&at.lookup()).map(|f| f.to_vec()).unwrap_or_default();
         for frame in &mut frames {
             frame.address = at.address;
+            frame.found = at.found;
             frame.offset += if frame.inlined { 0 } else { back };
             frame.module_offset = frame.module_offset.map(|offset| offset + back);
         }

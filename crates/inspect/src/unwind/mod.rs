@@ -11,9 +11,10 @@
 //!   Where the walk needs another, it stops and says which;
 //! - a return address must lie in code, and a caller above its callee on the
 //!   stack; else the walk stops and says so;
-//! - nothing is guessed from what lies about on the stack. The one exception
-//!   is code without tables: if the frame pointer is known and points at a
-//!   frame of the usual shape, that frame is taken.
+//! - nothing is guessed from what lies about on the stack, but two things may
+//!   be found there: by a known frame pointer, the caller of code without
+//!   tables; and an unknown frame pointer, by the search that `search.rs`
+//!   describes. Frames found in these ways are marked.
 //!
 //! # Cost
 //! The rule for an address is worked out once in the life of an [`Unwinder`];
@@ -22,6 +23,7 @@
 
 mod expression;
 mod row;
+mod search;
 mod table;
 mod window;
 
@@ -144,7 +146,7 @@ impl Unwinder {
         let mut at = CodeAddress::exact(start.pc);
         let mut frames = vec![at];
         let end = loop {
-            match self.step(memory, at, &mut registers) {
+            match self.step_or_search(memory, at, &mut registers) {
                 Ok(caller) if frames.len() < MAX_FRAMES => {
                     frames.push(caller);
                     at = caller;
@@ -154,6 +156,26 @@ impl Unwinder {
             }
         };
         Unwound { frames, end }
+    }
+
+    /// As [`Self::step`], but looks for a frame pointer that is not known.
+    fn step_or_search(
+        &mut self,
+        memory: &dyn Memory,
+        at: CodeAddress,
+        registers: &mut Registers,
+    ) -> Result<CodeAddress, End> {
+        let step = self.step(memory, at, registers);
+        if matches!(step, Err(End::UnknownRegister { .. }))
+            && registers.get(RBP).is_none()
+            && self.row(memory, at.lookup()).is_ok_and(|row| row.has_usual_shape())
+            && let Some(bp) = self.search(memory, at, registers)
+        {
+            *registers = registers.with(RBP, Some(bp));
+            let caller = self.step(memory, at, registers)?;
+            return Ok(CodeAddress { found: true, ..caller });
+        }
+        step
     }
 
     /// From one frame to its caller: the address there, with `registers`
@@ -170,7 +192,7 @@ impl Unwinder {
             Err(NoRule { module }) => {
                 let next = self.by_frame_pointer(memory, registers);
                 *registers = next.ok_or(End::NoUnwindInformation { address: here, module })?;
-                return Ok(CodeAddress::return_to(registers.pc));
+                return Ok(CodeAddress { found: true, ..CodeAddress::return_to(registers.pc) });
             }
         };
         let sp = registers.get(RSP);
@@ -201,7 +223,10 @@ impl Unwinder {
         }
         *registers = next;
         // A signal interrupts an instruction; the address is not behind a call.
-        Ok(CodeAddress { address: next.pc, returns: !row.signal })
+        Ok(match row.signal {
+            true => CodeAddress::exact(next.pc),
+            false => CodeAddress::return_to(next.pc),
+        })
     }
 
     /// The caller by the frame pointer, where one is known and leads to a pair

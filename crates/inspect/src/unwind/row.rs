@@ -60,6 +60,8 @@ pub(super) struct Row {
     others: Vec<(Register, Rule)>,
     /// The frame that the kernel makes for a signal handler to return to.
     pub(super) signal: bool,
+    /// Where the function starts, or the part of it that lies here.
+    pub(super) function: u64,
 }
 
 type Reader<'a> = EndianSlice<'a, NativeEndian>;
@@ -103,7 +105,22 @@ impl Row {
                 others.push((*register, found));
             }
         }
-        Some(Row { cfa, return_address, others, signal: entry.is_signal_trampoline() })
+        let function = entry.initial_address().wrapping_add(bias);
+        Some(Row { cfa, return_address, others, signal: entry.is_signal_trampoline(), function })
+    }
+
+    /// Whether the frame is found by the frame pointer.
+    pub(super) fn is_by_frame_pointer(&self) -> bool {
+        matches!(self.cfa, Cfa::Offset(X86_64::RBP, _))
+    }
+
+    /// Whether the frame pointer points at a pair of the caller's and the
+    /// return address, as it does in the body of a function.
+    pub(super) fn has_usual_shape(&self) -> bool {
+        let saved = self.others.iter().find(|(register, _)| *register == X86_64::RBP);
+        matches!(self.cfa, Cfa::Offset(X86_64::RBP, 16))
+            && matches!(self.return_address, Rule::SavedAt(-8))
+            && matches!(saved, Some((_, Rule::SavedAt(-16))))
     }
 
     /// The registers of the caller.

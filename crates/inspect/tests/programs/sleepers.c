@@ -1,4 +1,5 @@
-/* Threads that sleep at known lines: one holds a lock, the others want it. */
+/* Threads that sleep at known lines: one holds a lock, the others want it.
+   The tests count on the lines. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -30,10 +31,10 @@ static void *holder(void *unused)
 __attribute__((noinline)) static int take_the_lock(int depth)
 {
     volatile char room[200];
-    room[depth] = 1;
+    room[depth % 200] = 1;
     if (depth > 0) {
         sink += take_the_lock(depth - 1); /* line 36 */
-        return room[depth];
+        return room[depth % 200];
     }
     pthread_mutex_lock(&table_lock); /* line 39 */
     sink++;

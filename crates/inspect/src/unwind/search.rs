@@ -1,0 +1,242 @@
+//! Finding a frame that lies by a frame pointer nobody knows.
+//!
+//! # Role
+//! From outside, a thread in a system call shows its program counter and stack
+//! pointer. Code compiled with frame pointers (anything unoptimised, and whole
+//! distributions) finds its frame by `rbp`, and the C library's frames above it
+//! often have not saved that register. Its value is then looked for on the
+//! stack: it is the address of a pair, the caller's `rbp` and the return
+//! address, somewhere above the stack pointer.
+//!
+//! # What is accepted
+//! Leftovers of earlier calls look like such pairs. A place is *plausible* if
+//! the return address is behind a call instruction and the walk goes on from
+//! there to the bottom of the stack. Each step of that walk has a *link*: the
+//! call in front of the return address leads to the very function it is said
+//! to have called (*confirmed*), or to another (*contradicted*), or it is
+//! indirect (*open*). The lowest plausible place decides, for the true one
+//! always is plausible and lies below those of its callers:
+//!
+//! - its own link is confirmed and no later one contradicted: accepted;
+//! - its own link is open, but no other place is plausible, and what follows is
+//!   found without frame pointers: the thread's first function, accepted;
+//! - else nothing is. Tail calls end here: their links contradict.
+//!
+//! A leftover passes only if its function was called directly by another
+//! function which an indirect call had run from where the true caller stands.
+//! Frames found so are marked.
+
+use super::{MAX_FRAMES, RBP, RSP, Registers, Unwinder};
+use crate::memory::Memory;
+use crate::stack::{CodeAddress, End};
+
+/// How far above the stack pointer: more than most frames take.
+const RANGE: u64 = 256 << 10;
+
+/// Frame pointers are aligned as the stack is at calls.
+const STEP: u64 = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Link {
+    Confirmed,
+    Open,
+    Contradicted,
+}
+
+/// What followed a plausible place.
+struct Walk {
+    own: Link,
+    contradicted_later: bool,
+    by_frame_pointer: bool,
+}
+
+impl Unwinder {
+    /// The frame pointer of the frame at `at`, whose row asks for it.
+    pub(super) fn search(
+        &mut self,
+        memory: &dyn Memory,
+        at: CodeAddress,
+        registers: &Registers,
+    ) -> Option<u64> {
+        let sp = registers.get(RSP)?;
+        let first = sp.checked_next_multiple_of(STEP)?;
+        let mut lone = None;
+        for place in (first..first.saturating_add(RANGE)).step_by(STEP as usize) {
+            // The end of the stack.
+            let Ok(pc) = self.window.read(memory, place + 8) else { break };
+            if !self.is_code(pc) {
+                continue;
+            }
+            let start = registers.with(RBP, Some(place));
+            let Some(walk) = self.walk(memory, at, start) else { continue };
+            if lone.is_some() {
+                return None;
+            }
+            match walk.own {
+                Link::Confirmed if !walk.contradicted_later => return Some(place),
+                Link::Open if !walk.contradicted_later && !walk.by_frame_pointer => {
+                    lone = Some(place);
+                }
+                _ => return None,
+            }
+        }
+        lone
+    }
+
+    /// Walks to the bottom; `None` if it is not reached over calls.
+    fn walk(
+        &mut self,
+        memory: &dyn Memory,
+        at: CodeAddress,
+        mut registers: Registers,
+    ) -> Option<Walk> {
+        let mut at = at;
+        let mut own = None;
+        let mut walk = Walk { own: Link::Open, contradicted_later: false, by_frame_pointer: false };
+        for _ in 0..MAX_FRAMES {
+            let row = self.row(memory, at.lookup()).ok()?;
+            let caller = match self.step(memory, at, &mut registers) {
+                Ok(caller) => caller,
+                // Reached, if there was at least the one caller looked for.
+                Err(End::Bottom) => {
+                    walk.own = own?;
+                    return Some(walk);
+                }
+                Err(_) => return None,
+            };
+            // What a signal interrupted did not call.
+            if !row.signal {
+                let link = link(memory, caller.address, row.function)?;
+                if own.is_none() {
+                    own = Some(link);
+                } else {
+                    walk.contradicted_later |= link == Link::Contradicted;
+                    walk.by_frame_pointer |= row.is_by_frame_pointer();
+                }
+            }
+            at = caller;
+        }
+        None
+    }
+}
+
+/// How the call in front of `returns_to` leads to the function that starts at
+/// `function`; `None` if there is no call.
+fn link(memory: &dyn Memory, returns_to: u64, function: u64) -> Option<Link> {
+    let mut code = [0; 7];
+    let start = returns_to.checked_sub(7)?;
+    (memory.read(start, &mut code).ok()? == 7).then_some(())?;
+    let to = |pointed: Option<u64>| match pointed {
+        Some(pointed) if pointed == function => Link::Confirmed,
+        Some(_) => Link::Contradicted,
+        None => Link::Open,
+    };
+    let displacement = relative(returns_to, &code[3..]);
+    // call *displacement(%rip)
+    if code[1..3] == [0xff, 0x15] {
+        return Some(to(memory.read_u64(displacement?)));
+    }
+    if let (0xe8, Some(target)) = (code[2], displacement) {
+        if target == function {
+            return Some(Link::Confirmed);
+        }
+        if !is_indirect(&code) {
+            // Over the linkage table, or to another function.
+            let pointed = behind_stub(memory, target);
+            return Some(if pointed == Some(function) {
+                Link::Confirmed
+            } else {
+                Link::Contradicted
+            });
+        }
+    }
+    is_indirect(&code).then_some(Link::Open)
+}
+
+/// Whether the bytes end with a call by register or memory: `ff /2` and what
+/// its addressing mode adds.
+fn is_indirect(code: &[u8; 7]) -> bool {
+    (2..=7).any(|length| {
+        let call = &code[7 - length..];
+        let (mode, middle, base) = (call[1] >> 6, call[1] >> 3 & 7, call[1] & 7);
+        let sib = usize::from(mode != 3 && base == 4);
+        let displacement = match mode {
+            0 if base == 5 => 4,
+            0 if sib == 1 && call.get(2).is_some_and(|sib| sib & 7 == 5) => 4,
+            1 => 1,
+            2 => 4,
+            _ => 0,
+        };
+        call[0] == 0xff && middle == 2 && length == 2 + sib + displacement
+    })
+}
+
+/// Where the linkage stub at `stub` jumps: `jmp *slot(%rip)`, perhaps behind a
+/// landing mark for indirect jumps and with a prefix.
+fn behind_stub(memory: &dyn Memory, stub: u64) -> Option<u64> {
+    let mut code = [0; 16];
+    let n = memory.read(stub, &mut code).ok()?;
+    let whole = &code[..n];
+    let code = whole.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(whole);
+    let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+    let code = code.strip_prefix(&[0xff, 0x25])?;
+    let next = stub + (whole.len() - code.len()) as u64 + 4;
+    memory.read_u64(relative(next, code.get(..4)?)?)
+}
+
+fn relative(next: u64, displacement: &[u8]) -> Option<u64> {
+    let displacement = i32::from_le_bytes(displacement.try_into().ok()?);
+    next.checked_add_signed(displacement.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+
+    const CODE: u64 = 0x40_0000;
+
+    /// How the bytes in front of `CODE + 0x40` call `CODE + 0x10`, with a stub
+    /// at `CODE` and its slot at `CODE + 0x80`.
+    fn linked(call: &[u8]) -> Option<Link> {
+        let mut bytes = vec![0x90; 0x100];
+        bytes[..10].copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x76, 0, 0, 0]);
+        bytes[0x40 - call.len()..0x40].copy_from_slice(call);
+        bytes[0x80..0x88].copy_from_slice(&(CODE + 0x10).to_le_bytes());
+        bytes[0x88..0x90].copy_from_slice(&(CODE + 0x20).to_le_bytes());
+        link(&SavedMemory::new(CODE, bytes), CODE + 0x40, CODE + 0x10)
+    }
+
+    #[test]
+    fn direct_calls_confirm_or_contradict() {
+        assert_eq!(linked(&[0xe8, 0xd0, 0xff, 0xff, 0xff]), Some(Link::Confirmed));
+        assert_eq!(linked(&[0xe8, 0xd1, 0xff, 0xff, 0xff]), Some(Link::Contradicted));
+        assert_eq!(linked(&[0xe8, 0xc0, 0xff, 0xff, 0xff]), Some(Link::Confirmed), "by the stub");
+        assert_eq!(linked(&[0xff, 0x15, 0x40, 0, 0, 0]), Some(Link::Confirmed), "by the slot");
+        assert_eq!(linked(&[0xff, 0x15, 0x48, 0, 0, 0]), Some(Link::Contradicted));
+    }
+
+    #[test]
+    fn indirect_calls_leave_it_open() {
+        for call in [
+            &[0xff, 0xd0][..],                  // *%rax
+            &[0x41, 0xff, 0xd4],                // *%r12
+            &[0xff, 0x50, 0x18],                // *24(%rax)
+            &[0xff, 0x14, 0x24],                // *(%rsp)
+            &[0xff, 0x90, 0x50, 0x06, 0, 0],    // *0x650(%rax)
+            &[0xff, 0x94, 0x24, 0x80, 0, 0, 0], // *0x80(%rsp)
+            &[0xe8, 1, 2, 0xff, 0xd0],          // *%rax behind another instruction
+        ] {
+            assert_eq!(linked(call), Some(Link::Open), "{call:x?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_is_no_link() {
+        assert_eq!(linked(&[0x90]), None);
+        assert_eq!(linked(&[0xff, 0xe0]), None, "a jump");
+        assert_eq!(linked(&[0xff, 0xd0, 0x90]), None, "a call elsewhere");
+        assert_eq!(link(&SavedMemory::new(CODE, vec![0; 4]), CODE, CODE), None);
+        assert_eq!(link(&SavedMemory::new(CODE, vec![0; 4]), 3, CODE), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! Names of variables and code in real programs, alive and ended.
+
+#![cfg(target_arch = "x86_64")]
+
+mod support;
+
+use lockstead_inspect::maps::Maps;
+use lockstead_inspect::modules::Modules;
+use lockstead_inspect::stack::{CodeAddress, End};
+use lockstead_inspect::symbols::{LockFacts, Symbolizer, site};
+use std::fs;
+use support::{Running, build};
+
+fn started(name: &str, source: &str, flags: &[&str]) -> Option<Running> {
+    let mut program = Running::start(&build(name, source, flags)?, &[]);
+    program.read_addresses();
+    Some(program)
+}
+
+fn alive(program: &Running) -> Symbolizer {
+    Symbolizer::new(Modules::of(program.pid()).expect("readable"))
+}
+
+/// Only what outlives the process.
+fn ended(program: &mut Running) -> Symbolizer {
+    let maps = fs::read(format!("/proc/{}/maps", program.pid())).expect("readable");
+    program.end();
+    Symbolizer::new(Modules::saved(Maps::parse(&maps)))
+}
+
+fn variable(symbols: &mut Symbolizer, address: u64) -> Option<String> {
+    symbols.variable(address).map(|v| v.to_string())
+}
+
+fn mutex(address: u64) -> LockFacts<'static> {
+    LockFacts {
+        kind: "mutex",
+        address,
+        on_stack_of: None,
+        initialised: None,
+        first_locked: None,
+        serial: Some(3),
+    }
+}
+
+fn variables_have_names(symbols: &mut Symbolizer, program: &Running) {
+    for (name, found) in [
+        ("table_lock", Some("table_lock")),
+        ("set_lock", Some("set_lock")),
+        ("server.lock", Some("server+0x18")),
+        ("server.locks[2]", Some("server+0x90")),
+        ("last_lock", Some("last_lock")),
+        ("far_away", Some("far_away+0x100000")),
+        ("thread_lock", None),
+        ("heap", None),
+        ("on_stack", None),
+        ("main", None),
+    ] {
+        let address = program.addresses[name];
+        assert_eq!(variable(symbols, address).as_deref(), found, "{name}");
+    }
+    assert_eq!(variable(symbols, 0), None);
+    assert_eq!(variable(symbols, u64::MAX), None);
+}
+
+#[test]
+fn static_variables_and_members_have_names() {
+    for (build, flags) in [
+        ("names-pie", &["-O0", "-g"][..]),
+        ("names-o2", &["-O2", "-g", "-fPIE", "-pie"]),
+        ("names-fixed", &["-O1", "-no-pie"]),
+    ] {
+        let Some(mut program) = started(build, "names.c", flags) else { return };
+        variables_have_names(&mut alive(&program), &program);
+        let mut symbols = ended(&mut program);
+        variables_have_names(&mut symbols, &program);
+    }
+}
+
+#[test]
+fn a_heap_lock_is_named_by_the_place_that_made_it() {
+    let Some(program) = started("names-made", "names.c", &["-O0", "-g"]) else { return };
+    let mut symbols = alive(&program);
+    let made = [CodeAddress::return_to(program.addresses["made_at"])];
+    let heap = LockFacts { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
+    assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");
+    let heap = LockFacts { first_locked: Some(&made), ..mutex(program.addresses["heap"]) };
+    let name = symbols.lock_name(&heap).to_string();
+    assert_eq!(name, "mutex first locked in main() at names.c:54, #3");
+    let stack = LockFacts { on_stack_of: Some("x"), ..mutex(program.addresses["on_stack"]) };
+    assert_eq!(symbols.lock_name(&stack).to_string(), "mutex on the stack of thread \"x\", #3");
+    let table = LockFacts { first_locked: Some(&made), ..mutex(program.addresses["table_lock"]) };
+    assert_eq!(symbols.lock_name(&table).to_string(), "table_lock", "a variable comes first");
+    let unknown = mutex(program.addresses["heap"]);
+    let bare = format!("mutex at {:#x}", unknown.address);
+    assert_eq!(symbols.lock_name(&unknown).to_string(), bare);
+}
+
+#[test]
+fn inlined_functions_have_frames_of_their_own() {
+    let Some(program) = started("names-inlined", "names.c", &["-O2", "-g"]) else { return };
+    let at = [CodeAddress::exact(program.addresses["inlined_at"])];
+    let stack = alive(&program).stack(&at, End::Bottom);
+    let found: Vec<_> = stack.frames.iter().map(|f| (f.site(), f.inlined)).collect();
+    // The address is behind the instruction that took it, which may be the
+    // last of the inner functions.
+    let outer = found.last().expect("a frame");
+    assert!(outer.0.starts_with("outer() at names.c:") && !outer.1, "{found:?}");
+    let before = [CodeAddress::return_to(program.addresses["inlined_at"])];
+    let stack = alive(&program).stack(&before, End::Bottom);
+    let found: Vec<_> = stack.frames.iter().map(|f| (f.site(), f.inlined)).collect();
+    assert_eq!(
+        found,
+        [
+            ("inner_most() at names.c:37".to_owned(), true),
+            ("inlined_lock() at names.c:42".to_owned(), true),
+            ("outer() at names.c:47".to_owned(), false),
+        ]
+    );
+}
+
+#[test]
+fn a_stripped_program_has_places_instead_of_names() {
+    let Some(program) = started("names-stripped", "names.c", &["-O2", "-s"]) else { return };
+    let mut symbols = alive(&program);
+    assert_eq!(variable(&mut symbols, program.addresses["table_lock"]), None);
+    let name = symbols.lock_name(&mutex(program.addresses["table_lock"])).to_string();
+    assert!(name.starts_with("mutex in names-stripped+0x"), "{name}");
+    let main = symbols.frames(CodeAddress::exact(program.addresses["main"]));
+    assert!(main[0].site().contains(" in names-stripped+0x"), "{}", main[0].site());
+    // The C library keeps the names that programs link to.
+    let getpid = symbols.frames(CodeAddress::exact(program.addresses["getpid"]));
+    let name = getpid[0].function.as_deref().expect("exported");
+    assert!(name.ends_with("getpid"), "{name}");
+    assert_eq!(getpid[0].offset, 0);
+}
+
+#[test]
+fn a_replaced_file_is_not_asked() {
+    let Some(program) = build("names-replaced", "names.c", &["-O0", "-g"]) else { return };
+    let copy = program.with_extension("copy");
+    fs::copy(&program, &copy).expect("copied");
+    let mut running = Running::start(&copy, &[]);
+    running.read_addresses();
+    let other = build("names-other", "sleepers.c", &["-O0", "-g"]).expect("built before");
+    let replacement = program.with_extension("new");
+    fs::copy(other, &replacement).expect("copied");
+    fs::rename(&replacement, &copy).expect("replaced");
+    let maps = Maps::of(running.pid()).expect("readable");
+    let mut saved = Symbolizer::new(Modules::saved(maps));
+    assert_eq!(variable(&mut saved, running.addresses["table_lock"]), None);
+    let main = saved.frames(CodeAddress::exact(running.addresses["main"]));
+    assert_eq!((&main[0].function, &main[0].file), (&None, &None));
+    assert!(main[0].site().contains("names-replaced.copy+0x"), "{}", main[0].site());
+    // Alive, the kernel still has the file for those it shows it to.
+    if fs::read_dir(format!("/proc/{}/map_files", running.pid()))
+        .is_ok_and(|mut files| files.any(|f| f.is_ok_and(|f| fs::metadata(f.path()).is_ok())))
+    {
+        variables_have_names(&mut alive(&running), &running);
+    } else {
+        println!("skipped in part: map_files is not shown here");
+    }
+}
+
+#[test]
+fn addresses_outside_of_files_stay_addresses() {
+    let Some(program) = started("names-outside", "names.c", &["-O0"]) else { return };
+    let mut symbols = alive(&program);
+    let heap = program.addresses["heap"];
+    let frame = &symbols.frames(CodeAddress::exact(heap))[0];
+    assert_eq!(frame.function, None);
+    assert!(frame.site().starts_with(&format!("{heap:#x}")), "{}", frame.site());
+    let nowhere = &symbols.frames(CodeAddress::return_to(8))[0];
+    assert_eq!((nowhere.address, nowhere.site().as_str()), (8, "0x8"));
+}
+
+#[test]
+fn cpp_names_are_demangled_and_guards_passed_over() {
+    let flags = ["-O0", "-g"];
+    let Some(program) = started("names-cpp", "names.cpp", &flags) else { return };
+    let mut symbols = alive(&program);
+    let mut name = |what| variable(&mut symbols, program.addresses[what]);
+    assert_eq!(name("lock_").as_deref(), Some("app::Cache::lock_"));
+    assert_eq!(name("local").as_deref(), Some("main::local"));
+    let Some(asleep) = program.asleep("names-cpp", libc::SYS_futex, 1) else { return };
+    let modules = Modules::of(program.pid()).expect("readable");
+    let memory = lockstead_inspect::memory::ProcessMemory::new(program.pid());
+    let mut unwinder = lockstead_inspect::unwind::Unwinder::new(modules);
+    let walk = unwinder.unwind(&memory, asleep[0].registers);
+    let stack = symbols.stack(&walk.frames, walk.end);
+    let place = site(&stack).expect("a site");
+    assert_eq!(place.site(), "app::Cache::find(int) at names.cpp:13", "{stack:#?}");
+}

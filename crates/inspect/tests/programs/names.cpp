@@ -1,0 +1,31 @@
+// Locks of C++ and the frames of its standard library around them.
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+namespace app {
+class Cache {
+  public:
+    static std::mutex lock_;
+    __attribute__((noinline)) int find(int key)
+    {
+        std::lock_guard<std::mutex> guard(lock_); // line 13
+        return key + 1;
+    }
+};
+std::mutex Cache::lock_;
+} // namespace app
+
+int main()
+{
+    static std::mutex local;
+    app::Cache cache;
+    app::Cache::lock_.lock();
+    std::thread thread([&cache] { cache.find(1); });
+    std::printf("lock_ %p\n", static_cast<void *>(&app::Cache::lock_));
+    std::printf("local %p\n", static_cast<void *>(&local));
+    std::printf("ready\n");
+    std::fflush(stdout);
+    pause();
+}

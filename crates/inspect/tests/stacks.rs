@@ -1,0 +1,133 @@
+//! Stacks of real threads, asleep at lines that are known.
+
+#![cfg(target_arch = "x86_64")]
+
+mod support;
+
+use lockstead_inspect::memory::{ProcMem, ProcessMemory};
+use lockstead_inspect::modules::Modules;
+use lockstead_inspect::stack::{End, Stack};
+use lockstead_inspect::symbols::{Symbolizer, site};
+use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
+use support::{Running, build};
+
+/// The stacks of the threads `name`, asleep in the system call `call`.
+fn stacks(program: &Running, name: &str, call: i64, count: usize) -> Option<Vec<Stack>> {
+    let asleep = program.asleep(name, call, count)?;
+    let modules = || Modules::of(program.pid()).expect("readable");
+    let mut unwinder = Unwinder::new(modules());
+    let mut symbols = Symbolizer::new(modules());
+    let memory = ProcessMemory::new(program.pid());
+    let file = ProcMem::open(program.pid()).expect("readable");
+    let stacks = asleep
+        .iter()
+        .map(|thread| {
+            let walk = unwinder.unwind(&memory, thread.registers);
+            assert_eq!(walk, unwinder.unwind(&file, thread.registers), "by either way");
+            symbols.stack(&walk.frames, walk.end)
+        })
+        .collect();
+    Some(stacks)
+}
+
+/// The program's own frames, innermost first.
+fn own(stack: &Stack, program: &str) -> Vec<String> {
+    let module = |m: &String| m.ends_with(program);
+    stack
+        .frames
+        .iter()
+        .filter(|f| f.module.as_ref().is_some_and(module))
+        .map(|f| f.site())
+        .collect()
+}
+
+/// Every build of the program, with tables for exceptions, has whole stacks.
+fn sleepers_are_found(name: &str, flags: &[&str]) {
+    let Some(program) = build(name, "sleepers.c", flags) else { return };
+    let program = Running::start(&program, &["2", "2"]);
+    let Some(holders) = stacks(&program, "holder", libc::SYS_clock_nanosleep, 1) else { return };
+    let Some(waiters) = stacks(&program, "waiter", libc::SYS_futex, 2) else { return };
+    let holder = ["hold_for_long() at sleepers.c:17", "holder() at sleepers.c:26"];
+    assert_eq!(own(&holders[0], name), holder);
+    let waiter = [
+        "take_the_lock() at sleepers.c:39",
+        "take_the_lock() at sleepers.c:36",
+        "take_the_lock() at sleepers.c:36",
+        "waiter() at sleepers.c:47",
+    ];
+    for stack in &waiters {
+        assert_eq!(own(stack, name), waiter);
+    }
+    for stack in holders.iter().chain(&waiters) {
+        assert_eq!(stack.end, End::Bottom, "{stack:#?}");
+        assert!(stack.frames[0].is_libc(), "asleep in a system call of libc's");
+        let file = site(stack).and_then(|f| f.file.clone()).expect("a file");
+        assert!(file.starts_with('/') && file.ends_with("tests/programs/sleepers.c"), "{file}");
+    }
+    assert_eq!(site(&waiters[0]).expect("a site").site(), waiter[0], "past libc's frames");
+}
+
+#[test]
+fn optimised_code_without_frame_pointers_is_unwound() {
+    sleepers_are_found("sleepers-o2", &["-O2", "-g", "-fomit-frame-pointer"]);
+}
+
+#[test]
+fn unoptimised_code_is_unwound_without_its_frame_pointer() {
+    sleepers_are_found("sleepers-o0", &["-O0", "-g"]);
+}
+
+#[test]
+fn optimised_code_with_frame_pointers_is_unwound_without_them() {
+    sleepers_are_found("sleepers-fp", &["-O2", "-g", "-fno-omit-frame-pointer"]);
+}
+
+/// Without tables for exceptions, the compiler writes them for debuggers.
+#[test]
+fn tables_for_debuggers_alone_are_enough() {
+    let none = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"];
+    sleepers_are_found("sleepers-debug", &[&["-O2", "-g"], &none[..]].concat());
+}
+
+#[test]
+fn code_without_tables_ends_the_stack_with_a_reason() {
+    let flags = ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let Some(program) = build("sleepers-bare", "sleepers.c", &flags) else { return };
+    let program = Running::start(&program, &["1", "2"]);
+    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    let own = own(&found[0], "sleepers-bare");
+    assert!(own.len() == 1 && own[0].starts_with("take_the_lock+0x"), "{own:?}");
+    let End::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
+    assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare")), "{module:?}");
+}
+
+#[test]
+fn a_stripped_program_has_frames_without_names() {
+    let name = "sleepers-stripped";
+    let flags = ["-O2", "-s", "-fomit-frame-pointer"];
+    let Some(program) = build(name, "sleepers.c", &flags) else { return };
+    let program = Running::start(&program, &["1", "2"]);
+    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    assert_eq!(found[0].end, End::Bottom);
+    let own = own(&found[0], name);
+    assert_eq!(own.len(), 4, "{own:?}");
+    for frame in own {
+        let (address, place) = frame.split_once(" in ").expect("address and file");
+        assert!(address.starts_with("0x"), "{address}");
+        let offset = place.strip_prefix("sleepers-stripped+0x").expect(place);
+        assert!(u64::from_str_radix(offset, 16).expect("hex") < 0x10000, "{offset}");
+    }
+}
+
+#[test]
+fn a_deep_stack_is_cut_and_says_so() {
+    let flags = ["-O2", "-g", "-fomit-frame-pointer"];
+    let Some(program) = build("sleepers-deep", "sleepers.c", &flags) else { return };
+    let program = Running::start(&program, &["1", "300"]);
+    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    assert_eq!(found[0].end, End::Limit { frames: MAX_FRAMES });
+    let compiled = found[0].frames.iter().filter(|f| !f.inlined).count();
+    assert_eq!(compiled, MAX_FRAMES);
+    let last = found[0].frames.last().expect("many");
+    assert_eq!(last.site(), "take_the_lock() at sleepers.c:36");
+}
