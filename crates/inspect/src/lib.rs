@@ -18,10 +18,12 @@
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
+//! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
 //! | [`report`] | what a run came to, and what happens in it now |
 //! | [`waits`] | who waits for whom, and the cycles |
 
 pub mod glibc;
+pub mod ledger;
 pub mod maps;
 pub mod memory;
 pub mod module;

@@ -1,7 +1,15 @@
-//! Who waits for whom: the waits-for graph as pure data.
+//! Who waits for whom, and which of those waits can never end.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`graph`] | the cycles among threads that wait |
+//! | [`graph`] | the cycles among threads that wait, as pure data |
+//! | [`observe`] | the threads of a ledger that stay in one wait |
+//! | [`detect`] | which cycles among them are news |
+//! | [`verify`] | whether such a cycle is true outside the ledger |
+//! | [`blocked`] | which waits are worth a word because they last |
 
+pub mod blocked;
+pub mod detect;
 pub mod graph;
+pub mod observe;
+pub mod verify;

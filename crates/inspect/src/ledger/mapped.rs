@@ -1,0 +1,116 @@
+//! A ledger as memory of this process.
+//!
+//! # Role
+//! Maps the file that the library handed over, once, for as long as anybody
+//! looks at it. The file's owner is the program, which may do with it what it
+//! likes: it must not be able to end the command, so a file that can shrink is
+//! not mapped, and what is in it is checked where it is used.
+
+use lockstead_ledger::{Layout, Ledger};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of the first page, which holds the coarse clock.
+const FIRST_PAGE: usize = 4096;
+
+/// A mapped ledger.
+#[derive(Debug)]
+pub struct Mapped {
+    file: OwnedFd,
+    base: *mut u8,
+    size: usize,
+    writable: bool,
+    /// For no longer than this value lives.
+    ledger: Option<Ledger<'static>>,
+}
+
+// SAFETY: the mapping is shared memory of atomics, at an address that stays
+// until the value is dropped.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+fn invalid(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+impl Mapped {
+    /// Maps the ledger in `file`: for reading, and its first page also for
+    /// writing if this process is the one that keeps its clock.
+    ///
+    /// # Errors
+    /// The file is no ledger, or can shrink, or there is no address space left.
+    pub fn new(file: OwnedFd, keeps_clock: bool) -> io::Result<Mapped> {
+        // SAFETY: asks about an open descriptor.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
+            return Err(invalid(
+                "the ledger's file is not sealed: it could shrink under its reader",
+            ));
+        }
+        let file = File::from(file);
+        let size = usize::try_from(file.metadata()?.len()).map_err(|_| invalid("too large"))?;
+        if (size as u64) < Layout::SMALLEST {
+            return Err(invalid("the ledger's file is too small"));
+        }
+        let file = OwnedFd::from(file);
+        let base = map(&file, ptr::null_mut(), size, libc::PROT_READ, 0)?;
+        let mut mapped = Mapped { file, base, size, writable: keeps_clock, ledger: None };
+        if keeps_clock {
+            let both = libc::PROT_READ | libc::PROT_WRITE;
+            map(&mapped.file, mapped.base.cast(), FIRST_PAGE, both, libc::MAP_FIXED)?;
+        }
+        // SAFETY: `base` is the start of `size` bytes that were just mapped
+        // shared, and stay until `mapped` is dropped, before which `ledger` is
+        // not given out for longer than a borrow of it.
+        mapped.ledger = Some(unsafe { Ledger::open(mapped.base, size as u64) }.map_err(invalid)?);
+        Ok(mapped)
+    }
+
+    /// The ledger. Its version and layout are those that were checked when it
+    /// was mapped.
+    ///
+    /// # Panics
+    /// Never: it was there when `new` returned.
+    #[must_use]
+    pub fn view(&self) -> Ledger<'_> {
+        self.ledger.expect("set by new")
+    }
+
+    /// Sets the coarse clock, if this process keeps it.
+    pub fn set_clock(&self, now: u64) {
+        if self.writable {
+            self.view().header().clock.0.store(now, Relaxed);
+        }
+    }
+
+    /// The file, to hand it on.
+    #[must_use]
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; all views borrow from `self`.
+        unsafe { libc::munmap(self.base.cast(), self.size) };
+    }
+}
+
+fn map(
+    file: &OwnedFd,
+    at: *mut libc::c_void,
+    size: usize,
+    protection: i32,
+    flags: i32,
+) -> io::Result<*mut u8> {
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | flags;
+    // SAFETY: without MAP_FIXED a new mapping, which replaces nothing; with it
+    // the callers replace the beginning of a mapping of their own.
+    let base = unsafe { libc::mmap(at, size, protection, flags, file.as_raw_fd(), 0) };
+    if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast()) }
+}

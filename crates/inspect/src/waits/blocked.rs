@@ -1,0 +1,101 @@
+//! Which waits are worth a word because they last.
+//!
+//! # Role
+//! Pure data. Waits for locks only: one on a condition variable, a semaphore, a
+//! barrier or a thread may be how a program idles.
+//!
+//! # How often
+//! A wait is due when it has lasted for the limit, and again each time when it
+//! has lasted twice as long as when it was last due.
+
+use super::observe::Waiter;
+use lockstead_ledger::publish::{Episode, How};
+use std::collections::HashMap;
+
+/// Decides when a wait is due.
+#[derive(Debug)]
+pub struct Patience {
+    limit: u64,
+    next: HashMap<(u32, Episode), u64>,
+}
+
+impl Patience {
+    /// For waits of at least `limit` nanoseconds.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Patience { limit, next: HashMap::new() }
+    }
+
+    /// Those of the waiters that are due at `now`, in nanoseconds of the
+    /// ledger's clock.
+    pub fn due<'w>(
+        &mut self,
+        waiters: impl Iterator<Item = &'w Waiter>,
+        now: u64,
+    ) -> Vec<&'w Waiter> {
+        let mut due = Vec::new();
+        let mut next = HashMap::new();
+        for waiter in waiters {
+            let lasted = now.saturating_sub(waiter.waiting.since);
+            if lasted < self.limit || !is_for_lock(waiter) {
+                continue;
+            }
+            let place = (waiter.thread, waiter.episode);
+            let mut at = self.next.get(&place).copied().unwrap_or(self.limit);
+            if lasted >= at {
+                due.push(waiter);
+                at = lasted.saturating_mul(2);
+            }
+            next.insert(place, at);
+        }
+        // Waits that are over are forgotten.
+        self.next = next;
+        due
+    }
+}
+
+/// Whether it waits for a lock, which somebody should release.
+fn is_for_lock(waiter: &Waiter) -> bool {
+    matches!(waiter.waiting.how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waits::detect::tests::waiter;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_wait_is_due_at_its_limit_and_then_at_doubling_times() {
+        let one = waiter(1, How::MUTEX, 0x10, &[]);
+        let mut patience = Patience::new(5 * SECOND);
+        let due: Vec<u64> = (1..100)
+            .filter(|second| !patience.due([&one].into_iter(), second * SECOND).is_empty())
+            .collect();
+        assert_eq!(due, [5, 10, 20, 40, 80]);
+    }
+
+    #[test]
+    fn a_new_wait_of_the_same_thread_begins_anew() {
+        let mut one = waiter(1, How::WRITE, 0x10, &[]);
+        let mut patience = Patience::new(SECOND);
+        assert_eq!(patience.due([&one].into_iter(), SECOND).len(), 1);
+        assert_eq!(patience.due([&one].into_iter(), SECOND).len(), 0);
+        one.episode = Episode(3);
+        one.waiting.since = SECOND;
+        assert_eq!(patience.due([&one].into_iter(), SECOND * 2).len(), 1);
+        assert_eq!(patience.next.len(), 1, "the old wait is forgotten");
+    }
+
+    #[test]
+    fn idling_is_not_blocking() {
+        let mut patience = Patience::new(SECOND);
+        for how in [How::CONDITION, How::SEMAPHORE, How::BARRIER, How::JOIN] {
+            let idle = waiter(1, how, 0x10, &[]);
+            assert!(patience.due([&idle].into_iter(), 100 * SECOND).is_empty(), "{how:?}");
+        }
+        let read = waiter(1, How::READ.timed(), 0x10, &[]);
+        assert_eq!(patience.due([&read].into_iter(), 100 * SECOND), [&read]);
+    }
+}

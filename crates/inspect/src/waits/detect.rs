@@ -1,0 +1,225 @@
+//! From threads that wait to cycles that are news.
+//!
+//! # Role
+//! Pure data: what the waiting threads published, and what was reported before.
+//! Whether a cycle is also true outside the ledger is for
+//! [`verify`](super::verify) to say, before it is reported.
+//!
+//! # What counts
+//! Mutexes, reader-writer locks, spin locks and joins. A wait on a condition
+//! variable counts only while its thread is known to be getting the mutex back.
+//! Semaphores, barriers and conditions have no owner who could be waited for.
+//!
+//! # Once
+//! A thread is in one wait at a time, and each wait has a number. A cycle is
+//! news if one of its waits has been in no reported cycle: a new cycle always
+//! has a new wait that closed it, and a thread that queues up behind a deadlock
+//! is in no cycle. A cycle that its time-outs open and the same threads close
+//! again is counted, not reported again.
+
+use super::graph::{self, Hold, Wait, Wants};
+use super::observe::Waiter;
+use lockstead_ledger::publish::{Episode, Flags, Holding, How};
+use std::collections::{HashMap, HashSet};
+
+/// What the detection has to know of the rest of the ledger.
+pub trait Context {
+    /// The thread with this `pthread_t`, by the index of its record.
+    fn joined(&self, handle: u64) -> Option<u32>;
+
+    /// Whether new readers of the reader-writer lock wait for waiting writers.
+    fn writers_first(&self, lock: u64) -> bool;
+
+    /// Whether this thread, whose wait on a condition variable is over, is
+    /// getting its mutex back.
+    fn is_taking_back(&self, waiter: &Waiter) -> bool;
+}
+
+/// A member of a cycle. It waits for the next member, the last for the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The thread and its wait.
+    pub waiter: Waiter,
+    /// The address of the lock it waits for; `None` if it joins a thread.
+    pub lock: Option<u64>,
+    /// Its holding of the lock that the member before it waits for. `None` if
+    /// that one joins it, or is a reader that waits behind it in the queue.
+    pub holding: Option<Holding>,
+}
+
+/// A cycle that has not been reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The threads, each waiting for the next.
+    pub members: Vec<Member>,
+    /// A wait of it ends by time-out, so the cycle opens by itself.
+    pub timed: bool,
+}
+
+/// What tells one wait from all others of a process.
+type Place = (u32, Episode);
+
+/// Finds the cycles of one process.
+#[derive(Debug, Default)]
+pub struct Detector {
+    dead: HashSet<Place>,
+    timed: HashSet<Place>,
+    recurring: HashMap<Vec<(u32, u64, u32)>, u64>,
+}
+
+impl Detector {
+    /// The cycles among these threads that have not been reported.
+    pub fn find<'w>(
+        &self,
+        waiters: impl Iterator<Item = &'w Waiter>,
+        context: &dyn Context,
+    ) -> Vec<Found> {
+        let waiters: HashMap<u32, &Waiter> = waiters.map(|w| (w.thread, w)).collect();
+        let (waits, holds) = edges(&waiters, context);
+        if waits.is_empty() {
+            return Vec::new();
+        }
+        let describe = |cycle: &graph::Cycle| {
+            let before = cycle.members.iter().cycle().skip(cycle.members.len() - 1);
+            let members = cycle.members.iter().zip(before);
+            let members = members.filter_map(|(member, before)| {
+                let waiter = *waiters.get(&member.thread)?;
+                let holding = lock_of(before.wants).and_then(|lock| held(waiter, lock));
+                let (waiter, lock) = (waiter.clone(), lock_of(member.wants));
+                Some(Member { waiter, lock, holding: holding.copied() })
+            });
+            Found { members: members.collect(), timed: cycle.timed() }
+        };
+        // Separately, for a timed wait may lie on the shortest way through a
+        // thread that is on an untimed one as well.
+        let untimed: Vec<Wait> = waits.iter().filter(|wait| !wait.timed).copied().collect();
+        let mut found: Vec<Found> = graph::cycles(&untimed, &holds).iter().map(describe).collect();
+        found.retain(|cycle| !cycle.places().all(|place| self.dead.contains(&place)));
+        if untimed.len() < waits.len() {
+            let all = graph::cycles(&waits, &holds);
+            let timed = all.iter().filter(|cycle| cycle.timed()).map(describe);
+            found.extend(timed.filter(|cycle| {
+                let known = |place| self.dead.contains(&place) || self.timed.contains(&place);
+                !cycle.places().all(known)
+            }));
+        }
+        found
+    }
+
+    /// Takes note that a cycle has been found true. Says whether to report it.
+    pub fn note(&mut self, found: &Found) -> bool {
+        if !found.timed {
+            self.dead.extend(found.places());
+            return true;
+        }
+        self.timed.extend(found.places());
+        let members = found.members.iter().map(|member| &member.waiter);
+        let mut key: Vec<_> = members.map(|w| (w.tid, w.waiting.target, w.waiting.stack)).collect();
+        key.sort_unstable();
+        let times = self.recurring.entry(key).or_default();
+        *times += 1;
+        *times == 1
+    }
+
+    /// How often cycles with time-outs closed again after they were reported.
+    #[must_use]
+    pub fn recurrences(&self) -> u64 {
+        self.recurring.values().map(|times| times - 1).sum()
+    }
+
+    /// Whether this thread's wait is part of a reported deadlock.
+    #[must_use]
+    pub fn is_dead(&self, waiter: &Waiter) -> bool {
+        self.dead.contains(&(waiter.thread, waiter.episode))
+    }
+}
+
+impl Found {
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.members.iter().map(|member| (member.waiter.thread, member.waiter.episode))
+    }
+}
+
+fn lock_of(wants: Wants) -> Option<u64> {
+    match wants {
+        Wants::Exclusive(lock) | Wants::Shared(lock) => Some(lock),
+        Wants::Join(_) => None,
+    }
+}
+
+/// The holding of a lock, if the thread really has it: not while it is lent
+/// out for a wait on a condition variable.
+fn held(waiter: &Waiter, lock: u64) -> Option<&Holding> {
+    let mut holdings = waiter.held.iter().rev();
+    holdings.find(|holding| holding.address == lock && !holding.flags.has(Flags::LENT))
+}
+
+fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, Vec<Hold>) {
+    let mut holds = Vec::new();
+    let mut exclusive = HashSet::new();
+    for waiter in waiters.values() {
+        for holding in waiter.held.iter().filter(|holding| !holding.flags.has(Flags::LENT)) {
+            let shared = holding.flags.has(Flags::READ);
+            if !shared {
+                exclusive.insert(holding.address);
+            }
+            holds.push(Hold { thread: waiter.thread, lock: holding.address, shared });
+        }
+    }
+    let held: HashSet<u64> = holds.iter().map(|hold| hold.lock).collect();
+    let holders: HashSet<u32> = holds.iter().map(|hold| hold.thread).collect();
+    let mut waits = Vec::new();
+    for waiter in waiters.values() {
+        let target = waiter.waiting.target;
+        let wants = match waiter.waiting.how.kind() {
+            How::MUTEX | How::WRITE | How::SPIN => Wants::Exclusive(target),
+            // With nobody writing, only a queue keeps a reader out.
+            How::READ if exclusive.contains(&target) || context.writers_first(target) => {
+                Wants::Shared(target)
+            }
+            How::JOIN => match context.joined(target) {
+                Some(thread) if waiters.contains_key(&thread) => Wants::Join(thread),
+                _ => continue,
+            },
+            How::CONDITION => {
+                let mutex = waiter.waiting.companion;
+                // Asking the kernel is dear, so only where it matters.
+                if !held.contains(&mutex) || !context.is_taking_back(waiter) {
+                    continue;
+                }
+                Wants::Exclusive(mutex)
+            }
+            _ => continue,
+        };
+        // Getting the mutex back has no deadline of its own.
+        let taking_back = waiter.waiting.how.kind() == How::CONDITION;
+        let timed = waiter.waiting.how.is_timed() && !taking_back;
+        waits.push(Wait { thread: waiter.thread, wants, timed });
+    }
+    // A thread that holds nothing and is not joined is on no cycle, unless it
+    // is a writer that readers queue behind.
+    let joined: HashSet<u32> = waits
+        .iter()
+        .filter_map(|wait| match wait.wants {
+            Wants::Join(thread) => Some(thread),
+            _ => None,
+        })
+        .collect();
+    let queued: HashSet<u64> = waits
+        .iter()
+        .filter_map(|wait| match wait.wants {
+            Wants::Shared(lock) => Some(lock),
+            _ => None,
+        })
+        .collect();
+    waits.retain(|wait| {
+        holders.contains(&wait.thread)
+            || joined.contains(&wait.thread)
+            || matches!(wait.wants, Wants::Exclusive(lock) if queued.contains(&lock))
+    });
+    (waits, holds)
+}
+
+#[cfg(test)]
+#[path = "detect_tests.rs"]
+pub(super) mod tests;
