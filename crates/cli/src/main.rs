@@ -7,11 +7,14 @@ mod bench_uncontended;
 mod bench_vfs;
 mod compare;
 mod demo;
+mod dump;
 mod failure;
 mod features;
 mod interrupt;
 mod output;
 mod plot;
+#[allow(dead_code, reason = "for `run`, which is being written")]
+mod preload_image;
 mod progress;
 mod table;
 mod values;
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Vfs(flags)) => bench_vfs::run(&flags),
         Command::Bench(Bench::Uncontended(flags)) => bench_uncontended::run(&flags),
         Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
+        Command::Dump(flags) => dump::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
     };
@@ -34,7 +38,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             match &failure {
-                Failure::Closed => {}
+                Failure::Closed | Failure::Deadlock => {}
                 Failure::Usage(_) => {
                     output::error(&failure);
                     output::note("\nFor more information, try '--help'.");
