@@ -20,6 +20,7 @@
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
 //! | [`report`] | what a run came to, and what happens in it now |
+//! | [`snapshot`] | a process at one moment: threads, locks, cycles |
 //! | [`waits`] | who waits for whom, and the cycles |
 
 pub mod glibc;
@@ -30,6 +31,7 @@ pub mod module;
 pub mod modules;
 pub mod proc;
 pub mod report;
+pub mod snapshot;
 pub mod stack;
 pub mod symbols;
 pub mod unwind;

@@ -1,0 +1,256 @@
+//! The snapshot as data, and as JSON.
+//!
+//! `docs/json.md` names the fields. Threads and locks refer to each other by
+//! thread id and address.
+
+use crate::stack::Stack;
+use serde::Serialize;
+
+/// A process at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    /// Whose.
+    pub process: About,
+    /// Where the facts come from.
+    pub source: Source,
+    /// All threads, by their ids.
+    pub threads: Vec<Thread>,
+    /// All objects that a thread waits for or is known to hold, by address.
+    pub locks: Vec<Lock>,
+    /// Threads that wait for each other in a ring.
+    pub cycles: Vec<Ring>,
+    /// What could not be read, and what helps.
+    pub limits: Vec<String>,
+}
+
+/// The process.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    /// Its id here.
+    pub pid: u32,
+    /// Its id for itself, where it is in another PID namespace.
+    pub own_pid: Option<u32>,
+    /// Its name.
+    pub name: String,
+    /// Its command line.
+    pub command: Vec<String>,
+}
+
+/// Where the facts come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// From `/proc` and the process's memory: what threads wait for, but of the
+    /// held locks only those that somebody waits for.
+    Memory,
+    /// From the ledger of a process under `lockstead run`: all held locks.
+    Ledger,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Thread {
+    /// Its id here.
+    pub tid: u32,
+    /// Its id for itself, where it is in another PID namespace.
+    pub own_tid: Option<u32>,
+    /// Its name.
+    pub name: String,
+    /// The kernel's letter for its state.
+    pub state: char,
+    /// What it does.
+    #[serde(flatten)]
+    pub activity: Activity,
+    /// Where it does that; `None` for a thread whose stack was not read.
+    pub stack: Option<Stack>,
+}
+
+/// What a thread does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "activity", rename_all = "snake_case")]
+pub enum Activity {
+    /// It sleeps in a futex call.
+    Waiting {
+        /// For what.
+        wait: Wait,
+    },
+    /// It sleeps in another system call.
+    Asleep {
+        /// Name of the call.
+        call: String,
+    },
+    /// It runs, or waits for a processor.
+    Running,
+    /// It was stopped: by a signal, a debugger or a fault.
+    Stopped,
+    /// It has ended; its process has not.
+    Ended,
+    /// The kernel does not tell.
+    Unknown {
+        /// The function of the kernel that it sleeps in, if that may be read.
+        kernel_function: Option<String>,
+    },
+}
+
+/// A wait in a futex call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// What for.
+    pub target: Target,
+    /// To hold it alone, or with others.
+    pub shared: bool,
+    /// When it ends by itself.
+    pub until: Option<Until>,
+    /// The word slept on; with several, the first.
+    pub word: u64,
+    /// What the word was compared with.
+    pub expected: u32,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Target {
+    /// One of [`Snapshot::locks`].
+    Lock {
+        /// Its address.
+        address: u64,
+    },
+    /// The end of a thread.
+    Join {
+        /// Its id here.
+        thread: u32,
+    },
+    /// What cannot be told.
+    Unknown {
+        /// What is known of it.
+        why: String,
+    },
+}
+
+/// The end of a timed wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Until {
+    /// The clock: `realtime` or `monotonic`; `None` for a span, of which it is
+    /// not known when it began.
+    pub clock: Option<&'static str>,
+    /// Seconds of that clock, or of the span; `None` where it could not be read.
+    pub seconds: Option<i64>,
+    /// Nanoseconds from now until then; negative when it is over.
+    pub left_ns: Option<i64>,
+}
+
+/// An object that threads wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lock {
+    /// Its first byte.
+    pub address: u64,
+    /// `mutex`, `rwlock`, `semaphore`, `condition variable`, ...
+    pub kind: String,
+    /// Its attributes: `recursive`, `robust`, ...
+    pub attributes: Vec<String>,
+    /// What to call it.
+    pub name: String,
+    /// Who holds it.
+    #[serde(flatten)]
+    pub held: Held,
+    /// Threads that wait for it, by their ids.
+    pub waiting: Vec<u32>,
+}
+
+/// Who holds an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "held", rename_all = "snake_case")]
+pub enum Held {
+    /// These threads.
+    By {
+        /// Who, and how.
+        holders: Vec<Holder>,
+    },
+    /// Readers, of whom only the number is known.
+    Readers {
+        /// How many.
+        count: u32,
+    },
+    /// A thread that is none of the process's.
+    Elsewhere {
+        /// The id that stands in the lock.
+        owner: u32,
+        /// What that may mean.
+        why: String,
+    },
+    /// It is an object that nobody holds.
+    Never,
+    /// It cannot be told.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A thread that holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// Its id here.
+    pub thread: u32,
+    /// With others, or alone.
+    pub shared: bool,
+    /// Where it took it, if somebody wrote that down.
+    pub acquired: Option<Stack>,
+}
+
+/// Threads that wait for each other in a ring: each for the next one, the last
+/// for the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ring {
+    /// What it is.
+    pub verdict: Verdict,
+    /// Ids of the threads, in the order of waiting.
+    pub threads: Vec<u32>,
+}
+
+/// What a ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// All of its threads slept, and the locks stayed with their holders, while
+    /// it was read.
+    Deadlock,
+    /// One of its waits ends by itself.
+    Timed,
+    /// Its threads did not hold still long enough to be sure.
+    Unconfirmed,
+}
+
+impl Snapshot {
+    /// The thread with this id.
+    #[must_use]
+    pub fn thread(&self, tid: u32) -> Option<&Thread> {
+        let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid).ok()?;
+        self.threads.get(at)
+    }
+
+    /// The lock at this address.
+    #[must_use]
+    pub fn lock(&self, address: u64) -> Option<&Lock> {
+        let at = self.locks.binary_search_by_key(&address, |lock| lock.address).ok()?;
+        self.locks.get(at)
+    }
+
+    /// Whether there is a deadlock.
+    #[must_use]
+    pub fn is_deadlocked(&self) -> bool {
+        self.cycles.iter().any(|ring| ring.verdict == Verdict::Deadlock)
+    }
+}
+
+impl Thread {
+    /// The wait it is in.
+    #[must_use]
+    pub fn wait(&self) -> Option<&Wait> {
+        match &self.activity {
+            Activity::Waiting { wait } => Some(wait),
+            _ => None,
+        }
+    }
+}

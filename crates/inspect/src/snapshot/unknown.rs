@@ -1,0 +1,156 @@
+//! What cannot be known of a futex word, in words.
+//!
+//! # Role
+//! Many locks do not say who holds them. Which kind it is can often be told
+//! from the functions on the thread's stack; that decides which sentence is
+//! said, never who is called the holder.
+
+use crate::proc::futex::{FutexWait, Operation};
+use crate::stack::Stack;
+
+/// A function by a part of its name, the object, and what is not known.
+const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
+    (
+        &["std::sys::sync::mutex::futex", "std::sys_common::mutex"],
+        "Rust std::sync::Mutex",
+        "Rust's std::sync::Mutex has no owner in it: the holder cannot be told",
+    ),
+    (
+        &["std::sys::sync::rwlock::futex"],
+        "Rust std::sync::RwLock",
+        "Rust's std::sync::RwLock has no owner in it: the holders cannot be told",
+    ),
+    (
+        &["std::sys::sync::condvar"],
+        "Rust std::sync::Condvar",
+        "a condition variable: who will notify it cannot be told",
+    ),
+    (
+        &["std::sys::sync::once::futex"],
+        "Rust std::sync::Once",
+        "Rust's std::sync::Once has no owner in it: who runs the initialiser cannot be told",
+    ),
+    (
+        &["parking_lot_core::", "parking_lot::"],
+        "parking_lot",
+        "the thread is parked by parking_lot, whose locks and owners are not in the word slept on: \
+         neither can be told",
+    ),
+    (
+        &["std::sys::sync::thread_parking", "std::thread::park", "thread::current::park"],
+        "parked thread",
+        "the thread has parked itself: who will unpark it cannot be told",
+    ),
+    (
+        &["__cxa_guard_acquire"],
+        "initialisation of a static variable",
+        "the guard of a static variable has no owner in it: who initialises it cannot be told",
+    ),
+    (
+        &["pthread_once", "call_once"],
+        "once",
+        "a once has no owner in it: who runs the initialiser cannot be told",
+    ),
+    (
+        &["__lll_lock_wait_private"],
+        "lock inside the C library",
+        "a lock inside the C library (malloc's, for instance) has no owner in it: the holder \
+         cannot be told",
+    ),
+    (
+        &["runtime.futex", "runtime.futexsleep"],
+        "Go runtime",
+        "a thread of the Go runtime waits for work: goroutines and their locks cannot be seen \
+         from here (SIGQUIT makes the program print them)",
+    ),
+    (
+        &["lockstead_core::", "lockstead_linux::"],
+        "lockstead lock",
+        "a lock of the crate lockstead names its owner by a slot of the process's own table, which \
+         cannot be read from here: the holder cannot be told",
+    ),
+];
+
+/// Bits of wake-ups that the sleepers of lockstead's locks hear, and nobody
+/// else's: all but the lowest, or the lowest alone.
+const LOCKSTEAD_BITS: [u32; 2] = [!1, 1];
+
+/// What kind of object it seems to be, and why no more is known.
+#[must_use]
+pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, String) {
+    let named = |parts: &[&str]| {
+        stack
+            .frames
+            .iter()
+            .filter_map(|frame| frame.function.as_deref())
+            .any(|function| parts.iter().any(|part| function.contains(part)))
+    };
+    let text = |(kind, why): (&str, &str)| (kind.to_owned(), why.to_owned());
+    if let Some((_, kind, why)) = BY_FUNCTION.iter().find(|(parts, ..)| named(parts)) {
+        return text((kind, why));
+    }
+    let java = stack.frames.iter().any(|f| f.module.as_deref().is_some_and(is_java));
+    text(match wait.operation {
+        _ if java => (
+            "Java thread",
+            "a thread of the Java machine: its monitors cannot be seen from here (jstack shows \
+             them)",
+        ),
+        Operation::Wait { bits } if LOCKSTEAD_BITS.contains(&bits) => (
+            "lockstead lock",
+            "a lock of the crate lockstead, by the wake-ups it hears: it names its owner by a slot \
+             of the process's own table, which cannot be read from here",
+        ),
+        Operation::Several { .. } => (
+            "several futex words",
+            "the thread waits for any of several words: which lock that is cannot be told",
+        ),
+        Operation::LockPi | Operation::RequeuePi => (
+            "priority-inheritance futex",
+            "a priority-inheritance futex of no known lock; its owner has no name here",
+        ),
+        Operation::Wait { .. } if inside_libc => (
+            "futex word of the C library",
+            "the C library sleeps here on an object of no known shape: who will wake it cannot be \
+             told",
+        ),
+        Operation::Wait { .. } if wait.expected == 2 => (
+            "futex word",
+            "a futex word without an owner, as Rust's std::sync::Mutex has: the holder cannot be \
+             told",
+        ),
+        Operation::Wait { .. } => {
+            ("futex word", "a futex word of no known lock: who will wake it cannot be told")
+        }
+    })
+}
+
+fn is_java(module: &str) -> bool {
+    module.ends_with("/libjvm.so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::futex::Limit;
+    use crate::stack::{End, Frame};
+
+    fn describe_in(function: Option<&str>, operation: Operation, expected: u32) -> String {
+        let frame = Frame { function: function.map(Into::into), ..Frame::default() };
+        let stack = Stack { frames: vec![frame], end: End::Bottom };
+        let wait =
+            FutexWait { address: 64, expected, operation, private: true, limit: Limit::None };
+        describe(&wait, &stack, false).1
+    }
+
+    #[test]
+    fn the_function_decides_and_else_the_word() {
+        let wait = Operation::Wait { bits: !0 };
+        let mutex = "<std::sys::sync::mutex::futex::Mutex>::lock_contended";
+        assert!(describe_in(Some(mutex), wait, 2).contains("std::sync::Mutex has no owner"));
+        assert!(describe_in(None, wait, 2).contains("as Rust's std::sync::Mutex has"));
+        assert!(describe_in(None, wait, 7).contains("of no known lock"));
+        assert!(describe_in(Some("runtime.futex.abi0"), wait, 0).contains("Go runtime"));
+        assert!(describe_in(None, Operation::Wait { bits: !1 }, 5).contains("crate lockstead"));
+    }
+}

@@ -1,0 +1,189 @@
+//! When a cycle is a deadlock.
+//!
+//! # The proof
+//! Threads and locks are read one after the other, so a cycle among them may
+//! never have been there at one moment. It has been if all its threads slept
+//! while all its locks were read: only the owner of a lock writes or erases its
+//! name in it. A thread slept from one moment to another if it is found in the
+//! same call at both and its count of switches did not change in between: to
+//! run and sleep again, it would have been switched away. So each round reads
+//! calls, locks and counts of all members twice; a round in which nothing
+//! differs is the proof.
+//!
+//! Signal handlers may wake threads that then sleep again in the same call.
+//! After [`ROUNDS`] rounds of that, the cycle is reported as one that could not
+//! be confirmed; a cycle that is no longer there is not reported.
+
+use super::capture::Known;
+use super::model::{Ring, Verdict};
+use super::recognise::Found;
+use crate::waits::graph::{self, Cycle, Hold, Wants};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// Attempts at a proof.
+const ROUNDS: u32 = 5;
+/// Between the two readings of a round.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What one waiting thread is known to wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The wait, where its object is known.
+    pub wants: Option<Wants>,
+    /// It ends by itself.
+    pub timed: bool,
+    /// The thread that holds the object alone.
+    pub holder: Option<u32>,
+    /// How often the thread was switched away, if that was read.
+    pub switches: Option<(u64, u64)>,
+}
+
+/// By the threads' ids.
+pub type Facts = BTreeMap<u32, Fact>;
+
+impl Fact {
+    /// Owners are translated by `numbers` to ids of here.
+    pub(super) fn new(known: &Known, numbers: &HashMap<u32, u32>) -> Fact {
+        let here = |own: &u32| numbers.get(own).copied();
+        let (wants, holder) = match &known.found {
+            Found::Mutex(mutex) => (Some(Wants::Exclusive(mutex.address)), here(&mutex.owner)),
+            Found::Stream(lock) => (Some(Wants::Exclusive(lock.address)), here(&lock.owner)),
+            Found::RwLock(lock) => {
+                let wants = if lock.exclusive { Wants::Exclusive } else { Wants::Shared };
+                (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
+            }
+            Found::Join(own) => (here(own).map(Wants::Join), None),
+            Found::Ownerless(_) | Found::Unknown { .. } => (None, None),
+        };
+        Fact { wants, timed: known.wait.timed(), holder, switches: None }
+    }
+}
+
+fn cycles(facts: &Facts) -> Vec<Cycle> {
+    let waits: Vec<_> = facts
+        .iter()
+        .filter_map(|(&thread, fact)| {
+            Some(graph::Wait { thread, wants: fact.wants?, timed: fact.timed })
+        })
+        .collect();
+    let mut holds: Vec<_> = facts
+        .values()
+        .filter_map(|fact| match fact.wants? {
+            Wants::Exclusive(lock) | Wants::Shared(lock) => {
+                Some(Hold { thread: fact.holder?, lock, shared: false })
+            }
+            Wants::Join(_) => None,
+        })
+        .collect();
+    holds.sort_unstable_by_key(|hold| (hold.lock, hold.thread));
+    holds.dedup();
+    graph::cycles(&waits, &holds)
+}
+
+/// The cycles among `facts`, with what they are. `again` reads the facts of
+/// some threads anew, with their counts of switches.
+pub fn rings(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<Ring> {
+    let mut open = cycles(facts);
+    let mut judged = Vec::new();
+    for round in 1..=ROUNDS {
+        if open.is_empty() {
+            break;
+        }
+        let members: BTreeSet<u32> = open.iter().flat_map(threads).collect();
+        let members: Vec<u32> = members.into_iter().collect();
+        let before = again(&members);
+        std::thread::sleep(PAUSE);
+        let after = again(&members);
+        let (there, still) = (cycles(&before), cycles(&after));
+        open.retain(|cycle| {
+            if !there.contains(cycle) || !still.contains(cycle) {
+                return false;
+            }
+            let slept = |tid| {
+                let fact = before.get(&tid);
+                fact == after.get(&tid) && fact.is_some_and(|fact| fact.switches.is_some())
+            };
+            let verdict = match () {
+                () if cycle.timed() => Verdict::Timed,
+                () if threads(cycle).all(slept) => Verdict::Deadlock,
+                () if round == ROUNDS => Verdict::Unconfirmed,
+                () => return true,
+            };
+            judged.push(Ring { verdict, threads: threads(cycle).collect() });
+            false
+        });
+    }
+    judged.sort_by(|a, b| a.threads.cmp(&b.threads));
+    judged
+}
+
+fn threads(cycle: &Cycle) -> impl Iterator<Item = u32> {
+    cycle.members.iter().map(|wait| wait.thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn fact(lock: u64, holder: u32, switches: u64) -> Fact {
+        Fact {
+            wants: Some(Wants::Exclusive(lock)),
+            timed: false,
+            holder: Some(holder),
+            switches: Some((switches, 0)),
+        }
+    }
+
+    /// Threads 1 and 2 wait for each other, 3 for one of them.
+    fn facts(switches: u64) -> Facts {
+        [(1, fact(10, 2, switches)), (2, fact(20, 1, 7)), (3, fact(10, 2, 7))].into()
+    }
+
+    fn of(all: &Facts, tids: &[u32]) -> Facts {
+        all.iter().filter(|(tid, _)| tids.contains(tid)).map(|(&t, f)| (t, f.clone())).collect()
+    }
+
+    #[test]
+    fn a_cycle_that_holds_still_is_a_deadlock() {
+        let found = rings(&facts(5), &|tids| of(&facts(5), tids));
+        assert_eq!(found, [Ring { verdict: Verdict::Deadlock, threads: vec![1, 2] }]);
+    }
+
+    #[test]
+    fn a_cycle_whose_threads_run_is_not_confirmed() {
+        let reads = Cell::new(0);
+        let found = rings(&facts(0), &|tids| {
+            reads.set(reads.get() + 1);
+            of(&facts(reads.get()), tids)
+        });
+        assert_eq!(found, [Ring { verdict: Verdict::Unconfirmed, threads: vec![1, 2] }]);
+        let uncounted = Fact { switches: None, ..fact(10, 2, 0) };
+        let found = rings(&facts(0), &|tids| {
+            let mut all = facts(0);
+            all.insert(1, uncounted.clone());
+            of(&all, tids)
+        });
+        assert_eq!(found[0].verdict, Verdict::Unconfirmed);
+    }
+
+    #[test]
+    fn a_cycle_that_has_gone_is_not_reported() {
+        assert_eq!(rings(&facts(5), &|_| Facts::new()), []);
+        let other = |tids: &[u32]| {
+            let mut all = facts(5);
+            all.insert(2, fact(20, 9, 7));
+            of(&all, tids)
+        };
+        assert_eq!(rings(&facts(5), &other), []);
+    }
+
+    #[test]
+    fn a_wait_with_an_end_is_told() {
+        let mut all = facts(5);
+        all.insert(2, Fact { timed: true, ..fact(20, 1, 7) });
+        let found = rings(&all, &|tids| of(&all, tids));
+        assert_eq!(found, [Ring { verdict: Verdict::Timed, threads: vec![1, 2] }]);
+    }
+}
