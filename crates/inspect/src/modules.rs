@@ -74,9 +74,9 @@ impl Modules {
         Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
     }
 
-    /// Those of a process of which only its maps are left. The file of its
-    /// lowest mapping with code counts as the main program, unless it is a
-    /// shared library.
+    /// Those of a process of which only its maps are left. The file of the
+    /// lowest mapping with code counts as the program itself: the kernel puts
+    /// libraries above it.
     #[must_use]
     pub fn saved(maps: Maps) -> Modules {
         let main = maps.iter().find_map(|m| match &m.backing {

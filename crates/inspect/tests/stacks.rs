@@ -131,3 +131,28 @@ fn a_deep_stack_is_cut_and_says_so() {
     let last = found[0].frames.last().expect("many");
     assert_eq!(last.site(), "take_the_lock() at sleepers.c:36");
 }
+
+#[test]
+fn a_signal_handler_stands_on_what_it_interrupted() {
+    for (name, flags) in [("handler-o0", ["-O0", "-g"]), ("handler-o1", ["-O1", "-g"])] {
+        let Some(program) = build(name, "handler.c", &flags) else { return };
+        for args in [&[][..], &["own stack"]] {
+            let program = Running::start(&program, args);
+            let Some(found) = stacks(&program, "handler", libc::SYS_clock_nanosleep, 1) else {
+                return;
+            };
+            // Not the line after the division, nor the function's end: the
+            // address of the interrupted instruction is exact.
+            let expected = [
+                "on_signal() at handler.c:16",
+                "divide() at handler.c:22",
+                "main() at handler.c:36",
+            ];
+            let own = own(&found[0], name);
+            // The program's own first code has no line.
+            assert_eq!(own[..3], expected, "{args:?} {:#?}", found[0]);
+            assert!(own[3].starts_with("_start+0x"), "{own:?}");
+            assert_eq!(found[0].end, End::Bottom);
+        }
+    }
+}

@@ -81,7 +81,8 @@ impl DataSymbols {
         DataSymbols { symbols }
     }
 
-    /// The smallest variable around a stated address, and the offset in it.
+    /// The symbol of the smallest variable around a stated address, and the
+    /// offset in it.
     pub(super) fn find(&self, stated: u64) -> Option<(&str, u64)> {
         let after = self.symbols.partition_point(|(range, ..)| range.start <= stated);
         self.symbols[..after]
@@ -105,12 +106,14 @@ fn collect(file: &object::File<'_>, into: &mut Vec<(Range<u64>, String)>) {
             continue;
         };
         if symbol.size() != 0 && !name.is_empty() {
-            into.push((start..end, demangled(name)));
+            into.push((start..end, name.to_owned()));
         }
     }
 }
 
-fn demangled(name: &str) -> String {
+/// The name as it is written in the source: worked out when it is shown, for a
+/// big program has many more.
+pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }

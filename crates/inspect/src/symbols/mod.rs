@@ -23,7 +23,7 @@ use crate::modules::{Modules, Place};
 use crate::stack::{CodeAddress, End, Frame, Stack};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
-use data::DataSymbols;
+use data::{DataSymbols, demangled};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -55,9 +55,11 @@ impl Symbolizer {
     /// Takes newer maps of the same process: it has loaded a library since, or
     /// ended and these are its last.
     pub fn update(&mut self, maps: Maps) {
-        // Names found so far stay true unless a library took another's place.
-        self.code.clear();
-        self.modules.update(maps);
+        // A library may have taken another's place.
+        if maps != *self.modules.maps() {
+            self.code.clear();
+            self.modules.update(maps);
+        }
     }
 
     /// The files of the process.
@@ -182,7 +184,7 @@ impl Symbolizer {
         let (name, offset) = symbols.find(address.wrapping_sub(bias))?;
         let main = self.modules.is_main(&path);
         Some(Variable {
-            name: name.to_owned(),
+            name: demangled(name),
             offset,
             module: (!main).then(|| path.display().to_string()),
         })

@@ -10,7 +10,8 @@
 //!
 //! # What is accepted
 //! Leftovers of earlier calls look like such pairs. A place is *plausible* if
-//! the return address is behind a call instruction and the walk goes on from
+//! the return address is behind a call instruction (or is where the kernel lets
+//! signal handlers return to, which counts as a confirmed call) and the walk goes on from
 //! there to the bottom of the stack. Each step of that walk has a *link*: the
 //! call in front of the return address leads to the very function it is said
 //! to have called (*confirmed*), or to another (*contradicted*), or it is
@@ -106,7 +107,11 @@ impl Unwinder {
             };
             // What a signal interrupted did not call.
             if !row.signal {
-                let link = link(memory, caller.address, row.function)?;
+                let link = if self.row(memory, caller.lookup()).is_ok_and(|row| row.signal) {
+                    Link::Confirmed
+                } else {
+                    link(memory, caller.address, row.function)?
+                };
                 if own.is_none() {
                     own = Some(link);
                 } else {

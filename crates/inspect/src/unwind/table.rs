@@ -9,8 +9,8 @@
 use super::row::Row;
 use crate::module::Module;
 use gimli::{
-    BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
-    NativeEndian, Pointer, UnwindContext, UnwindSection,
+    BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
+    FrameDescriptionEntry, NativeEndian, Pointer, UnwindContext, UnwindSection,
 };
 use object::{Object, ObjectSection};
 use std::sync::Arc;
@@ -49,10 +49,20 @@ impl Table {
         let bases = bases.set_eh_frame(start);
         let frames = self.frames(self.module.loaded(start)?);
         let entry = match header.table() {
-            Some(table) => table.fde_for_address(&frames, &bases, stated, EhFrame::cie_from_offset),
-            None => frames.fde_for_address(&bases, stated, EhFrame::cie_from_offset),
+            Some(table) => {
+                let Pointer::Direct(found) = table.lookup(stated, &bases).ok()? else {
+                    return None;
+                };
+                // In a damaged file the index may point in front of the table.
+                let offset = usize::try_from(found.checked_sub(start)?).ok()?;
+                frames
+                    .fde_from_offset(&bases, EhFrameOffset(offset), EhFrame::cie_from_offset)
+                    .ok()
+                    .filter(|entry| entry.contains(stated))?
+            }
+            None => frames.fde_for_address(&bases, stated, EhFrame::cie_from_offset).ok()?,
         };
-        self.row_of(&frames, &bases, &entry.ok()?, stated)
+        self.row_of(&frames, &bases, &entry, stated)
     }
 
     fn by_section(&self, stated: u64) -> Option<Row> {
