@@ -11,6 +11,7 @@ Exit status:
   0    done
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
+  3    dump: there is a deadlock
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
@@ -39,6 +40,11 @@ pub(crate) enum Command {
     ///
     /// For what is missing or not in use it says what happens instead.
     Features(Features),
+    /// Show who waits for which lock in a running process, who holds it, and deadlocks
+    ///
+    /// From /proc and the process's memory alone: the process is neither stopped nor traced, and
+    /// need not have been started by lockstead. Says what cannot be known.
+    Dump(Dump),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.
@@ -170,6 +176,31 @@ Examples:
   lockstead features
   lockstead features --json")]
 pub(crate) struct Features {
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead dump 1234
+  lockstead dump $(pidof server)
+  lockstead dump 1234 --json | jq .cycles
+  sudo lockstead dump 1234                    where the process is not yours
+
+Exit status:
+  0    shown, no deadlock found
+  1    nothing could be shown
+  2    wrong usage
+  3    shown, and there is a deadlock")]
+pub(crate) struct Dump {
+    /// Number of the process, or of one of its threads
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: u32,
+    /// Show threads that neither wait nor hold, all members of groups, and all frames too
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Write JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,6 +10,9 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something went wrong on the way: status 1.
     Run(String),
+    /// The report is complete, and there is a deadlock in it: status 3, nothing
+    /// to add.
+    Deadlock,
     /// A signal asked for the end: status 130.
     Interrupted,
     /// The reader of standard output has gone. It has all it wanted: status 0,
@@ -29,6 +32,7 @@ impl Failure {
             Failure::Closed => 0,
             Failure::Run(_) => 1,
             Failure::Usage(_) => 2,
+            Failure::Deadlock => 3,
             Failure::Interrupted => 130,
         }
     }
@@ -41,6 +45,7 @@ impl fmt::Display for Failure {
             Failure::Interrupted => {
                 f.write_str("interrupted; the measurement is not complete and is not reported")
             }
+            Failure::Deadlock => f.write_str("there is a deadlock"),
             Failure::Closed => f.write_str("standard output was closed"),
         }
     }

@@ -4,7 +4,7 @@
 //! | offset | field | while a thread sleeps for it |
 //! |---|---|---|
 //! | 0 | lock | 2; robust and priority inheritance: owner's number and the kernel's waiters bit; priority ceiling: the ceiling above a 2 |
-//! | 4 | count | depth of a recursive one, else 0; 1 in a robust one after its owner died |
+//! | 4 | count | depth of a recursive one; at most 1 in one that is robust or has a protocol; else 0 |
 //! | 8 | owner | the holder's thread number |
 //! | 12 | users | 1 or more |
 //! | 16 | kind | one of the valid ones |
@@ -58,15 +58,16 @@ impl Kind {
             3 => words.push("adaptive"),
             _ => {}
         }
-        for (bit, word) in [
-            (ROBUST, "robust"),
-            (INHERIT, "priority-inheritance"),
-            (PROTECT, "priority-ceiling"),
-            (SHARED, "process-shared"),
-        ] {
-            if self.0 & bit != 0 {
+        for (bit, word) in
+            [(ROBUST, "robust"), (INHERIT, "priority-inheritance"), (PROTECT, "priority-ceiling")]
+        {
+            if self.has(bit) {
                 words.push(word);
             }
+        }
+        // The library marks every robust one as shared.
+        if self.has(SHARED) && !self.has(ROBUST) {
+            words.push("process-shared");
         }
         words
     }
@@ -167,11 +168,15 @@ impl Mutex {
         let kind = Kind::new(fields.u32(16))?;
         let named = fields.u32(8);
         let owner = if kind.names_owner() { word & !(WAITERS | OWNER_DIED) } else { named };
-        let after_death = kind.has(ROBUST) && count <= 1;
+        let depth = match kind {
+            _ if kind.recursive() => count > 0,
+            _ if kind.has(ROBUST | INHERIT | PROTECT) => count <= 1,
+            _ => count == 0,
+        };
         let holds = is_thread(owner)
             && (named == owner || kind.has(ROBUST) && named == INCONSISTENT)
             && (1..=MOST_THREADS).contains(&users)
-            && (kind.recursive() == (count > 0) || after_death)
+            && depth
             && (kind.has(ROBUST) || fields.u64(24) == 0 && fields.u64(32) == 0)
             && word != 0;
         holds.then_some((Mutex { address, kind, owner, depth: count }, word))
@@ -208,15 +213,15 @@ mod tests {
         let held = 77 | WAITERS;
         let recursive = [2, 3, 77, 1, 1, 0, 0, 0, 0, 0];
         assert_eq!(owner(recursive, &wait(2, true)), Some(77));
-        let robust = [held, 0, 77, 1, 16, 0, 1, 2, 3, 4];
+        let robust = [held, 1, 77, 1, 16 | 128 | 512, 0, 1, 2, 3, 4];
         assert_eq!(owner(robust, &wait(held, false)), Some(77));
         let taken_over = [held, 1, INCONSISTENT, 1, 16, 0, 1, 2, 3, 4];
         assert_eq!(owner(taken_over, &wait(held, false)), Some(77));
-        let inherit = [held, 0, 77, 1, 32, 0, 0, 0, 0, 0];
+        let inherit = [held, 1, 77, 1, 32 | 512, 0, 0, 0, 0, 0];
         let pi = FutexWait { operation: Operation::LockPi, ..wait(0, true) };
         assert_eq!(owner(inherit, &pi), Some(77));
         let ceiling = (50 << CEILING) | 2;
-        let protect = [ceiling, 0, 77, 1, 64, 0, 0, 0, 0, 0];
+        let protect = [ceiling, 1, 77, 1, 64, 0, 0, 0, 0, 0];
         assert_eq!(owner(protect, &wait(ceiling, true)), Some(77));
         let shared = [2, 0, 77, 1, 128, 0, 0, 0, 0, 0];
         assert_eq!(owner(shared, &wait(2, false)), Some(77));
@@ -258,8 +263,12 @@ mod tests {
     #[test]
     fn kinds_have_the_manuals_words() {
         assert_eq!(Kind::new(0).map(Kind::words), Some(vec![]));
-        let words = vec!["recursive", "robust", "priority-inheritance", "process-shared"];
+        let words = vec!["recursive", "robust", "priority-inheritance"];
         assert_eq!(Kind::new(1 | 16 | 32 | 128).map(Kind::words), Some(words));
+        assert_eq!(
+            Kind::new(2 | 128).map(Kind::words),
+            Some(vec!["error-checking", "process-shared"])
+        );
         assert_eq!(Kind::new(1 << 20), None);
     }
 

@@ -252,7 +252,7 @@ impl Looking {
             Found::Join(own) => {
                 let target = match self.numbers.get(own) {
                     Some(&thread) => Target::Join { thread },
-                    None => Target::Unknown { why: format!("thread {own}, which has ended") },
+                    None => Target::Unknown { why: format!("the end of thread {own}, which is not there") },
                 };
                 return self.wait(known, target, shared);
             }
