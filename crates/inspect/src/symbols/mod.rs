@@ -25,6 +25,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
 use data::{DataSymbols, demangled};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -34,6 +35,8 @@ pub struct Symbolizer {
     reader: blazesym::symbolize::Symbolizer,
     /// Files whose debug information cannot be read; their symbols can.
     without_debug: Vec<PathBuf>,
+    /// Files whose symbols cannot be read either.
+    unreadable: Vec<PathBuf>,
     /// Frames by the address looked up, innermost first.
     code: HashMap<u64, Rc<[Frame]>>,
     data: HashMap<PathBuf, Rc<DataSymbols>>,
@@ -45,8 +48,9 @@ impl Symbolizer {
     pub fn new(modules: Modules) -> Self {
         Symbolizer {
             modules,
-            reader: blazesym::symbolize::Symbolizer::builder().enable_auto_reload(false).build(),
+            reader: reader(),
             without_debug: Vec::new(),
+            unreadable: Vec::new(),
             code: HashMap::new(),
             data: HashMap::new(),
         }
@@ -153,22 +157,40 @@ impl Symbolizer {
 
     /// Whether the file could be asked.
     fn ask(&mut self, file: &Path, debug: bool, addresses: &[(u64, u64)]) -> bool {
+        if self.unreadable.iter().any(|path| path == file) {
+            return false;
+        }
         let mut elf = Elf::new(file);
         elf.debug_syms = debug;
+        let source = Source::Elf(elf);
         let stated: Vec<_> = addresses.iter().map(|&(_, stated)| stated).collect();
-        let Ok(answers) = self.reader.symbolize(&Source::Elf(elf), Input::VirtOffset(&stated))
-        else {
-            return false;
-        };
-        for (&(address, _), answer) in addresses.iter().zip(answers) {
-            if let Symbolized::Sym(symbol) = answer
-                && let Some(bare) = self.code.get(&address).and_then(|frames| frames.first())
-            {
-                let frames = named(bare, &symbol);
-                self.code.insert(address, frames.into());
+        // The reader takes much of a file on trust, and panics over a damaged
+        // one; a report goes on without its names.
+        let answers = catch_unwind(AssertUnwindSafe(|| {
+            let answers = self.reader.symbolize(&source, Input::VirtOffset(&stated)).ok()?;
+            let named = addresses.iter().zip(answers).filter_map(|(&(address, _), answer)| {
+                let bare = self.code.get(&address)?.first()?;
+                match answer {
+                    Symbolized::Sym(symbol) => Some((address, named(bare, &symbol))),
+                    Symbolized::Unknown(_) => None,
+                }
+            });
+            Some(named.collect::<Vec<_>>())
+        }));
+        match answers {
+            Ok(Some(answers)) => {
+                self.code.extend(answers.into_iter().map(|(address, f)| (address, f.into())));
+                true
+            }
+            Ok(None) => false,
+            Err(_) => {
+                // What it was in the middle of changing is given up with it.
+                self.reader = reader();
+                let list = if debug { &mut self.without_debug } else { &mut self.unreadable };
+                list.push(file.to_owned());
+                false
             }
         }
-        true
     }
 
     /// The variable that `address` lies in, of the program or of a library.
@@ -189,6 +211,10 @@ impl Symbolizer {
             module: (!main).then(|| path.display().to_string()),
         })
     }
+}
+
+fn reader() -> blazesym::symbolize::Symbolizer {
+    blazesym::symbolize::Symbolizer::builder().enable_auto_reload(false).build()
 }
 
 /// The frames of one address. The reader gives the outermost function first
