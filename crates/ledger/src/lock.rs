@@ -76,6 +76,8 @@ pub mod attribute {
     pub const WRITERS_FIRST: u16 = 128;
     /// Initialised by the C11 function.
     pub const C11: u16 = 256;
+    /// A condition variable whose deadlines are times of `CLOCK_MONOTONIC`.
+    pub const MONOTONIC: u16 = 512;
     /// Its attributes have been read from it.
     pub const KNOWN: u16 = 1 << 15;
 }
