@@ -1,0 +1,378 @@
+//! The exit report as one HTML page: nothing is fetched, everything is in it.
+//!
+//! The page is also well-formed XML, so that a test can read it.
+
+use super::svg;
+use super::words::{clean, losses, percent, plural, process_name, thread_name};
+use crate::table::{count, time};
+use askama::Template;
+use lockstead_inspect::report::model::{
+    Durations, LockReport, ProcessReport, Report, Site, ThreadReport,
+};
+use lockstead_inspect::stack::Stack;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page {
+    title: String,
+    command: String,
+    version: &'static str,
+    wall: String,
+    findings: Vec<FindingView>,
+    processes: Vec<ProcessView>,
+    silent: Option<String>,
+}
+
+struct FindingView {
+    title: String,
+    text: String,
+}
+
+struct ProcessView {
+    id: String,
+    name: String,
+    pid: u32,
+    command: String,
+    exit: String,
+    facts: Vec<(&'static str, String)>,
+    thread_time: String,
+    bars: String,
+    locks: Vec<LockView>,
+    more: Option<String>,
+    threads: Vec<ThreadView>,
+    idle: Vec<LockView>,
+    losses: Vec<String>,
+}
+
+struct Number {
+    /// What the table is sorted by.
+    value: u64,
+    text: String,
+}
+
+struct LockView {
+    id: String,
+    name: String,
+    type_name: String,
+    /// Total, median, 99th percentile and longest wait; the same of holds but
+    /// for the total; acquisitions; contended share.
+    numbers: Vec<Number>,
+    notes: String,
+    wait_chart: String,
+    hold_chart: String,
+    wait_facts: String,
+    hold_facts: String,
+    waited_at: Vec<SiteView>,
+    held_at: Vec<SiteView>,
+    initialised_at: Vec<String>,
+}
+
+struct SiteView {
+    share: String,
+    count: String,
+    total: String,
+    site: String,
+    stack: Vec<String>,
+    end: String,
+}
+
+struct ThreadView {
+    name: String,
+    waited: Number,
+    share: Number,
+    idled: Number,
+    lived: Number,
+    acquisitions: Number,
+    stuck: bool,
+}
+
+/// The whole page.
+///
+/// # Errors
+/// What the template says; there is nothing in it that can fail.
+pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
+    let command = report.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" ");
+    let silent = report.silent_processes;
+    Page {
+        title: report.command.first().map_or_else(|| "report".into(), |word| clean(word)),
+        command,
+        version: report.lockstead,
+        wall: time(report.wall_ns as f64),
+        findings: report
+            .findings
+            .iter()
+            .map(|finding| FindingView {
+                title: format!(
+                    "{} (pid {}, after {})",
+                    clean(&finding.title),
+                    finding.pid,
+                    time(finding.at_ns as f64)
+                ),
+                text: lines(&finding.text),
+            })
+            .collect(),
+        processes: report.processes.iter().map(process).collect(),
+        silent: (silent != 0)
+            .then(|| format!("{} used no lock.", plural(silent, "process", "processes"))),
+    }
+    .render()
+}
+
+/// A text of several lines, harmless.
+fn lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+fn number(value: u64, text: String) -> Number {
+    Number { value, text }
+}
+
+fn duration(ns: u64) -> Number {
+    number(ns, time(ns as f64))
+}
+
+/// A share, sorted by its thousandths.
+fn share(percent_of: f64) -> Number {
+    number((percent_of.max(0.0) * 1000.0) as u64, percent(percent_of))
+}
+
+fn process(process: &ProcessReport) -> ProcessView {
+    let waiting = &process.waiting;
+    let more = &process.more;
+    ProcessView {
+        id: format!("p{}", process.pid),
+        name: process_name(process),
+        pid: process.pid,
+        command: process.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" "),
+        exit: process.exit.as_deref().map(clean).unwrap_or_default(),
+        facts: vec![
+            ("lived", time(process.lived_ns as f64)),
+            (
+                "threads",
+                format!(
+                    "{}, at most {} at a time",
+                    count(process.threads.created as f64),
+                    count(process.threads.peak as f64)
+                ),
+            ),
+            (
+                "waited for locks",
+                format!(
+                    "{}, {} of the threads' time",
+                    time(waiting.waited_ns as f64),
+                    percent(waiting.waited_percent)
+                ),
+            ),
+            ("threads waiting, on average", format!("{:.2}", waiting.waiting_threads)),
+            (
+                "idle",
+                format!(
+                    "{}, {} of the threads' time",
+                    time(waiting.idled_ns as f64),
+                    percent(waiting.idled_percent)
+                ),
+            ),
+            (
+                "locks used",
+                format!(
+                    "{}, acquired {} times, {} contended",
+                    count(process.totals.locks as f64),
+                    count(process.totals.acquisitions as f64),
+                    count(process.totals.contended as f64)
+                ),
+            ),
+        ],
+        thread_time: svg::thread_time(process),
+        bars: svg::waiting_bars(process),
+        locks: lock_views(&process.locks, process.pid, "l"),
+        more: (more.locks != 0).then(|| {
+            format!(
+                "And {}: {} of waiting, {} acquisitions.",
+                plural(more.locks, "more lock", "more locks"),
+                time(more.waited_ns as f64),
+                count(more.acquisitions as f64)
+            )
+        }),
+        threads: process.threads.worst.iter().map(thread).collect(),
+        idle: lock_views(&process.idle, process.pid, "i"),
+        losses: losses(&process.losses),
+    }
+}
+
+fn lock_views(locks: &[LockReport], pid: u32, prefix: &str) -> Vec<LockView> {
+    locks
+        .iter()
+        .enumerate()
+        .map(|(at, lock)| LockView { id: format!("p{pid}{prefix}{at}"), ..lock_view(lock) })
+        .collect()
+}
+
+fn lock_view(lock: &LockReport) -> LockView {
+    let (wait, hold) = (&lock.wait, &lock.hold);
+    let mut notes = Vec::new();
+    for (count, what) in [
+        (lock.timed_out, "gave up at a deadline"),
+        (lock.refused, "trylocks refused"),
+        (lock.still_waiting, "waiting to the end"),
+        (lock.still_held, "held to the end"),
+    ] {
+        if count != 0 {
+            notes.push(format!("{} {what}", crate::table::count(count as f64)));
+        }
+    }
+    if lock.locks > 1 {
+        notes.push(plural(lock.locks, "lock", "locks"));
+    }
+    if lock.life != "live" {
+        notes.push(lock.life.into());
+    }
+    notes.extend(lock.address.clone());
+    LockView {
+        id: String::new(),
+        name: clean(&lock.name),
+        type_name: lock.type_name.clone(),
+        numbers: vec![
+            duration(wait.total_ns),
+            duration(wait.p50_ns),
+            duration(wait.p99_ns),
+            duration(wait.max_ns),
+            duration(hold.p50_ns),
+            duration(hold.p99_ns),
+            duration(hold.max_ns),
+            number(lock.acquisitions, count(lock.acquisitions as f64)),
+            share(lock.contended_percent),
+        ],
+        notes: notes.join(", "),
+        wait_chart: svg::histogram("waiting", wait, "wait"),
+        hold_chart: svg::histogram("holding", hold, "hold"),
+        wait_facts: facts(wait, "waits"),
+        hold_facts: facts(hold, "holds"),
+        waited_at: lock.waited_at.iter().map(site).collect(),
+        held_at: lock.held_at.iter().map(site).collect(),
+        initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
+    }
+}
+
+fn facts(times: &Durations, what: &str) -> String {
+    let longest = match &times.max_at {
+        Some(place) => format!("{} in {}", time(times.max_ns as f64), clean(place)),
+        None => time(times.max_ns as f64),
+    };
+    format!(
+        "{} {what}, {} altogether; the longest {longest}",
+        count(times.count as f64),
+        time(times.total_ns as f64)
+    )
+}
+
+fn site(site: &Site) -> SiteView {
+    let end = site.stack.as_ref().map(|stack| &stack.end).filter(|end| !end.is_complete());
+    SiteView {
+        share: percent(site.share_percent),
+        count: count(site.count as f64),
+        total: time(site.total_ns as f64),
+        site: clean(&site.site),
+        stack: site.stack.as_ref().map(frames).unwrap_or_default(),
+        end: end.map(|end| clean(&end.to_string())).unwrap_or_default(),
+    }
+}
+
+fn frames(stack: &Stack) -> Vec<String> {
+    stack.visible().map(|frame| clean(&frame.long())).collect()
+}
+
+fn thread(thread: &ThreadReport) -> ThreadView {
+    let part = thread.waited_ns as f64 * 100.0 / thread.lived_ns.max(1) as f64;
+    ThreadView {
+        name: thread_name(thread),
+        waited: duration(thread.waited_ns),
+        share: share(part),
+        idled: duration(thread.idled_ns),
+        lived: duration(thread.lived_ns),
+        acquisitions: number(thread.acquisitions, count(thread.acquisitions as f64)),
+        stuck: thread.stuck,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::{self, NASTY};
+    use roxmltree::{Document, ParsingOptions};
+
+    fn parse(page: &str) -> Document<'_> {
+        let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+        Document::parse_with_options(page, options).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn the_page_is_well_formed_and_names_are_escaped() {
+        let mut report =
+            sample::report(vec![sample::process(100, 4_710_000_000), sample::process(101, 0)]);
+        report.findings.push(sample::finding());
+        report.silent_processes = 2;
+        let page = render(&report).expect("a page");
+        let document = parse(&page);
+        let clean_name = NASTY.replace('\x1b', "\u{fffd}");
+        let named = document.descendants().filter(|node| node.text() == Some(&clean_name)).count();
+        assert!(named >= 2, "the name as it is, in the table and over its details: {named}");
+        assert!(!page.contains("Map<int>"), "and nowhere unescaped");
+        assert!(!page.contains('\x1b'));
+        let texts: String = document.descendants().filter_map(|node| node.text()).collect();
+        for part in
+            ["DEADLOCK of 2 threads", "4.71 s", "12.0%", "cut after 2 frames", "2 processes used"]
+        {
+            assert!(texts.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let page = render(&sample::report(vec![sample::process(1, 5)])).expect("a page");
+        let document = parse(&page);
+        for node in document.descendants() {
+            for attribute in node.attributes() {
+                let local = attribute.value().starts_with('#');
+                match attribute.name() {
+                    "href" => assert!(local, "{}", attribute.value()),
+                    "src" | "srcset" | "data" | "action" => panic!("{attribute:?}"),
+                    _ => {}
+                }
+            }
+            assert!(!["link", "iframe", "img", "object"].contains(&node.tag_name().name()));
+        }
+        assert!(!page.contains("@import") && !page.contains("url("));
+        assert!(page.contains("default-src 'none'"), "and could not be");
+    }
+
+    #[test]
+    fn ids_are_unique_and_every_link_leads_somewhere() {
+        let report = sample::report((1..4).map(|pid| sample::process(pid, 5)).collect());
+        let page = render(&report).expect("a page");
+        let document = parse(&page);
+        let ids: Vec<_> =
+            document.descendants().filter_map(|node| node.attribute("id")).collect();
+        let unique: std::collections::HashSet<_> = ids.iter().collect();
+        assert_eq!(unique.len(), ids.len());
+        let links: Vec<_> =
+            document.descendants().filter_map(|node| node.attribute("href")).collect();
+        assert!(links.len() >= 9, "{links:?}");
+        for link in links {
+            assert!(ids.contains(&&link[1..]), "{link}");
+        }
+    }
+
+    #[test]
+    fn each_lock_has_its_charts_places_and_stacks() {
+        let page = render(&sample::report(vec![sample::process(1, 5)])).expect("a page");
+        let document = parse(&page);
+        let with = |name: &str| {
+            document.descendants().filter(|node| node.tag_name().name() == name).count()
+        };
+        // Bars and time of the process, two histograms of each of two locks and
+        // one of the condition's waits, and one of its holds.
+        assert_eq!(with("svg"), 2 + 2 * 3);
+        assert!(with("details") >= 3 * 4, "{}", with("details"));
+        assert!(page.contains("prefers-color-scheme") && page.contains("@media print"));
+    }
+}

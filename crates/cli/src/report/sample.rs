@@ -1,0 +1,147 @@
+//! A report with something of everything, for the tests of its renderers.
+
+use lockstead_inspect::report::model::{
+    Bucket, Durations, Finding, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort,
+    ThreadReport, Threads, Totals, VERSION, Waiting,
+};
+use lockstead_inspect::stack::{End, Frame, Stack};
+
+/// A name with everything that needs escaping somewhere.
+pub(super) const NASTY: &str = "Map<int>::find(char const*, \"x\", 'y') & </script>\x1b[2J";
+
+const MS: u64 = 1_000_000;
+
+fn stack() -> Stack {
+    let frame = |function: &str, line| Frame {
+        address: 0x1234,
+        function: Some(function.into()),
+        file: Some("/src/cache.c".into()),
+        line: Some(line),
+        ..Frame::default()
+    };
+    Stack { frames: vec![frame(NASTY, 77), frame("main", 9)], end: End::Limit { frames: 2 } }
+}
+
+fn site(site: &str, share_percent: f64) -> Site {
+    Site {
+        site: site.into(),
+        function: Some("cache_get".into()),
+        file: Some("/src/cache.c".into()),
+        line: Some(77),
+        count: 100,
+        total_ns: (share_percent * 1e6) as u64,
+        share_percent,
+        others: false,
+        stack: Some(stack()),
+    }
+}
+
+pub(super) fn durations(count: u64, total_ns: u64) -> Durations {
+    Durations {
+        count,
+        total_ns,
+        p50_ns: 1_200_000,
+        p99_ns: 9_800_000,
+        max_ns: 120 * MS,
+        max_at: Some("cache_get() at cache.c:77".into()),
+        histogram: (8..27).map(|at| Bucket { from_ns: 1 << at, count: at }).collect(),
+    }
+}
+
+pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport {
+    LockReport {
+        name: name.into(),
+        kind,
+        attributes: vec!["recursive"],
+        type_name: format!("recursive {kind}"),
+        address: Some("0x7f00".into()),
+        locks: 1,
+        life: "live",
+        acquisitions: 84_100,
+        contended: 26_239,
+        contended_percent: 31.2,
+        timed_out: 2,
+        refused: 1,
+        share_percent: 60.0,
+        still_waiting: 1,
+        still_held: 0,
+        wait: durations(if waited_ns == 0 { 0 } else { 26_239 }, waited_ns),
+        hold: durations(84_100, 700 * MS),
+        waited_at: vec![
+            site("cache_get() at cache.c:77", 62.0),
+            site("cache_put() at cache.c:90", 37.0),
+            site("rare() at cache.c:99", 1.0),
+        ],
+        held_at: vec![site(NASTY, 100.0)],
+        initialised_at: Some(stack()),
+    }
+}
+
+pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
+    let totals = |locks, waited_ns| Totals { locks, acquisitions: 84_200, contended: 9, waited_ns };
+    let busy = waited_ns != 0;
+    let worst = ThreadReport {
+        tid: pid + 1,
+        name: Some("worker-3".into()),
+        start: Some("run_worker".into()),
+        lived_ns: 9800 * MS,
+        waited_ns,
+        idled_ns: 0,
+        acquisitions: 5,
+        contended: 4,
+        stuck: true,
+    };
+    ProcessReport {
+        pid,
+        parent: Some(1),
+        exe: Some("/opt/bin/srv".into()),
+        command: vec!["./srv".into(), "--fast".into()],
+        exit: Some("exit status 0".into()),
+        lived_ns: 9810 * MS,
+        threads: Threads { created: 12, peak: 8, worst: if busy { vec![worst] } else { vec![] } },
+        waiting: Waiting {
+            thread_ns: 39_200 * MS,
+            waited_ns,
+            waited_percent: 12.0,
+            waiting_threads: 0.48,
+            idled_ns: 24_000 * MS,
+            idled_percent: 61.0,
+        },
+        totals: totals(1216, waited_ns),
+        locks: if busy {
+            vec![lock("cache_lock", "mutex", waited_ns), lock(NASTY, "rwlock", 1000)]
+        } else {
+            vec![]
+        },
+        more: totals(if busy { 1214 } else { 1216 }, 12 * MS),
+        idle: if busy { vec![lock("queue_cond", "condition", 8200 * MS)] } else { vec![] },
+        more_idle: Totals::default(),
+        losses: Losses::default(),
+    }
+}
+
+pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
+    Report {
+        schema: SCHEMA,
+        version: VERSION,
+        lockstead: "0.1.0",
+        command: vec!["./srv".into(), "<&\">".into()],
+        wall_ns: 9900 * MS,
+        sort: Sort::Wait,
+        top: 10,
+        by_class: false,
+        processes,
+        silent_processes: 0,
+        findings: Vec::new(),
+    }
+}
+
+pub(super) fn finding() -> Finding {
+    Finding {
+        kind: "deadlock".into(),
+        pid: 100,
+        at_ns: 1_500 * MS,
+        title: "DEADLOCK of 2 threads".into(),
+        text: format!("lockstead: DEADLOCK\n  {NASTY}"),
+    }
+}

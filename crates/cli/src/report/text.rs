@@ -1,0 +1,380 @@
+//! The exit report as text: 80 columns suffice, a wide terminal gets longer
+//! lines. Colour is in it; whoever prints it drops that where it is not wanted.
+
+use super::words::{clean, fit, losses, percent, plural, process_name, thread_name};
+use crate::table::{rate, time};
+use anstyle::{AnsiColor, Style};
+use lockstead_inspect::report::model::{
+    Durations, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
+};
+use lockstead_inspect::report::Sort;
+use lockstead_ledger::SAMPLE;
+use lockstead_ledger::header::TICK_SHIFT;
+use std::fmt::Write;
+
+const TITLE: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
+const NAME: Style = AnsiColor::Cyan.on_default().bold();
+const HOT: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Columns that numbers take.
+const NUMBERS: usize = 7 * 8 + 9 + 8;
+/// With this many columns a lock's name stands in front of its numbers.
+const WIDE: usize = 120;
+/// Processes that get a table of their own, and those that get a line.
+const TABLES: usize = 10;
+const LINES: usize = 20;
+/// Places shown on each side of a lock, if they have this share.
+const SITES: usize = 3;
+const SHARE: f64 = 5.0;
+
+struct Page {
+    text: String,
+    /// Columns of the terminal; none: lines are as long as they are.
+    width: Option<usize>,
+    /// Whether there was anything to explain by a footnote.
+    sampled: bool,
+}
+
+/// The report for a terminal of this width, or for a file.
+pub(super) fn render(report: &Report, width: Option<usize>) -> String {
+    let mut page = Page { text: String::new(), width, sampled: false };
+    let (busy, quiet): (Vec<_>, Vec<_>) =
+        report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
+    if busy.is_empty() && report.findings.is_empty() && quiet.len() <= 1 {
+        page.nothing(quiet.first().copied(), report);
+        return page.text;
+    }
+    for process in busy.iter().take(TABLES) {
+        page.process(process, report);
+    }
+    for process in busy.iter().skip(TABLES).take(LINES) {
+        page.one_line(process);
+    }
+    let others = busy.iter().skip(TABLES + LINES);
+    page.rest(others.map(|process| process.waiting.waited_ns), &quiet, report.silent_processes);
+    for process in &quiet {
+        page.losses(process);
+    }
+    page.findings(report);
+    if page.sampled {
+        let limit = time((2u64 << TICK_SHIFT) as f64);
+        page.line(
+            FAINT,
+            &format!("* holds shorter than {limit} are sampled, one in {SAMPLE}; waits are exact"),
+        );
+    }
+    page.text
+}
+
+fn is_worth_a_table(process: &ProcessReport, sort: Sort) -> bool {
+    let asked_for = !matches!(sort, Sort::Wait | Sort::MaxWait | Sort::Name);
+    process.waiting.waited_ns != 0 || asked_for && !process.locks.is_empty()
+}
+
+impl Page {
+    fn line(&mut self, style: Style, text: &str) {
+        let text = match self.width {
+            Some(width) => fit(text, width),
+            None => text.to_owned(),
+        };
+        let _ = writeln!(self.text, "{style}{text}{style:#}");
+    }
+
+    fn nothing(&mut self, process: Option<&ProcessReport>, report: &Report) {
+        let text = match process {
+            None => "lockstead: no thread used a lock".to_owned(),
+            Some(process) => format!("lockstead: no thread waited for a lock ({})", usage(process)),
+        };
+        self.line(Style::new(), &text);
+        if report.silent_processes != 0 && process.is_some() {
+            let count = plural(report.silent_processes, "process", "processes");
+            self.line(Style::new(), &format!("           {count} more used none"));
+        }
+        if let Some(process) = process {
+            self.losses(process);
+        }
+    }
+
+    fn process(&mut self, process: &ProcessReport, report: &Report) {
+        let waiting = &process.waiting;
+        let title = format!(
+            "lockstead: {} (pid {}) waited {} for locks, {} of its threads' time",
+            process_name(process),
+            process.pid,
+            time(waiting.waited_ns as f64),
+            percent(waiting.waited_percent),
+        );
+        self.line(TITLE, &title);
+        let mut facts = format!(
+            "  {} in {}; on average {:.2} waited for a lock at a time; {} idle",
+            plural(process.threads.created, "thread", "threads"),
+            time(process.lived_ns as f64),
+            waiting.waiting_threads,
+            percent(waiting.idled_percent),
+        );
+        if let Some(exit) = &process.exit {
+            facts += &format!("; {}", clean(exit));
+        }
+        self.line(FAINT, &facts);
+        if !process.locks.is_empty() {
+            self.head(process.totals.locks, report);
+        }
+        for (number, lock) in process.locks.iter().enumerate() {
+            self.lock(number + 1, lock);
+        }
+        self.more(&process.more, report);
+        self.threads(&process.threads.worst);
+        self.idle(&process.idle, &process.more_idle);
+        self.losses(process);
+        self.text.push('\n');
+    }
+
+    fn is_wide(&self) -> bool {
+        self.width.is_some_and(|width| width >= WIDE)
+    }
+
+    /// Columns for names in front of the numbers.
+    fn name_width(&self) -> usize {
+        self.width.unwrap_or(WIDE).saturating_sub(NUMBERS + 6)
+    }
+
+    fn head(&mut self, locks: u64, report: &Report) {
+        let by = match report.sort {
+            Sort::Wait => "total waiting",
+            Sort::MaxWait => "longest wait",
+            Sort::Hold => "total holding",
+            Sort::Acquisitions => "acquisitions",
+            Sort::Contended => "contended acquisitions",
+            Sort::Name => "total waiting, ordered by name",
+        };
+        let title = format!("\n  The worst of {} by {by}", plural(locks, "lock", "locks"));
+        let _ = writeln!(self.text, "{TITLE}{title}{TITLE:#}");
+        let indent = if self.is_wide() { self.name_width() + 6 } else { 4 };
+        let pad = " ".repeat(indent);
+        let above = format!(
+            "{pad}{:<32}{:<24}{:>9}{:>8}",
+            "    waiting", "  holding*", "acqui-", "con-"
+        );
+        let columns = ["total", "p50", "p99", "max", "p50", "p99", "max"];
+        let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
+        let below = format!("{pad}{titles}{:>9}{:>8}", "sitions", "tended");
+        let _ = writeln!(self.text, "{FAINT}{above}\n{below}{FAINT:#}");
+        self.sampled = true;
+    }
+
+    fn lock(&mut self, number: usize, lock: &LockReport) {
+        let (wait, hold) = (&lock.wait, &lock.hold);
+        let numbers = format!(
+            "{}{}{}{:>9}{:>8}",
+            cell(time(wait.total_ns as f64)),
+            quantiles(wait),
+            quantiles(hold),
+            rate(lock.acquisitions as f64),
+            percent(lock.contended_percent),
+        );
+        let name = clean(&lock.name);
+        let note = annotation(lock, &name);
+        if self.is_wide() {
+            let width = self.name_width();
+            let shown = fit(&format!("{name}{note}"), width);
+            let pad = " ".repeat(width - shown.chars().count());
+            let _ = writeln!(self.text, "{number:>3}  {NAME}{shown}{NAME:#}{pad} {numbers}");
+        } else {
+            let room = self.width.map_or(usize::MAX, |w| w.saturating_sub(5 + note.chars().count()));
+            let shown = fit(&name, room.max(20));
+            let style = if lock.share_percent >= 50.0 { HOT } else { Style::new() };
+            let _ = writeln!(self.text, "{number:>3}  {NAME}{shown}{NAME:#}{FAINT}{note}{FAINT:#}");
+            let _ = writeln!(self.text, "    {style}{numbers}{style:#}");
+        }
+        self.sites("waited", &lock.waited_at);
+        self.sites("held", &lock.held_at);
+    }
+
+    fn sites(&mut self, what: &str, sites: &[Site]) {
+        let shown = sites
+            .iter()
+            .enumerate()
+            .take_while(|(at, site)| *at == 0 || *at < SITES && site.share_percent >= SHARE);
+        for (at, site) in shown {
+            let label = if at == 0 { what } else { "" };
+            let start = format!("      {label:<6} {:>6}  ", percent(site.share_percent));
+            let place = clean(&site.site);
+            let place = match self.width {
+                Some(width) => fit(&place, width.saturating_sub(start.len()).max(20)),
+                None => place,
+            };
+            let _ = writeln!(self.text, "{FAINT}{start}{FAINT:#}{place}");
+        }
+    }
+
+    fn more(&mut self, more: &Totals, report: &Report) {
+        if more.locks == 0 {
+            return;
+        }
+        let mut text = format!("     and {}: ", plural(more.locks, "more lock", "more locks"));
+        text += &format!(
+            "{} of waiting, {} acquisitions",
+            time(more.waited_ns as f64),
+            rate(more.acquisitions as f64)
+        );
+        if !report.by_class && more.locks > 100 && more.waited_ns != 0 {
+            text += " (--by-class adds up those of one origin)";
+        }
+        self.line(FAINT, &text);
+    }
+
+    fn threads(&mut self, worst: &[ThreadReport]) {
+        if worst.is_empty() {
+            return;
+        }
+        self.text.push('\n');
+        self.line(TITLE, "  The threads that waited longest for locks");
+        for thread in worst {
+            let share = thread.waited_ns as f64 * 100.0 / (thread.lived_ns.max(1) as f64);
+            let stuck = if thread.stuck { ", waiting to the end" } else { "" };
+            let text = format!(
+                "    {}, {} of {}{stuck}  {}",
+                cell(time(thread.waited_ns as f64)),
+                percent(share),
+                time(thread.lived_ns as f64),
+                thread_name(thread),
+            );
+            self.line(Style::new(), &text);
+        }
+    }
+
+    fn idle(&mut self, idle: &[LockReport], more: &Totals) {
+        if idle.is_empty() {
+            return;
+        }
+        self.text.push('\n');
+        self.line(TITLE, "  Idle waits: for conditions, semaphores and barriers");
+        let columns = ["total", "p50", "p99", "max"];
+        let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
+        self.line(FAINT, &format!("    {titles}{:>9}", "waits"));
+        for object in idle {
+            let wait = &object.wait;
+            let name = clean(&object.name);
+            let place = object.waited_at.first().map(|site| format!(", at {}", clean(&site.site)));
+            let text = format!(
+                "    {}{}{:>9}  {name}{}{}",
+                cell(time(wait.total_ns as f64)),
+                quantiles(wait),
+                rate(wait.count as f64),
+                annotation(object, &name),
+                place.unwrap_or_default(),
+            );
+            self.line(Style::new(), &text);
+        }
+        if more.waited_ns != 0 {
+            let text = format!(
+                "    {}  at {}",
+                cell(time(more.waited_ns as f64)),
+                plural(more.locks, "more", "more")
+            );
+            self.line(FAINT, &text);
+        }
+    }
+
+    fn losses(&mut self, process: &ProcessReport) {
+        for line in losses(&process.losses) {
+            let text = format!("{WARNING}warning:{WARNING:#} pid {}: {line}", process.pid);
+            self.text += &(text + "\n");
+        }
+    }
+
+    fn one_line(&mut self, process: &ProcessReport) {
+        let text = format!(
+            "lockstead: {} (pid {}) waited {} for locks ({})",
+            process_name(process),
+            process.pid,
+            time(process.waiting.waited_ns as f64),
+            usage(process)
+        );
+        self.line(Style::new(), &text);
+    }
+
+    /// One line on everything that got none.
+    fn rest(
+        &mut self,
+        others: impl ExactSizeIterator<Item = u64>,
+        quiet: &[&ProcessReport],
+        silent: u64,
+    ) {
+        if others.len() != 0 {
+            let count = plural(others.len() as u64, "more process", "more processes");
+            let waited = time(others.sum::<u64>() as f64);
+            self.line(
+                Style::new(),
+                &format!("lockstead: {count} waited {waited} for locks; --json FILE has them all"),
+            );
+        }
+        let without = quiet.len() as u64 + silent;
+        if without != 0 {
+            let count = plural(without, "process", "processes");
+            self.line(Style::new(), &format!("lockstead: in {count} no thread waited for a lock"));
+        }
+    }
+
+    fn findings(&mut self, report: &Report) {
+        for finding in &report.findings {
+            let text = format!(
+                "reported after {}, pid {}: {}",
+                time(finding.at_ns as f64),
+                finding.pid,
+                clean(&finding.title)
+            );
+            self.line(HOT, &text);
+        }
+    }
+}
+
+/// What a process did without waiting.
+fn usage(process: &ProcessReport) -> String {
+    format!(
+        "{}, {}, {}, {}",
+        plural(process.totals.acquisitions, "acquisition", "acquisitions"),
+        plural(process.totals.locks, "lock", "locks"),
+        plural(process.threads.created, "thread", "threads"),
+        time(process.lived_ns as f64),
+    )
+}
+
+fn cell(text: String) -> String {
+    format!("{text:>8}")
+}
+
+fn quantiles(times: &Durations) -> String {
+    let all = [times.p50_ns, times.p99_ns, times.max_ns];
+    let dash = times.count == 0;
+    all.iter().map(|&ns| cell(if dash { "-".into() } else { time(ns as f64) })).collect()
+}
+
+/// The type, where the name does not say it, and what else is special.
+fn annotation(lock: &LockReport, name: &str) -> String {
+    let mut notes = Vec::new();
+    if !name.starts_with(&lock.type_name) && lock.address.is_some() || !lock.attributes.is_empty() {
+        notes.push(lock.type_name.clone());
+    }
+    if lock.locks > 1 {
+        notes.push(plural(lock.locks, "lock", "locks"));
+    }
+    if lock.life != "live" && lock.life != "several" {
+        notes.push("destroyed".into());
+    }
+    for (count, what) in [
+        (lock.timed_out, "timed out"),
+        (lock.still_waiting, "waiting to the end"),
+        (lock.still_held, "held to the end"),
+    ] {
+        if count != 0 {
+            notes.push(format!("{} {what}", crate::table::count(count as f64)));
+        }
+    }
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+use crate::report::sample::{self, NASTY};
+use lockstead_inspect::report::model::Losses;
+
+fn plain(report: &Report, width: Option<usize>) -> String {
+    anstream::adapter::strip_str(&render(report, width)).to_string()
+}
+
+#[test]
+fn the_report_says_all_that_was_asked_for() {
+    let mut report = sample::report(vec![sample::process(100, 4_710_000_000)]);
+    report.findings.push(sample::finding());
+    let text = plain(&report, None);
+    for part in [
+        "srv (pid 100) waited 4.71 s for locks, 12.0% of its threads' time",
+        "12 threads in 9.81 s; on average 0.48 waited for a lock at a time; 61.0% idle",
+        "exit status 0",
+        "The worst of 1,216 locks by total waiting",
+        "  1  cache_lock (recursive mutex, 2 timed out, 1 waiting to the end)",
+        "     4.71 s 1.20 ms 9.80 ms  120 ms 1.20 ms 9.80 ms  120 ms    84.1k   31.2%",
+        "waited  62.0%  cache_get() at cache.c:77",
+        "        37.0%  cache_put() at cache.c:90",
+        "held     100%  Map<int>",
+        "and 1,214 more locks: 12.0 ms of waiting, 84.2k acquisitions (--by-class",
+        "48.1% of 9.80 s, waiting to the end  worker-3 (run_worker, 101)",
+        "Idle waits",
+        "queue_cond (recursive condition",
+        "* holds shorter than 2.10 ms are sampled, one in 128",
+        "reported after 1.50 s, pid 100: DEADLOCK of 2 threads",
+    ] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+    assert!(!text.contains("rare()"), "below the share that is shown");
+}
+
+#[test]
+fn what_comes_from_the_program_moves_no_cursor() {
+    let report = sample::report(vec![sample::process(100, 5)]);
+    assert!(NASTY.contains('\x1b'));
+    let text = render(&report, Some(80));
+    assert!(text.contains("\x1b["), "there is colour for a terminal");
+    assert!(!text.contains("\x1b[2J"));
+    assert!(!plain(&report, Some(80)).contains('\x1b'));
+}
+
+#[test]
+fn lines_fit_the_terminal() {
+    let report = sample::report(vec![sample::process(100, 4_710_000_000)]);
+    for width in [80, 100, 120, 200] {
+        for line in plain(&report, Some(width)).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line:?}");
+        }
+    }
+    let wide = plain(&report, Some(200));
+    let row = wide.lines().find(|line| line.contains("cache_lock")).expect("the lock's row");
+    assert!(row.contains("4.71 s") && row.contains("31.2%"), "{row}");
+}
+
+#[test]
+fn nothing_to_report_is_one_quiet_line() {
+    let quiet = plain(&sample::report(vec![sample::process(100, 0)]), None);
+    assert_eq!(
+        quiet,
+        "lockstead: no thread waited for a lock (84,200 acquisitions, 1,216 locks, 12 threads, \
+         9.81 s)\n"
+    );
+    assert_eq!(plain(&sample::report(vec![]), None), "lockstead: no thread used a lock\n");
+}
+
+#[test]
+fn many_processes_are_grouped_and_none_is_forgotten() {
+    let mut processes: Vec<_> = (0..40).map(|n| sample::process(100 + n, 1_000_000)).collect();
+    processes.extend((0..5).map(|n| sample::process(900 + n, 0)));
+    let mut report = sample::report(processes);
+    report.silent_processes = 7;
+    let text = plain(&report, None);
+    assert_eq!(text.matches("The worst of").count(), 10);
+    assert_eq!(text.matches("1.00 ms for locks (").count(), 20);
+    assert!(text.contains("lockstead: 10 more processes waited 10.0 ms for locks"), "{text}");
+    assert!(text.contains("lockstead: in 12 processes no thread waited for a lock"), "{text}");
+}
+
+#[test]
+fn losses_are_always_said() {
+    for waited in [0, 5] {
+        let mut process = sample::process(100, waited);
+        process.losses = Losses { locks: 3, ..Losses::default() };
+        let text = plain(&sample::report(vec![process]), None);
+        assert!(text.contains("warning: pid 100: not recorded: 3 locks"), "{text}");
+    }
+}
+
+#[test]
+fn an_order_that_was_asked_for_shows_locks_that_nobody_waited_for() {
+    let mut process = sample::process(100, 0);
+    process.locks.push(sample::lock("idle_lock", "mutex", 0));
+    let mut report = sample::report(vec![process]);
+    assert!(!plain(&report, None).contains("idle_lock"));
+    report.sort = Sort::Acquisitions;
+    let text = plain(&report, None);
+    assert!(text.contains("idle_lock") && text.contains("by acquisitions"), "{text}");
+}

@@ -1,0 +1,118 @@
+//! Names and numbers of a report in few characters.
+
+use lockstead_inspect::report::model::{Losses, ProcessReport, ThreadReport};
+
+/// A name that came from the program, safe to print: it may hold anything, the
+/// terminal's control sequences included.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Shortens a text to `width` characters in its middle: names begin with what
+/// they are and end with where it is.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width || width == 0 {
+        return text.to_owned();
+    }
+    let tail = (width - 1) / 2;
+    let head = width - 1 - tail;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}…{end}")
+}
+
+/// A share: `31.2%`, `<0.1%`, `0%`.
+pub(crate) fn percent(share: f64) -> String {
+    match share {
+        s if s <= 0.0 || s.is_nan() => "0%".into(),
+        s if s < 0.1 => "<0.1%".into(),
+        s if s < 99.95 => format!("{s:.1}%"),
+        _ => "100%".into(),
+    }
+}
+
+/// `1 lock`, `2 locks`.
+pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", crate::table::count(count as f64), if count == 1 { one } else { many })
+}
+
+/// What to call a process: what it ran, without its path.
+pub(crate) fn process_name(process: &ProcessReport) -> String {
+    let path = process.exe.as_deref().or(process.command.first().map(String::as_str));
+    let name = path.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+    clean(name.unwrap_or("process"))
+}
+
+/// What to call a thread: its name, what it began with, or its number alone.
+pub(crate) fn thread_name(thread: &ThreadReport) -> String {
+    let name = match (&thread.name, &thread.start) {
+        (Some(name), Some(start)) => format!("{name} ({start}, {})", thread.tid),
+        (Some(name), None) => format!("{name} ({})", thread.tid),
+        (None, Some(start)) => format!("{start} ({})", thread.tid),
+        (None, None) => format!("thread {}", thread.tid),
+    };
+    clean(&name)
+}
+
+/// What could not be recorded, a line each.
+pub(crate) fn losses(losses: &Losses) -> Vec<String> {
+    [
+        (losses.locks, "lock", "locks", "found no room and have no statistics"),
+        (losses.statistics, "lock", "locks", "found no room for waiting and holding times"),
+        (losses.stacks, "call stack", "call stacks", "found no room"),
+        (losses.threads, "thread", "threads", "found no room: what they held is unknown"),
+        (losses.modules, "library", "libraries", "found no room: their code has no names"),
+        (
+            losses.late_acquisitions,
+            "acquisition",
+            "acquisitions",
+            "of destroyed locks could not be attributed",
+        ),
+        (losses.in_handlers, "call", "calls", "from signal handlers went unrecorded"),
+        (losses.held, "held lock", "held locks", "found no room on the thread's list"),
+    ]
+    .into_iter()
+    .filter(|(count, ..)| *count != 0)
+    .map(|(count, one, many, what)| format!("not recorded: {} {what}", plural(count, one, many)))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_harmless_and_fit() {
+        assert_eq!(clean("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+        assert_eq!(fit("short", 5), "short");
+        let fitted = fit("Cache<int>::find(int) at /src/cache.cc:41", 20);
+        assert_eq!(fitted.chars().count(), 20);
+        assert!(fitted.starts_with("Cache") && fitted.ends_with("cc:41"), "{fitted}");
+        assert_eq!(fit("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing() {
+        let shares = [0.0, 0.01, 12.34, 99.96, f64::NAN].map(percent);
+        assert_eq!(shares, ["0%", "<0.1%", "12.3%", "100%", "0%"]);
+    }
+
+    #[test]
+    fn every_loss_has_words() {
+        let all = Losses {
+            locks: 1,
+            statistics: 2,
+            stacks: 3,
+            threads: 4,
+            modules: 5,
+            late_acquisitions: 6,
+            in_handlers: 7,
+            held: 8,
+        };
+        let lines = losses(&all);
+        assert_eq!(lines.len(), 8);
+        assert!(lines[0].starts_with("not recorded: 1 lock "), "{}", lines[0]);
+        assert!(losses(&Losses::default()).is_empty());
+    }
+}
