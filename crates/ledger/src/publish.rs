@@ -236,11 +236,16 @@ pub struct Held<C: Cells> {
     address: C::Word,
     /// `lock index | stack id << 32`.
     place: C::Word,
-    /// `tick | flags << 32`: [`Flags`] and the coarse time of acquisition.
+    /// `tick | flags << 32 | timed << 63`: the coarse time of acquisition,
+    /// [`Flags`], and whether the exact one is known.
     how: C::Word,
-    /// Exact time of acquisition in nanoseconds; zero: only the tick is known.
+    /// Exact time of acquisition in nanoseconds; left over from an earlier use
+    /// of the entry if `how` says that it is not known.
     started: C::Word,
 }
+
+/// The bit of [`Held`]'s `how` above all flags.
+const TIMED: u64 = 1 << 63;
 
 /// What is special about a held lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -310,8 +315,7 @@ impl<C: Cells> Held<C> {
         // ord: LED-3 (release): after the episode that ended (even), so that a
         // reader who sees any of this cannot confirm a wait that is over.
         self.place.store(u64::from(holding.lock) | u64::from(holding.stack) << 32, Release);
-        self.how.store(u64::from(holding.tick) | u64::from(holding.flags.0) << 32, Release);
-        self.started.store(holding.started, Release);
+        self.write_how(holding.tick, holding.flags, holding.started);
         // ord: LED-4 (release): an address that is seen has its fields.
         self.address.store(holding.address, Release);
     }
@@ -342,13 +346,13 @@ impl<C: Cells> Held<C> {
         // the episode has ended.
         let place = self.place.load(Acquire);
         let how = self.how.load(Acquire);
-        let started = self.started.load(Acquire);
+        let started = if how & TIMED != 0 { self.started.load(Acquire) } else { 0 };
         Some(Holding {
             address,
             lock: place as u32,
             stack: (place >> 32) as u32,
             tick: how as u32,
-            flags: Flags((how >> 32) as u32),
+            flags: Flags(((how & !TIMED) >> 32) as u32),
             started,
         })
     }
@@ -364,15 +368,25 @@ impl<C: Cells> Held<C> {
     pub fn set_flags(&self, flags: Flags) {
         let how = self.how.load(Relaxed);
         // ord: LED-3 (release), as in `fill`.
-        self.how.store(u64::from(how as u32) | u64::from(flags.0) << 32, Release);
+        self.how.store(how & (TIMED | 0xffff_ffff) | u64::from(flags.0) << 32, Release);
     }
 
     /// Begins a new time of holding; by the holder, after a wait on a condition
     /// variable.
     pub fn restart(&self, tick: u32, flags: Flags, started: u64) {
+        self.write_how(tick, flags, started);
+    }
+
+    /// The exact time is not touched if there is none: one store less for most.
+    #[inline(always)]
+    fn write_how(&self, tick: u32, flags: Flags, started: u64) {
+        let mut how = u64::from(tick) | u64::from(flags.0) << 32;
         // ord: LED-3 (release), as in `fill`.
-        self.started.store(started, Release);
-        self.how.store(u64::from(tick) | u64::from(flags.0) << 32, Release);
+        if started != 0 {
+            self.started.store(started, Release);
+            how |= TIMED;
+        }
+        self.how.store(how, Release);
     }
 }
 

@@ -46,8 +46,7 @@ pub struct ThreadRecord {
     /// Not zero while the library works for this thread outside its fast path:
     /// a signal handler that finds it set passes through unrecorded.
     pub busy: AtomicU32,
-    /// Counts down to the next hold that is timed.
-    pub until_sample: AtomicU32,
+    spare_fast: AtomicU32,
     /// The highest address of the thread's stack; 0 when it is not known.
     pub stack_high: AtomicU64,
     /// The lowest.
@@ -136,6 +135,8 @@ pub struct CacheLine {
     pub count: AtomicU32,
     /// Generation of the lock's record when the line was made.
     pub generation: AtomicU32,
+    /// The value of `count` at which the next hold is timed.
+    pub next_sample: AtomicU32,
 }
 
 const _: () = assert!(size_of::<CacheLine>() == 64);

@@ -29,16 +29,17 @@ use lockstead_ledger::thread::{CACHE_LINES, CHAINS, CacheLine};
 /// How frames of known addresses are left, for all threads.
 static RULES: Rules = Rules::new();
 
-/// Multiplier of the cache's hash; see [`line_of`].
-pub const HASH: i32 = 0x5bd1_e995;
+/// Multiplier of the cache's hash: 2^32 divided by the golden ratio.
+pub const HASH: i32 = 0x9e37_79b1_u32 as i32;
 /// The hash's upper bits choose the line.
-pub const HASH_SHIFT: u32 = 64 - CACHE_LINES.trailing_zeros();
+pub const HASH_SHIFT: u32 = 32 - CACHE_LINES.trailing_zeros();
 
 /// The line of a lock and a call site. The fast path computes the same.
 #[inline(always)]
 #[must_use]
 pub fn line_of(address: u64, site: u64) -> usize {
-    (address.wrapping_add(site).wrapping_mul(HASH as i64 as u64) >> HASH_SHIFT) as usize
+    let key = address.wrapping_add(site.wrapping_mul(4)) as u32;
+    (key.wrapping_mul(HASH as u32) >> HASH_SHIFT) as usize
 }
 
 /// What a lock is: asked only when it is new.
@@ -115,6 +116,7 @@ impl Me {
         line.lock.store(lock, Relaxed);
         let generation = self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed));
         line.generation.store(generation, Relaxed);
+        line.next_sample.store(self.first_gap(), Relaxed);
         line.address.store(address, Relaxed);
     }
 

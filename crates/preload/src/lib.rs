@@ -14,7 +14,7 @@
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`] that notes
 //! its [`site`]; what it means goes through [`record`] into the ledger, with the
 //! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
-//! files). [`me`] is the calling thread, [`tls`] its own few words, [`state`]
+//! files); [`fast`] does the same without Rust for what is common. [`me`] is the calling thread, [`tls`] its own few words, [`state`]
 //! whether the process records at all. [`start`] and [`fork`] make the ledger,
 //! from what is in the [`environment`]. [`real`] has the functions that were
 //! there before us, [`sys`] the system calls that ask nobody.
@@ -28,6 +28,7 @@ extern crate std;
 
 pub mod chain;
 pub mod environment;
+pub mod fast;
 pub mod fork;
 pub mod interpose;
 pub mod me;

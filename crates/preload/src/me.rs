@@ -118,18 +118,24 @@ impl Me {
     }
 }
 
-/// Back in the library after [`Me::block`]. `None` if the thread is not
-/// blocked (any more): then there is nothing to finish.
+/// Back in the library after [`Me::block`], for the call at `site`; without one,
+/// for whatever blocked. `None` if that call is not what the thread is blocked
+/// in (any more): then there is nothing to finish. So it is for a handler's call
+/// that interrupted the one that blocked.
 #[must_use]
-pub fn resume() -> Option<Me> {
+pub fn resume(site: Option<&Site>) -> Option<Me> {
     let ledger = state::ledger()?;
-    let base = tls::words().record.load(Relaxed);
+    let words = tls::words();
+    let base = words.record.load(Relaxed);
     if base.is_null() {
         return None;
     }
     // SAFETY: as in `enter`.
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
-    (thread.record.busy.load(Relaxed) == BLOCKED).then(|| Me::work(ledger, thread))
+    let blocked_at = words.blocked_at.load(Relaxed);
+    (thread.record.busy.load(Relaxed) == BLOCKED
+        && site.is_none_or(|site| site.stack_pointer() as usize == blocked_at))
+    .then(|| Me::work(ledger, thread))
 }
 
 /// Bytes of stack between a call that was interrupted and the first call of the
@@ -190,7 +196,6 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     };
     let record = thread.record;
     record.generation.fetch_add(1, Relaxed);
-    record.until_sample.store(lockstead_ledger::SAMPLE, Relaxed);
     record.dice.store(sys::now() | 1, Relaxed);
     record.state.store(life::CLAIMED, Relaxed);
     Some(thread)

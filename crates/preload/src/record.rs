@@ -21,6 +21,7 @@ use lockstead_ledger::SAMPLE;
 use lockstead_ledger::header::{TICK_SHIFT, tick_of};
 use lockstead_ledger::lock::{Extension, add_site};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::thread::CacheLine;
 
 /// Hold samples that a lock gets before it gets statistics.
 const SAMPLES_BEFORE_STATISTICS: u32 = 3;
@@ -103,7 +104,16 @@ pub fn acquire<N: Nature + Copy>(
     block: impl FnOnce() -> c_int,
     meaning: impl Fn(c_int) -> Outcome,
 ) -> c_int {
-    let answer = attempt();
+    acquire_tried(call, attempt(), block, meaning)
+}
+
+/// The rest of [`acquire`] when the attempt has come to `answer`.
+pub fn acquire_tried<N: Nature + Copy>(
+    call: &Call<'_, N>,
+    answer: c_int,
+    block: impl FnOnce() -> c_int,
+    meaning: impl Fn(c_int) -> Outcome,
+) -> c_int {
     if meaning(answer) == Outcome::Acquired {
         acquired(call, Flags::NONE);
         return answer;
@@ -137,6 +147,15 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     }
 }
 
+/// The caller got what it asked for without waiting, and holds nothing: the use
+/// is counted.
+pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
+    if let Some(me) = enter() {
+        let line = me.line(call.target, call.site, call.nature);
+        line.count.store(line.count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+}
+
 /// The caller is about to wait.
 pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
     let Some(me) = enter() else { return };
@@ -162,7 +181,7 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
 /// The wait that [`wait_begins`] published is over. What was acquired is held
 /// from now on, if waiting for it means to hold it.
 pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
-    let Some(me) = resume() else {
+    let Some(me) = resume(Some(call.site)) else {
         // The call began unrecorded, in a signal handler say; the lock is held
         // all the same.
         if outcome == Outcome::Acquired && leads_to_holding(call.how) {
@@ -217,7 +236,7 @@ fn is_join(how: How) -> bool {
 /// or left by an exception: what [`wait_ends`] would have done, as far as it
 /// must.
 pub fn wait_abandoned() {
-    let Some(me) = resume() else { return };
+    let Some(me) = resume(None) else { return };
     let record = me.record();
     let companion = record.wait.read().map_or(0, |(_, waiting)| waiting.companion);
     record.wait.end();
@@ -258,10 +277,9 @@ impl Me {
     /// Puts a lock on the thread's held stack.
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
         let line = self.line(call.target, call.site, call.nature);
-        line.count.store(line.count.load(Relaxed).wrapping_add(1), Relaxed);
         let place = Place { lock: line.lock.load(Relaxed), stack: line.stack.load(Relaxed) };
         let (mut flags, mut started) = (call.mode.and(how), 0);
-        if self.is_sampled() {
+        if self.counts_as_sample(line) {
             flags = flags.and(Flags::SAMPLED);
         }
         if flags.has(Flags::SAMPLED) || flags.has(Flags::CONTENDED) {
@@ -281,25 +299,41 @@ impl Me {
         }
     }
 
-    /// Whether the acquisition that is being recorded is one whose time of
-    /// holding is measured. The gaps between them vary, lest they keep step
-    /// with the program.
-    fn is_sampled(&self) -> bool {
-        let record = self.record();
-        let left = record.until_sample.load(Relaxed);
-        if left > 1 {
-            record.until_sample.store(left - 1, Relaxed);
+    /// Counts an acquisition in its line; says whether its time of holding is one
+    /// of those that are measured. The fast path counts all others.
+    fn counts_as_sample(&self, line: &CacheLine) -> bool {
+        let before = line.count.load(Relaxed);
+        line.count.store(before + 1, Relaxed);
+        if before < line.next_sample.load(Relaxed) {
             return false;
         }
-        // xorshift (Marsaglia); never zero.
+        line.next_sample.store(before + 1 + self.gap(), Relaxed);
+        true
+    }
+
+    /// Acquisitions between two samples: uniform over twice their mean, lest they
+    /// keep step with the program.
+    fn gap(&self) -> u32 {
+        (self.throw() % u64::from(2 * SAMPLE - 1)) as u32
+    }
+
+    /// Acquisitions before the first sample of a line. A line may have few of
+    /// them in its life, and each must be sampled with the same probability; so
+    /// this is what is left of a gap at a moment that falls into it by chance,
+    /// which the smaller of two gaps is distributed like.
+    pub(crate) fn first_gap(&self) -> u32 {
+        self.gap().min(self.gap())
+    }
+
+    /// A random number: xorshift (Marsaglia), the upper bits.
+    fn throw(&self) -> u64 {
+        let record = self.record();
         let mut dice = record.dice.load(Relaxed);
         dice ^= dice << 13;
         dice ^= dice >> 7;
         dice ^= dice << 17;
         record.dice.store(dice, Relaxed);
-        // Uniform over 1..2*SAMPLE, whose mean is SAMPLE.
-        record.until_sample.store(1 + (dice >> 33) as u32 % (2 * SAMPLE - 1), Relaxed);
-        true
+        dice >> 33
     }
 
     /// The step of the coarse clock.

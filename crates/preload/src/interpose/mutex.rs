@@ -13,17 +13,23 @@ use lockstead_ledger::publish::{Flags, How};
 crate::thunk! {
     pthread_mutex_init(2) => init;
     pthread_mutex_destroy(1) => destroy;
-    pthread_mutex_lock(1) => lock;
-    pthread_mutex_trylock(1) => trylock;
     pthread_mutex_timedlock(2) => timedlock;
     pthread_mutex_clocklock(3) => clocklock;
-    pthread_mutex_unlock(1) => unlock;
+}
+
+crate::fast_acquire! {
+    pthread_mutex_lock: pthread_mutex_trylock, NONE => lock, lock_tried;
+    pthread_mutex_trylock: pthread_mutex_trylock, TRIED => trylock, trylock_tried;
+}
+
+crate::fast_release! {
+    pthread_mutex_unlock: pthread_mutex_unlock => unlock;
 }
 
 /// A mutex of the program's, as glibc's ABI lays it out: static initialisers
 /// have fixed these words for good.
 #[derive(Clone, Copy)]
-struct Mutex(Lock);
+pub(super) struct Mutex(pub(super) Lock);
 
 impl Mutex {
     /// Bits of `__kind`.
@@ -41,7 +47,7 @@ impl Mutex {
     }
 
     /// Whether glibc refuses an unlock by a thread that does not hold it.
-    fn checks_owner(self) -> bool {
+    pub(super) fn checks_owner(self) -> bool {
         let kind = self.kind();
         matches!(kind & Self::TYPE, 1 | 2) || kind & (Self::ROBUST | Self::INHERIT) != 0
     }
@@ -105,21 +111,29 @@ unsafe extern "C" fn destroy(mutex: Lock, _: &Site) -> c_int {
 
 unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    record::acquire(
-        &waiting(mutex, How::MUTEX, 0, site),
-        // SAFETY: as in `init`; a lock that can be had at once is had by the
-        // trying form just the same.
-        || unsafe { call::pthread_mutex_trylock()(mutex) },
-        // SAFETY: as in `init`.
-        || unsafe { call::pthread_mutex_lock()(mutex) },
-        Outcome::of_posix,
-    )
+    // SAFETY: as in `init`; a lock that can be had at once is had by the trying
+    // form just the same.
+    let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
+    // SAFETY: as above.
+    unsafe { lock_tried(mutex, site, answer) }
+}
+
+/// The trying form has given `answer`.
+unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_mutex_lock()(mutex) };
+    record::acquire_tried(&waiting(mutex, How::MUTEX, 0, site), answer, block, Outcome::of_posix)
 }
 
 unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
+    // SAFETY: as above.
+    unsafe { trylock_tried(mutex, site, answer) }
+}
+
+unsafe extern "C" fn trylock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
     record::tried(&waiting(mutex, How::MUTEX, 0, site), Outcome::of_posix(answer));
     answer
 }

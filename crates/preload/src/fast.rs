@@ -1,0 +1,304 @@
+//! The fast path: an acquisition without waiting, known to this thread, and its
+//! release, in assembler.
+//!
+//! # Role
+//! Does what [`record`](crate::record) does, for the one case that programs do
+//! millions of times: the lock is free, the acquisition is in the thread's
+//! cache, its time of holding is not measured, and the release comes in order.
+//! Everything else goes on to Rust. The price is some forty instructions for
+//! an acquisition and twenty for a release, and no shared line is written.
+//!
+//! # Protocol
+//! Acquire: this process records (`STATE.base`), this thread does
+//! (`Words::record`), nothing of ours is in progress on it (`busy`), and the
+//! line of lock and call site knows this very call: stack pointer and three more
+//! return addresses. Then the real function that tries; then the push, in the
+//! order of the ledger's `publish`. A signal handler may have come in between, so
+//! everything is read again after the real call; if the line is another lock's
+//! by then, Rust goes on.
+//!
+//! Release: the newest entry is this lock's, of the same or the last step of
+//! the coarse clock, and not special. It is popped, and the real function is
+//! jumped to.
+//!
+//! # Invariants
+//! As in `me`, `chain` (C1) and the ledger's `publish` (L3). All offsets are
+//! computed from the types.
+
+use crate::chain;
+use crate::state::State;
+use core::mem::offset_of;
+use lockstead_ledger::header::{Header, OwnLine, TICK_SHIFT};
+use lockstead_ledger::publish::Flags;
+use lockstead_ledger::thread::{CacheLine, ThreadRecord, cache_offset, held_offset};
+
+/// Numbers for the assembler.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Offset;
+
+#[doc(hidden)]
+#[allow(missing_docs, reason = "named like the fields")]
+impl Offset {
+    pub const BASE: usize = offset_of!(State, base);
+    pub const CAPACITY: usize = offset_of!(State, held);
+    pub const CLOCK: usize = offset_of!(Header, clock) + offset_of!(OwnLine, 0);
+    pub const TICK_SHIFT: u32 = TICK_SHIFT;
+
+    pub const BUSY: usize = offset_of!(ThreadRecord, busy);
+    pub const TOP: usize = offset_of!(ThreadRecord, top);
+    pub const HELD_DROPPED: usize = offset_of!(ThreadRecord, held_dropped);
+
+    pub const HASH: i32 = chain::HASH;
+    pub const HASH_SHIFT: u32 = chain::HASH_SHIFT;
+    pub const LINE: usize = cache_offset() + offset_of!(CacheLine, address);
+    pub const SITE: usize = cache_offset() + offset_of!(CacheLine, site);
+    pub const SP: usize = cache_offset() + offset_of!(CacheLine, sp);
+    pub const RETURNS: usize = cache_offset() + offset_of!(CacheLine, returns);
+    pub const DISTANCES: usize = cache_offset() + offset_of!(CacheLine, distances);
+    /// Lock and stack in one load.
+    pub const PLACE: usize = cache_offset() + offset_of!(CacheLine, lock);
+    pub const NEXT_SAMPLE: usize = cache_offset() + offset_of!(CacheLine, next_sample);
+    pub const COUNT: usize = cache_offset() + offset_of!(CacheLine, count);
+
+    /// Entry number zero; the newest is one entry below that of number `top`.
+    pub const HELD: usize = held_offset();
+    /// Flags whose holder's release has more to do.
+    pub const SPECIAL: u32 = Flags::SAMPLED.0 | Flags::LENT.0;
+}
+
+const _: () = assert!(size_of::<CacheLine>() == 64);
+const _: () = assert!(offset_of!(CacheLine, stack) == offset_of!(CacheLine, lock) + 4);
+const _: () = assert!(size_of::<lockstead_ledger::publish::Held<lockstead_ledger::Native>>() == 32);
+// The record's pointer is the first of the thread's words.
+const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
+
+/// `fast_acquire! { name: real_try, flags => slow, tried; ... }`: exports `name`,
+/// a function of one lock. `real_try` is the field of [`Real`](crate::real::Real)
+/// of the function that tries, `flags` (`NONE`, `READ`
+/// or `TRIED`) those of what is held. `slow(lock, &Site)`
+/// does all; `tried(lock, &Site, answer)` goes on after the real function has
+/// answered, other than 0 or too late for the fast path. Both return what the program gets.
+#[macro_export]
+macro_rules! fast_acquire {
+    ($($name:ident: $real:ident, $flags:tt => $slow:path, $tried:path;)*) => { $(
+        /// Interposed, with a fast path.
+        ///
+        /// # Safety
+        /// As of the function of this name.
+        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                // rdi: the lock. r8: the thread's record.
+                "mov rax, qword ptr [rip + lockstead_words@GOTTPOFF]",
+                "mov r8, qword ptr fs:[rax]",
+                "cmp qword ptr [rip + {state} + {base}], 0",
+                "je 2f",
+                "test r8, r8",
+                "je 2f",
+                "cmp dword ptr [r8 + {busy}], 0",
+                "jne 2f",
+                // rcx: the call site. rdx: the line, less its offset.
+                "mov rcx, qword ptr [rsp]",
+                "lea edx, [rdi + rcx * 4]",
+                "imul edx, edx, {hash}",
+                "shr edx, {hash_shift}",
+                "shl edx, 6",
+                "add rdx, r8",
+                "cmp qword ptr [rdx + {line}], rdi",
+                "jne 2f",
+                "cmp qword ptr [rdx + {site}], rcx",
+                "jne 2f",
+                "cmp qword ptr [rdx + {sp}], rsp",
+                "jne 2f",
+                "movzx eax, word ptr [rdx + {distances}]",
+                "movzx ecx, word ptr [rdx + {distances} + 2]",
+                "movzx esi, word ptr [rdx + {distances} + 4]",
+                "mov eax, dword ptr [rsp + rax * 8]",
+                "mov ecx, dword ptr [rsp + rcx * 8]",
+                "mov esi, dword ptr [rsp + rsi * 8]",
+                "cmp eax, dword ptr [rdx + {returns}]",
+                "jne 2f",
+                "cmp ecx, dword ptr [rdx + {returns} + 4]",
+                "jne 2f",
+                "cmp esi, dword ptr [rdx + {returns} + 8]",
+                "jne 2f",
+                "mov eax, dword ptr [rdx + {count}]",
+                "cmp eax, dword ptr [rdx + {next_sample}]",
+                "jae 2f",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "call qword ptr [rip + {real} + {real_try}]",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test eax, eax",
+                "jne 3f",
+                "mov r8, qword ptr [rip + lockstead_words@GOTTPOFF]",
+                "mov r8, qword ptr fs:[r8]",
+                "mov rcx, qword ptr [rsp]",
+                "lea edx, [rdi + rcx * 4]",
+                "imul edx, edx, {hash}",
+                "shr edx, {hash_shift}",
+                "shl edx, 6",
+                "add rdx, r8",
+                // A handler came in between and gave the line away.
+                "cmp qword ptr [rdx + {line}], rdi",
+                "jne 3f",
+                "mov r9, qword ptr [rdx + {place}]",
+                "inc dword ptr [rdx + {count}]",
+                "mov rcx, qword ptr [r8 + {top}]",
+                "cmp rcx, qword ptr [rip + {state} + {capacity}]",
+                "jae 4f",
+                "mov rsi, qword ptr [rip + {state} + {base}]",
+                "mov rsi, qword ptr [rsi + {clock}]",
+                "shr rsi, {tick_shift}",
+                "mov esi, esi",
+                $crate::flag_mark!($flags),
+                "lea r10, [rcx + 1]",
+                "mov qword ptr [r8 + {top}], r10",
+                "shl rcx, 5",
+                "mov qword ptr [r8 + rcx + {held} + 8], r9",
+                "mov qword ptr [r8 + rcx + {held} + 16], rsi",
+                "mov qword ptr [r8 + rcx + {held}], rdi",
+                "ret",
+                "4:",
+                "inc qword ptr [r8 + {held_dropped}]",
+                "ret",
+                "2:",
+                "push rbp",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
+                "mov rsi, rsp",
+                "call {slow}",
+                "pop rbp",
+                ".cfi_adjust_cfa_offset -8",
+                ".cfi_restore rbp",
+                "ret",
+                "3:",
+                "push rbp",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
+                "mov rsi, rsp",
+                "mov edx, eax",
+                "call {tried}",
+                "pop rbp",
+                ".cfi_adjust_cfa_offset -8",
+                ".cfi_restore rbp",
+                "ret",
+                ".cfi_endproc",
+                state = sym $crate::state::STATE,
+                base = const $crate::fast::Offset::BASE,
+                capacity = const $crate::fast::Offset::CAPACITY,
+                clock = const $crate::fast::Offset::CLOCK,
+                tick_shift = const $crate::fast::Offset::TICK_SHIFT,
+                busy = const $crate::fast::Offset::BUSY,
+                top = const $crate::fast::Offset::TOP,
+                next_sample = const $crate::fast::Offset::NEXT_SAMPLE,
+                held_dropped = const $crate::fast::Offset::HELD_DROPPED,
+                hash = const $crate::fast::Offset::HASH,
+                hash_shift = const $crate::fast::Offset::HASH_SHIFT,
+                line = const $crate::fast::Offset::LINE,
+                site = const $crate::fast::Offset::SITE,
+                sp = const $crate::fast::Offset::SP,
+                returns = const $crate::fast::Offset::RETURNS,
+                distances = const $crate::fast::Offset::DISTANCES,
+                place = const $crate::fast::Offset::PLACE,
+                count = const $crate::fast::Offset::COUNT,
+                held = const $crate::fast::Offset::HELD,
+                real = sym $crate::real::REAL,
+                real_try = const core::mem::offset_of!($crate::real::Real, $real),
+                slow = sym $slow,
+                tried = sym $tried,
+            )
+        }
+    )* };
+}
+
+/// `fast_release! { name: real => slow; ... }`: exports `name`, a function of one
+/// lock, which goes on to the field `real` of [`Real`](crate::real::Real).
+/// `slow(lock, &Site)` does all and returns what the program gets.
+#[macro_export]
+macro_rules! fast_release {
+    ($($name:ident: $real:ident => $slow:path;)*) => { $(
+        /// Interposed, with a fast path.
+        ///
+        /// # Safety
+        /// As of the function of this name.
+        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov rax, qword ptr [rip + lockstead_words@GOTTPOFF]",
+                "mov r8, qword ptr fs:[rax]",
+                "mov rdx, qword ptr [rip + {state} + {base}]",
+                "test rdx, rdx",
+                "je 2f",
+                "test r8, r8",
+                "je 2f",
+                "cmp dword ptr [r8 + {busy}], 0",
+                "jne 2f",
+                "mov rcx, qword ptr [r8 + {top}]",
+                "sub rcx, 1",
+                "jb 2f",
+                "mov rax, rcx",
+                "shl rax, 5",
+                "add rax, r8",
+                "cmp qword ptr [rax + {held}], rdi",
+                "jne 2f",
+                "mov rdx, qword ptr [rdx + {clock}]",
+                "shr rdx, {tick_shift}",
+                "sub edx, dword ptr [rax + {held} + 16]",
+                "cmp edx, 1",
+                "ja 2f",
+                "test byte ptr [rax + {held} + 20], {special}",
+                "jne 2f",
+                "mov qword ptr [rax + {held}], 0",
+                "mov qword ptr [r8 + {top}], rcx",
+                "jmp qword ptr [rip + {real} + {real_release}]",
+                "2:",
+                "push rbp",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
+                "mov rsi, rsp",
+                "call {slow}",
+                "pop rbp",
+                ".cfi_adjust_cfa_offset -8",
+                ".cfi_restore rbp",
+                "ret",
+                ".cfi_endproc",
+                state = sym $crate::state::STATE,
+                base = const $crate::fast::Offset::BASE,
+                clock = const $crate::fast::Offset::CLOCK,
+                tick_shift = const $crate::fast::Offset::TICK_SHIFT,
+                special = const $crate::fast::Offset::SPECIAL,
+                busy = const $crate::fast::Offset::BUSY,
+                top = const $crate::fast::Offset::TOP,
+                held = const $crate::fast::Offset::HELD,
+                real = sym $crate::real::REAL,
+                real_release = const core::mem::offset_of!($crate::real::Real, $real),
+                slow = sym $slow,
+            )
+        }
+    )* };
+}
+
+/// The instruction that puts a flag into an entry's `how`, whose upper half the
+/// flags are.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! flag_mark {
+    (NONE) => {
+        ""
+    };
+    (READ) => {
+        "bts rsi, 32"
+    };
+    (TRIED) => {
+        "bts rsi, 35"
+    };
+}
+
+const _: () = assert!(Flags::READ.0 == 1 && Flags::TRIED.0 == 1 << 3);
