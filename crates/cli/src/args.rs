@@ -1,8 +1,10 @@
 //! Every flag of the command, in one place.
 
+use crate::report::ReportFlags;
 use crate::values::{self, List};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lockstead_bench::LockName;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ Exit status:
   0    done
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
-  3    dump: there is a deadlock
+  3    dump: there is a deadlock; run: the program was ended because of one
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
@@ -45,6 +47,11 @@ pub(crate) enum Command {
     /// From /proc and the process's memory alone: the process is neither stopped nor traced, and
     /// need not have been started by lockstead. Says what cannot be known.
     Dump(Dump),
+    /// Run a program and watch its locks: deadlocks as they close, the worst locks at the end
+    ///
+    /// Any dynamically linked program of glibc 2.34 and newer, with no rebuild. The program behaves
+    /// as without lockstead: same output, same status. What is found goes to standard error.
+    Run(Run),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.
@@ -205,6 +212,63 @@ pub(crate) struct Dump {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run -- ./server --port 8080
+  lockstead run --on-deadlock abort -- ./tests
+  lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
+  lockstead run --wait-all -- service start   a program that leaves others running
+
+A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
+lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks.
+
+Exit status: that of the program (if a signal ended it, lockstead ends by the same), else
+  2    wrong usage
+  3    the program was ended by --on-deadlock abort or kill
+  125  its locks cannot be watched, the message says why and what to do; or
+       the report could not be prepared
+  126  it cannot be executed
+  127  it was not found")]
+pub(crate) struct Run {
+    /// What to do with a program that has a deadlock, after the report: `abort` leaves a core
+    #[arg(long, value_name = "WHAT", default_value = "continue")]
+    pub(crate) on_deadlock: OnDeadlock,
+    /// Report a wait for a lock that lasts this long (500ms, 5s, 2m; off), and again each time it
+    /// has doubled
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::patience)]
+    pub(crate) watch: Patience,
+    /// Leave out the processes that the program starts
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+    /// Stay until the processes that the program leaves behind have ended too (SIGINT or SIGTERM
+    /// to lockstead ends the waiting, not them)
+    #[arg(long, conflicts_with = "no_follow")]
+    pub(crate) wait_all: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// `--on-deadlock`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnDeadlock {
+    /// Let it be: the other threads go on
+    #[default]
+    Continue,
+    /// End the process with SIGABRT
+    Abort,
+    /// End the process with SIGKILL
+    Kill,
+}
+
+/// `--watch`: how long a wait may last; not looked at if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience(pub(crate) Option<Duration>);
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

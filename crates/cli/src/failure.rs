@@ -15,6 +15,16 @@ pub(crate) enum Failure {
     Deadlock,
     /// A signal asked for the end: status 130.
     Interrupted,
+    /// A program was not started: the status says why, as a shell's would.
+    Refused {
+        /// The exit status.
+        status: u8,
+        /// Why, and what to do instead.
+        text: String,
+    },
+    /// A program was run and ended with this status, which becomes the
+    /// command's, in silence.
+    Program(u8),
     /// The reader of standard output has gone. It has all it wanted: status 0,
     /// in silence.
     Closed,
@@ -34,6 +44,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Deadlock => 3,
             Failure::Interrupted => 130,
+            Failure::Refused { status, .. } | Failure::Program(status) => *status,
         }
     }
 }
@@ -41,7 +52,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(text) | Failure::Run(text) => f.write_str(text),
+            Failure::Usage(text) | Failure::Run(text) | Failure::Refused { text, .. } => {
+                f.write_str(text)
+            }
+            Failure::Program(status) => write!(f, "the program ended with status {status}"),
             Failure::Interrupted => {
                 f.write_str("interrupted; the measurement is not complete and is not reported")
             }

@@ -13,9 +13,10 @@ mod features;
 mod interrupt;
 mod output;
 mod plot;
-#[allow(dead_code, reason = "for `run`, which is being written")]
 mod preload_image;
 mod progress;
+mod report;
+mod run;
 mod table;
 mod values;
 
@@ -32,18 +33,21 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Features(flags) => features::run(&flags),
+        Command::Run(flags) => run::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             match &failure {
-                Failure::Closed | Failure::Deadlock => {}
+                Failure::Closed | Failure::Deadlock | Failure::Program(_) => {}
                 Failure::Usage(_) => {
                     output::error(&failure);
                     output::note("\nFor more information, try '--help'.");
                 }
-                Failure::Run(_) | Failure::Interrupted => output::error(&failure),
+                Failure::Run(_) | Failure::Refused { .. } | Failure::Interrupted => {
+                    output::error(&failure);
+                }
             }
             ExitCode::from(failure.status())
         }

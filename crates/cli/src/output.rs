@@ -42,6 +42,16 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
+/// Prints what was found in a program that runs, in one piece: its own output
+/// goes on meanwhile. The first line stands out on a terminal.
+pub(crate) fn finding(text: &str) {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let plain = anstream::AutoStream::choice(&io::stderr()) == anstream::ColorChoice::Never;
+    let styled = if plain { text.to_owned() } else { format!("{ERROR}{first}{ERROR:#}\n{rest}") };
+    // Not through anstream, which writes piece by piece.
+    let _ = io::stderr().lock().write_all(styled.as_bytes());
+}
+
 /// Says why the command stops.
 pub(crate) fn error(text: impl Display) {
     note(format_args!("{ERROR}error:{ERROR:#} {text}"));

@@ -92,7 +92,7 @@ pub fn begin_child() {
 
 fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
     let Some(command) = connect(&kept.token[..kept.token_length]) else { return false };
-    let sent = share(command, &mut kept.hello);
+    let sent = share(command, &kept.token[..kept.token_length], &mut kept.hello);
     sys::close(command);
     let Some(ledger) = sent else { return false };
     // SAFETY: mapped for good; one thread (P2).
@@ -171,8 +171,8 @@ fn connect(token: &[u8]) -> Option<usize> {
 }
 
 /// Makes a ledger and sends it to the command.
-fn share(command: usize, hello: &mut Hello) -> Option<Ledger<'static>> {
-    let file = memory_file()?;
+fn share(command: usize, token: &[u8], hello: &mut Hello) -> Option<Ledger<'static>> {
+    let file = memory_file(token)?;
     let Some((base, layout)) = map_ledger(file) else {
         sys::close(file);
         return None;
@@ -194,12 +194,17 @@ fn share(command: usize, hello: &mut Hello) -> Option<Ledger<'static>> {
     Some(ledger)
 }
 
-fn memory_file() -> Option<usize> {
-    let name = c"lockstead".as_ptr() as usize;
+/// Named like the command's socket: the maps of a process so tell others whom
+/// to ask for its ledger.
+fn memory_file(token: &[u8]) -> Option<usize> {
+    let (name, length) = hello::socket_name(token);
+    let mut terminated = [0; 10 + TOKEN + 1];
+    terminated[..length].copy_from_slice(&name[..length]);
     // Kernels of a strict kind want to hear that it is never executed, old ones
     // do not know the word.
-    let flags = libc::MFD_CLOEXEC as usize;
+    let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as usize;
     [flags | libc::MFD_NOEXEC_SEAL as usize, flags].into_iter().find_map(|flags| {
+        let name = terminated.as_ptr() as usize;
         // SAFETY: a zero-terminated name.
         unsafe { sys::call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) }.ok()
     })
@@ -242,6 +247,10 @@ fn map(file: usize, size: usize) -> Option<*mut u8> {
         for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
             let _ = sys::call(libc::SYS_madvise, [base, size, advice as usize, 0, 0, 0]);
         }
+        // The command reads the file for as long as it likes: one that could
+        // shrink would be its end, so it takes none.
+        let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) as usize;
+        let _ = sys::call(libc::SYS_fcntl, [file, libc::F_ADD_SEALS as usize, seals, 0, 0, 0]);
         Some(base as *mut u8)
     }
 }

@@ -51,21 +51,24 @@ pub fn modules(ledger: &Ledger<'_>) -> Vec<Code> {
     found
 }
 
-/// Maps as the process had them, so far as the modules go. `program` is the
-/// file of the program itself.
+/// Maps as the process had them: those that were read while it lived, as text,
+/// and for modules that they lack what the files say. `program` is the file of
+/// the program itself.
 #[must_use]
-pub fn maps(modules: &[Code], program: &Path) -> Maps {
-    let mut text = Vec::new();
+pub fn maps(read: &[u8], modules: &[Code], program: &Path) -> Maps {
+    let known = Maps::parse(read);
+    let mut text = read.to_vec();
     for code in modules {
         let path =
             if code.path.is_empty() { program } else { Path::new(OsStr::from_bytes(&code.path)) };
+        if known.find(code.start).is_some() {
+            continue;
+        }
         // A file that is gone gives no names; its addresses stay numbers.
-        if let Some(lines) = segments(path, code.bias) {
-            for line in lines {
-                text.extend(line.into_bytes());
-                text.extend(path.as_os_str().as_bytes());
-                text.push(b'\n');
-            }
+        for line in segments(path, code.bias).into_iter().flatten() {
+            text.extend(line.into_bytes());
+            text.extend(path.as_os_str().as_bytes());
+            text.push(b'\n');
         }
     }
     Maps::parse(&text)
@@ -124,12 +127,15 @@ mod tests {
         // Code before the first address of the file: its bias, for a
         // position-independent program.
         let start = real.iter().find(|m| m.inode == wanted.inode).expect("mapped").range.start;
-        let made = maps(&[Code { start, bias: start, path: Vec::new() }], path);
+        let module = |path: &[u8]| [Code { start, bias: start, path: path.to_vec() }];
+        let made = maps(b"", &module(b""), path);
         let found = made.find(here).expect("covered");
         assert!(found.executable);
         assert_eq!(found.file_offset(here), wanted.file_offset(here));
         assert_eq!((found.inode, &found.backing), (wanted.inode, &wanted.backing));
-        // The kernel may show another device than stat on stacked file systems.
-        assert!(maps(&[Code { start, bias: 0, path: b"/absent".to_vec() }], path).get(0).is_none());
+        assert!(maps(b"", &module(b"/absent"), path).get(0).is_none());
+        let line = format!("{start:x}-{:x} r-xp 0 0:0 0 /as/it/was\n", here + 1);
+        let kept = maps(line.as_bytes(), &module(b""), path);
+        assert_eq!(kept.iter().count(), 1, "what was read of the living process counts");
     }
 }

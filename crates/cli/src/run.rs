@@ -1,0 +1,168 @@
+//! `lockstead run`: starts a program with the library under it, watches its
+//! locks, and says at the end what it saw.
+//!
+//! # Role
+//! The command stays the parent of the program and is otherwise not there: the
+//! program has the descriptors, the terminal, the environment and the signals
+//! that it would have had, and its status becomes the command's. All that is
+//! printed goes to standard error.
+//!
+//! # When things end
+//! - The run ends with the program that was started, as it would in a shell;
+//!   those that it left behind are reported as far as they got. `--wait-all`
+//!   waits for them.
+//! - If the command is killed, the program goes on: the library writes into
+//!   memory that is its own, and nobody is waited for. It gets no signal, for
+//!   none was asked for.
+
+mod blocked_text;
+mod deadlock_text;
+mod elf;
+mod launch;
+mod origin;
+mod processes;
+mod program;
+mod reporter;
+mod scene;
+mod signals;
+mod supervise;
+
+use crate::args::{OnDeadlock, Run};
+use crate::failure::Failure;
+use crate::output;
+use crate::preload_image::{self, PreloadImage};
+use crate::report;
+use launch::Program;
+use lockstead_inspect::ledger::Listener;
+use lockstead_inspect::modules::Modules;
+use lockstead_inspect::report::{Facts, Process, collect};
+use lockstead_inspect::symbols::Symbolizer;
+use lockstead_ledger::hello::{Settings, VARIABLE};
+use processes::inside;
+use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
+use signals::Signals;
+use std::io;
+use std::time::Duration;
+use supervise::{End, Outcome};
+
+/// The status of a run whose program was ended because of a deadlock.
+const DEADLOCK: u8 = 3;
+/// What a shell adds to the number of the signal that ended a program.
+const BY_SIGNAL: u8 = 128;
+
+/// What the supervisor has to know of the flags.
+struct Options {
+    on_deadlock: OnDeadlock,
+    watch: Option<Duration>,
+    wait_all: bool,
+}
+
+/// Runs the program and reports. Returns only if the program's own status is 0.
+///
+/// # Errors
+/// As [`Failure`]; the program's status is one of them.
+pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
+    flags.report.check()?;
+    let refused = |Refusal { status, text }| Failure::Refused { status, text };
+    let failed = |what: &str, error: io::Error| Failure::Refused {
+        status: REFUSED,
+        text: format!("{what}: {error}"),
+    };
+    let file = program::find(&flags.program[0], std::env::var_os("PATH").as_deref())
+        .and_then(|file| program::check(&file).map(|()| file))
+        .map_err(refused)?;
+    let listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
+    let image =
+        PreloadImage::install().map_err(|text| Failure::Refused { status: REFUSED, text })?;
+    let settings = Settings { token: listener.token().as_bytes(), follow: !flags.no_follow };
+    let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
+    let program = Program {
+        file: &file,
+        arguments: &flags.program,
+        environment: launch::environment(&[
+            ("LD_PRELOAD", preload),
+            (VARIABLE, settings.to_string().into()),
+        ]),
+    };
+    let signals = Signals::block().map_err(|error| failed("cannot read signals", error))?;
+    let child = launch::start(&program, signals.before()).map_err(|error| {
+        let status =
+            if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Failure::Refused { status, text: format!("{}: {error}", file.display()) }
+    })?;
+    let options =
+        Options { on_deadlock: flags.on_deadlock, watch: flags.watch.0, wait_all: flags.wait_all };
+    let outcome = supervise::supervise(child, &options, listener, &signals);
+    // From here on signals end the command as they would any other.
+    drop(signals);
+    let ended_program = outcome.reports.ended_program;
+    let end = outcome.end;
+    let reported = say(flags, outcome);
+    drop(image);
+    reported?;
+    match end {
+        _ if ended_program => Err(Failure::Program(DEADLOCK)),
+        End::Exited(0) => Ok(()),
+        End::Exited(status) => Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX))),
+        End::Killed(signal) => {
+            signals::end_by(signal);
+            // A signal that does not end this process after all.
+            let number = u8::try_from(signal).unwrap_or(0);
+            Err(Failure::Program(BY_SIGNAL.saturating_add(number)))
+        }
+    }
+}
+
+/// The exit report, and what else is to be said at the end.
+fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
+    for loss in &outcome.losses {
+        output::note(format_args!("lockstead: not watched: {loss}"));
+    }
+    if outcome.recurrences != 0 {
+        output::note(format_args!(
+            "lockstead: cycles that end by time-out closed again {} more times",
+            outcome.recurrences
+        ));
+    }
+    if outcome.processes.is_empty() && outcome.losses.is_empty() {
+        output::note(
+            "lockstead: nothing was recorded: the library did not start in the program, or the \
+             program ended before it",
+        );
+    }
+    let mut names: Vec<Symbolizer> = outcome
+        .processes
+        .iter()
+        .map(|process| Symbolizer::new(Modules::saved(process.maps())))
+        .collect();
+    let mut processes: Vec<Process<'_>> = outcome
+        .processes
+        .iter()
+        .zip(&mut names)
+        .enumerate()
+        .map(|(index, (process, names))| Process {
+            ledger: process.ledger.view(),
+            facts: Facts {
+                pid: process.pid,
+                parent: process.parent,
+                exe: Some(process.program.to_string_lossy().into_owned()),
+                command: process.arguments.clone(),
+                ended_ns: *inside(&process.ended),
+                exit: (index == 0).then(|| words(outcome.end)),
+            },
+            names,
+        })
+        .collect();
+    let command = flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let wall = u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX);
+    let findings = outcome.reports.findings;
+    let report = collect(&mut processes, findings, wall, command, &flags.report.options());
+    report::finish(&report, &flags.report)
+}
+
+fn words(end: End) -> String {
+    match end {
+        End::Exited(status) => format!("exit status {status}"),
+        End::Killed(signal) => format!("killed by signal {signal}"),
+    }
+}

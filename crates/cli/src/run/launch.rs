@@ -1,0 +1,130 @@
+//! Starts the program as the shell would have started it.
+//!
+//! # Role
+//! By hand and not by `std::process::Command`, which empties the signal mask
+//! and resets SIGPIPE: the program gets the mask, the dispositions, the
+//! descriptors, the terminal and the process group that it would have had.
+//!
+//! # Protocol
+//! A pipe that closes at a successful exec carries the error of a failed one,
+//! so that the command knows which of the two happened.
+
+use super::origin;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+/// The shell that runs a script without a first line, as for `execvp`.
+const SHELL: &std::ffi::CStr = c"/bin/sh";
+
+/// The program and all it gets.
+pub(super) struct Program<'a> {
+    /// The file, found.
+    pub(super) file: &'a Path,
+    /// The arguments, the name first.
+    pub(super) arguments: &'a [OsString],
+    /// The environment.
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+/// The environment of this command with these variables set.
+pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)> {
+    let kept = std::env::vars_os().filter(|(name, _)| set.iter().all(|(new, _)| name != new));
+    kept.chain(set.iter().map(|(name, value)| (OsString::from(name), value.clone()))).collect()
+}
+
+/// Starts it with the signal mask `mask` and returns its process id.
+///
+/// # Errors
+/// What the system says of `fork` or `execve`.
+pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<libc::pid_t> {
+    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
+    let file = text(program.file.as_os_str())?;
+    let arguments: Vec<CString> =
+        program.arguments.iter().map(|argument| text(argument)).collect::<io::Result<_>>()?;
+    let environment: Vec<CString> = program
+        .environment
+        .iter()
+        .map(|(name, value)| {
+            let mut line = name.clone();
+            line.push("=");
+            line.push(value);
+            text(&line)
+        })
+        .collect::<io::Result<_>>()?;
+    let mut shell = vec![SHELL.to_owned(), file.clone()];
+    shell.extend(arguments.iter().skip(1).cloned());
+    let [arguments, shell, environment] = [&arguments, &shell, &environment]
+        .map(|strings| strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>());
+    let (mut news, teller) = pipe()?;
+    // SAFETY: the child makes system calls only, on memory prepared above, and
+    // ends in exec or _exit; it returns nowhere.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            origin::restore();
+            // SAFETY: `mask` is a valid set; the arrays end with null and point
+            // to terminated strings that live in this copy of the memory.
+            let error = unsafe {
+                libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
+                libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                let mut error = *libc::__errno_location();
+                if error == libc::ENOEXEC {
+                    libc::execve(SHELL.as_ptr(), shell.as_ptr(), environment.as_ptr());
+                    error = *libc::__errno_location();
+                }
+                error
+            };
+            let bytes = error.to_ne_bytes();
+            // SAFETY: writes from an array of this frame; _exit ends this
+            // process without running anything of its copy of the parent.
+            unsafe {
+                libc::write(teller.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+                libc::_exit(super::program::NOT_EXECUTABLE.into())
+            }
+        }
+        child => {
+            drop(teller);
+            let mut error = [0; 4];
+            match news.read_exact(&mut error) {
+                Err(_) => Ok(child),
+                Ok(()) => {
+                    let mut status = 0;
+                    // SAFETY: reaps the child just made, which has ended.
+                    unsafe { libc::waitpid(child, &mut status, 0) };
+                    Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
+                }
+            }
+        }
+    }
+}
+
+/// A pipe of which no end is one of the three standard descriptors: those may
+/// be closed in the child before it has told of its failure.
+fn pipe() -> io::Result<(File, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: an array for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both were just opened and belong to nobody else.
+    Ok(unsafe { (File::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_set_once_and_the_others_stay() {
+        let set = environment(&[("PATH", "mine".into()), ("LOCKSTEAD_X", "new".into())]);
+        let of = |name: &str| set.iter().filter(|(n, _)| n == name).collect::<Vec<_>>();
+        assert_eq!(of("PATH"), [&("PATH".into(), "mine".into())]);
+        assert_eq!(of("LOCKSTEAD_X").len(), 1);
+        assert_eq!(set.len(), std::env::vars_os().count() + 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! What this command was started with, before Rust's runtime changed it.
+//!
+//! # Role
+//! The program shall find what it would have found without the command. The
+//! runtime ignores SIGPIPE and opens `/dev/null` for standard descriptors that
+//! were closed; both happen before `main`, so they are looked at earlier, by a
+//! function that the dynamic linker calls.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+/// A bit for each of the three standard descriptors.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn look() {
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only reads the disposition, into a structure borrowed exclusively.
+    unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action) };
+    PIPE_WAS_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Relaxed);
+    let mut closed = 0;
+    for descriptor in 0..3 {
+        // SAFETY: asks for a flag; a closed descriptor is an error value.
+        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+            closed |= 1 << descriptor;
+        }
+    }
+    CLOSED.store(closed, Relaxed);
+}
+
+// SAFETY: the linker's list of functions to call before `main`; `look` has the
+// C calling convention, ignores the arguments it gets, and needs nothing of
+// the runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+/// Undoes in this process what the runtime changed; for a child that is about
+/// to become the program. Makes system calls only.
+pub(super) fn restore() {
+    let pipe = if PIPE_WAS_IGNORED.load(Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: neither disposition runs code of this process.
+    unsafe { libc::signal(libc::SIGPIPE, pipe) };
+    let closed = CLOSED.load(Relaxed);
+    for descriptor in 0..3 {
+        if closed & 1 << descriptor != 0 {
+            // SAFETY: what the runtime opened there is used by nobody after
+            // this.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}

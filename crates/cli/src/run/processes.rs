@@ -1,0 +1,229 @@
+//! The processes of a run: their ledgers, their code, their ends.
+
+use lockstead_inspect::ledger::passing::Peer;
+use lockstead_inspect::ledger::{Mapped, code};
+use lockstead_inspect::maps::Maps;
+use lockstead_inspect::waits::blocked::Patience;
+use lockstead_inspect::waits::detect::{Context, Detector, Found};
+use lockstead_inspect::waits::observe::{Observer, Waiter};
+use lockstead_inspect::waits::verify::{self, Verdict};
+use lockstead_ledger::Ledger;
+use lockstead_ledger::hello::Hello;
+use lockstead_ledger::lock::attribute;
+use lockstead_ledger::thread::state;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+/// A process as the report and the reporter see it.
+pub(super) struct Observed {
+    /// Its ledger.
+    pub(super) ledger: Mapped,
+    /// Its number for the command.
+    pub(super) pid: u32,
+    /// Whether thread numbers in its ledger are those of the command's `/proc`.
+    pub(super) visible: bool,
+    /// Its parent's number, where it is visible.
+    pub(super) parent: Option<u32>,
+    /// The file it runs.
+    pub(super) program: PathBuf,
+    /// Its arguments.
+    pub(super) arguments: Vec<String>,
+    /// The text of its maps when they were last read.
+    maps: Mutex<Vec<u8>>,
+    /// Refers to the process itself, also when its number is given to another.
+    handle: Option<OwnedFd>,
+    /// When it ended.
+    pub(super) ended: Mutex<Option<u64>>,
+}
+
+/// A value behind a lock that nobody leaves half-changed.
+pub(super) fn inside<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Observed {
+    /// Takes in a process that has called.
+    ///
+    /// # Errors
+    /// Its ledger cannot be used.
+    pub(super) fn new(hello: &Hello, file: OwnedFd, peer: Peer) -> io::Result<Self> {
+        let ledger = Mapped::new(file, true)?;
+        // From another PID namespace the kernel tells the number here, or none.
+        let pid = if peer.pid == 0 { hello.pid } else { peer.pid };
+        let visible = pid == hello.pid && peer.pid != 0;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // SAFETY: takes numbers.
+        let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, peer.pid, 0) };
+        let handle = i32::try_from(handle).ok().filter(|&fd| fd >= 0);
+        let observed = Observed {
+            ledger,
+            pid,
+            visible,
+            parent: visible.then_some(hello.parent),
+            program: PathBuf::from(OsStr::from_bytes(hello.program())),
+            arguments: hello.arguments().map(text).collect(),
+            maps: Mutex::default(),
+            // SAFETY: just opened, and nobody else's.
+            handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+            ended: Mutex::default(),
+        };
+        observed.read_maps();
+        Ok(observed)
+    }
+
+    /// The program's name, without its folder.
+    pub(super) fn name(&self) -> String {
+        let name = self.program.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| "a program".into())
+    }
+
+    /// Reads its maps while they are there.
+    pub(super) fn read_maps(&self) {
+        if let Ok(text) = fs::read(format!("/proc/{}/maps", self.pid))
+            && !text.is_empty()
+        {
+            *inside(&self.maps) = text;
+        }
+    }
+
+    /// Its maps, as far as they were ever known.
+    pub(super) fn maps(&self) -> Maps {
+        code::maps(&inside(&self.maps), &code::modules(&self.ledger.view()), &self.program)
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        match &self.handle {
+            Some(handle) => {
+                let mut wanted =
+                    libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: one entry, borrowed exclusively.
+                unsafe { libc::poll(&mut wanted, 1, 0) > 0 }
+            }
+            None => !fs::exists(format!("/proc/{}", self.pid)).unwrap_or(true),
+        }
+    }
+
+    /// Sends it a signal, and nobody else who may have its number by now.
+    pub(super) fn signal(&self, signal: libc::c_int) {
+        if let Some(handle) = &self.handle {
+            // SAFETY: takes numbers; null asks for the usual information.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_pidfd_send_signal,
+                    handle.as_raw_fd(),
+                    signal,
+                    std::ptr::null::<libc::siginfo_t>(),
+                    0,
+                );
+            }
+        }
+    }
+}
+
+/// What the command looks for in one process, round by round.
+pub(super) struct Watch {
+    observer: Observer,
+    /// The cycles reported so far.
+    pub(super) detector: Detector,
+    patience: Option<Patience>,
+    /// A cycle was found that is not confirmed yet.
+    pending: bool,
+    modules: u64,
+    round: u64,
+}
+
+/// What a round found.
+pub(super) enum News {
+    /// A cycle.
+    Cycle(Found),
+    /// A wait that lasts.
+    Blocked(Waiter),
+}
+
+/// Threads in waits on condition variables are asked about only every so many
+/// rounds: it takes a file a thread.
+const ASKING: u64 = 4;
+
+impl Watch {
+    /// With reports of waits that last `patience` nanoseconds.
+    pub(super) fn new(patience: Option<u64>) -> Self {
+        Watch {
+            observer: Observer::default(),
+            detector: Detector::default(),
+            patience: patience.map(Patience::new),
+            pending: false,
+            modules: 0,
+            round: 0,
+        }
+    }
+
+    /// Looks at the process once.
+    pub(super) fn round(&mut self, process: &Observed, now: u64, news: &mut Vec<News>) {
+        let ledger = process.ledger.view();
+        self.round += 1;
+        let modules = ledger.header().modules_used.load(Relaxed);
+        if modules != self.modules {
+            self.modules = modules;
+            process.read_maps();
+        }
+        let changed = self.observer.look(&ledger);
+        if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
+            self.cycles(process, &ledger, news);
+        }
+        if let Some(patience) = &mut self.patience {
+            let (observer, detector) = (&self.observer, &self.detector);
+            let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
+            news.extend(patience.due(alive, now).into_iter().cloned().map(News::Blocked));
+        }
+    }
+
+    fn has_conditions(&self) -> bool {
+        let mut waiters = self.observer.waiters();
+        waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())
+    }
+
+    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, news: &mut Vec<News>) {
+        let context = Surroundings { process, ledger };
+        self.pending = false;
+        for found in self.detector.find(self.observer.waiters(), &context) {
+            match verify::verify(&found, ledger, process.pid, process.visible) {
+                Verdict::True if self.detector.note(&found) => news.push(News::Cycle(found)),
+                Verdict::NotYet => self.pending = true,
+                Verdict::True | Verdict::False => {}
+            }
+        }
+    }
+}
+
+struct Surroundings<'a> {
+    process: &'a Observed,
+    ledger: &'a Ledger<'a>,
+}
+
+impl Context for Surroundings<'_> {
+    fn joined(&self, handle: u64) -> Option<u32> {
+        let position = self.ledger.threads().position(|thread| {
+            let record = thread.record;
+            record.handle.load(Relaxed) == handle
+                && record.state.load(Relaxed) == state::LIVE
+                && record.handle_released.load(Relaxed) == 0
+        });
+        position.and_then(|index| u32::try_from(index).ok())
+    }
+
+    fn writers_first(&self, lock: u64) -> bool {
+        let record = self.ledger.find_lock(lock).and_then(|index| self.ledger.lock(index));
+        record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
+    }
+
+    fn is_taking_back(&self, waiter: &Waiter) -> bool {
+        self.process.visible && verify::is_taking_back(self.process.pid, waiter)
+    }
+}

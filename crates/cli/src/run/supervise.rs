@@ -1,0 +1,294 @@
+//! From the start of the program to its end.
+//!
+//! # Role
+//! One thread that sleeps most of the time. It wakes for a signal, a call from
+//! a process, and the coarse clock, which it keeps for the ledgers; every
+//! second tick it looks at what the threads wait for. Naming and printing are
+//! for the reporter, so that the clock does not stand still for it.
+
+use super::Options;
+use super::processes::{News, Observed, Watch, inside};
+use super::reporter::{Job, Reporter, Reports};
+use super::signals::{self, Signal, Signals};
+use lockstead_inspect::ledger::{Call, Listener};
+use lockstead_inspect::proc::status::Status;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two ticks of the coarse clock.
+const TICK: Duration = Duration::from_millis(4);
+/// Ticks from one look at the waits to the next.
+const LOOK: u64 = 2;
+/// Ticks from one look for processes that have ended to the next.
+const ENDS: u64 = 25;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+}
+
+/// What a run came to.
+pub(super) struct Outcome {
+    /// How the program that was started ended.
+    pub(super) end: End,
+    /// All processes whose ledgers came in.
+    pub(super) processes: Vec<Arc<Observed>>,
+    /// What was reported.
+    pub(super) reports: Reports,
+    /// What could not be watched, and why.
+    pub(super) losses: Vec<String>,
+    /// Cycles with time-outs that closed again.
+    pub(super) recurrences: u64,
+    /// How long the run took.
+    pub(super) took: Duration,
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, the clock of the ledgers.
+pub(super) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a structure borrowed exclusively; the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+struct Supervisor<'a> {
+    child: libc::pid_t,
+    options: &'a Options,
+    listener: Listener,
+    live: Vec<(Arc<Observed>, Watch)>,
+    all: Vec<Arc<Observed>>,
+    reporter: Reporter,
+    losses: Vec<String>,
+    recurrences: u64,
+    end: Option<End>,
+    interrupted: bool,
+}
+
+/// Watches the program `child` to its end.
+pub(super) fn supervise(
+    child: libc::pid_t,
+    options: &Options,
+    listener: Listener,
+    signals: &Signals,
+) -> Outcome {
+    let started = Instant::now();
+    let mut supervisor = Supervisor {
+        child,
+        options,
+        listener,
+        live: Vec::new(),
+        all: Vec::new(),
+        reporter: Reporter::new(options.on_deadlock, child.unsigned_abs(), now()),
+        losses: Vec::new(),
+        recurrences: 0,
+        end: None,
+        interrupted: false,
+    };
+    let mut next = started + TICK;
+    let mut ticks = 0;
+    let end = loop {
+        supervisor.sleep(signals, next);
+        while let Some(signal) = signals.next() {
+            supervisor.signal(&signal);
+        }
+        supervisor.calls();
+        let woken = Instant::now();
+        if woken >= next {
+            // After a stop many are due at once; one stands for them all.
+            next = woken + TICK;
+            ticks += 1;
+            supervisor.tick(ticks);
+        }
+        if let Some(end) = supervisor.end
+            && (!options.wait_all || supervisor.live.is_empty() || supervisor.interrupted)
+        {
+            break end;
+        }
+    };
+    // Who called before the end is in the queue still.
+    supervisor.calls();
+    for (process, watch) in std::mem::take(&mut supervisor.live) {
+        supervisor.recurrences += watch.detector.recurrences();
+        if process.has_ended() {
+            inside(&process.ended).get_or_insert_with(now);
+        } else {
+            process.read_maps();
+        }
+    }
+    let took = started.elapsed();
+    Outcome {
+        end,
+        processes: supervisor.all,
+        reports: supervisor.reporter.finish(),
+        losses: supervisor.losses,
+        recurrences: supervisor.recurrences,
+        took,
+    }
+}
+
+impl Supervisor<'_> {
+    /// Until a signal, a call or the next tick; without anybody to keep the
+    /// clock for, there is no next tick.
+    fn sleep(&self, signals: &Signals, next: Instant) {
+        let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut wake: Vec<_> =
+            self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
+        wake.push(wanted(signals.descriptor()));
+        let left = next.saturating_duration_since(Instant::now());
+        let timeout = libc::timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let timeout = if self.live.is_empty() { std::ptr::null() } else { &raw const timeout };
+        // SAFETY: the entries are borrowed exclusively, the timeout is null or
+        // lives in this frame, no mask is given.
+        unsafe {
+            libc::ppoll(wake.as_mut_ptr(), wake.len() as libc::nfds_t, timeout, std::ptr::null())
+        };
+    }
+
+    fn signal(&mut self, signal: &Signal) {
+        if signal.number == libc::SIGCHLD {
+            return self.reap();
+        }
+        let Some(sender) = signal.sender else { return };
+        if self.end.is_some() {
+            // Only those that outlive the program are waited for now.
+            self.interrupted |= matches!(
+                signal.number,
+                libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT
+            );
+            return;
+        }
+        let of_run = sender == self.child
+            || self.live.iter().any(|(process, _)| process.pid == sender.unsigned_abs());
+        if !of_run {
+            signal.pass_on(self.child);
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            let mut status = 0;
+            // SAFETY: asks about the one child, into a number of this frame.
+            let reaped =
+                unsafe { libc::waitpid(self.child, &mut status, libc::WNOHANG | libc::WUNTRACED) };
+            if reaped != self.child {
+                return;
+            }
+            if libc::WIFSTOPPED(status) {
+                signals::stop_along(libc::WSTOPSIG(status));
+                continue;
+            }
+            self.end = Some(if libc::WIFSIGNALED(status) {
+                End::Killed(libc::WTERMSIG(status))
+            } else {
+                End::Exited(libc::WEXITSTATUS(status))
+            });
+            return;
+        }
+    }
+
+    fn calls(&mut self) {
+        for call in self.listener.calls() {
+            match call {
+                Call::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
+                    match Observed::new(&hello, file, peer) {
+                        Ok(process) => self.adopt(Arc::new(process)),
+                        Err(error) => {
+                            let program = String::from_utf8_lossy(hello.program());
+                            self.losses.push(format!("process {} ({program}): {error}", hello.pid));
+                        }
+                    }
+                }
+                // A stranger who has found the name of the socket.
+                Call::Hello { .. } => {}
+                Call::Question { pid, caller } => {
+                    let found = self.live.iter().find(|(process, _)| process.pid == pid);
+                    // SAFETY: asks for a number.
+                    let me = unsafe { libc::geteuid() };
+                    match found {
+                        _ if caller.peer.user != me && caller.peer.user != 0 => {
+                            caller.refuse("the `lockstead run` that watches it is another user's");
+                        }
+                        Some((process, _)) => caller.give(process.ledger.file()),
+                        None => caller.refuse(
+                            "the `lockstead run` above it does not watch this process (it has \
+                             just started, or was started with --no-follow)",
+                        ),
+                    }
+                }
+            }
+        }
+    }
+
+    fn adopt(&mut self, process: Arc<Observed>) {
+        process.ledger.set_clock(now());
+        // The same process again: it has called exec, and its old image is gone.
+        if let Some(at) = self.live.iter().position(|(old, _)| old.pid == process.pid) {
+            let (old, watch) = self.live.swap_remove(at);
+            self.recurrences += watch.detector.recurrences();
+            inside(&old.ended).get_or_insert_with(now);
+        }
+        self.all.push(process.clone());
+        let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
+        self.live.push((process, Watch::new(patience)));
+    }
+
+    /// Whether a caller is a process of this run: one of the same user, or a
+    /// descendant of the program that has become somebody else.
+    fn belongs(&self, user: u32, pid: u32) -> bool {
+        // SAFETY: asks for a number.
+        if user == unsafe { libc::geteuid() } {
+            return true;
+        }
+        let mut pid = pid;
+        for _ in 0..64 {
+            if pid == self.child.unsigned_abs() {
+                return true;
+            }
+            let Ok(status) = Status::read(&format!("/proc/{pid}/status")) else { return false };
+            match status.number("PPid").and_then(|parent| u32::try_from(parent).ok()) {
+                Some(parent) if parent > 1 => pid = parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn tick(&mut self, ticks: u64) {
+        let time = now();
+        for (process, _) in &self.live {
+            process.ledger.set_clock(time);
+        }
+        if ticks.is_multiple_of(LOOK) {
+            let mut news = Vec::new();
+            for (process, watch) in &mut self.live {
+                watch.round(process, time, &mut news);
+                for news in news.drain(..) {
+                    let process = process.clone();
+                    self.reporter.report(match news {
+                        News::Cycle(found) => Job::Cycle { process, found },
+                        News::Blocked(waiter) => Job::Blocked { process, waiter, at: time },
+                    });
+                }
+            }
+        }
+        if ticks.is_multiple_of(ENDS) {
+            let recurrences = &mut self.recurrences;
+            self.live.retain(|(process, watch)| {
+                let ended = process.has_ended();
+                if ended {
+                    *recurrences += watch.detector.recurrences();
+                    inside(&process.ended).get_or_insert(time);
+                }
+                !ended
+            });
+        }
+    }
+}
