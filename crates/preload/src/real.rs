@@ -128,6 +128,7 @@ table! {
     sem_timedwait: fn(Lock, Time) -> c_int;
     sem_clockwait: fn(Lock, c_int, Time) -> c_int;
     sem_post: fn(Lock) -> c_int;
+    sem_open: fn(*const c_char, c_int, u32, u32) -> Lock;
     sem_close: fn(Lock) -> c_int;
 
     mtx_init: fn(Lock, c_int) -> c_int;
@@ -151,6 +152,7 @@ table! {
     pthread_detach: fn(Thread) -> c_int;
     pthread_exit: fn(*mut c_void);
     pthread_setname_np: fn(Thread, *const c_char) -> c_int;
+    pthread_testcancel: fn();
     pthread_self: fn() -> Thread;
     pthread_key_create: fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
     pthread_setspecific: fn(u32, *const c_void) -> c_int;

@@ -165,9 +165,12 @@ macro_rules! passing {
 /// address of the real function, or 0 if `result` is to be returned as it is;
 /// `after(&mut Passage, &Site)` may change `result`, and does not run if the
 /// thread is cancelled in the real function.
+///
+/// `name after test => ...` calls `test`, a function that a cancelled thread does
+/// not come back from, first of all; with nothing of ours live but the frame.
 #[macro_export]
 macro_rules! cancellable {
-    ($($name:ident => $before:path, $after:path;)*) => { $(
+    ($($name:ident $(after $test:path)? => $before:path, $after:path;)*) => { $(
         /// Interposed.
         ///
         /// # Safety
@@ -189,6 +192,7 @@ macro_rules! cancellable {
                 "mov [rsp + 8], rsi",
                 "mov [rsp + 16], rdx",
                 "mov [rsp + 24], rcx",
+                $(concat!("call {test} # ", stringify!($test)),)?
                 "mov rdi, rsp",
                 "mov rsi, rbp",
                 "call {before}",
@@ -211,6 +215,7 @@ macro_rules! cancellable {
                 ".cfi_restore rbp",
                 "ret",
                 ".cfi_endproc",
+                $(test = sym $test,)?
                 before = sym $before,
                 after = sym $after,
                 size = const size_of::<$crate::thunk::Passage>(),

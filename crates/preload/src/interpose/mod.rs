@@ -25,8 +25,18 @@
 //!   implementation begins with [`real::resolve`](crate::real::resolve), a load
 //!   and a branch, unless it comes from a path that needs a ledger.
 
+pub mod aliases;
+pub mod barrier;
+pub mod c11;
+pub mod code;
+pub mod condition;
+pub mod join;
 pub mod mutex;
+pub mod rwlock;
+pub mod semaphore;
+pub mod spin;
 pub mod threads;
+pub mod until;
 
 use core::ffi::c_int;
 
@@ -50,6 +60,12 @@ impl Errno {
             let place = __errno_location();
             Errno { place, value: *place }
         }
+    }
+
+    /// What it was.
+    #[must_use]
+    pub fn value(&self) -> c_int {
+        self.value
     }
 }
 

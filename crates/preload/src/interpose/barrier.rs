@@ -1,0 +1,78 @@
+//! `pthread_barrier_*`.
+
+use crate::me::enter;
+use crate::real::{self, Lock, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use core::ffi::{c_int, c_void};
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    pthread_barrier_init(3) => init;
+    pthread_barrier_destroy(1) => destroy;
+    pthread_barrier_wait(1) => wait;
+}
+
+unsafe extern "C" {
+    fn pthread_barrierattr_getpshared(attributes: *const c_void, shared: *mut c_int) -> c_int;
+}
+
+unsafe extern "C" fn init(
+    barrier: Lock,
+    attributes: *const c_void,
+    count: u32,
+    site: &Site,
+) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_barrier_init()(barrier, attributes, count) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        let mut shared = libc::PTHREAD_PROCESS_PRIVATE;
+        if !attributes.is_null() {
+            // SAFETY: the program's attributes, which were accepted.
+            unsafe { pthread_barrierattr_getpshared(attributes, &raw mut shared) };
+        }
+        let shared = if shared == libc::PTHREAD_PROCESS_SHARED { attribute::SHARED } else { 0 };
+        me.initialised(barrier as u64, site, (Kind::Barrier, attribute::KNOWN | shared));
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(barrier: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_barrier_destroy()(barrier) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.destroyed(barrier as u64);
+    }
+    answer
+}
+
+unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
+    real::resolve();
+    let waiting = Call {
+        target: barrier as u64,
+        nature: (Kind::Barrier, 0),
+        how: How::BARRIER,
+        mode: Flags::NONE,
+        deadline: 0,
+        companion: 0,
+        site,
+    };
+    record::wait_begins(&waiting);
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_barrier_wait()(barrier) };
+    if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
+        // This thread came last: it has not waited.
+        record::wait_ends(&waiting, Outcome::Failed);
+        record::passed(&waiting);
+    } else {
+        record::wait_ends(&waiting, Outcome::of_posix(answer));
+    }
+    answer
+}

@@ -1,0 +1,196 @@
+//! `mtx_*` and `cnd_*`. In glibc these are mutexes and condition variables of
+//! the other kind, with answers of their own.
+
+use super::condition;
+use super::mutex::Mutex;
+use super::until::Until;
+use crate::chain::Nature;
+use crate::me::enter;
+use crate::real::{self, Lock, REAL, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use crate::thunk::Passage;
+use core::ffi::c_int;
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    mtx_init(2) => init;
+    mtx_destroy(1) => destroy;
+    mtx_lock(1) => lock;
+    mtx_trylock(1) => trylock;
+    mtx_timedlock(2) => timedlock;
+    mtx_unlock(1) => unlock;
+    cnd_init(1) => condition_init;
+    cnd_destroy(1) => condition_destroy;
+}
+
+crate::passing! {
+    cnd_signal(1) => signal;
+    cnd_broadcast(1) => broadcast;
+}
+
+crate::cancellable! {
+    cnd_wait => wait, waited;
+    cnd_timedwait => timed_wait, waited;
+}
+
+/// What C11's functions answer, as glibc numbers it.
+pub(super) mod answer {
+    use core::ffi::c_int;
+
+    pub(crate) const SUCCESS: c_int = 0;
+    pub(crate) const BUSY: c_int = 1;
+    pub(crate) const ERROR: c_int = 2;
+    pub(crate) const TIMED_OUT: c_int = 4;
+}
+
+fn outcome(answer: c_int) -> Outcome {
+    match answer {
+        answer::SUCCESS => Outcome::Acquired,
+        answer::BUSY => Outcome::Refused,
+        answer::TIMED_OUT => Outcome::TimedOut,
+        _ => Outcome::Failed,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Mtx(Lock);
+
+impl Nature for Mtx {
+    fn nature(&self) -> (Kind, u16) {
+        let (kind, attributes) = Mutex(self.0).nature();
+        (kind, attributes | attribute::C11)
+    }
+}
+
+fn waiting(mutex: Lock, until: Until, site: &Site) -> Call<'_, Mtx> {
+    Call {
+        target: mutex as u64,
+        nature: Mtx(mutex),
+        how: until.how(How::MUTEX),
+        mode: Flags::NONE,
+        deadline: until.deadline(),
+        companion: 0,
+        site,
+    }
+}
+
+unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::mtx_init()(mutex, kind) };
+    if answer == answer::SUCCESS
+        && let Some(me) = enter()
+    {
+        me.initialised(mutex as u64, site, Mtx(mutex));
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(mutex: Lock, _: &Site) {
+    real::resolve();
+    // SAFETY: as in `init`.
+    unsafe { call::mtx_destroy()(mutex) };
+    if let Some(me) = enter() {
+        me.destroyed(mutex as u64);
+    }
+}
+
+unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
+    real::resolve();
+    record::acquire(
+        &waiting(mutex, Until::NEVER, site),
+        // SAFETY: as in `init`.
+        || unsafe { call::mtx_trylock()(mutex) },
+        // SAFETY: as in `init`.
+        || unsafe { call::mtx_lock()(mutex) },
+        outcome,
+    )
+}
+
+unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::mtx_trylock()(mutex) };
+    record::tried(&waiting(mutex, Until::NEVER, site), outcome(answer));
+    answer
+}
+
+unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::mtx_timedlock()(mutex, time) };
+    // SAFETY: the program's time.
+    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time) };
+    record::acquire(
+        // A time that is refused is not waited for.
+        &waiting(mutex, until.unwrap_or(Until::PAST), site),
+        // SAFETY: as in `init`.
+        || unsafe { call::mtx_trylock()(mutex) },
+        block,
+        outcome,
+    )
+}
+
+unsafe extern "C" fn unlock(mutex: Lock, _: &Site) -> c_int {
+    real::resolve();
+    if !record::release(mutex as u64) && !Mutex(mutex).checks_owner() {
+        record::release_of_others(mutex as u64);
+    }
+    // SAFETY: as in `init`.
+    unsafe { call::mtx_unlock()(mutex) }
+}
+
+unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::cnd_init()(condition) };
+    if answer == answer::SUCCESS {
+        condition::initialised(condition, attribute::C11, site);
+    }
+    answer
+}
+
+unsafe extern "C" fn condition_destroy(condition: Lock, _: &Site) {
+    real::resolve();
+    // SAFETY: as in `init`.
+    unsafe { call::cnd_destroy()(condition) };
+    if let Some(me) = enter() {
+        me.destroyed(condition as u64);
+    }
+}
+
+unsafe extern "C" fn signal(_: Lock, _: &Site) -> usize {
+    real::resolve();
+    REAL.cnd_signal.address()
+}
+
+unsafe extern "C" fn broadcast(_: Lock, _: &Site) -> usize {
+    real::resolve();
+    REAL.cnd_broadcast.address()
+}
+
+unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [condition, mutex, ..] = passage.arguments;
+    record::wait_begins(&condition::waiting(condition, mutex, Until::NEVER, site));
+    REAL.cnd_wait.address()
+}
+
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [condition, mutex, time, _] = passage.arguments;
+    // SAFETY: the program's time.
+    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
+    if let Some(until) = until {
+        record::wait_begins(&condition::waiting(condition, mutex, until, site));
+    }
+    REAL.cnd_timedwait.address()
+}
+
+unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
+    let [condition, mutex, ..] = passage.arguments;
+    let call = condition::waiting(condition, mutex, Until::NEVER, site);
+    record::wait_ends(&call, outcome(passage.result as c_int));
+}

@@ -1,0 +1,25 @@
+//! `dlclose`: what lies at an address of code may change its meaning.
+
+use crate::chain;
+use crate::real::{self, call};
+use crate::site::Site;
+use crate::state;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+crate::thunk! {
+    dlclose(1) => close;
+}
+
+unsafe extern "C" fn close(handle: *mut c_void, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's argument goes to the function it called.
+    let answer = unsafe { call::dlclose()(handle) };
+    if answer == 0
+        && let Some(ledger) = state::ledger()
+    {
+        ledger.header().unloads.fetch_add(1, Relaxed);
+        chain::forget_rules();
+    }
+    answer
+}

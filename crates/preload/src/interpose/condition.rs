@@ -1,0 +1,174 @@
+//! `pthread_cond_*`, in the generation that `GLIBC_2.3.2` began.
+//!
+//! The functions that wake have nothing to record. They are here so that an old
+//! program, which asks for the generation before, gets all functions of one
+//! generation: its waits go through here to the new ones.
+
+use super::until::Until;
+use crate::me::enter;
+use crate::real::{self, Lock, REAL, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use crate::thunk::Passage;
+use core::ffi::{c_int, c_void};
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    pthread_cond_init(2) => init;
+    pthread_cond_destroy(1) => destroy;
+}
+
+crate::passing! {
+    pthread_cond_signal(1) => signal;
+    pthread_cond_broadcast(1) => broadcast;
+}
+
+crate::cancellable! {
+    pthread_cond_wait => wait, waited;
+    pthread_cond_timedwait => timed_wait, timed_waited;
+    pthread_cond_clockwait => clock_wait, clock_waited;
+}
+
+unsafe extern "C" {
+    fn pthread_condattr_getpshared(attributes: *const c_void, shared: *mut c_int) -> c_int;
+    fn pthread_condattr_getclock(attributes: *const c_void, clock: *mut c_int) -> c_int;
+}
+
+/// A wait for a wake-up, during which the mutex is given back.
+pub(super) fn waiting(
+    condition: usize,
+    mutex: usize,
+    until: Until,
+    site: &Site,
+) -> Call<'_, (Kind, u16)> {
+    Call {
+        target: condition as u64,
+        nature: (Kind::Condition, 0),
+        how: until.how(How::CONDITION),
+        mode: Flags::NONE,
+        deadline: until.deadline(),
+        companion: mutex as u64,
+        site,
+    }
+}
+
+/// The condition variable was initialised, with these attributes.
+pub(super) fn initialised(condition: Lock, attributes: u16, site: &Site) {
+    if let Some(me) = enter() {
+        me.initialised(condition as u64, site, (Kind::Condition, attribute::KNOWN | attributes));
+    }
+}
+
+/// # Safety
+/// `attributes` is null or was accepted by `pthread_cond_init`.
+unsafe fn attributes_of(attributes: *const c_void) -> u16 {
+    let (mut shared, mut clock) = (libc::PTHREAD_PROCESS_PRIVATE, libc::CLOCK_REALTIME);
+    if !attributes.is_null() {
+        // SAFETY: by the caller's promise; these functions only read.
+        unsafe {
+            pthread_condattr_getpshared(attributes, &raw mut shared);
+            pthread_condattr_getclock(attributes, &raw mut clock);
+        }
+    }
+    let shared = if shared == libc::PTHREAD_PROCESS_SHARED { attribute::SHARED } else { 0 };
+    let clock = if clock == libc::CLOCK_MONOTONIC { attribute::MONOTONIC } else { 0 };
+    shared | clock
+}
+
+unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_cond_init()(condition, attributes) };
+    if answer == 0 {
+        // SAFETY: they were accepted.
+        initialised(condition, unsafe { attributes_of(attributes) }, site);
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(condition: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_cond_destroy()(condition) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.destroyed(condition as u64);
+    }
+    answer
+}
+
+unsafe extern "C" fn signal(_: Lock, _: &Site) -> usize {
+    real::resolve();
+    REAL.pthread_cond_signal.address()
+}
+
+unsafe extern "C" fn broadcast(_: Lock, _: &Site) -> usize {
+    real::resolve();
+    REAL.pthread_cond_broadcast.address()
+}
+
+/// The wait is over with `answer`.
+pub(super) fn ended(call: &Call<'_, (Kind, u16)>, answer: c_int) {
+    record::wait_ends(call, Outcome::of_posix(answer));
+    if answer == libc::ENOTRECOVERABLE {
+        // The only end of a wait after which the mutex is not the caller's.
+        record::release(call.companion);
+    }
+}
+
+unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [condition, mutex, ..] = passage.arguments;
+    record::wait_begins(&waiting(condition, mutex, Until::NEVER, site));
+    REAL.pthread_cond_wait.address()
+}
+
+unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
+    let [condition, mutex, ..] = passage.arguments;
+    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+}
+
+/// The clock by which a wait without one of its own goes.
+fn own_clock(condition: usize) -> c_int {
+    let monotonic = enter().is_some_and(|me| {
+        me.ledger
+            .find_lock(condition as u64)
+            .and_then(|index| me.ledger.lock(index))
+            .is_some_and(|lock| lock.shape().2 & attribute::MONOTONIC != 0)
+    });
+    if monotonic { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+}
+
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [condition, mutex, time, _] = passage.arguments;
+    let clock = own_clock(condition);
+    passage.notes[0] = clock as usize;
+    // SAFETY: the program's time.
+    if let Some(until) = unsafe { Until::new(clock, time as *const libc::timespec) } {
+        record::wait_begins(&waiting(condition, mutex, until, site));
+    }
+    REAL.pthread_cond_timedwait.address()
+}
+
+unsafe extern "C" fn timed_waited(passage: &mut Passage, site: &Site) {
+    let [condition, mutex, ..] = passage.arguments;
+    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+}
+
+unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [condition, mutex, clock, time] = passage.arguments;
+    // SAFETY: the program's time.
+    if let Some(until) = unsafe { Until::new(clock as c_int, time as *const libc::timespec) } {
+        record::wait_begins(&waiting(condition, mutex, until, site));
+    }
+    REAL.pthread_cond_clockwait.address()
+}
+
+unsafe extern "C" fn clock_waited(passage: &mut Passage, site: &Site) {
+    let [condition, mutex, ..] = passage.arguments;
+    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+}

@@ -1,0 +1,242 @@
+//! Joining and detaching threads.
+//!
+//! A thread that joins waits for the other one. Afterwards libc may give the
+//! same `pthread_t` to a new thread, which is why the record of the thread that
+//! was joined or detached says so: then nobody waits for that one any more.
+
+use super::c11::answer;
+use super::until::Until;
+use crate::me::{Me, enter};
+use crate::real::{self, REAL, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use crate::thunk::Passage;
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use lockstead_ledger::ledger::Part;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::thread::state as life;
+
+crate::thunk! {
+    pthread_tryjoin_np(2) => try_join;
+    pthread_detach(1) => detach;
+    thrd_detach(1) => detach_c11;
+}
+
+crate::cancellable! {
+    pthread_join => join, joined;
+    pthread_timedjoin_np => timed_join, joined;
+    pthread_clockjoin_np => clock_join, joined;
+    thrd_join => join_c11, joined;
+}
+
+type Handle = libc::pthread_t;
+
+/// The record after the one that was found last: threads are often joined in
+/// the order in which they were made.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Which thread a `pthread_t` stood for at some time: index of its record plus
+/// one, and the record's generation. Index 0: it has none.
+#[derive(Clone, Copy)]
+struct Known {
+    index: usize,
+    generation: usize,
+}
+
+impl Me {
+    fn known(&self, handle: Handle) -> Option<Known> {
+        // Of a thread that runs the handle is certainly its own; an ended one
+        // may have been left behind by a program that never joined it.
+        let found = self.find(handle, &[life::LIVE]);
+        let found = found.or_else(|| self.find(handle, &[life::ENDED, life::LEAKED]))?;
+        NEXT.store(found.index, Relaxed);
+        Some(found)
+    }
+
+    fn find(&self, handle: Handle, states: &[u32]) -> Option<Known> {
+        let used = self.ledger.used(Part::Threads);
+        let first = NEXT.load(Relaxed);
+        (0..used).map(|i| (first + i) % used).find_map(|index| {
+            let record = self.ledger.thread(index)?.record;
+            let is = record.handle.load(Relaxed) == handle
+                && record.handle_released.load(Relaxed) == 0
+                && states.contains(&record.state.load(Relaxed));
+            is.then(|| Known {
+                index: index + 1,
+                generation: record.generation.load(Relaxed) as usize,
+            })
+        })
+    }
+
+    fn released(&self, known: Known) {
+        let Some(thread) = self.ledger.thread(known.index - 1) else { return };
+        if thread.record.generation.load(Relaxed) as usize == known.generation {
+            thread.record.handle_released.store(1, Relaxed);
+        }
+    }
+}
+
+/// The thread that `handle` stands for now; asked before the handle can come to
+/// stand for another.
+fn known(handle: Handle) -> Option<Known> {
+    enter()?.known(handle)
+}
+
+fn released(known: Option<Known>) {
+    if let Some(known) = known
+        && let Some(me) = enter()
+    {
+        me.released(known);
+    }
+}
+
+fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
+    Call {
+        target: handle,
+        nature: (Kind::Unknown, 0),
+        how: until.how(How::JOIN),
+        mode: Flags::NONE,
+        deadline: until.deadline(),
+        companion: 0,
+        site,
+    }
+}
+
+/// `pthread_tryjoin_np`, and what follows from it.
+///
+/// # Safety
+/// As of that function.
+unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
+    let known = known(handle);
+    // SAFETY: by the caller's promise.
+    let answer = unsafe { call::pthread_tryjoin_np()(handle, result) };
+    if answer == 0 {
+        released(known);
+    }
+    answer
+}
+
+unsafe extern "C" fn try_join(handle: Handle, result: *mut *mut c_void, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    unsafe { attempt(handle, result) }
+}
+
+/// Tries; while the thread runs, publishes the wait and has `real` called. All
+/// other answers are those of the waiting functions too, and are final: once
+/// the thread has been joined its handle is no more.
+///
+/// # Safety
+/// The passage has the arguments of a joining function, `result` among them.
+unsafe fn begin(
+    passage: &mut Passage,
+    result: *mut *mut c_void,
+    until: Until,
+    site: &Site,
+    real: usize,
+) -> usize {
+    let handle = passage.arguments[0] as Handle;
+    // SAFETY: by the caller's promise.
+    let answer = unsafe { attempt(handle, result) };
+    if answer != libc::EBUSY {
+        passage.result = answer as isize;
+        return 0;
+    }
+    if let Some(known) = known(handle) {
+        passage.notes = [known.index, known.generation, 0];
+    }
+    record::wait_begins(&waiting(handle, until, site));
+    real
+}
+
+unsafe extern "C" fn joined(passage: &mut Passage, site: &Site) {
+    let [index, generation, _] = passage.notes;
+    let answer = passage.result as c_int;
+    let call = waiting(passage.arguments[0] as Handle, Until::NEVER, site);
+    record::wait_ends(&call, Outcome::of_posix(answer));
+    if answer == 0 && index != 0 {
+        released(Some(Known { index, generation }));
+    }
+}
+
+unsafe extern "C" fn join(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    passage.notes = [0; 3];
+    let result = passage.arguments[1] as *mut *mut c_void;
+    // SAFETY: the arguments are as said.
+    unsafe { begin(passage, result, Until::NEVER, site, REAL.pthread_join.address()) }
+}
+
+unsafe extern "C" fn timed_join(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    passage.notes = [0; 3];
+    let [_, result, time, _] = passage.arguments;
+    let real = REAL.pthread_timedjoin_np.address();
+    // SAFETY: the program's time; then, the arguments are as said.
+    unsafe {
+        let until = Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec);
+        let until = until.unwrap_or(Until::PAST);
+        begin(passage, result as *mut *mut c_void, until, site, real)
+    }
+}
+
+unsafe extern "C" fn clock_join(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    passage.notes = [0; 3];
+    let [_, result, clock, time] = passage.arguments;
+    let real = REAL.pthread_clockjoin_np.address();
+    let clock = clock as c_int;
+    if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
+        // Refused whatever the thread does.
+        return real;
+    }
+    // SAFETY: the program's time; then, the arguments are as said.
+    unsafe {
+        let until = Until::new(clock, time as *const libc::timespec).unwrap_or(Until::PAST);
+        begin(passage, result as *mut *mut c_void, until, site, real)
+    }
+}
+
+unsafe extern "C" fn join_c11(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    passage.notes = [0; 3];
+    let mut result = null_mut();
+    let real = REAL.thrd_join.address();
+    // SAFETY: the arguments are as said, but for the place of the result, which
+    // is ours.
+    if unsafe { begin(passage, &raw mut result, Until::NEVER, site, real) } != 0 {
+        return real;
+    }
+    if passage.result != 0 {
+        passage.result = answer::ERROR as isize;
+    } else if passage.arguments[1] != 0 {
+        // SAFETY: the program's place for the result.
+        unsafe { (passage.arguments[1] as *mut c_int).write(result as usize as c_int) };
+    }
+    0
+}
+
+unsafe extern "C" fn detach(handle: Handle, _: &Site) -> c_int {
+    real::resolve();
+    let known = known(handle);
+    // SAFETY: as in `try_join`.
+    let answer = unsafe { call::pthread_detach()(handle) };
+    if answer == 0 {
+        released(known);
+    }
+    answer
+}
+
+unsafe extern "C" fn detach_c11(handle: Handle, _: &Site) -> c_int {
+    real::resolve();
+    let known = known(handle);
+    // SAFETY: as in `try_join`.
+    let answer = unsafe { call::thrd_detach()(handle) };
+    if answer == answer::SUCCESS {
+        released(known);
+    }
+    answer
+}

@@ -1,0 +1,221 @@
+//! `pthread_rwlock_*`.
+
+use super::until::Until;
+use crate::chain::Nature;
+use crate::me::enter;
+use crate::real::{self, Lock, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    pthread_rwlock_init(2) => init;
+    pthread_rwlock_destroy(1) => destroy;
+    pthread_rwlock_timedrdlock(2) => timed_read;
+    pthread_rwlock_clockrdlock(3) => clock_read;
+    pthread_rwlock_timedwrlock(2) => timed_write;
+    pthread_rwlock_clockwrlock(3) => clock_write;
+    pthread_rwlock_tryrdlock(1) => try_read;
+    pthread_rwlock_trywrlock(1) => try_write;
+}
+
+crate::fast_acquire! {
+    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ => read, read_tried;
+    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE => write, write_tried;
+}
+
+crate::fast_release! {
+    pthread_rwlock_unlock: pthread_rwlock_unlock => unlock;
+}
+
+/// A reader-writer lock of the program's. Its static initialisers have fixed
+/// the places of these words for good.
+#[derive(Clone, Copy)]
+struct RwLock(Lock);
+
+impl RwLock {
+    /// The eighth word says whether processes share it.
+    const SHARED: usize = 7;
+    /// The thirteenth word: who comes first.
+    const PREFERENCE: usize = 12;
+    /// The one of the three preferences that glibc heeds:
+    /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+    const WRITERS: u32 = 2;
+
+    fn word(self, index: usize) -> u32 {
+        // SAFETY: the program passes a reader-writer lock of 14 words, aligned.
+        unsafe { (*self.0.cast::<AtomicU32>().add(index)).load(Relaxed) }
+    }
+}
+
+impl Nature for RwLock {
+    fn nature(&self) -> (Kind, u16) {
+        let mut attributes = attribute::KNOWN;
+        if self.word(Self::SHARED) != 0 {
+            attributes |= attribute::SHARED;
+        }
+        if self.word(Self::PREFERENCE) == Self::WRITERS {
+            attributes |= attribute::WRITERS_FIRST;
+        }
+        (Kind::RwLock, attributes)
+    }
+}
+
+fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> {
+    Call {
+        target: lock as u64,
+        nature: RwLock(lock),
+        how: until.how(how),
+        mode: if how == How::READ { Flags::READ } else { Flags::NONE },
+        deadline: until.deadline(),
+        companion: 0,
+        site,
+    }
+}
+
+unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_rwlock_init()(lock, attributes) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.initialised(lock as u64, site, RwLock(lock));
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(lock: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_rwlock_destroy()(lock) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.destroyed(lock as u64);
+    }
+    answer
+}
+
+unsafe extern "C" fn read(lock: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`; what reading can be had at once, the trying form
+    // gives just the same.
+    let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
+    // SAFETY: as above.
+    unsafe { read_tried(lock, site, answer) }
+}
+
+/// The trying form has given `answer`.
+unsafe extern "C" fn read_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_rdlock()(lock) };
+    acquire(&waiting(lock, How::READ, Until::NEVER, site), answer, block)
+}
+
+unsafe extern "C" fn write(lock: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `read`.
+    let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
+    // SAFETY: as above.
+    unsafe { write_tried(lock, site, answer) }
+}
+
+/// The trying form has given `answer`.
+unsafe extern "C" fn write_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_wrlock()(lock) };
+    acquire(&waiting(lock, How::WRITE, Until::NEVER, site), answer, block)
+}
+
+/// What the trying form refused, the other one gives or refuses in its own way:
+/// it also finds out that the caller itself is the writer.
+fn acquire(call: &Call<'_, RwLock>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
+    record::acquire_tried(call, tried, block, Outcome::of_posix)
+}
+
+unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
+    record::tried(&waiting(lock, How::READ, Until::NEVER, site), Outcome::of_posix(answer));
+    answer
+}
+
+unsafe extern "C" fn try_write(lock: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
+    record::tried(&waiting(lock, How::WRITE, Until::NEVER, site), Outcome::of_posix(answer));
+    answer
+}
+
+type Time = *const libc::timespec;
+
+unsafe extern "C" fn timed_read(lock: Lock, time: Time, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_timedrdlock()(lock, time) };
+    // SAFETY: the program's lock and time.
+    unsafe { timed(lock, How::READ, libc::CLOCK_REALTIME, time, site, block) }
+}
+
+unsafe extern "C" fn clock_read(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_clockrdlock()(lock, clock, time) };
+    // SAFETY: the program's lock and time.
+    unsafe { timed(lock, How::READ, clock, time, site, block) }
+}
+
+unsafe extern "C" fn timed_write(lock: Lock, time: Time, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_timedwrlock()(lock, time) };
+    // SAFETY: the program's lock and time.
+    unsafe { timed(lock, How::WRITE, libc::CLOCK_REALTIME, time, site, block) }
+}
+
+unsafe extern "C" fn clock_write(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let block = || unsafe { call::pthread_rwlock_clockwrlock()(lock, clock, time) };
+    // SAFETY: the program's lock and time.
+    unsafe { timed(lock, How::WRITE, clock, time, site, block) }
+}
+
+/// # Safety
+/// `lock` and `time` are the program's.
+unsafe fn timed(
+    lock: Lock,
+    how: How,
+    clock: c_int,
+    time: Time,
+    site: &Site,
+    block: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: the program's time.
+    let Some(until) = (unsafe { Until::new(clock, time) }) else { return block() };
+    // SAFETY: the program's lock; as in `read`.
+    let tried = unsafe {
+        match how {
+            How::READ => call::pthread_rwlock_tryrdlock()(lock),
+            _ => call::pthread_rwlock_trywrlock()(lock),
+        }
+    };
+    acquire(&waiting(lock, how, until, site), tried, block)
+}
+
+/// glibc does not check who unlocks, so that a thread other than the one that
+/// acquired may do it.
+unsafe extern "C" fn unlock(lock: Lock, _: &Site) -> c_int {
+    real::resolve();
+    if !record::release(lock as u64) {
+        record::release_of_others(lock as u64);
+    }
+    // SAFETY: as in `init`.
+    unsafe { call::pthread_rwlock_unlock()(lock) }
+}

@@ -1,0 +1,203 @@
+//! `sem_*`.
+//!
+//! A semaphore has no holder: what is recorded is who waits, and how often it
+//! is taken. `sem_post` is not interposed.
+
+use super::Errno;
+use super::until::Until;
+use crate::me::enter;
+use crate::real::{self, Lock, REAL, Real, call};
+use crate::record::{self, Call, Outcome};
+use crate::site::Site;
+use crate::sys;
+use crate::thunk::Passage;
+use core::ffi::{c_char, c_int};
+use core::mem::offset_of;
+use lockstead_ledger::lock::{Kind, Life, attribute};
+use lockstead_ledger::publish::{Flags, How};
+
+crate::thunk! {
+    sem_init(3) => init;
+    sem_destroy(1) => destroy;
+    sem_open(4) => open;
+    sem_close(1) => close;
+    sem_trywait(1) => trywait;
+}
+
+crate::cancellable! {
+    sem_wait after act_on_cancellation => wait, waited;
+    sem_timedwait after act_on_cancellation => timed_wait, waited;
+    sem_clockwait after act_on_cancellation => clock_wait, waited;
+}
+
+/// A thread that is to be cancelled does not take a token, though there be one:
+/// the waits begin with this look, as the real ones do.
+#[unsafe(naked)]
+unsafe extern "C" fn act_on_cancellation() {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + {real} + {test}]",
+        "test rax, rax",
+        "je 2f",
+        "jmp rax",
+        // Not resolved yet: so early nobody cancels.
+        "2:",
+        "ret",
+        ".cfi_endproc",
+        real = sym REAL,
+        test = const offset_of!(Real, pthread_testcancel),
+    )
+}
+
+fn waiting(semaphore: usize, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
+    Call {
+        target: semaphore as u64,
+        nature: (Kind::Semaphore, 0),
+        how: until.how(How::SEMAPHORE),
+        mode: Flags::NONE,
+        deadline: until.deadline(),
+        companion: 0,
+        site,
+    }
+}
+
+/// Semaphore functions return -1 and set `errno`.
+fn outcome(answer: isize) -> Outcome {
+    match answer {
+        0 => Outcome::Acquired,
+        _ => match Errno::keep().value() {
+            libc::ETIMEDOUT => Outcome::TimedOut,
+            libc::EAGAIN => Outcome::Refused,
+            _ => Outcome::Failed,
+        },
+    }
+}
+
+unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::sem_init()(semaphore, shared, value) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        let shared = if shared == 0 { 0 } else { attribute::SHARED };
+        me.initialised(semaphore as u64, site, (Kind::Semaphore, attribute::KNOWN | shared));
+    }
+    answer
+}
+
+unsafe extern "C" fn destroy(semaphore: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::sem_destroy()(semaphore) };
+    if answer == 0
+        && let Some(me) = enter()
+    {
+        me.destroyed(semaphore as u64);
+    }
+    answer
+}
+
+/// Two of the arguments may be missing, and are then whatever lies in their
+/// registers: nobody looks at them.
+unsafe extern "C" fn open(
+    name: *const c_char,
+    flags: c_int,
+    mode: u32,
+    value: u32,
+    site: &Site,
+) -> Lock {
+    real::resolve();
+    // SAFETY: as in `init`. By the calling convention a variable argument
+    // travels like a fixed one.
+    let semaphore = unsafe { call::sem_open()(name, flags, mode, value) };
+    if !semaphore.is_null()
+        && let Some(me) = enter()
+    {
+        // A semaphore that is open already has but one address, and goes on.
+        let known = me.ledger.find_lock(semaphore as u64).and_then(|index| me.ledger.lock(index));
+        if !known.is_some_and(|lock| lock.shape().1 == Life::Live) {
+            let nature = (Kind::Semaphore, attribute::KNOWN | attribute::SHARED);
+            me.initialised(semaphore as u64, site, nature);
+        }
+    }
+    semaphore
+}
+
+unsafe extern "C" fn close(semaphore: Lock, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::sem_close()(semaphore) };
+    if answer == 0
+        && !is_mapped(semaphore as usize)
+        && let Some(me) = enter()
+    {
+        me.destroyed(semaphore as u64);
+    }
+    answer
+}
+
+/// A semaphore that was opened more than once is closed with the last.
+fn is_mapped(address: usize) -> bool {
+    const PAGE: usize = 4096;
+    let mut resident = 0_u8;
+    let arguments = [address & !(PAGE - 1), PAGE, &raw mut resident as usize, 0, 0, 0];
+    // SAFETY: writes one byte for the one page.
+    unsafe { sys::call(libc::SYS_mincore, arguments) }.is_ok()
+}
+
+unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: as in `init`.
+    let answer = unsafe { call::sem_trywait()(semaphore) };
+    let call = waiting(semaphore as usize, Until::NEVER, site);
+    match outcome(answer as isize) {
+        Outcome::Acquired => record::passed(&call),
+        other => record::tried(&call, other),
+    }
+    answer
+}
+
+/// Takes a token if there is one; else the wait is published, and `real` is to
+/// be called.
+fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> usize {
+    let errno = Errno::keep();
+    // SAFETY: the program's semaphore.
+    if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
+        record::passed(call);
+        passage.result = 0;
+        return 0;
+    }
+    drop(errno);
+    record::wait_begins(call);
+    real
+}
+
+unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let call = waiting(passage.arguments[0], Until::NEVER, site);
+    begin(passage, &call, REAL.sem_wait.address())
+}
+
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [semaphore, time, ..] = passage.arguments;
+    let real = REAL.sem_timedwait.address();
+    // SAFETY: the program's time.
+    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
+    until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
+}
+
+unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
+    real::resolve();
+    let [semaphore, clock, time, _] = passage.arguments;
+    let real = REAL.sem_clockwait.address();
+    // SAFETY: the program's time.
+    let until = unsafe { Until::new(clock as c_int, time as *const libc::timespec) };
+    until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
+}
+
+unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
+    let call = waiting(passage.arguments[0], Until::NEVER, site);
+    record::wait_ends(&call, outcome(passage.result));
+}

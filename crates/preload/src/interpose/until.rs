@@ -1,0 +1,78 @@
+//! When a timed wait ends.
+
+use crate::record::{deadline, timed};
+use core::ffi::c_int;
+use lockstead_ledger::publish::How;
+
+/// A time that a timed function was given, and its clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    clock: c_int,
+    /// Nanoseconds; `None` for a null pointer, which glibc's functions take for
+    /// "never" where they allow it.
+    at: Option<u64>,
+}
+
+impl Until {
+    /// `None` if the clock is none of the two that can be waited by, or the
+    /// nanoseconds are not less than a second's. Reader-writer locks and
+    /// semaphores refuse such a time even if there is nothing to wait for, so
+    /// that nothing may be tried before.
+    ///
+    /// # Safety
+    /// `time` is null or points to what the program passes as a time.
+    #[must_use]
+    pub unsafe fn new(clock: c_int, time: *const libc::timespec) -> Option<Until> {
+        if time.is_null() {
+            return Some(Until { clock, at: None });
+        }
+        // SAFETY: by the caller's promise; the real function reads it too.
+        let (nanos, at) = unsafe { ((*time).tv_nsec, deadline(time)) };
+        let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
+        (known && (0..1_000_000_000).contains(&nanos)).then_some(Until { clock, at: Some(at) })
+    }
+
+    /// A wait that never ends by itself.
+    pub const NEVER: Until = Until { clock: libc::CLOCK_REALTIME, at: None };
+    /// A wait that ends as soon as it begins, as with a time that is refused.
+    pub const PAST: Until = Until { clock: libc::CLOCK_REALTIME, at: Some(0) };
+
+    /// `how` with this end.
+    #[must_use]
+    pub const fn how(self, how: How) -> How {
+        if self.at.is_some() { timed(how, self.clock) } else { how }
+    }
+
+    /// The end in nanoseconds of its clock; zero for never.
+    #[must_use]
+    pub fn deadline(self) -> u64 {
+        self.at.unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn until(clock: c_int, tv_nsec: i64) -> Option<Until> {
+        // SAFETY: a live time.
+        unsafe { Until::new(clock, &libc::timespec { tv_sec: 2, tv_nsec }) }
+    }
+
+    #[test]
+    fn times_are_judged_as_libc_does() {
+        assert_eq!(until(libc::CLOCK_MONOTONIC, 5).map(Until::deadline), Some(2_000_000_005));
+        assert!(until(libc::CLOCK_REALTIME, 999_999_999).is_some());
+        assert!(until(libc::CLOCK_REALTIME, 1_000_000_000).is_none());
+        assert!(until(libc::CLOCK_REALTIME, -1).is_none());
+        assert!(until(libc::CLOCK_BOOTTIME, 0).is_none());
+    }
+
+    #[test]
+    fn a_wait_is_timed_if_it_ends() {
+        let how = |clock| until(clock, 0).expect("valid").how(How::READ);
+        assert_eq!(how(libc::CLOCK_REALTIME), How::READ.timed_realtime());
+        assert_eq!(how(libc::CLOCK_MONOTONIC), How::READ.timed());
+        assert_eq!(Until::NEVER.how(How::READ), How::READ);
+    }
+}
