@@ -31,6 +31,8 @@ struct Load {
     in_file: u64,
     /// Bytes in memory; those past `in_file` are zero at the start.
     in_memory: u64,
+    /// It holds code.
+    executable: bool,
 }
 
 #[derive(Debug)]
@@ -123,24 +125,21 @@ impl Module {
         }
     }
 
-    /// The stated address of what lies at `offset` of the file.
+    /// What must be added to a stated address in a process that has a mapping
+    /// of `offset` of the file at `address`, with code in it or not.
+    ///
+    /// Mappings are of whole pages, and a page of the file may hold the end of
+    /// one part and the start of the next: it is then mapped twice, and what
+    /// the process may do with each tells them apart.
     #[must_use]
-    pub fn stated(&self, offset: u64) -> Option<u64> {
-        let load =
-            self.loads.iter().find(|l| l.offset <= offset && offset - l.offset < l.in_file)?;
-        load.stated.checked_add(offset - load.offset)
-    }
-
-    /// What must be added to a stated address in a process that has mapped
-    /// `offset` of the file at `address`. Works for the start of a mapping,
-    /// which is rounded down to a page and may lie in front of the part that
-    /// the file names.
-    #[must_use]
-    pub fn bias(&self, address: u64, offset: u64) -> Option<u64> {
+    pub fn bias(&self, address: u64, offset: u64, executable: bool) -> Option<u64> {
         const PAGE: u64 = 4096;
-        let load = self.loads.iter().find(|l| {
-            l.offset / PAGE * PAGE <= offset && offset < l.offset.saturating_add(l.in_file)
-        })?;
+        let first_page = |l: &Load| l.offset / PAGE * PAGE;
+        let load = self
+            .loads
+            .iter()
+            .filter(|l| (first_page(l)..l.offset.saturating_add(l.in_file)).contains(&offset))
+            .max_by_key(|l| (l.executable == executable, first_page(l) == offset))?;
         // From here on modulo 2^64: an offset in front of the part is negative.
         let stated = load.stated.wrapping_add(offset.wrapping_sub(load.offset));
         Some(address.wrapping_sub(stated))
@@ -189,10 +188,43 @@ fn headers(bytes: &[u8]) -> Option<(Vec<Load>, Option<Range<u64>>)> {
                 stated,
                 in_file: segment.p_filesz(endian),
                 in_memory,
+                executable: segment.p_flags(endian).0 & elf::PF_X.0 != 0,
             }),
             elf::PT_GNU_EH_FRAME => eh_frame_hdr = Some(stated..stated.checked_add(in_memory)?),
             _ => {}
         }
     }
     Some((loads, eh_frame_hdr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(offset: u64, stated: u64, in_file: u64, executable: bool) -> Load {
+        Load { offset, position: offset, stated, in_file, in_memory: in_file, executable }
+    }
+
+    /// As lld lays files out: no gaps in the file, a page apart in memory.
+    fn packed() -> Module {
+        let loads = vec![
+            load(0, 0, 0x4de8, false),
+            load(0x4df0, 0x5df0, 0x4680, true),
+            load(0x9470, 0xb470, 0x2a78, false),
+        ];
+        let bytes = Bytes::Copied(Vec::new());
+        Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr: None }
+    }
+
+    #[test]
+    fn parts_that_share_a_page_of_the_file_are_told_apart() {
+        const BASE: u64 = 0x7f00_0000_0000;
+        let module = packed();
+        assert_eq!(module.bias(BASE, 0, false), Some(BASE));
+        assert_eq!(module.bias(BASE + 0x5000, 0x4000, true), Some(BASE));
+        assert_eq!(module.bias(BASE + 0xb000, 0x9000, false), Some(BASE));
+        // The second page of a part, where protection splits its mapping.
+        assert_eq!(module.bias(BASE + 0xc000, 0xa000, false), Some(BASE));
+        assert_eq!(module.bias(BASE, 0xf000, false), None);
+    }
 }

@@ -113,7 +113,7 @@ impl Modules {
                 let module = self.module(&mapping);
                 let bias = module
                     .as_ref()
-                    .and_then(|m| m.bias(mapping.range.start, mapping.offset))
+                    .and_then(|m| m.bias(mapping.range.start, mapping.offset, mapping.executable))
                     .unwrap_or(mapping.range.start.wrapping_sub(mapping.offset));
                 Place::File { path: path.clone(), module, bias, offset: Some(offset) }
             }
@@ -144,7 +144,7 @@ impl Modules {
             }
         };
         let module = self.module(&before)?;
-        let bias = module.bias(before.range.start, before.offset)?;
+        let bias = module.bias(before.range.start, before.offset, before.executable)?;
         let Backing::File { path, .. } = before.backing else { return None };
         module.covers(address.wrapping_sub(bias)).then_some(Place::File {
             path,

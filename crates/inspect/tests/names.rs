@@ -9,6 +9,7 @@ use lockstead_inspect::modules::Modules;
 use lockstead_inspect::stack::{CodeAddress, End};
 use lockstead_inspect::symbols::{LockFacts, Symbolizer, site};
 use std::fs;
+use std::process::Command;
 use support::{Running, build};
 
 fn started(name: &str, source: &str, flags: &[&str]) -> Option<Running> {
@@ -133,6 +134,42 @@ fn a_stripped_program_has_places_instead_of_names() {
     let name = getpid[0].function.as_deref().expect("exported");
     assert!(name.ends_with("getpid"), "{name}");
     assert_eq!(getpid[0].offset, 0);
+}
+
+/// As distributions do: symbols and lines in a file of their own.
+#[test]
+fn a_separate_debug_file_gives_names_and_lines() {
+    let flags = ["-O0", "-g", "-Wl,--build-id"];
+    let Some(whole) = build("names-separate", "names.c", &flags) else { return };
+    let debug = whole.with_file_name("names-separate.debug");
+    let objcopy = |args: &[&str]| {
+        let mut command = Command::new("objcopy");
+        command.args(args).current_dir(whole.parent().expect("a folder"));
+        command.status().map(|status| assert!(status.success(), "{args:?}"))
+    };
+    let _ = fs::remove_file(&debug);
+    if let Err(why) = objcopy(&["--only-keep-debug", "names-separate", "names-separate.debug"]) {
+        println!("skipped: objcopy: {why}");
+        return;
+    }
+    let link = "--add-gnu-debuglink=names-separate.debug";
+    objcopy(&["--strip-all", link, "names-separate"]).expect("it ran before");
+    let mut program = Running::start(&whole, &[]);
+    program.read_addresses();
+    let mut symbols = alive(&program);
+    variables_have_names(&mut symbols, &program);
+    let made = [CodeAddress::return_to(program.addresses["made_at"])];
+    let heap = LockFacts { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
+    assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");
+    drop(program);
+    // A file by that name that belongs to another build is not taken.
+    let flags = ["-O1", "-g", "-Wl,--build-id"];
+    let other = build("names-separate-other", "names.c", &flags).expect("built before");
+    fs::remove_file(&debug).expect("just made");
+    fs::rename(other, &debug).expect("just built");
+    let mut program = Running::start(&whole, &[]);
+    program.read_addresses();
+    assert_eq!(variable(&mut alive(&program), program.addresses["table_lock"]), None);
 }
 
 #[test]

@@ -60,6 +60,8 @@ fn sleepers_are_found(name: &str, flags: &[&str]) {
     }
     for stack in holders.iter().chain(&waiters) {
         assert_eq!(stack.end, End::Bottom, "{stack:#?}");
+        // Once found, the frame pointer stays known.
+        assert!(stack.frames.iter().filter(|f| f.found).count() <= 1, "{stack:#?}");
         assert!(stack.frames[0].is_libc(), "asleep in a system call of libc's");
         let file = site(stack).and_then(|f| f.file.clone()).expect("a file");
         assert!(file.starts_with('/') && file.ends_with("tests/programs/sleepers.c"), "{file}");

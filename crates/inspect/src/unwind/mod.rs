@@ -288,3 +288,60 @@ impl Unwinder {
         table
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::ProcessMemory;
+
+    /// Rows for the addresses of a mapping, by a file or by a copy of memory.
+    fn rows(table: &Table, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+        let row = |address| table.row(address).map(|row| (address, row.function));
+        range.step_by(16).filter_map(row).collect()
+    }
+
+    #[test]
+    fn a_copy_of_memory_serves_where_the_file_is_missing() {
+        let pid = std::process::id();
+        let memory = ProcessMemory::new(pid);
+        let mut modules = Modules::of(pid).expect("one's own");
+        let here = rows as fn(&Table, _) -> _ as usize as u64;
+        let Place::File { module: Some(module), bias, .. } = modules.place(here) else {
+            panic!("no file behind this code");
+        };
+        let file = Table::new(module, bias);
+        let (copy, bias) = modules.copied(&memory, here).expect("readable");
+        let copy = Table::new(copy.into(), bias);
+        let range = here..here + 4096;
+        assert!(!rows(&file, range.clone()).is_empty());
+        assert_eq!(rows(&file, range.clone()), rows(&copy, range));
+    }
+
+    #[test]
+    fn the_kernels_page_of_code_has_tables() {
+        let pid = std::process::id();
+        let mut unwinder = Unwinder::new(Modules::of(pid).expect("one's own"));
+        let vdso = |m: &&crate::maps::Mapping| m.backing == Backing::Special("[vdso]".into());
+        let Some(range) = unwinder.modules().maps().iter().find(vdso).map(|m| m.range.clone())
+        else {
+            println!("skipped: no [vdso] here");
+            return;
+        };
+        let memory = ProcessMemory::new(pid);
+        let found = range.step_by(16).filter(|&at| unwinder.row(&memory, at).is_ok()).count();
+        assert!(found > 0);
+    }
+
+    #[test]
+    fn newer_maps_keep_what_was_learnt_unless_code_moved() {
+        let pid = std::process::id();
+        let mut unwinder = Unwinder::new(Modules::of(pid).expect("one's own"));
+        let here = rows as fn(&Table, _) -> _ as usize as u64;
+        assert!(unwinder.row(&ProcessMemory::new(pid), here).is_ok());
+        unwinder.update(Maps::of(pid).expect("one's own"));
+        assert!(unwinder.rows.contains_key(&here));
+        unwinder.update(Maps::default());
+        assert!(unwinder.rows.is_empty());
+        assert!(unwinder.row(&ProcessMemory::new(pid), here).is_err(), "nothing is mapped");
+    }
+}
