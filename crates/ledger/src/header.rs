@@ -217,6 +217,10 @@ pub struct Header {
     /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`, stored by the command
     /// every few milliseconds. Stands still when the command has gone.
     pub clock: OwnLine,
+    /// What the clock showed before it was last set. A hold that began at this
+    /// time or later has seen the clock move once at most, however far, and may
+    /// have been short.
+    pub clock_before: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() == 4096);

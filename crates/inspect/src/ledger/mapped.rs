@@ -83,7 +83,9 @@ impl Mapped {
     /// Sets the coarse clock, if this process keeps it.
     pub fn set_clock(&self, now: u64) {
         if self.writable {
-            self.view().header().clock.0.store(now, Relaxed);
+            let header = self.view().header();
+            header.clock_before.store(header.clock.0.load(Relaxed), Relaxed);
+            header.clock.0.store(now, Relaxed);
         }
     }
 
