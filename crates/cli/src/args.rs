@@ -19,7 +19,7 @@ Exit status:
 
 Results go to standard output, all else to standard error. NO_COLOR is honoured.";
 
-/// Locks for user space: measured, compared, and drawn.
+/// Locks in any program: who holds what, deadlocks, waiting; and locks measured and compared.
 #[derive(Debug, Parser)]
 #[command(name = "lockstead", version, after_help = EXIT, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -30,10 +30,11 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the announcement of 2005 on this machine, in under a minute
+    /// Show the main things on this machine, in under a minute
     ///
-    /// The announcement's benchmark with five locks beside the published rows, the uncontended
-    /// pair, and the sizes. Needs no option and leaves no file behind.
+    /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C on
+    /// the spot), the announcement's benchmark of 2005 with five locks beside the published rows,
+    /// the uncontended pair, and the sizes. Needs no option and leaves no file behind.
     Demo(Demo),
     /// Measure locks against each other
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]

@@ -28,6 +28,36 @@ fn the_demo_shows_the_announcement_the_pair_and_the_sizes() {
 }
 
 #[test]
+fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
+    if std::process::Command::new("cc").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no C compiler");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let outcome = succeed(&["demo", "--seconds=0.2", "--dir", text(folder.path())]);
+    let (under_run, rest) = outcome.stdout.split_once("2. a program").expect("two programs");
+    for word in [
+        "lockstead: DEADLOCK of 2 threads in transfer",
+        "thread \"saver\"",
+        "thread \"spender\"",
+        "waits for savings+0x10",
+        "holds current+0x10",
+        "transfer() at transfer.c:",
+    ] {
+        assert!(under_run.contains(word), "no {word:?} in\n{under_run}");
+    }
+    for bystander in ["auditor", "journal"] {
+        assert!(!under_run.contains(bystander), "{bystander} in\n{under_run}");
+    }
+    let (dumped, _) = rest.split_once("3. creat").expect("the measurements");
+    for word in ["lockstead: DEADLOCK: 3 threads", "\"reader\"", "\"parser\"", "\"writer\"", "stage+0x28"]
+    {
+        assert!(dumped.contains(word), "no {word:?} in\n{dumped}");
+    }
+    assert!(!dumped.contains("heartbeat"), "{dumped}");
+}
+
+#[test]
 fn features_say_what_is_in_use_and_what_falls_back() {
     let table = succeed(&["features"]).stdout;
     let json: Value = serde_json::from_str(&succeed(&["features", "--json"]).stdout).expect("JSON");

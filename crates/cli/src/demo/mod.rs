@@ -1,5 +1,7 @@
-//! `lockstead demo`: what the announcement of 2005 showed, on this machine, in
-//! under a minute.
+//! `lockstead demo`: a deadlock found in two ways, and what the announcement of
+//! 2005 showed, on this machine, in under a minute.
+
+mod programs;
 
 use crate::args::Demo;
 use crate::bench_uncontended;
@@ -25,6 +27,7 @@ const LOCKS: [LockName; 5] = [
 /// As [`Failure`].
 pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
+    programs::show(&interrupt)?;
     let mut options =
         vfs::Options { locks: LOCKS.to_vec(), time: flags.seconds, ..vfs::Options::default() };
     if flags.dir.is_some() {
@@ -39,7 +42,7 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     ));
     let report = bench_vfs::measure(&options, &interrupt)?;
     print(&format!(
-        "1. creat + unlink + close by {} tasks at once, in {}\n\n{}{}\n{}\n{}\n",
+        "3. creat + unlink + close by {} tasks at once, in {}\n\n{}{}\n{}\n{}\n",
         report.tasks,
         folder.display(),
         bench_vfs::announce(&report),
@@ -51,12 +54,12 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let options = uncontended::Options { locks: LOCKS.to_vec(), ..Default::default() };
     let pair = bench_uncontended::measure(&options, &interrupt)?;
     print(&format!(
-        "2. lock + unlock that nobody disputes\n\n{}\n\
+        "4. lock + unlock that nobody disputes\n\n{}\n\
          The limit is what two atomic instructions cost on this processor: one to take a lock,\n\
          one to release it and learn in the same step whether anybody sleeps.\n\n",
         bench_uncontended::render(&pair)
     ))?;
-    print(&format!("3. size of a lock\n\n{}\n", sizes(&pair)))
+    print(&format!("5. size of a lock\n\n{}\n", sizes(&pair)))
 }
 
 /// What the first table shows, in words that its figures choose.
