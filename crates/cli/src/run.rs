@@ -20,6 +20,7 @@ mod deadlock_text;
 mod elf;
 mod launch;
 mod origin;
+mod pace;
 mod processes;
 mod program;
 mod reporter;

@@ -7,6 +7,7 @@
 //! for the reporter, so that the clock does not stand still for it.
 
 use super::Options;
+use super::pace::Pace;
 use super::processes::{News, Observed, Watch, inside};
 use super::reporter::{Job, Reporter, Reports};
 use super::signals::{self, Signal, Signals};
@@ -16,12 +17,11 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two ticks of the coarse clock.
-const TICK: Duration = Duration::from_millis(4);
-/// Ticks from one look at the waits to the next.
-const LOOK: u64 = 2;
-/// Ticks from one look for processes that have ended to the next.
-const ENDS: u64 = 25;
+/// Between two looks at the waits, and a little less than two settings of the
+/// clock while something runs.
+const LOOK: Duration = Duration::from_millis(7);
+/// Between two looks for processes that have ended.
+const ENDS: Duration = Duration::from_millis(100);
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,9 @@ struct Supervisor<'a> {
     recurrences: u64,
     end: Option<End>,
     interrupted: bool,
+    pace: Pace,
+    look: Instant,
+    ends: Instant,
 }
 
 /// Watches the program `child` to its end.
@@ -88,22 +91,19 @@ pub(super) fn supervise(
         recurrences: 0,
         end: None,
         interrupted: false,
+        pace: Pace::new(started),
+        look: started,
+        ends: started + ENDS,
     };
-    let mut next = started + TICK;
-    let mut ticks = 0;
     let end = loop {
-        supervisor.sleep(signals, next);
-        while let Some(signal) = signals.next() {
+        let (signalled, called) = supervisor.sleep(signals);
+        while signalled && let Some(signal) = signals.next() {
             supervisor.signal(&signal);
         }
-        supervisor.calls();
-        let woken = Instant::now();
-        if woken >= next {
-            // After a stop many are due at once; one stands for them all.
-            next = woken + TICK;
-            ticks += 1;
-            supervisor.tick(ticks);
+        if called {
+            supervisor.calls();
         }
+        supervisor.tick();
         if let Some(end) = supervisor.end
             && (!options.wait_all || supervisor.live.is_empty() || supervisor.interrupted)
         {
@@ -132,14 +132,14 @@ pub(super) fn supervise(
 }
 
 impl Supervisor<'_> {
-    /// Until a signal, a call or the next tick; without anybody to keep the
-    /// clock for, there is no next tick.
-    fn sleep(&self, signals: &Signals, next: Instant) {
+    /// Until a signal or a call, and says which, or until the clock is due;
+    /// without anybody to keep it for, it never is.
+    fn sleep(&self, signals: &Signals) -> (bool, bool) {
         let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wake: Vec<_> =
             self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
         wake.push(wanted(signals.descriptor()));
-        let left = next.saturating_duration_since(Instant::now());
+        let left = self.pace.next().saturating_duration_since(Instant::now());
         let timeout = libc::timespec {
             tv_sec: left.as_secs().cast_signed(),
             tv_nsec: i64::from(left.subsec_nanos()),
@@ -150,6 +150,9 @@ impl Supervisor<'_> {
         unsafe {
             libc::ppoll(wake.as_mut_ptr(), wake.len() as libc::nfds_t, timeout, std::ptr::null())
         };
+        let ready = |entry: &libc::pollfd| entry.revents != 0;
+        let (signals, callers) = wake.split_last().expect("the signals are there");
+        (ready(signals), callers.iter().any(ready))
     }
 
     fn signal(&mut self, signal: &Signal) {
@@ -236,6 +239,7 @@ impl Supervisor<'_> {
             inside(&old.ended).get_or_insert_with(now);
         }
         self.all.push(process.clone());
+        self.pace.stir(Instant::now());
         let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
         self.live.push((process, Watch::new(patience)));
     }
@@ -261,34 +265,54 @@ impl Supervisor<'_> {
         false
     }
 
-    fn tick(&mut self, ticks: u64) {
-        let time = now();
+    /// What is due by now.
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if now < self.pace.next() || self.live.is_empty() {
+            return;
+        }
+        let time = self::now();
         for (process, _) in &self.live {
             process.ledger.set_clock(time);
         }
-        if ticks.is_multiple_of(LOOK) {
-            let mut news = Vec::new();
-            for (process, watch) in &mut self.live {
-                watch.round(process, time, &mut news);
-                for news in news.drain(..) {
-                    let process = process.clone();
-                    self.reporter.report(match news {
-                        News::Cycle(found) => Job::Cycle { process, found },
-                        News::Blocked(waiter) => Job::Blocked { process, waiter, at: time },
-                    });
-                }
+        self.pace.step(now, self.live.iter().map(|(process, _)| process));
+        if now >= self.look {
+            self.look = now + LOOK;
+            self.look_at_waits(time);
+        }
+        if now >= self.ends {
+            self.ends = now + ENDS;
+            self.look_for_ends(time);
+        }
+    }
+
+    fn look_at_waits(&mut self, time: u64) {
+        let mut news = Vec::new();
+        let mut stirring = false;
+        for (process, watch) in &mut self.live {
+            stirring |= watch.round(process, time, &mut news);
+            for news in news.drain(..) {
+                let process = process.clone();
+                self.reporter.report(match news {
+                    News::Cycle(found) => Job::Cycle { process, found },
+                    News::Blocked(waiter) => Job::Blocked { process, waiter, at: time },
+                });
             }
         }
-        if ticks.is_multiple_of(ENDS) {
-            let recurrences = &mut self.recurrences;
-            self.live.retain(|(process, watch)| {
-                let ended = process.has_ended();
-                if ended {
-                    *recurrences += watch.detector.recurrences();
-                    inside(&process.ended).get_or_insert(time);
-                }
-                !ended
-            });
+        if stirring {
+            self.pace.stir(Instant::now());
         }
+    }
+
+    fn look_for_ends(&mut self, time: u64) {
+        let recurrences = &mut self.recurrences;
+        self.live.retain(|(process, watch)| {
+            let ended = process.has_ended();
+            if ended {
+                *recurrences += watch.detector.recurrences();
+                inside(&process.ended).get_or_insert(time);
+            }
+            !ended
+        });
     }
 }

@@ -39,6 +39,7 @@ enum Seen {
 #[derive(Debug, Default)]
 pub struct Observer {
     seen: Vec<Seen>,
+    fresh: bool,
 }
 
 impl Observer {
@@ -46,6 +47,7 @@ impl Observer {
     /// look, without which no cycle can have closed.
     pub fn look(&mut self, ledger: &Ledger<'_>) -> bool {
         let mut news = false;
+        self.fresh = false;
         for (index, thread) in ledger.threads().enumerate() {
             if self.seen.len() <= index {
                 self.seen.push(Seen::default());
@@ -63,6 +65,7 @@ impl Observer {
             };
             if !matches!(seen, Seen::Once(before) if *before == episode) {
                 *seen = Seen::Once(episode);
+                self.fresh = true;
                 continue;
             }
             let stack = thread.stack();
@@ -75,6 +78,13 @@ impl Observer {
             }
         }
         news
+    }
+
+    /// Whether a thread was seen in a new wait at the last look, which the next
+    /// look may find it in still.
+    #[must_use]
+    pub fn has_fresh(&self) -> bool {
+        self.fresh
     }
 
     /// The threads that wait as they did at the look before.

@@ -1,0 +1,61 @@
+//! How often the command wakes.
+//!
+//! # Role
+//! Keeping the coarse clock takes a wake-up every few milliseconds, which on a
+//! virtual machine costs more than all that is done then. While the processes
+//! of the run use no processor time, nothing changes in their ledgers, and the
+//! clock may move in longer steps; what was asleep is looked at within one of
+//! those.
+
+use super::processes::Observed;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two settings of the coarse clock while something runs.
+const BUSY: Duration = Duration::from_millis(4);
+/// The same while nothing does.
+const CALM: Duration = Duration::from_millis(32);
+/// How often to ask whether something runs.
+const ASK: Duration = Duration::from_millis(48);
+
+/// When to wake next.
+pub(super) struct Pace {
+    next: Instant,
+    ask: Instant,
+    used: u64,
+    calm: bool,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant) -> Self {
+        Pace { next: now + BUSY, ask: now + ASK, used: 0, calm: false }
+    }
+
+    /// When the clock is to be set.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Something has happened that makes calm unlikely.
+    pub(super) fn stir(&mut self, now: Instant) {
+        self.calm = false;
+        self.next = self.next.min(now + BUSY);
+        self.ask = now + ASK;
+    }
+
+    /// The clock has been set: when next depends on the processes.
+    pub(super) fn step<'p>(
+        &mut self,
+        now: Instant,
+        processes: impl Iterator<Item = &'p Arc<Observed>>,
+    ) {
+        if self.calm || now >= self.ask {
+            let used = processes.map(|process| process.processor_time()).fold(0, u64::wrapping_add);
+            self.calm = used == self.used;
+            self.used = used;
+            self.ask = now + ASK;
+        }
+        // After a stop many are due at once; one stands for them all.
+        self.next = now + if self.calm { CALM } else { BUSY };
+    }
+}
