@@ -1,6 +1,7 @@
 //! Every flag of the command, in one place.
 
 use crate::report::ReportFlags;
+use crate::top::Top;
 use crate::values::{self, List};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lockstead_bench::LockName;
@@ -53,6 +54,10 @@ pub(crate) enum Command {
     /// Any dynamically linked program of glibc 2.34 and newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
     Run(Run),
+    /// Show the locks of a program under `lockstead run` as it runs
+    ///
+    /// The locks by waiting time, the threads that wait and the locks that are held, once a second.
+    Top(Top),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

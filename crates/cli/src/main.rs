@@ -18,6 +18,7 @@ mod progress;
 mod report;
 mod run;
 mod table;
+mod top;
 mod values;
 
 use args::{Bench, Cli, Command};
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Dump(flags) => dump::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),
+        Command::Top(flags) => top::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
     };
     match outcome {

@@ -11,7 +11,7 @@ mod words;
 mod sample;
 
 pub(crate) use flags::ReportFlags;
-pub(crate) use words::clean;
+pub(crate) use words::{clean, fit, percent};
 
 use crate::failure::Failure;
 use crate::output;

@@ -1,0 +1,222 @@
+//! The screen as lines of text, each with its tone: a terminal gives tones
+//! colours, plain text has none.
+
+use super::flags::Column;
+use super::screen::{Choices, LockRow, Room, Screen, ThreadRow};
+use crate::report::{clean, fit};
+use crate::table::{count, rate, time};
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Title,
+    Facts,
+    /// Head of a table.
+    Head,
+    Plain,
+    /// A lock that a thread waits for now.
+    Hot,
+    Faint,
+    /// What the keys do.
+    Keys,
+}
+
+/// One line.
+pub(super) type Line = (Tone, String);
+
+/// The narrowest and lowest that is drawn; on a smaller terminal it is cut.
+const LEAST: (usize, usize) = (40, 10);
+/// Lines that are no rows: title, facts, three heads, keys.
+const FIXED: usize = 6;
+/// Columns that a lock's numbers take.
+const NUMBERS: usize = 9 + 9 + 10 + 9 + 10;
+
+const HELP: [&str; 14] = [
+    "q, Esc   quit",
+    "s, S     sort by the next column, by the one before",
+    "1 to 5   sort by this column",
+    "p, Space pause: the screen stays as it is, and nothing is read",
+    "f        freeze: the locks keep their places, the numbers go on",
+    "h, ?     this help",
+    "",
+    "WAITING   time that threads waited in the interval; 100% is one thread",
+    "          that waits all the time",
+    "ACQ/S     acquisitions per second",
+    "CONTENDED acquisitions that found the lock taken",
+    "WAITERS   threads that wait for it now",
+    "HELD      how long it has been held now",
+    "Waits for conditions, semaphores, barriers and joins are idle.",
+];
+
+/// The rows that fit below each other on a terminal of this height, for so
+/// many waiting threads and held locks.
+pub(super) fn room(height: usize, waiters: usize, holders: usize) -> Room {
+    let rows = height.max(LEAST.1) - FIXED;
+    // What a table does not need, the others get; the locks at least half.
+    let waiters = waiters.clamp(1, (rows / 4).max(1));
+    let holders = holders.clamp(1, (rows / 4).max(1));
+    Room { locks: rows - waiters - holders, waiters, holders }
+}
+
+/// All lines for a terminal of this size.
+pub(super) fn of_terminal(
+    name: &str,
+    screen: &Screen,
+    choices: &Choices,
+    (width, height): (usize, usize),
+) -> Vec<Line> {
+    let width = width.max(LEAST.0);
+    let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
+    if choices.help {
+        lines.extend(HELP.iter().map(|text| (Tone::Plain, format!(" {text}"))));
+    } else {
+        let room = room(height, screen.waiting_now + screen.idle_now, screen.held_now);
+        lines.push((Tone::Head, head(choices.sort, width)));
+        let rows = screen.locks.iter().take(room.locks).map(|row| lock_row(row, width));
+        fill(&mut lines, rows, room.locks, "no lock was used");
+        lines.push((Tone::Head, waiters_head(screen, room.waiters)));
+        let rows = screen.waiters.iter().take(room.waiters).map(|row| thread_row(row, width));
+        fill(&mut lines, rows, room.waiters, "no thread waits");
+        lines.push((Tone::Head, holders_head(screen, room.holders)));
+        let rows = screen.holders.iter().take(room.holders).map(|row| thread_row(row, width));
+        fill(&mut lines, rows, room.holders, "no lock is held");
+    }
+    let height = height.max(LEAST.1);
+    lines.truncate(height - 1);
+    lines.resize(height - 1, (Tone::Plain, String::new()));
+    lines.push((Tone::Keys, fit(" q quit  s sort  p pause  f freeze  h help", width)));
+    lines
+}
+
+/// All lines for a file: nothing is filled up.
+pub(super) fn of_batch(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Vec<Line> {
+    let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
+    lines.push((Tone::Head, head(choices.sort, width)));
+    lines.extend(screen.locks.iter().map(|row| lock_row(row, width)));
+    more(&mut lines, screen.all_locks, screen.locks.len());
+    if !screen.waiters.is_empty() {
+        lines.push((Tone::Head, waiters_head(screen, usize::MAX)));
+        lines.extend(screen.waiters.iter().map(|row| thread_row(row, width)));
+        more(&mut lines, screen.waiting_now + screen.idle_now, screen.waiters.len());
+    }
+    if !screen.holders.is_empty() {
+        lines.push((Tone::Head, holders_head(screen, usize::MAX)));
+        lines.extend(screen.holders.iter().map(|row| thread_row(row, width)));
+        more(&mut lines, screen.held_now, screen.holders.len());
+    }
+    lines
+}
+
+fn more(lines: &mut Vec<Line>, all: usize, shown: usize) {
+    if all > shown {
+        lines.push((Tone::Faint, format!(" and {} more", count((all - shown) as f64))));
+    }
+}
+
+/// Rows, and empty lines up to `room` of them.
+fn fill(lines: &mut Vec<Line>, rows: impl Iterator<Item = Line>, room: usize, none: &str) {
+    let end = lines.len() + room;
+    lines.extend(rows);
+    if lines.len() == end - room {
+        lines.push((Tone::Faint, format!(" {none}")));
+    }
+    lines.resize(end, (Tone::Plain, String::new()));
+}
+
+fn title(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Line {
+    let mut state = String::new();
+    if choices.paused {
+        state += "  PAUSED";
+    }
+    if choices.frozen.is_some() {
+        state += "  FROZEN";
+    }
+    let interval = time(screen.interval_ns as f64);
+    let room = width.saturating_sub(state.len() + interval.chars().count() + 2);
+    let left = fit(&format!("lockstead top: {}{state}", fit(&clean(name), room / 2)), width);
+    let pad = width.saturating_sub(left.chars().count() + interval.chars().count());
+    (Tone::Title, fit(&format!("{left}{}{interval}", " ".repeat(pad)), width))
+}
+
+fn facts(screen: &Screen, width: usize) -> Line {
+    let text = format!(
+        "{} threads: {} wait for a lock, {} idle; {} acq/s; {:.2} waited on average",
+        count(screen.threads as f64),
+        count(screen.waiting_now as f64),
+        count(screen.idle_now as f64),
+        rate(screen.acquisitions_per_s),
+        screen.waiting,
+    );
+    (Tone::Facts, fit(&text, width))
+}
+
+/// The titles of the columns; that which the rows are sorted by is marked.
+fn head(sort: Column, width: usize) -> String {
+    let title = |column, text: &str, width: usize| {
+        let mark = if column == sort { "▾" } else { "" };
+        format!("{:>width$}", format!("{mark}{text}"))
+    };
+    format!(
+        " {:<name$}{}{}{}{}{}",
+        "LOCK",
+        title(Column::Waiting, "WAITING", 9),
+        title(Column::Acquisitions, "ACQ/S", 9),
+        title(Column::Contended, "CONTENDED", 10),
+        title(Column::Waiters, "WAITERS", 9),
+        title(Column::Held, "HELD", 10),
+        name = width.saturating_sub(NUMBERS + 1),
+    )
+}
+
+fn lock_row(row: &LockRow, width: usize) -> Line {
+    let room = width.saturating_sub(NUMBERS + 1);
+    let name = fit(&clean(&row.name), room);
+    let dash = |text: String, is: bool| if is { text } else { "-".into() };
+    let text = format!(
+        " {name:<room$}{:>9}{:>9}{:>10}{:>9}{:>10}",
+        dash(crate::report::percent(row.waiting * 100.0), row.waiting > 0.0),
+        rate(row.acquisitions_per_s),
+        crate::report::percent(row.contended_percent),
+        dash(row.waiters.to_string(), row.waiters != 0),
+        dash(time(row.held_ns as f64), row.held_ns != 0),
+    );
+    (if row.waiters != 0 { Tone::Hot } else { Tone::Plain }, text)
+}
+
+fn waiters_head(screen: &Screen, room: usize) -> String {
+    format!(
+        " WAITING NOW  {} for a lock, {} idle{}",
+        count(screen.waiting_now as f64),
+        count(screen.idle_now as f64),
+        longest(screen.waiting_now + screen.idle_now, room)
+    )
+}
+
+fn holders_head(screen: &Screen, room: usize) -> String {
+    format!(
+        " HELD NOW  {}{}",
+        count(screen.held_now as f64),
+        longest(screen.held_now, room)
+    )
+}
+
+fn longest(all: usize, room: usize) -> &'static str {
+    if all > room { "; the longest" } else { "" }
+}
+
+fn thread_row(row: &ThreadRow, width: usize) -> Line {
+    // Thread, time, lock, place: a quarter, a fixed part, and two shares of the
+    // rest.
+    let thread_room = (width / 4).clamp(10, 28);
+    let rest = width.saturating_sub(thread_room + 13);
+    let lock_room = rest * 2 / 5;
+    let site_room = rest - lock_room;
+    let thread = fit(&clean(&row.thread), thread_room);
+    let lock = fit(&clean(&row.lock), lock_room);
+    let text = format!(
+        " {thread:<thread_room$}{:>8}  {lock:<lock_room$}  {}",
+        time(row.for_ns as f64),
+        fit(&clean(&row.site), site_room)
+    );
+    (if row.idle { Tone::Faint } else { Tone::Plain }, text)
+}

@@ -1,0 +1,100 @@
+//! Names of a process that runs. Asked once, remembered, and forgotten when
+//! the process loads or unloads a library.
+
+use super::screen::Lookup;
+use crate::report::clean;
+use lockstead_inspect::maps::Maps;
+use lockstead_inspect::report::{LockFacts, Names};
+use lockstead_inspect::stack::Frame;
+use lockstead_inspect::symbols::{Symbolizer, site};
+use lockstead_ledger::Ledger;
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Names out of the files of the process.
+pub(super) struct Files<'l> {
+    pid: u32,
+    ledger: Ledger<'l>,
+    symbolizer: Symbolizer,
+    locks: HashMap<(u32, u32), String>,
+    sites: HashMap<u32, String>,
+    threads: HashMap<u32, String>,
+    /// Modules recorded and libraries unloaded when the names were learnt.
+    modules: (u64, u64),
+}
+
+impl<'l> Files<'l> {
+    pub(super) fn new(pid: u32, ledger: Ledger<'l>, symbolizer: Symbolizer) -> Self {
+        Files {
+            pid,
+            ledger,
+            symbolizer,
+            locks: HashMap::new(),
+            sites: HashMap::new(),
+            threads: HashMap::new(),
+            modules: modules(&ledger),
+        }
+    }
+
+    /// Before each look: what changes under a running process is asked again.
+    pub(super) fn refresh(&mut self) {
+        // Threads rename themselves, and their numbers are given anew.
+        self.threads.clear();
+        let modules = modules(&self.ledger);
+        if modules != self.modules {
+            self.modules = modules;
+            if let Ok(maps) = Maps::of(self.pid) {
+                self.symbolizer.update(maps);
+                self.locks.clear();
+                self.sites.clear();
+            }
+        }
+    }
+}
+
+fn modules(ledger: &Ledger<'_>) -> (u64, u64) {
+    let header = ledger.header();
+    (header.modules_used.load(Relaxed), header.unloads.load(Relaxed))
+}
+
+impl Lookup for Files<'_> {
+    fn lock(&mut self, index: u32, generation: Option<u32>) -> String {
+        let Some(record) = self.ledger.lock(index) else { return format!("lock {index}") };
+        let generation = generation.unwrap_or_else(|| record.generation.load(Relaxed));
+        let symbolizer = &mut self.symbolizer;
+        let facts = || LockFacts::of(&self.ledger, record);
+        let name = self.locks.entry((index, generation));
+        name.or_insert_with(|| Names::lock(symbolizer, &facts())).clone()
+    }
+
+    fn site(&mut self, stack: u32) -> String {
+        if let Some(known) = self.sites.get(&stack) {
+            return known.clone();
+        }
+        let name = self.ledger.stack(stack).and_then(|stored| {
+            let returns: Vec<u64> = stored.returns().collect();
+            let named = Names::stack(&mut self.symbolizer, &returns, stored.end);
+            site(&named).map(Frame::site)
+        });
+        let name = name.unwrap_or_default();
+        self.sites.insert(stack, name.clone());
+        name
+    }
+
+    fn thread(&mut self, tid: u32, name: Option<&str>) -> String {
+        let pid = self.pid;
+        let named = self.threads.entry(tid).or_insert_with(|| {
+            // The ledger has a name once its thread has ended or changed it.
+            let known = name.map(str::to_owned).or_else(|| {
+                let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+                Some(text.trim_end_matches('\n').to_owned())
+            });
+            match known {
+                Some(name) => format!("{} ({tid})", clean(&name)),
+                None => format!("thread {tid}"),
+            }
+        });
+        named.clone()
+    }
+}

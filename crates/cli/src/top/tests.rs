@@ -1,0 +1,212 @@
+//! The live view on terminals of several sizes.
+
+use super::draw::draw;
+use super::flags::Column;
+use super::lines::{of_batch, of_terminal, room};
+use super::screen::{Choices, Lookup, Screen};
+use super::terminal::{Wish, press};
+use lockstead_inspect::report::live::{Holder, Live, LockRate, Waiter};
+use lockstead_ledger::publish::How;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+const MS: u64 = 1_000_000;
+
+/// Names that tell what was asked for, and how often.
+#[derive(Default)]
+struct Counting(usize);
+
+impl Lookup for Counting {
+    fn lock(&mut self, index: u32, _: Option<u32>) -> String {
+        self.0 += 1;
+        format!("lock\x1b_{index}")
+    }
+
+    fn site(&mut self, stack: u32) -> String {
+        self.0 += 1;
+        format!("function_{stack}() at some_file.c:{stack}")
+    }
+
+    fn thread(&mut self, tid: u32, name: Option<&str>) -> String {
+        self.0 += 1;
+        format!("{} ({tid})", name.unwrap_or("?"))
+    }
+}
+
+/// A second in which the lock `n` was waited for `n` ms, for `n` up to `locks`.
+fn live(locks: u32, threads: u32) -> Live {
+    let waiter = |n: u32| Waiter {
+        tid: 1000 + n,
+        name: Some(format!("worker-{n}")),
+        how: How::MUTEX,
+        lock: Some(n + 1),
+        target: 0x10,
+        for_ns: u64::from(1000 - n) * MS,
+        stack: n,
+    };
+    let holder = |n: u32| Holder {
+        tid: 2000 + n,
+        name: None,
+        lock: n + 1,
+        shared: n == 1,
+        for_ns: u64::from(5000 - n) * MS,
+        stack: n,
+    };
+    Live {
+        interval_ns: 1000 * MS,
+        threads: 40,
+        acquisitions: 1_230_000,
+        waited_ns: 1430 * MS,
+        locks: (1..=locks)
+            .map(|n| LockRate {
+                lock: n,
+                generation: 1,
+                waited_ns: u64::from(n) * MS,
+                acquisitions: u64::from(1000 - n.min(1000)),
+                contended: 10,
+                waiting: u32::from(n == 7) * 3,
+                held_ns: if n == 5 { 77 * MS } else { 0 },
+            })
+            .collect(),
+        waiters: (0..threads).map(waiter).collect(),
+        idle: vec![Waiter { how: How::JOIN, lock: None, ..waiter(900) }],
+        holders: (0..threads).map(holder).collect(),
+    }
+}
+
+fn drawn(live: &Live, choices: &Choices, (width, height): (u16, u16)) -> Vec<String> {
+    let size = (usize::from(width), usize::from(height));
+    let room = room(size.1, live.waiters.len() + live.idle.len(), live.holders.len());
+    let screen = Screen::make(live, &mut Counting::default(), choices, room);
+    let lines = of_terminal("srv (pid 42)", &screen, choices, size);
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+    terminal.draw(|frame| draw(frame, &lines, true)).expect("drawn");
+    let buffer = terminal.backend().buffer();
+    (0..height)
+        .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())
+        .collect()
+}
+
+fn place(lines: &[String], part: &str) -> usize {
+    lines
+        .iter()
+        .position(|line| line.contains(part))
+        .unwrap_or_else(|| panic!("{part}\n---\n{}", lines.join("\n")))
+}
+
+#[test]
+fn everything_is_on_a_small_and_on_a_large_terminal() {
+    for size in [(80, 24), (200, 50)] {
+        let lines = drawn(&live(100, 30), &Choices::default(), size);
+        assert_eq!(lines.len(), usize::from(size.1));
+        assert!(lines[0].starts_with("lockstead top: srv (pid 42)"), "{}", lines[0]);
+        assert!(lines[0].trim_end().ends_with("1.00 s"), "{}", lines[0]);
+        let facts = &lines[1];
+        assert!(facts.starts_with("40 threads: 30 wait for a lock, 1 idle; 1.23M acq/s; 1.43 waited"), "{facts}");
+        assert!(lines[2].contains("▾WAITING") && lines[2].contains("HELD"), "{}", lines[2]);
+        // The worst lock is first: 100 ms of a second.
+        assert!(lines[3].contains("lock\u{fffd}_100") && lines[3].contains("10.0%"), "{}", lines[3]);
+        let waiting = place(&lines, "WAITING NOW  30 for a lock, 1 idle; the longest");
+        assert!(lines[waiting + 1].contains("worker-0 (1000)"));
+        assert!(lines[waiting + 1].contains("1.00 s") && lines[waiting + 1].contains("function_0"));
+        let held = place(&lines, "HELD NOW  30; the longest");
+        assert!(lines[held + 1].contains("? (2000)") && lines[held + 1].contains("5.00 s"));
+        assert!(lines[held + 2].contains("(read)"), "{}", lines[held + 2]);
+        let last = lines.last().expect("a line");
+        assert!(last.contains("q quit") && last.contains("h help"), "{last}");
+        assert!(held > waiting && waiting - 3 >= usize::from(size.1) / 2 - 3, "locks have half");
+    }
+}
+
+#[test]
+fn nothing_is_named_that_is_not_shown() {
+    let live = live(10_000, 500);
+    let room = room(24, 501, 500);
+    let mut names = Counting::default();
+    let screen = Screen::make(&live, &mut names, &Choices::default(), room);
+    assert_eq!(screen.locks.len() + screen.waiters.len() + screen.holders.len(), 24 - 6);
+    assert!(names.0 <= 3 * 18, "{}", names.0);
+    assert_eq!((screen.all_locks, screen.waiting_now, screen.held_now), (10_000, 500, 500));
+}
+
+#[test]
+fn an_idle_process_says_so() {
+    let idle = Live { interval_ns: 1000 * MS, threads: 1, ..Live::default() };
+    let lines = drawn(&idle, &Choices::default(), (80, 24));
+    for part in ["no lock was used", "no thread waits", "no lock is held"] {
+        place(&lines, part);
+    }
+}
+
+#[test]
+fn tiny_terminals_are_survived() {
+    for size in [(1, 1), (10, 3), (40, 10), (300, 5)] {
+        for help in [false, true] {
+            let choices = Choices { help, ..Choices::default() };
+            assert_eq!(drawn(&live(50, 5), &choices, size).len(), usize::from(size.1));
+        }
+    }
+}
+
+#[test]
+fn keys_do_what_the_help_says() {
+    let live = live(20, 3);
+    let mut choices = Choices::default();
+    let type_key = |choices: &mut Choices, c: char| {
+        press(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE), choices, &live)
+    };
+    assert_eq!(type_key(&mut choices, 's'), Wish::Redraw);
+    assert_eq!(choices.sort, Column::Acquisitions);
+    assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_1 "));
+    type_key(&mut choices, '5');
+    assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_5 "));
+    type_key(&mut choices, '4');
+    assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_7 "));
+    type_key(&mut choices, 'S');
+    assert_eq!(choices.sort, Column::Contended);
+    type_key(&mut choices, 'p');
+    assert!(drawn(&live, &choices, (80, 24))[0].contains("PAUSED"));
+    type_key(&mut choices, 'h');
+    place(&drawn(&live, &choices, (80, 24)), "freeze: the locks keep their places");
+    assert_eq!(type_key(&mut choices, 'q'), Wish::Redraw);
+    assert!(!choices.help);
+    assert_eq!(type_key(&mut choices, 'x'), Wish::Nothing);
+    assert_eq!(type_key(&mut choices, 'q'), Wish::Quit);
+    let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
+    assert_eq!(press(control('c'), &mut choices, &live), Wish::Quit);
+    assert_eq!(press(control('z'), &mut choices, &live), Wish::Suspend);
+    assert_eq!(press(control('q'), &mut choices, &live), Wish::Nothing);
+}
+
+#[test]
+fn frozen_locks_keep_their_places_and_new_ones_come_after_them() {
+    let mut live = live(5, 1);
+    let mut choices = Choices::default();
+    let freeze = KeyEvent::new(KeyCode::Char('f'), KeyModifiers::NONE);
+    press(freeze, &mut choices, &live);
+    // The last is the first now, and there is one that was not there.
+    live.locks[0].waited_ns = 900 * MS;
+    live.locks.push(LockRate { lock: 50, waited_ns: 999 * MS, ..LockRate::default() });
+    let lines = drawn(&live, &choices, (80, 24));
+    assert!(lines[0].contains("FROZEN"));
+    let of = |lock: u32| place(&lines, &format!("lock\u{fffd}_{lock} "));
+    assert_eq!([of(5), of(4), of(1), of(50)], [3, 4, 7, 8]);
+    assert!(lines[7].contains("90.0%"), "numbers go on: {}", lines[7]);
+    press(freeze, &mut choices, &live);
+    assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_50 "));
+}
+
+#[test]
+fn batch_output_is_plain_and_says_what_it_leaves_out() {
+    let live = live(100, 30);
+    let room = super::BATCH;
+    let choices = Choices::default();
+    let screen = Screen::make(&live, &mut Counting::default(), &choices, room);
+    let lines = of_batch("srv (pid 42)", &screen, &choices, 120);
+    let text = super::plain(&lines);
+    assert!(!text.contains('\x1b'));
+    assert!(text.contains("\n and 80 more\n") && text.contains("\n and 11 more\n"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 120 && !line.ends_with(' ')));
+    assert!(text.ends_with("\n\n"));
+}
