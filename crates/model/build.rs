@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The core, broken in one place.
+/// The core, or what the ledger has of atomics, broken in one place.
 struct Variant {
-    /// Of the module that holds it.
+    /// Of the module that holds it. Those of the ledger begin with `ledger_`.
     name: &'static str,
     file: &'static str,
     /// Occurs once in `file`.
@@ -227,30 +227,109 @@ const VARIANTS: &[Variant] = &[
         line: "if node.busy.load(Ordering::Relaxed) != 0 {",
         instead: "if false {",
     },
+    // The ledger, for `tests/broken_ledger.rs`.
+    Variant {
+        name: "ledger_stores_the_address_first",
+        file: "publish.rs",
+        line: "#[inline(always)]
+    fn fill(&self, holding: &Holding) {",
+        instead: "fn fill(&self, holding: &Holding) {
+        self.address.store(holding.address, Release);",
+    },
+    Variant {
+        name: "ledger_raises_the_top_last",
+        file: "publish.rs",
+        line: "self.top.store(top as u64 + 1, Release);
+        entry.fill(holding);",
+        instead: "entry.fill(holding);
+        self.top.store(top as u64 + 1, Release);",
+    },
+    Variant {
+        name: "ledger_counts_no_episodes",
+        file: "publish.rs",
+        line: "self.episode.store(episode + 1, Relaxed);",
+        instead: "self.episode.store(episode - 1, Relaxed);",
+    },
+    Variant {
+        name: "ledger_forgets_to_end",
+        file: "publish.rs",
+        line: "if episode & 1 != 0 {
+            // Relaxed",
+        instead: "if false {
+            // Relaxed",
+    },
+    Variant {
+        name: "ledger_takes_every_wait_for_still",
+        file: "publish.rs",
+        line: "self.episode.load(Relaxed) == episode.0",
+        instead: "let _ = episode; true",
+    },
+    Variant {
+        name: "ledger_clears_whatever_is_there",
+        file: "publish.rs",
+        line: "if self.entries[index].take(address) {",
+        instead: "self.entries[index].clear(); if true {",
+    },
+    Variant {
+        name: "ledger_moves_what_was_revoked",
+        file: "publish.rs",
+        line: "if !self.entries[above].take(moved.address) {",
+        instead: "self.entries[above].clear(); if false {",
+    },
+    Variant {
+        name: "ledger_looks_into_the_newest_level_only",
+        file: "table.rs",
+        line: "(0..=newest).rev().find_map(|level| {",
+        instead: "(newest..=newest).rev().find_map(|level| {",
+    },
+    Variant {
+        name: "ledger_overwrites_a_slot",
+        file: "table.rs",
+        line: "if slot.compare_exchange(0, value, AcqRel, Acquire).is_ok() {",
+        instead: "slot.store(value, core::sync::atomic::Ordering::Release); if true {",
+    },
+    Variant {
+        name: "ledger_believes_its_hashes",
+        file: "table.rs",
+        line: "if (value ^ hash) >> 32 == 0 && is(value as u32) {",
+        instead: "if (value ^ hash) >> 32 == 0 {",
+    },
 ];
+
+/// The modules of the ledger that are generic over the platform.
+const LEDGER: &str = "pub mod cells;\npub mod publish;\npub mod table;\n";
 
 fn main() {
     let env = |name| PathBuf::from(std::env::var_os(name).expect("set by Cargo"));
     let core = env("CARGO_MANIFEST_DIR").join("../core/src");
+    let ledger = env("CARGO_MANIFEST_DIR").join("../ledger/src");
     let out = env("OUT_DIR");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", core.display());
+    println!("cargo::rerun-if-changed={}", ledger.display());
     for variant in VARIANTS {
-        let text = modules(&core, Path::new("lib.rs"), variant)
+        let (root, top) = if variant.name.starts_with("ledger_") {
+            (&ledger, LEDGER.to_owned())
+        } else {
+            (&core, read(&core.join("lib.rs")))
+        };
+        let text = modules(root, Path::new("lib.rs"), top, variant)
             .replace("crate::", &format!("crate::{}::", variant.name));
         let path = out.join(variant.name).with_extension("rs");
         fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 }
 
-/// The text of `file`, a path in the core, with its modules in place of their
-/// declarations, and without its tests and attributes.
-fn modules(core: &Path, file: &Path, variant: &Variant) -> String {
-    let path = core.join(file);
-    let mut text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// `text`, which is that of `file`, a path in `root`, with its modules in place
+/// of their declarations, and without its tests and attributes.
+fn modules(root: &Path, file: &Path, mut text: String, variant: &Variant) -> String {
     if file == Path::new(variant.file) {
         let times = text.matches(variant.line).count();
-        assert_eq!(times, 1, "{}: `{}` occurs {times} times", path.display(), variant.line);
+        assert_eq!(times, 1, "{}: `{}` occurs {times} times", file.display(), variant.line);
         text = text.replace(variant.line, variant.instead);
     }
     // What declares `a/b.rs` or `a/b/mod.rs` has its own modules in `a/b`.
@@ -271,10 +350,10 @@ fn modules(core: &Path, file: &Path, variant: &Variant) -> String {
         } else if let Some(name) = declared {
             let flat = inside.join(name).with_extension("rs");
             let deep = inside.join(name).join("mod.rs");
-            let file = if core.join(&flat).exists() { flat } else { deep };
+            let file = if root.join(&flat).exists() { flat } else { deep };
             nested += line.trim_end_matches(';');
             nested += " {\n";
-            nested += &modules(core, &file, variant);
+            nested += &modules(root, &file, read(&root.join(&file)), variant);
             nested += "}\n";
         } else if !(inside.as_os_str().is_empty()
             && (line.starts_with("//!") || line.starts_with("#![")))

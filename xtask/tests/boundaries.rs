@@ -62,8 +62,59 @@ fn the_linux_crate_stands_on_the_core_alone() {
 fn the_model_never_sees_linux() {
     let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);
     assert!(found.contains(&"lockstead-core".into()), "the test reads the wrong list: {found:?}");
-    assert!(!found.contains(&"lockstead-linux".into()));
-    assert!(!found.contains(&"lockstead".into()));
+    for other in ["lockstead-linux", "lockstead", "lockstead-preload", "lockstead-inspect"] {
+        assert!(!found.contains(&other.into()), "{other}");
+    }
+}
+
+/// Both the program under `run` and the command link the ledger: it brings
+/// nothing along.
+#[test]
+fn the_ledger_stands_on_the_core_alone() {
+    assert_eq!(dependencies("lockstead-ledger", &[None, Some("build")]), ["lockstead-core"]);
+}
+
+/// What lies in somebody else's program allocates nothing and takes no lock of
+/// its kind: not by itself, not through a dependency.
+#[test]
+fn the_preload_library_brings_little_into_a_program() {
+    let mut found = dependencies("lockstead-preload", &[None]);
+    found.sort();
+    assert_eq!(found, ["gimli", "libc", "lockstead-ledger"]);
+    let manifest = text(&root().join("Cargo.toml"));
+    let gimli = manifest.lines().find(|line| line.starts_with("gimli "));
+    let gimli = gimli.expect("gimli in the workspace's manifest");
+    assert!(gimli.contains("default-features = false"), "{gimli}");
+    assert!(!gimli.contains("\"std\"") && !gimli.contains("\"read\""), "{gimli}");
+}
+
+#[test]
+fn the_ledger_and_the_preload_library_use_neither_std_nor_alloc() {
+    for folder in ["crates/ledger/src", "crates/preload/src"] {
+        assert!(text(&root().join(folder).join("lib.rs")).contains("#![no_std]"), "{folder}");
+        for path in files(folder, &["rs"]) {
+            let text = text(&path);
+            let mut lines = text.lines().enumerate().peekable();
+            while let Some((number, line)) = lines.next() {
+                if line.trim() == "#[cfg(test)]" {
+                    // Tests may; modules of tests stand at the end.
+                    match lines.next() {
+                        Some((_, next)) if next.contains("mod ") => break,
+                        _ => continue,
+                    }
+                }
+                let code = line.split("//").next().unwrap_or_default();
+                for banned in ["std::", "alloc::", "extern crate"] {
+                    assert!(
+                        !code.contains(banned),
+                        "{}:{}: {banned} in a library for other programs",
+                        path.display(),
+                        number + 1
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]

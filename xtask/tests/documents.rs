@@ -16,10 +16,20 @@ fn label(line: &str, marker: &str) -> Option<String> {
     .then(|| name.to_owned())
 }
 
+/// Where labels stand.
+const LABELLED: [&str; 6] = [
+    "crates/core/src",
+    "crates/linux/src",
+    "crates/lockstead/src",
+    "crates/ledger/src",
+    "crates/preload/src",
+    "crates/inspect/src",
+];
+
 /// Labels of the code, with the places that carry them.
 fn labels_in_code() -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for folder in ["crates/core/src", "crates/linux/src", "crates/lockstead/src"] {
+    for folder in LABELLED {
         for path in files(folder, &["rs"]) {
             for (number, line) in text(&path).lines().enumerate() {
                 if let Some(name) = label(line, "ord: ") {

@@ -50,6 +50,10 @@
 //! top, bounded by the locks held; in `revoke` by the square of that, for each
 //! new search means that an entry has moved down.
 
+mod bits;
+
+pub use bits::{Flags, How};
+
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use lockstead_core::Atomic64;
@@ -71,63 +75,6 @@ pub struct Wait<C: Cells> {
     deadline: C::Word,
     /// The mutex that a wait on a condition variable gives back meanwhile.
     companion: C::Word,
-}
-
-/// How a thread waits, in the bits that the ledger stores.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct How(pub u32);
-
-impl How {
-    /// Sleeps until it owns a mutex.
-    pub const MUTEX: How = How(1);
-    /// Until it holds a reader-writer lock for writing.
-    pub const WRITE: How = How(2);
-    /// Until it holds a reader-writer lock for reading.
-    pub const READ: How = How(3);
-    /// Spins until it owns a spin lock.
-    pub const SPIN: How = How(4);
-    /// Until another thread has ended; the target is its `pthread_t`.
-    pub const JOIN: How = How(5);
-    /// On a condition variable.
-    pub const CONDITION: How = How(6);
-    /// On a semaphore.
-    pub const SEMAPHORE: How = How(7);
-    /// At a barrier.
-    pub const BARRIER: How = How(8);
-
-    const KIND: u32 = 0xff;
-    const TIMED: u32 = 1 << 8;
-    const REALTIME: u32 = 1 << 9;
-
-    /// The same wait with a deadline on `CLOCK_MONOTONIC`.
-    #[must_use]
-    pub const fn timed(self) -> How {
-        How(self.0 | Self::TIMED)
-    }
-
-    /// The same wait with a deadline on `CLOCK_REALTIME`.
-    #[must_use]
-    pub const fn timed_realtime(self) -> How {
-        How(self.0 | Self::TIMED | Self::REALTIME)
-    }
-
-    /// What is waited for, without the deadline: one of the constants.
-    #[must_use]
-    pub const fn kind(self) -> How {
-        How(self.0 & Self::KIND)
-    }
-
-    /// Whether the wait ends by itself at a deadline.
-    #[must_use]
-    pub const fn is_timed(self) -> bool {
-        self.0 & Self::TIMED != 0
-    }
-
-    /// Whether the deadline is one of `CLOCK_REALTIME`.
-    #[must_use]
-    pub const fn is_realtime(self) -> bool {
-        self.0 & Self::REALTIME != 0
-    }
 }
 
 /// A wait, as a thread publishes it and as a reader sees it.
@@ -246,43 +193,6 @@ pub struct Held<C: Cells> {
 
 /// The bit of [`Held`]'s `how` above all flags.
 const TIMED: u64 = 1 << 63;
-
-/// What is special about a held lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub struct Flags(pub u32);
-
-impl Flags {
-    /// Held exclusively, nothing special.
-    pub const NONE: Flags = Flags(0);
-    /// Held for reading.
-    pub const READ: Flags = Flags(1);
-    /// Its hold time counts for [`SAMPLE`](crate::SAMPLE) holds.
-    pub const SAMPLED: Flags = Flags(2);
-    /// Given back for the time of a wait on a condition variable: not held.
-    pub const LENT: Flags = Flags(4);
-    /// Acquired by a trylock.
-    pub const TRIED: Flags = Flags(8);
-    /// Acquired after waiting.
-    pub const CONTENDED: Flags = Flags(16);
-
-    /// Both.
-    #[must_use]
-    pub const fn and(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-
-    /// These without `other`.
-    #[must_use]
-    pub const fn without(self, other: Flags) -> Flags {
-        Flags(self.0 & !other.0)
-    }
-
-    /// Whether all of `other` are set.
-    #[must_use]
-    pub const fn has(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
 
 /// A held lock, as a thread publishes it and as a reader sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

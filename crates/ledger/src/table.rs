@@ -46,21 +46,22 @@ pub const fn bytes(elements: u64) -> u64 {
     (slots * 2).next_power_of_two() * 2 * 8
 }
 
-/// A view of the table.
+/// A view of the table. Its first level has 2^`START` slots: always [`FIRST`], but
+/// in models, which could not fill such a level.
 #[derive(Debug)]
-pub struct Table<'a, C: Cells = Native> {
+pub struct Table<'a, C: Cells = Native, const START: u32 = FIRST> {
     slots: &'a [C::Word],
     level: &'a C::Word,
     fill: &'a C::Word,
 }
 
-impl<C: Cells> Clone for Table<'_, C> {
+impl<C: Cells, const START: u32> Clone for Table<'_, C, START> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: Cells> Copy for Table<'_, C> {}
+impl<C: Cells, const START: u32> Copy for Table<'_, C, START> {}
 
 /// What an insertion came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +74,7 @@ pub enum Inserted {
     Full,
 }
 
-impl<'a, C: Cells> Table<'a, C> {
+impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
     /// The view of `slots` with its two words in the header.
     #[must_use]
     pub fn new(slots: &'a [C::Word], level: &'a C::Word, fill: &'a C::Word) -> Self {
@@ -82,7 +83,7 @@ impl<'a, C: Cells> Table<'a, C> {
 
     /// The slots of a level.
     fn level(&self, level: u32) -> Option<&'a [C::Word]> {
-        let first = 1usize << FIRST;
+        let first = 1usize << START;
         let start = (first << level) - first;
         self.slots.get(start..start + (first << level))
     }
@@ -144,7 +145,7 @@ impl<'a, C: Cells> Table<'a, C> {
     #[must_use]
     pub fn open_slots(&self) -> usize {
         let level = self.level.load(Relaxed) as u32;
-        ((2usize << level) - 1) << FIRST
+        ((2usize << level) - 1) << START
     }
 }
 
@@ -155,13 +156,9 @@ enum Probe<'a, W> {
 }
 
 #[inline]
-fn probe<'a, W: Atomic64>(
-    slots: &'a [W],
-    hash: u64,
-    is: &impl Fn(u32) -> bool,
-) -> Probe<'a, W> {
+fn probe<'a, W: Atomic64>(slots: &'a [W], hash: u64, is: &impl Fn(u32) -> bool) -> Probe<'a, W> {
     let mask = slots.len() - 1;
-    for step in 0..PROBES {
+    for step in 0..PROBES.min(slots.len()) {
         let slot = &slots[(hash as usize + step) & mask];
         // ord: LED-7 (acquire): the element (T1).
         let value = slot.load(Acquire);

@@ -30,7 +30,7 @@ impl Part {
 }
 
 /// `config`, on a machine where the accesses that carry one of `labels` in
-/// `file`, a source file of the core, lack `part`.
+/// `file`, a source file of the core or of the ledger, lack `part`.
 ///
 /// # Panics
 /// If no access carries a label.
@@ -50,8 +50,10 @@ pub fn weaker(config: &Config, file: &'static str, labels: &[&str], part: Part) 
 /// The lines from each occurrence of the label to the next label, or to the
 /// end of its function.
 fn labelled(file: &str, label: &str) -> Vec<u32> {
-    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
-    let source = std::fs::read_to_string(core.join(file)).expect("the core's source");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let of_ledger = here.join("../ledger/src").join(file);
+    let path = if of_ledger.exists() { of_ledger } else { here.join("../core/src").join(file) };
+    let source = std::fs::read_to_string(path).expect("the source");
     let mut within = false;
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(source.lines()) {
