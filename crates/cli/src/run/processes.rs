@@ -223,10 +223,12 @@ struct Surroundings<'a> {
 }
 
 impl Context for Surroundings<'_> {
-    fn joined(&self, handle: u64) -> Option<u32> {
+    fn joined(&self, waiter: &Waiter) -> Option<u32> {
         let position = self.ledger.threads().position(|thread| {
             let record = thread.record;
-            record.handle.load(Relaxed) == handle
+            // A handle is used again, for a thread that the waiter does not mean.
+            record.handle.load(Relaxed) == waiter.waiting.target
+                && record.began.load(Relaxed) < waiter.waiting.since
                 && record.state.load(Relaxed) == state::LIVE
                 && record.handle_released.load(Relaxed) == 0
         });

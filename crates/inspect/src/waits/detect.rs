@@ -24,8 +24,8 @@ use std::collections::{HashMap, HashSet};
 
 /// What the detection has to know of the rest of the ledger.
 pub trait Context {
-    /// The thread with this `pthread_t`, by the index of its record.
-    fn joined(&self, handle: u64) -> Option<u32>;
+    /// The thread that this one joins, by the index of its record.
+    fn joined(&self, waiter: &Waiter) -> Option<u32>;
 
     /// Whether new readers of the reader-writer lock wait for waiting writers.
     fn writers_first(&self, lock: u64) -> bool;
@@ -177,7 +177,7 @@ fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, 
             How::READ if exclusive.contains(&target) || context.writers_first(target) => {
                 Wants::Shared(target)
             }
-            How::JOIN => match context.joined(target) {
+            How::JOIN => match context.joined(waiter) {
                 Some(thread) if waiters.contains_key(&thread) => Wants::Join(thread),
                 _ => continue,
             },

@@ -22,8 +22,8 @@ struct Known {
 }
 
 impl Context for Known {
-    fn joined(&self, handle: u64) -> Option<u32> {
-        self.handles.get(&handle).copied()
+    fn joined(&self, waiter: &Waiter) -> Option<u32> {
+        self.handles.get(&waiter.waiting.target).copied()
     }
     fn writers_first(&self, _: u64) -> bool {
         self.writers_first
