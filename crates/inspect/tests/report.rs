@@ -413,12 +413,8 @@ fn the_live_view_is_the_difference_of_two_moments() {
     let before = Sample::take(&ledger, BEGAN + 500 * MS);
     line.count.store(80, Relaxed);
     ledger.extension(busy).unwrap().contended.fetch_add(1, Relaxed);
-    let held = Holding {
-        address: 0x1000,
-        lock: busy,
-        started: BEGAN + 600 * MS,
-        ..Holding::default()
-    };
+    let held =
+        Holding { address: 0x1000, lock: busy, started: BEGAN + 600 * MS, ..Holding::default() };
     worker.stack().push(&held).unwrap();
     let after = Sample::take(&ledger, BEGAN + 1500 * MS);
     let live = after.since(&before, &ledger);

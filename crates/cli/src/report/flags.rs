@@ -97,9 +97,11 @@ fn can_write(file: &Path) -> Result<(), String> {
         return opened.map(drop).map_err(|error| error.to_string());
     }
     let folder = folder_of(file);
-    tempfile::Builder::new().prefix(".lockstead").tempfile_in(folder).map(drop).map_err(|error| {
-        format!("cannot write in {}: {error}", folder.display())
-    })
+    tempfile::Builder::new()
+        .prefix(".lockstead")
+        .tempfile_in(folder)
+        .map(drop)
+        .map_err(|error| format!("cannot write in {}: {error}", folder.display()))
 }
 
 /// The folder that a path leads to.

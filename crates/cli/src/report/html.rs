@@ -350,8 +350,7 @@ mod tests {
         let report = sample::report((1..4).map(|pid| sample::process(pid, 5)).collect());
         let page = render(&report).expect("a page");
         let document = parse(&page);
-        let ids: Vec<_> =
-            document.descendants().filter_map(|node| node.attribute("id")).collect();
+        let ids: Vec<_> = document.descendants().filter_map(|node| node.attribute("id")).collect();
         let unique: std::collections::HashSet<_> = ids.iter().collect();
         assert_eq!(unique.len(), ids.len());
         let links: Vec<_> =

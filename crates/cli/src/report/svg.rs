@@ -158,7 +158,9 @@ mod tests {
         let bars = waiting_bars(&process);
         let bars = Document::parse(&bars).expect("XML");
         let count = |svg: &Document<'_>, tag| {
-            svg.descendants().filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", tag))).count()
+            svg.descendants()
+                .filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", tag)))
+                .count()
         };
         assert_eq!(count(&bars, "rect"), 2);
         let texts: Vec<_> = bars.descendants().filter_map(|node| node.text()).collect();
@@ -176,7 +178,8 @@ mod tests {
     fn odd_numbers_are_drawn_too() {
         assert_eq!(histogram("x", &Durations::default(), "wait"), "");
         let mut times = Durations { p50_ns: 1, p99_ns: u64::MAX, ..Durations::default() };
-        times.histogram = vec![Bucket { from_ns: 0, count: 1 }, Bucket { from_ns: 1 << 47, count: 0 }];
+        times.histogram =
+            vec![Bucket { from_ns: 0, count: 1 }, Bucket { from_ns: 1 << 47, count: 0 }];
         let svg = histogram("x", &times, "wait");
         Document::parse(&svg).expect("XML");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

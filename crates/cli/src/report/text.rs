@@ -4,10 +4,10 @@
 use super::words::{clean, fit, losses, percent, plural, process_name, thread_name};
 use crate::table::{rate, time};
 use anstyle::{AnsiColor, Style};
+use lockstead_inspect::report::Sort;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
 };
-use lockstead_inspect::report::Sort;
 use lockstead_ledger::SAMPLE;
 use lockstead_ledger::header::TICK_SHIFT;
 use std::fmt::Write;
@@ -153,10 +153,8 @@ impl Page {
         let _ = writeln!(self.text, "{TITLE}{title}{TITLE:#}");
         let indent = if self.is_wide() { self.name_width() + 6 } else { 4 };
         let pad = " ".repeat(indent);
-        let above = format!(
-            "{pad}{:<32}{:<24}{:>9}{:>8}",
-            "    waiting", "  holding*", "acqui-", "con-"
-        );
+        let above =
+            format!("{pad}{:<32}{:<24}{:>9}{:>8}", "    waiting", "  holding*", "acqui-", "con-");
         let columns = ["total", "p50", "p99", "max", "p50", "p99", "max"];
         let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
         let below = format!("{pad}{titles}{:>9}{:>8}", "sitions", "tended");
@@ -182,7 +180,8 @@ impl Page {
             let pad = " ".repeat(width - shown.chars().count());
             let _ = writeln!(self.text, "{number:>3}  {NAME}{shown}{NAME:#}{pad} {numbers}");
         } else {
-            let room = self.width.map_or(usize::MAX, |w| w.saturating_sub(5 + note.chars().count()));
+            let room =
+                self.width.map_or(usize::MAX, |w| w.saturating_sub(5 + note.chars().count()));
             let shown = fit(&name, room.max(20));
             let style = if lock.share_percent >= 50.0 { HOT } else { Style::new() };
             let _ = writeln!(self.text, "{number:>3}  {NAME}{shown}{NAME:#}{FAINT}{note}{FAINT:#}");

@@ -21,13 +21,8 @@ pub(crate) enum Column {
 
 impl Column {
     /// All of them, from left to right.
-    pub(super) const ALL: [Column; 5] = [
-        Column::Waiting,
-        Column::Acquisitions,
-        Column::Contended,
-        Column::Waiters,
-        Column::Held,
-    ];
+    pub(super) const ALL: [Column; 5] =
+        [Column::Waiting, Column::Acquisitions, Column::Contended, Column::Waiters, Column::Held];
 
     /// The one `by` columns to the right, around the end.
     pub(super) fn step(self, by: isize) -> Column {

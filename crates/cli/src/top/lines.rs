@@ -193,11 +193,7 @@ fn waiters_head(screen: &Screen, room: usize) -> String {
 }
 
 fn holders_head(screen: &Screen, room: usize) -> String {
-    format!(
-        " HELD NOW  {}{}",
-        count(screen.held_now as f64),
-        longest(screen.held_now, room)
-    )
+    format!(" HELD NOW  {}{}", count(screen.held_now as f64), longest(screen.held_now, room))
 }
 
 fn longest(all: usize, room: usize) -> &'static str {

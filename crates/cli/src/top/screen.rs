@@ -83,7 +83,12 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Names what there is room for.
-    pub(super) fn make(live: &Live, names: &mut dyn Lookup, choices: &Choices, room: Room) -> Screen {
+    pub(super) fn make(
+        live: &Live,
+        names: &mut dyn Lookup,
+        choices: &Choices,
+        room: Room,
+    ) -> Screen {
         let seconds = live.interval_ns.max(1) as f64 / 1e9;
         let per_s = |number: u64| number as f64 / seconds;
         let generations: HashMap<u32, u32> =
@@ -100,9 +105,8 @@ impl Screen {
                 held_ns: rate.held_ns,
             })
             .collect();
-        let name_of = |lock: u32, names: &mut dyn Lookup| {
-            names.lock(lock, generations.get(&lock).copied())
-        };
+        let name_of =
+            |lock: u32, names: &mut dyn Lookup| names.lock(lock, generations.get(&lock).copied());
         let waiters = live
             .waiters
             .iter()
@@ -153,13 +157,8 @@ impl Screen {
 
 /// The locks in the order that was chosen.
 pub(super) fn order<'l>(live: &'l Live, choices: &Choices) -> Vec<&'l LockRate> {
-    let places: HashMap<u32, usize> = choices
-        .frozen
-        .iter()
-        .flatten()
-        .enumerate()
-        .map(|(place, &lock)| (lock, place))
-        .collect();
+    let places: HashMap<u32, usize> =
+        choices.frozen.iter().flatten().enumerate().map(|(place, &lock)| (lock, place)).collect();
     let mut rates: Vec<&LockRate> = live.locks.iter().collect();
     rates.sort_by_key(|rate| {
         let key = match choices.sort {

@@ -88,7 +88,8 @@ fn watch_keys(
             dirty = false;
             let size = terminal.0.size()?;
             let size = (usize::from(size.width), usize::from(size.height));
-            let screen = Screen::make(&live, &mut watch.names, &watch.choices, room_for(&live, size));
+            let screen =
+                Screen::make(&live, &mut watch.names, &watch.choices, room_for(&live, size));
             let lines = of_terminal(&watch.target.name(), &screen, &watch.choices, size);
             terminal.0.draw(|frame| draw(frame, &lines, colours))?;
         }

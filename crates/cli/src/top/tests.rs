@@ -83,9 +83,7 @@ fn drawn(live: &Live, choices: &Choices, (width, height): (u16, u16)) -> Vec<Str
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| draw(frame, &lines, true)).expect("drawn");
     let buffer = terminal.backend().buffer();
-    (0..height)
-        .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())
-        .collect()
+    (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>()).collect()
 }
 
 fn place(lines: &[String], part: &str) -> usize {
@@ -103,10 +101,17 @@ fn everything_is_on_a_small_and_on_a_large_terminal() {
         assert!(lines[0].starts_with("lockstead top: srv (pid 42)"), "{}", lines[0]);
         assert!(lines[0].trim_end().ends_with("1.00 s"), "{}", lines[0]);
         let facts = &lines[1];
-        assert!(facts.starts_with("40 threads: 30 wait for a lock, 1 idle; 1.23M acq/s; 1.43 waited"), "{facts}");
+        assert!(
+            facts.starts_with("40 threads: 30 wait for a lock, 1 idle; 1.23M acq/s; 1.43 waited"),
+            "{facts}"
+        );
         assert!(lines[2].contains("▾WAITING") && lines[2].contains("HELD"), "{}", lines[2]);
         // The worst lock is first: 100 ms of a second.
-        assert!(lines[3].contains("lock\u{fffd}_100") && lines[3].contains("10.0%"), "{}", lines[3]);
+        assert!(
+            lines[3].contains("lock\u{fffd}_100") && lines[3].contains("10.0%"),
+            "{}",
+            lines[3]
+        );
         let waiting = place(&lines, "WAITING NOW  30 for a lock, 1 idle; the longest");
         assert!(lines[waiting + 1].contains("worker-0 (1000)"));
         assert!(lines[waiting + 1].contains("1.00 s") && lines[waiting + 1].contains("function_0"));

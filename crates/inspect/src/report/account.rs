@@ -82,7 +82,8 @@ impl Account {
                     graves.get(&address).copied().or_else(|| {
                         let [init, first] =
                             [&lock.init_stack, &lock.first_stack].map(|id| id.load(Relaxed));
-                        let class = ledger.classes().get(if init != 0 { init } else { first } as usize)?;
+                        let class =
+                            ledger.classes().get(if init != 0 { init } else { first } as usize)?;
                         Some(class.mass_grave.load(Relaxed)).filter(|&grave| grave != 0)
                     })
                 }

@@ -122,7 +122,8 @@ impl Sample {
             let extension = &ledger.extensions()[index];
             let owner = extension.lock.load(Relaxed) as u32;
             // One that is not its owner's lost a race and is empty.
-            let Some(lock) = ledger.lock(owner).filter(|l| l.extension.load(Relaxed) == index as u32)
+            let Some(lock) =
+                ledger.lock(owner).filter(|l| l.extension.load(Relaxed) == index as u32)
             else {
                 continue;
             };

@@ -4,9 +4,9 @@
 use super::account::is_running;
 use super::model::{ThreadReport, Threads, Waiting, percent};
 use super::names::Names;
-use lockstead_ledger::{Ledger, Part};
 use lockstead_ledger::publish::How;
 use lockstead_ledger::thread::{Thread, ThreadRecord, state};
+use lockstead_ledger::{Ledger, Part};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
 
