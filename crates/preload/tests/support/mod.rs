@@ -1,0 +1,186 @@
+//! The library as a program meets it: the shared object, programs built with
+//! the system's compiler, and this test in the place of the command.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub(crate) mod view;
+
+use lockstead_inspect::ledger::{Call, Listener, Mapped};
+use lockstead_ledger::hello::{Settings, VARIABLE};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+include!("../../shared_object.rs");
+
+/// Whatever a test waits for has come by then, or never comes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The shared object, built once for each test program.
+pub(crate) fn shared_object() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let workspace = package.ancestors().nth(2).expect("a package of a workspace");
+        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
+        let target = "x86_64-unknown-linux-gnu";
+        build_shared_object(env!("CARGO").as_ref(), workspace, &target_dir, target)
+            .expect("the shared object is built")
+    })
+}
+
+/// Builds `tests/programs/NAME.c`; `None`, with the reason printed, where there
+/// is no compiler.
+pub(crate) fn compile(name: &str) -> Option<PathBuf> {
+    if Command::new("cc").arg("--version").output().is_err() {
+        println!("skipped: no C compiler");
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    // Tests run at the same time: each has a program of its own.
+    let unique = format!("{name}-{:?}", thread::current().id());
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
+    let output = Command::new("cc")
+        .args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"])
+        .arg(folder.join(format!("{name}.c")))
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+/// Output and exit status of a program that nobody observes.
+pub(crate) fn run_natively(program: &Path, arguments: &[&str]) -> (String, ExitStatus) {
+    let output = Command::new(program).args(arguments).output().expect("the program starts");
+    (String::from_utf8(output.stdout).expect("text"), output.status)
+}
+
+/// A program with the library under it, and its ledger.
+pub(crate) struct Observed {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    ledger: Arc<Mapped>,
+    /// Addresses that the program printed, by name.
+    addresses: HashMap<String, u64>,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a live timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Observed {
+    /// Starts it and takes its ledger.
+    pub(crate) fn start(program: &Path, arguments: &[&str]) -> Observed {
+        let mut listener = Listener::new().expect("a socket");
+        let settings = Settings { token: listener.token().as_bytes(), follow: true };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("LD_PRELOAD", shared_object())
+            .env(VARIABLE, settings.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let since = Instant::now();
+        let ledger = loop {
+            let hello = listener.calls().into_iter().find_map(|call| match call {
+                Call::Hello { hello, file, .. } if hello.pid == child.id() => Some(file),
+                _ => None,
+            });
+            if let Some(file) = hello {
+                break Arc::new(Mapped::new(file, true).expect("a ledger"));
+            }
+            assert!(since.elapsed() < DEADLINE, "the library has not called");
+            thread::sleep(Duration::from_millis(2));
+        };
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        let weak = Arc::downgrade(&ledger);
+        // Ends by itself when the ledger goes.
+        thread::spawn(move || {
+            while let Some(ledger) = weak.upgrade() {
+                ledger.set_clock(now());
+                drop(ledger);
+                thread::sleep(Duration::from_millis(4));
+            }
+        });
+        Observed { child, input, output: BufReader::new(output), ledger, addresses: HashMap::new() }
+    }
+
+    /// Reads what the program prints up to `stopped at PLACE`: lines
+    /// `NAME 0xADDRESS` are remembered.
+    pub(crate) fn reach(&mut self, place: &str) {
+        loop {
+            let mut line = String::new();
+            let read = self.output.read_line(&mut line).expect("text");
+            assert_ne!(read, 0, "the program has ended before {place}");
+            let line = line.trim_end();
+            if let Some(found) = line.strip_prefix("stopped at ") {
+                assert_eq!(found, place);
+                return;
+            }
+            let (name, address) = line.split_once(" 0x").unwrap_or_else(|| panic!("{line}"));
+            let address = u64::from_str_radix(address, 16).expect("an address");
+            self.addresses.insert(name.to_owned(), address);
+        }
+    }
+
+    /// Lets it go on after a stop.
+    pub(crate) fn go_on(&mut self) {
+        self.input.as_mut().expect("open").write_all(b"\n").expect("it listens");
+    }
+
+    /// Waits for its end; what else it printed, and its status.
+    pub(crate) fn end(&mut self) -> (String, ExitStatus) {
+        drop(self.input.take());
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("text");
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (rest, status);
+            }
+            assert!(since.elapsed() < DEADLINE, "the program does not end");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The address that the program printed with this name.
+    pub(crate) fn address(&self, name: &str) -> u64 {
+        *self.addresses.get(name).unwrap_or_else(|| panic!("no address of {name}"))
+    }
+
+    /// The ledger, also after the program's end.
+    pub(crate) fn ledger(&self) -> lockstead_ledger::Ledger<'_> {
+        self.ledger.view()
+    }
+
+    /// Asks until there is an answer.
+    pub(crate) fn until<T>(&self, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+        let since = Instant::now();
+        loop {
+            if let Some(answer) = ask() {
+                return answer;
+            }
+            assert!(since.elapsed() < DEADLINE, "never seen: {what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The functions that the shared object puts before libc's: all there are, and
+//! no others; and what it needs of libc itself.
+//!
+//! The list of libc's functions is that of the libc this test runs with, so
+//! that a new glibc with a new function is noticed.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, Sym};
+use object::{LittleEndian, elf};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// Functions of libc that belong to the families and go past us, and why.
+const NOT_INTERPOSED: &[(&[&str], &str)] = &[
+    (
+        &[
+            "pthread_mutex_consistent",
+            "pthread_mutex_consistent_np",
+            "pthread_mutex_getprioceiling",
+        ],
+        "neither acquire nor release",
+    ),
+    (
+        &["pthread_mutex_setprioceiling"],
+        "takes the mutex and gives it back inside libc: nothing is held afterwards",
+    ),
+    (&["sem_post", "sem_getvalue"], "a semaphore has no holder: nothing ends with them"),
+    (&["sem_unlink"], "takes a name; the semaphores that are open stay"),
+    (
+        &["pthread_exit", "thrd_exit"],
+        "the end of a thread is seen by the destructor of a key, however it ends",
+    ),
+    (
+        &[
+            "pthread_cancel",
+            "pthread_setcancelstate",
+            "pthread_setcanceltype",
+            "pthread_testcancel",
+        ],
+        "who is cancelled leaves the frames of our functions by their personality routine",
+    ),
+    (&["fork", "__fork", "forkpty"], "libc calls the handlers that the library has registered"),
+    (
+        &["_Fork"],
+        "calls no handlers, so that the child, in which only async-signal-safe functions may be \
+         called, is not recorded",
+    ),
+    (&["vfork", "__vfork"], "the child shares the memory, and the ledger, until it executes"),
+    (
+        &["pthread_once", "__pthread_once", "call_once"],
+        "not a lock: who runs the routine cannot be told from outside",
+    ),
+    (&["pthread_self", "pthread_equal", "thrd_current", "thrd_equal"], "only answer"),
+    (&["thrd_sleep", "thrd_yield", "pthread_yield"], "wait for no other thread"),
+    (&["pthread_atfork"], "the library's handlers come first all the same"),
+    (&["pthread_kill", "pthread_sigmask", "pthread_sigqueue"], "signals"),
+    (&["pthread_kill_other_threads_np"], "does nothing"),
+];
+
+/// Beginnings of names of functions that concern no lock, and why.
+const OTHER_FAMILIES: &[(&str, &str)] = &[
+    ("pthread_attr_", "attributes of threads"),
+    ("pthread_mutexattr_", "attributes, which are read from the mutex itself"),
+    ("pthread_condattr_", "attributes, which are read at the initialisation"),
+    ("pthread_rwlockattr_", "attributes, which are read from the lock itself"),
+    ("pthread_barrierattr_", "attributes, which are read at the initialisation"),
+    ("pthread_get", "only answer"),
+    ("pthread_set", "scheduling, affinity, values of keys"),
+    ("pthread_key_", "values of keys"),
+    ("__pthread_key_", "values of keys"),
+    ("__pthread_getspecific", "values of keys"),
+    ("__pthread_setspecific", "values of keys"),
+    ("__pthread_mutexattr_", "attributes, which are read from the mutex itself"),
+    ("__pthread_cleanup_", "cancellation"),
+    ("__pthread_register_cancel", "cancellation"),
+    ("__pthread_unregister_cancel", "cancellation"),
+    ("__pthread_unwind", "cancellation"),
+    ("__pthread_get_minstack", "for libthread_db"),
+    ("__pthread_keys", "for libthread_db"),
+];
+
+/// What we interpose though it is in none of the families, and why.
+const EXTRA: &[(&str, &str)] =
+    &[("dlclose", "addresses of code may change their meaning"), ("pthread_setname_np", "names")];
+
+/// What the shared object may ask of libc: nothing that allocates through the
+/// program's allocator, takes a lock of the program's kind, or prints.
+const NEEDED: &[(&str, &str)] = &[
+    ("dlsym", "before the first call only, for names that exist"),
+    ("__errno_location", "an address"),
+    ("clock_gettime", "the kernel's page"),
+    ("abort", "instead of a panic"),
+    ("memcpy", "memory"),
+    ("memmove", "memory"),
+    ("memset", "memory"),
+    ("memcmp", "memory"),
+    ("bcmp", "memory"),
+    ("strlen", "memory"),
+    ("pthread_attr_init", "fills in the attributes of a new thread"),
+    ("pthread_attr_getstacksize", "reads attributes"),
+    ("pthread_barrierattr_getpshared", "reads attributes"),
+    ("pthread_condattr_getpshared", "reads attributes"),
+    ("pthread_condattr_getclock", "reads attributes"),
+    // Weak, for the start-up code that the object does not have.
+    ("__cxa_finalize", "weak"),
+    ("__gmon_start__", "weak"),
+    ("_ITM_deregisterTMCloneTable", "weak"),
+    ("_ITM_registerTMCloneTable", "weak"),
+];
+
+fn is_of_the_families(name: &str) -> bool {
+    ["pthread_", "__pthread_", "sem_", "mtx_", "cnd_", "thrd_"]
+        .iter()
+        .any(|family| name.starts_with(family))
+        || ["fork", "_Fork", "vfork", "__fork", "__vfork", "forkpty", "call_once"].contains(&name)
+}
+
+fn reason(name: &str) -> Option<&'static str> {
+    let of_name = NOT_INTERPOSED.iter().find(|(names, _)| names.contains(&name));
+    of_name.map(|(_, why)| *why).or_else(|| {
+        OTHER_FAMILIES.iter().find(|(family, _)| name.starts_with(family)).map(|(_, why)| *why)
+    })
+}
+
+/// The dynamic symbols of an ELF file: defined ones and undefined ones.
+#[derive(Default)]
+struct Symbols {
+    defined: BTreeSet<String>,
+    undefined: BTreeSet<String>,
+}
+
+type Header = elf::FileHeader64<LittleEndian>;
+
+fn symbols(data: &[u8]) -> Symbols {
+    let mut all = Symbols::default();
+    let endian = LittleEndian;
+    let header = Header::parse(data).expect("ELF");
+    let sections = header.sections(endian, data).expect("sections");
+    let table = sections.symbols(endian, data, elf::SHT_DYNSYM).expect("dynamic symbols");
+    for symbol in table.iter() {
+        let name = table.symbol_name(endian, symbol).expect("a name");
+        let name = String::from_utf8(name.to_vec()).expect("ASCII");
+        if name.is_empty() {
+            continue;
+        }
+        if symbol.is_undefined(endian) { &mut all.undefined } else { &mut all.defined }
+            .insert(name);
+    }
+    all
+}
+
+/// The libc of this process.
+fn libc_path() -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").expect("/proc");
+    let path = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5))
+        .find(|path| path.ends_with("/libc.so.6"));
+    path.expect("a libc").into()
+}
+
+fn object_bytes() -> Vec<u8> {
+    fs::read(support::shared_object()).expect("the shared object")
+}
+
+#[test]
+fn every_lock_function_of_libc_is_interposed_or_explained() {
+    let (libc, ours) = (fs::read(libc_path()).expect("libc"), object_bytes());
+    let libc = symbols(&libc);
+    let ours = symbols(&ours);
+    let family: Vec<_> = libc.defined.iter().filter(|name| is_of_the_families(name)).collect();
+    assert!(family.len() > 150, "libc has {} functions of the families", family.len());
+    for name in family {
+        let interposed = ours.defined.contains(name);
+        assert!(interposed || reason(name).is_some(), "{name}: neither interposed nor explained");
+    }
+}
+
+#[test]
+fn everything_that_is_exported_stands_before_a_function_of_libc() {
+    let (libc, ours) = (fs::read(libc_path()).expect("libc"), object_bytes());
+    let libc = symbols(&libc);
+    let ours = symbols(&ours);
+    assert!(ours.defined.len() > 60, "{:?}", ours.defined);
+    for name in &ours.defined {
+        assert!(libc.defined.contains(name), "{name} is exported, and no function of libc");
+        let extra = EXTRA.iter().any(|(extra, _)| extra == name);
+        assert!(extra || is_of_the_families(name), "{name} is exported");
+        assert!(extra || reason(name).is_none(), "{name} is interposed and explained away");
+    }
+}
+
+#[test]
+fn explanations_are_of_functions_that_exist() {
+    let libc = fs::read(libc_path()).expect("libc");
+    let libc = symbols(&libc);
+    for name in NOT_INTERPOSED.iter().flat_map(|(names, _)| *names) {
+        assert!(libc.defined.contains(*name), "{name}");
+    }
+    for (family, _) in OTHER_FAMILIES {
+        assert!(libc.defined.iter().any(|name| name.starts_with(family)), "{family}");
+    }
+}
+
+#[test]
+fn nothing_is_asked_of_libc_that_allocates_locks_or_prints() {
+    let ours = object_bytes();
+    let ours = symbols(&ours);
+    for name in &ours.undefined {
+        assert!(NEEDED.iter().any(|(needed, _)| needed == name), "{name} is undefined");
+    }
+    assert!(ours.undefined.contains("dlsym"), "the list of undefined symbols was not read");
+}
+
+#[test]
+fn the_object_comes_first_and_is_bound_at_once() {
+    let (endian, data) = (LittleEndian, &*object_bytes());
+    let header = Header::parse(data).expect("ELF");
+    let sections = header.sections(endian, data).expect("sections");
+    let (entries, strings) = sections.dynamic(endian, data).expect("readable").expect("there");
+    let value =
+        |tag| entries.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian));
+    let flags = elf::DynamicFlags1(value(elf::DT_FLAGS_1).expect("flags"));
+    assert_eq!(flags & elf::DF_1_INITFIRST, elf::DF_1_INITFIRST, "{flags:?}");
+    assert_eq!(flags & elf::DF_1_NOW, elf::DF_1_NOW, "{flags:?}");
+    assert_eq!(value(elf::DT_TEXTREL), None);
+    // No other library is pulled in beside libc and its own loader.
+    let strings = sections.strings(endian, data, strings).expect("strings");
+    for needed in entries.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED) {
+        let name = needed.string(endian, strings).expect("a name");
+        assert!(
+            [&b"libc.so.6"[..], b"ld-linux-x86-64.so.2"].contains(&name),
+            "{}",
+            String::from_utf8_lossy(name)
+        );
+    }
+    // Code is not writable, nor are the tables that lead to libc once bound.
+    let both = elf::PF_W | elf::PF_X;
+    let segments = header.program_headers(endian, data).expect("segments");
+    assert!(segments.iter().all(|segment| segment.p_flags(endian) & both != both));
+    assert!(segments.iter().any(|segment| segment.p_type(endian) == elf::PT_GNU_RELRO));
+}
