@@ -5,7 +5,8 @@ use anstyle::{AnsiColor, Style};
 use lockstead_inspect::snapshot::model::{
     Activity, Held, Lock, Ring, Snapshot, Source, Target, Thread, Until, Verdict, Wait,
 };
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{Frame, Stack};
+use lockstead_inspect::symbols::is_lock_wrapper;
 use std::collections::BTreeSet;
 
 const ALARM: Style = AnsiColor::Red.on_default().bold();
@@ -13,6 +14,21 @@ const HEAD: Style = Style::new().bold();
 
 /// Threads of a group that are listed by name; the rest is counted.
 const LISTED: usize = 8;
+
+/// Functions that start programs and threads: of the last frames of a stack.
+const STARTERS: &[&str] = &[
+    "_start",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+];
+/// No stack starts with more frames than this.
+const STARTING: usize = 4;
 
 /// The whole text. `everything`: threads that neither wait nor hold too, every
 /// thread of a group, every frame.
@@ -171,7 +187,7 @@ impl Text<'_> {
                     let how = if holder.shared { " to read" } else { "" };
                     let now = match self.found.thread(holder.thread) {
                         Some(thread) if thread.wait().is_none() => {
-                            format!(", which {}", does(&thread.activity))
+                            format!(", which {}", does(thread))
                         }
                         _ => String::new(),
                     };
@@ -208,7 +224,7 @@ impl Text<'_> {
             }
             let names: Vec<String> = held.iter().map(|lock| title(lock)).collect();
             let (who, names) = (self.named(thread.tid), names.join(", "));
-            self.line(2, &format!("{who} holds {names} and {}", does(&thread.activity)));
+            self.line(2, &format!("{who} holds {names} and {}", does(thread)));
             self.stack(thread);
         }
     }
@@ -234,7 +250,7 @@ impl Text<'_> {
         self.line(0, &format!("{HEAD}others{HEAD:#}"));
         for thread in rest {
             let who = self.named(thread.tid);
-            self.line(2, &format!("{who} {}", does(&thread.activity)));
+            self.line(2, &format!("{who} {}", does(thread)));
             self.stack(thread);
         }
     }
@@ -245,10 +261,11 @@ impl Text<'_> {
             if self.everything { &stack.frames } else { own_frames(&stack.frames) };
         for frame in frames {
             let inlined = if frame.inlined { " (inlined)" } else { "" };
+            let found = if frame.found { " (probable)" } else { "" };
             let site = frame.site();
-            self.line(6, &format!("{site}{inlined}"));
+            self.line(6, &format!("{site}{inlined}{found}"));
         }
-        if !stack.end.is_complete() && stack.end != End::Gone {
+        if !stack.end.is_complete() {
             self.line(6, &format!("({})", stack.end));
         }
     }
@@ -294,8 +311,8 @@ fn title(lock: &Lock) -> String {
     }
 }
 
-fn does(activity: &Activity) -> String {
-    match activity {
+fn does(thread: &Thread) -> String {
+    match &thread.activity {
         Activity::Waiting { .. } => "waits".into(),
         Activity::Asleep { call } => format!("is asleep in {call}()"),
         Activity::Running => "is running".into(),
@@ -304,7 +321,11 @@ fn does(activity: &Activity) -> String {
         Activity::Unknown { kernel_function: Some(function) } => {
             format!("is asleep in the kernel's {function}")
         }
-        Activity::Unknown { kernel_function: None } => "does what cannot be read".into(),
+        Activity::Unknown { kernel_function: None } => match thread.state {
+            'R' => "is running".into(),
+            'T' | 't' => "is stopped by a signal or a debugger".into(),
+            _ => "is asleep".into(),
+        },
     }
 }
 
@@ -325,13 +346,19 @@ fn addresses(stack: &Stack) -> Vec<u64> {
     stack.frames.iter().map(|frame| frame.address).collect()
 }
 
-/// The frames of the program: without those of the C library that lead into
-/// the wait, and without those that start threads.
+/// The frames of the program: without those that only lead into the wait, and
+/// without those that start threads and programs.
 fn own_frames(frames: &[Frame]) -> &[Frame] {
-    let own = |frame: &Frame| !frame.is_libc();
-    let main = frames.iter().position(|frame| frame.function.as_deref() == Some("main"));
-    match (frames.iter().position(own), main.or_else(|| frames.iter().rposition(own))) {
-        (Some(first), Some(last)) if first <= last => &frames[first..=last],
+    let starts = |(at, frame): (usize, &Frame)| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        function.contains("__rust_begin_short_backtrace")
+            || frames.len() - at <= STARTING && STARTERS.contains(&function)
+    };
+    let started = &frames[..frames.iter().enumerate().position(starts).unwrap_or(frames.len())];
+    let first = started.iter().position(|frame| !frame.is_libc() && !is_lock_wrapper(frame));
+    let last = started.iter().rposition(|frame| !frame.is_libc());
+    match (first, last) {
+        (Some(first), Some(last)) => &started[first..=last],
         _ => frames,
     }
 }

@@ -129,35 +129,6 @@ impl Mutex {
         (waits_as_it_should && wait.private == private).then_some(mutex)
     }
 
-    /// The one priority-inheritance mutex that a pointer on the thread's stack
-    /// leads to, for a thread that the library has put to sleep for ever: it
-    /// does so when the kernel finds that taking such a mutex closes a deadlock,
-    /// and then sleeps on a word of its own stack. `None` if several would do.
-    #[must_use]
-    pub fn refused(wait: &FutexWait, sp: u64, memory: &dyn Memory) -> Option<Mutex> {
-        const NEAR: usize = 0x200;
-        let on_stack = wait.address.checked_sub(sp).is_some_and(|above| above < NEAR as u64);
-        let ever = wait.operation == Operation::Wait { bits: !0 } && !wait.timed();
-        if !on_stack || !ever || wait.expected != 0 {
-            return None;
-        }
-        let mut stack = [0; NEAR];
-        let length = memory.read(sp, &mut stack).ok()?;
-        let mut found: Option<Mutex> = None;
-        for pointer in stack[..length].chunks_exact(8) {
-            let pointer = u64::from_ne_bytes(pointer.try_into().ok()?);
-            let Some((mutex, word)) = Self::read(pointer, memory) else { continue };
-            if !mutex.kind.has(INHERIT) || word & !(WAITERS | OWNER_DIED) != mutex.owner {
-                continue;
-            }
-            if found.is_some_and(|other| other.address != mutex.address) {
-                return None;
-            }
-            found = Some(mutex);
-        }
-        found
-    }
-
     /// What holds for every mutex that is held, whoever waits; and its word.
     fn read(address: u64, memory: &dyn Memory) -> Option<(Mutex, u32)> {
         if address == 0 || !address.is_multiple_of(8) {
@@ -270,28 +241,5 @@ mod tests {
             Some(vec!["error-checking", "process-shared"])
         );
         assert_eq!(Kind::new(1 << 20), None);
-    }
-
-    #[test]
-    fn a_refused_mutex_is_found_on_the_stack_if_it_is_the_only_one() {
-        const SP: u64 = AT + 80;
-        let inherit = [77 | WAITERS, 0, 77, 1, 32, 0, 0, 0, 0, 0];
-        let build = |pointers: [u64; 3]| {
-            let mut bytes: Vec<u8> = [inherit, inherit]
-                .iter()
-                .flatten()
-                .flat_map(|word: &u32| word.to_ne_bytes())
-                .collect();
-            bytes.extend(pointers.iter().flat_map(|pointer| pointer.to_ne_bytes()));
-            SavedMemory::new(AT, bytes)
-        };
-        let sleep = FutexWait { address: SP + 8, ..wait(0, true) };
-        let found = |pointers| Mutex::refused(&sleep, SP, &build(pointers)).map(|m| m.address);
-        assert_eq!(found([5, 0, AT]), Some(AT));
-        assert_eq!(found([AT, 0, AT]), Some(AT), "twice the same");
-        assert_eq!(found([AT, 0, AT + 40]), None, "two would do");
-        assert_eq!(found([5, 0, 6]), None);
-        let elsewhere = FutexWait { address: AT, ..sleep };
-        assert_eq!(Mutex::refused(&elsewhere, SP, &build([5, 0, AT])), None, "not on its stack");
     }
 }

@@ -66,6 +66,18 @@ impl StreamLock {
     }
 }
 
+/// Whether the thread sleeps for ever on a word of its own stack. The library
+/// puts it there when the kernel has refused it a priority-inheritance mutex,
+/// because taking it would close a deadlock or its owner has ended.
+#[must_use]
+pub fn sleeps_for_ever(wait: &FutexWait, sp: u64) -> bool {
+    const FRAMES: u64 = 0x200;
+    wait.operation == Operation::Wait { bits: !0 }
+        && !wait.timed()
+        && wait.expected == 0
+        && wait.address.checked_sub(sp).is_some_and(|above| above < FRAMES)
+}
+
 fn is_record(address: u64, memory: &dyn Memory) -> bool {
     address != 0
         && address.is_multiple_of(64)
@@ -115,6 +127,15 @@ mod tests {
     fn a_number_outside_a_record_is_no_join() {
         let stray = SavedMemory::new(RECORD, 77_u32.to_ne_bytes().repeat(0x200));
         assert_eq!(joined(&wait(NUMBER, 77, false), &stray), None);
+    }
+
+    #[test]
+    fn a_word_of_the_own_stack_is_never_woken() {
+        let sleep = wait(0x54, 0, true);
+        assert!(sleeps_for_ever(&sleep, RECORD));
+        assert!(!sleeps_for_ever(&sleep, RECORD + 0x60), "below the stack");
+        assert!(!sleeps_for_ever(&sleep, RECORD - 0x2000), "in a frame of somebody else");
+        assert!(!sleeps_for_ever(&wait(0x54, 1, true), RECORD), "waits for a value");
     }
 
     #[test]

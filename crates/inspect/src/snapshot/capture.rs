@@ -9,6 +9,7 @@ use super::model::{
     About, Activity, Held, Holder, Lock, Snapshot, Source, Target, Thread, Until, Wait,
 };
 use super::recognise::{self, Caller, Found};
+use super::unknown;
 use super::verify;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
@@ -85,6 +86,14 @@ impl Looking {
         let has_libc = code.as_ref().is_some_and(|(unwinder, _)| {
             unwinder.modules().maps().iter().any(|mapping| is_libc(&mapping.backing))
         });
+        if code.as_ref().is_some_and(|(unwinder, _)| {
+            unwinder.modules().maps().iter().any(|mapping| is_java(&mapping.backing))
+        }) {
+            limits.push(format!(
+                "a Java machine: the monitors and locks of Java are not among these; \
+                 jstack {pid} shows them"
+            ));
+        }
         let numbers = tasks.iter().map(|task| (task.own, task.tid)).collect();
         Ok(Looking {
             pid,
@@ -252,8 +261,14 @@ impl Looking {
             Found::Join(own) => {
                 let target = match self.numbers.get(own) {
                     Some(&thread) => Target::Join { thread },
-                    None => Target::Unknown { why: format!("the end of thread {own}, which is not there") },
+                    None => Target::Unknown {
+                        why: format!("the end of thread {own}, which is not there"),
+                    },
                 };
+                return self.wait(known, target, shared);
+            }
+            Found::Refused => {
+                let target = Target::Unknown { why: unknown::REFUSED.into() };
                 return self.wait(known, target, shared);
             }
             Found::Mutex(mutex) => (
@@ -291,7 +306,8 @@ impl Looking {
             }
         };
         if !locks.contains_key(&address) {
-            let name = self.lock_name(kind, address);
+            let known_shape = !matches!(known.found, Found::Unknown { .. });
+            let name = self.lock_name(kind, address, known_shape);
             let waiting = Vec::new();
             let kind = kind.to_owned();
             locks.insert(address, Lock { address, kind, attributes, name, held, waiting });
@@ -309,8 +325,10 @@ impl Looking {
         Wait { target, shared, until: until(&known.wait, &self.memory), word, expected }
     }
 
-    fn lock_name(&mut self, kind: &str, address: u64) -> String {
-        let on_stack_of = self.stack_around(address);
+    /// `maybe_on_stack`: stacks that the C library made lie in mappings of their
+    /// own; of those of other runtimes nothing is known.
+    fn lock_name(&mut self, kind: &str, address: u64, maybe_on_stack: bool) -> String {
+        let on_stack_of = self.stack_around(address).filter(|_| maybe_on_stack);
         let Some((unwinder, symbolizer)) = &mut self.code else {
             return format!("{kind} at {address:#x}");
         };
@@ -353,9 +371,16 @@ impl Looking {
 }
 
 fn is_libc(backing: &Backing) -> bool {
-    let Backing::File { path, .. } = backing else { return false };
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.starts_with("libc.so") || name.starts_with("libc-2")
+    ["libc.so", "libc-2"].iter().any(|prefix| file_name(backing).starts_with(prefix))
+}
+
+fn is_java(backing: &Backing) -> bool {
+    file_name(backing) == "libjvm.so"
+}
+
+fn file_name(backing: &Backing) -> &str {
+    let Backing::File { path, .. } = backing else { return "" };
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 fn elsewhere(owner: u32, shared: bool) -> Held {

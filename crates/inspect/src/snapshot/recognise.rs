@@ -42,6 +42,8 @@ pub enum Found {
     Join(u32),
     /// An object without an owner.
     Ownerless(Ownerless),
+    /// A mutex that the kernel has refused; which, is not known.
+    Refused,
     /// Nothing known, with its kind and the reason.
     Unknown {
         /// What it seems to be.
@@ -111,8 +113,10 @@ fn shape(
         return None;
     }
     let sp = task.doing.registers().map_or(0, |(sp, _)| sp);
+    if library && thread::sleeps_for_ever(wait, sp) {
+        return Some(Found::Refused);
+    }
     let owned = Mutex::behind(wait, memory)
-        .or_else(|| Mutex::refused(wait, sp, memory))
         .map(Found::Mutex)
         .or_else(|| thread::joined(wait, memory).map(Found::Join))
         .or_else(|| RwLock::behind(wait, memory).map(Found::RwLock));

@@ -125,6 +125,12 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
     })
 }
 
+/// The sleep that glibc puts a thread into when the kernel has refused it a
+/// priority-inheritance mutex.
+pub const REFUSED: &str = "the C library lets this thread sleep for ever, as it does when the \
+                           kernel refuses a priority-inheritance mutex because taking it would \
+                           close a deadlock: which mutex cannot be told";
+
 fn is_java(module: &str) -> bool {
     module.ends_with("/libjvm.so")
 }

@@ -54,7 +54,7 @@ impl Fact {
                 (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
             }
             Found::Join(own) => (here(own).map(Wants::Join), None),
-            Found::Ownerless(_) | Found::Unknown { .. } => (None, None),
+            Found::Ownerless(_) | Found::Refused | Found::Unknown { .. } => (None, None),
         };
         Fact { wants, timed: known.wait.timed(), holder, switches: None }
     }

@@ -1,0 +1,402 @@
+//! `lockstead dump` on programs that really hang: what it says, and what it
+//! leaves out.
+
+mod common;
+
+#[path = "dump/support.rs"]
+mod support;
+
+use common::{finish, lockstead, run};
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Barrier, Mutex};
+use support::{Hung, SOURCE, expect, frame, hang, line, locking, plain, start};
+
+/// Makes this very program hang, as a program in Rust to look at.
+const HANG: &str = "LOCKSTEAD_TEST_HANG";
+
+const ONE_MORE: &str = "not shown: 1 thread, neither waiting for a lock nor holding one that others want \
+     (--all shows them)\n";
+
+#[test]
+fn two_locks_in_two_orders_among_bystanders() {
+    let Some(hung) = hang("abba", 3) else { return };
+    let text = format!(
+        "process N (hang): 6 threads, 3 wait, DEADLOCK\n\n\
+         lockstead: DEADLOCK: 2 threads wait for each other\n\
+         \x20 thread \"teller\" waits for mutex at 0xN (heap)\n\
+         \x20   held by thread \"auditor\"\n{}\
+         \x20 thread \"auditor\" waits for mutex front\n\
+         \x20   held by thread \"teller\"\n{}\n\
+         also waiting\n\
+         \x20 thread \"patient\" waits for mutex bystander\n\
+         \x20   held by thread \"sleeper\", which is asleep in clock_nanosleep()\n{}\n\
+         holding\n\
+         \x20 thread \"sleeper\" holds mutex bystander and is asleep in clock_nanosleep()\n{}\n\
+         not shown: 2 threads, neither waiting for a lock nor holding one that others want \
+         (--all shows them)\n",
+        locking("front_then_heaped", "lock(heaped)"),
+        locking("heaped_then_front", "lock(&front)"),
+        locking("waits_for_sleeper", "lock(&bystander)"),
+        frame("sleeps_with_lock", "nanosleep("),
+    );
+    expect(&hung, 3, &text);
+    let all = hung.dump(&["--all"]).stdout;
+    assert!(all.contains("\"busy\" is running"), "{all}");
+    assert!(all.contains("\"hang\" is asleep in pause()"), "{all}");
+    assert!(!all.contains("not shown"), "{all}");
+}
+
+#[test]
+fn a_thread_that_takes_its_own_lock() {
+    let Some(hung) = hang("self", 1) else { return };
+    let at = line("takes_twice", "lock(&account.lock)") + 1;
+    let text = format!(
+        "process N (hang): 2 threads, 1 wait, DEADLOCK\n\n\
+         lockstead: DEADLOCK: 1 thread waits for itself\n\
+         \x20 thread \"twice\" waits for mutex account+0x8\n\
+         \x20   held by thread \"twice\"\n{}\n{ONE_MORE}",
+        locking("takes_twice", "lock(&account.lock)")
+            .replace(&format!(":{}\n", at - 1), &format!(":{at}\n")),
+    );
+    expect(&hung, 3, &text);
+}
+
+#[test]
+fn a_ring_of_four_kinds() {
+    let Some(hung) = hang("kinds", 4) else { return };
+    let site = locking("one_of_ring", "lock(&ring[(at");
+    let text = format!(
+        "process N (hang): 5 threads, 4 wait, DEADLOCK\n\n\
+         lockstead: DEADLOCK: 4 threads wait for each other\n\
+         \x20 thread \"ring-0\" waits for mutex ring+0x28 (error-checking)\n\
+         \x20   held by thread \"ring-1\"\n{site}\
+         \x20 thread \"ring-1\" waits for mutex ring+0x50 (priority-inheritance)\n\
+         \x20   held by thread \"ring-2\"\n{site}\
+         \x20 thread \"ring-2\" waits for mutex ring+0x78 (robust)\n\
+         \x20   held by thread \"ring-3\"\n{site}\
+         \x20 thread \"ring-3\" waits for mutex ring (recursive)\n\
+         \x20   held by thread \"ring-0\"\n{site}\n{ONE_MORE}"
+    );
+    expect(&hung, 3, &text);
+}
+
+#[test]
+fn a_writer_and_a_reader() {
+    let Some(hung) = hang("rwlock", 2) else { return };
+    let text = format!(
+        "process N (hang): 3 threads, 2 wait, DEADLOCK\n\n\
+         lockstead: DEADLOCK: 2 threads wait for each other\n\
+         \x20 thread \"writer\" waits for mutex front\n\
+         \x20   held by thread \"reader\"\n{}\
+         \x20 thread \"reader\" waits for rwlock table to read\n\
+         \x20   held by thread \"writer\"\n{}\n{ONE_MORE}",
+        locking("*writer", "lock(&front)").replace('*', ""),
+        frame("*reader", "rdlock").replace('*', ""),
+    );
+    expect(&hung, 3, &text);
+}
+
+#[test]
+fn readers_are_counted_not_named() {
+    let Some(hung) = hang("readers", 1) else { return };
+    let text = format!(
+        "process N (hang): 3 threads, 1 wait, no deadlock found\n\nwaiting\n\
+         \x20 thread \"writer\" waits for rwlock table to write\n\
+         \x20   held by N reader; who they are is not in the lock\n{}\n{}",
+        frame("writes", "wrlock"),
+        ONE_MORE.replace("1 thread", "2 threads"),
+    );
+    expect(&hung, 0, &text);
+}
+
+#[test]
+fn joins_are_part_of_cycles() {
+    let Some(hung) = hang("join", 2) else { return };
+    let main = SOURCE.lines().position(|l| l.contains("\"join\")) join()")).expect("there") + 1;
+    let text = format!(
+        "process N (hang): 2 threads, 2 wait, DEADLOCK\n\n\
+         lockstead: DEADLOCK: 2 threads wait for each other\n\
+         \x20 thread \"hang\" waits for the end of thread \"joined\"\n{}\
+         \x20     main() at hang.c:{main}\n\
+         \x20 thread \"joined\" waits for mutex front\n\
+         \x20   held by thread \"hang\"\n{}",
+        frame("join", "pthread_join"),
+        locking("wants_front", "lock(&front)"),
+    );
+    expect(&hung, 3, &text);
+    let Some(both) = hang("joins", 2) else { return };
+    let text = plain(&both.dump(&[]).stdout);
+    assert!(text.contains("thread \"joiner\" waits for the end of thread \"hang\""), "{text}");
+    assert!(text.contains("thread \"hang\" waits for the end of thread \"joiner\""), "{text}");
+}
+
+#[test]
+fn waits_for_events_are_no_deadlock() {
+    let Some(hung) = hang("idle", 4) else { return };
+    let outcome = hung.dump(&[]);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let text = plain(&outcome.stdout);
+    assert!(text.starts_with("process N (hang): 5 threads, 4 wait, no deadlock found\n"), "{text}");
+    for words in [
+        "thread \"sem\" waits for semaphore permits\n    a semaphore has no owner in it",
+        "thread \"cond\" waits for condition variable ready\n      waits_cond()",
+        "thread \"cond-timed\" waits for condition variable ready (for 3",
+        "thread \"barrier\" waits for barrier gate (1 of 2 threads have come)\n",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    assert!(!text.contains("held by"), "{text}");
+}
+
+#[test]
+fn a_cycle_with_a_timed_wait_is_no_deadlock() {
+    let Some(hung) = hang("timed", 2) else { return };
+    let outcome = hung.dump(&[]);
+    let text = plain(&outcome.stdout);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(!text.contains("DEADLOCK"), "{text}");
+    let title = "a cycle, but no deadlock: 2 threads wait for each other, until a wait times out";
+    assert!(text.contains(title), "{text}");
+    assert!(
+        text.contains("thread \"timed\" waits for mutex account+0xN (for 3")
+            || text.contains("thread \"timed\" waits for mutex account+0x8 (for 3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_owner_that_has_ended_is_told() {
+    let Some(hung) = hang("leaked", 1) else { return };
+    let outcome = hung.dump(&[]);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let text = plain(&outcome.stdout);
+    assert!(text.contains("thread \"main-waits\" waits for mutex front\n"), "{text}");
+    assert!(text.contains("no thread of this process has this id: it has ended"), "{text}");
+}
+
+#[test]
+fn streams_have_locks_with_owners() {
+    let Some(hung) = hang("stream", 2) else { return };
+    let outcome = hung.dump(&[]);
+    let text = plain(&outcome.stdout);
+    assert_eq!(outcome.status, 3, "{outcome:?}");
+    assert!(text.contains("thread \"logger\" waits for stream lock"), "{text}");
+    assert!(text.contains("thread \"printer\" waits for mutex front\n"), "{text}");
+}
+
+#[test]
+fn a_refused_mutex_is_not_guessed() {
+    let Some(hung) = hang("inherit", 2) else { return };
+    let outcome = hung.dump(&[]);
+    let text = plain(&outcome.stdout);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(!text.contains("DEADLOCK"), "one of its waits is not known: {text}");
+    assert!(text.contains("waits for mutex ring"), "{text}");
+    assert!(text.contains("lets this thread sleep for ever"), "{text}");
+}
+
+#[test]
+fn a_program_without_symbols() {
+    let Some(hung) = start("abba", 3, |built| &built.stripped) else { return };
+    let outcome = hung.dump(&[]);
+    let text = plain(&outcome.stdout);
+    assert_eq!(outcome.status, 3, "{outcome:?}");
+    for words in [
+        "lockstead: DEADLOCK: 2 threads wait for each other\n",
+        "thread \"teller\" waits for mutex at 0xN (heap)\n    held by thread \"auditor\"\n",
+        "thread \"auditor\" waits for mutex in bare+0x",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
+#[test]
+fn long_rings_and_crowds() {
+    let Some(many) = hang("many 300", 300) else { return };
+    let outcome = many.dump(&[]);
+    assert_eq!(outcome.status, 3);
+    assert!(outcome.stdout.contains("DEADLOCK: 300 threads wait for each other\n"));
+    let Some(crowd) = hang("crowd 300", 300) else { return };
+    let text = crowd.dump(&[]).stdout;
+    assert!(
+        text.contains("300 threads (") && text.contains(" and 292 more (--all lists them)) wait")
+    );
+    let all = crowd.dump(&["--all"]).stdout;
+    assert!(!all.contains("more (--all"), "{all}");
+}
+
+#[test]
+fn python_locks_have_no_owner() {
+    const PROGRAM: &str = "\
+import threading
+a, b, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+def take(first, second):
+    with first:
+        both.wait()
+        second.acquire()
+threading.Thread(target=take, args=(a, b)).start()
+take(b, a)
+";
+    if !Command::new("python3").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: no python3");
+        return;
+    }
+    let hung = Hung::start(Command::new("python3").args(["-c", PROGRAM]));
+    if !hung.settle(2) {
+        return;
+    }
+    let outcome = hung.dump(&[]);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(!outcome.stdout.contains("held by"), "{}", outcome.stdout);
+    let without_owner = outcome.stdout.matches("has no owner in it").count()
+        + outcome.stdout.matches("without an owner").count()
+        + outcome.stdout.matches("who will wake it cannot be told").count();
+    assert_eq!(without_owner, 2, "{}", outcome.stdout);
+}
+
+static FIRST: Mutex<()> = Mutex::new(());
+static SECOND: Mutex<()> = Mutex::new(());
+
+/// The program to look at: run by the test below, in a process of its own.
+fn hang_in_rust() {
+    static BOTH: Barrier = Barrier::new(2);
+    let first = std::thread::spawn(|| {
+        let _first = FIRST.lock();
+        BOTH.wait();
+        let _second = SECOND.lock();
+    });
+    let _second = SECOND.lock();
+    BOTH.wait();
+    let _first = FIRST.lock();
+    let _ = first.join();
+}
+
+#[test]
+fn rust_mutexes_have_no_owner() {
+    if std::env::var_os(HANG).is_some() {
+        hang_in_rust();
+    }
+    let me = std::env::current_exe().expect("a test has a file");
+    let mut program = Command::new(me);
+    program.args(["--exact", "rust_mutexes_have_no_owner", "--test-threads=1"]).env(HANG, "1");
+    let hung = Hung::start(&mut program);
+    // The two threads, and the one of the harness that waits for the test.
+    if !hung.settle(3) {
+        return;
+    }
+    let outcome = hung.dump(&[]);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let text = &outcome.stdout;
+    assert!(!text.contains("held by") && !text.contains("DEADLOCK"), "{text}");
+    for name in ["dump::FIRST", "dump::SECOND"] {
+        let words = format!(
+            "waits for Rust std::sync::Mutex {name}\n    Rust's std::sync::Mutex has no owner in it"
+        );
+        assert!(text.contains(&words), "no {words:?} in {text}");
+    }
+    assert!(text.contains("dump::hang_in_rust"), "{text}");
+}
+
+#[test]
+fn another_user_is_told_what_is_missing() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let Some(hung) = hang("abba", 3) else { return };
+    // Root's build folder may be closed to others.
+    let folder = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .expect("a folder");
+    let copy = folder.path().join("lockstead");
+    std::fs::copy(env!("CARGO_BIN_EXE_lockstead"), &copy).expect("a copy");
+    let nobody = |flags: &[&str]| {
+        let mut command = Command::new(&copy);
+        command.arg("dump").arg(hung.pid().to_string()).args(flags).uid(65534).gid(65534);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the copy starts"))
+    };
+    let outcome = nobody(&[]);
+    assert_eq!(outcome.status, 0, "names can be shown: {outcome:?}");
+    let help =
+        format!("belongs to another user (uid 0); try: sudo lockstead dump {}\n", hung.pid());
+    assert!(outcome.stderr.contains(&help), "{outcome:?}");
+    assert!(outcome.stdout.contains("what they wait for cannot be read"), "{outcome:?}");
+    for name in ["teller", "auditor", "patient", "sleeper", "busy"] {
+        assert!(outcome.stdout.contains(&format!("\"{name}\" is ")), "{outcome:?}");
+    }
+    let report: Value = serde_json::from_str(&nobody(&["--json"]).stdout).expect("JSON");
+    assert_eq!(report["threads"].as_array().map(Vec::len), Some(6));
+    common::documented(&report);
+}
+
+#[test]
+fn what_is_no_program_is_refused() {
+    for (pid, words) in [("4194303", "no such process"), ("4194304", "no such process")] {
+        let outcome = run(&["dump", pid]);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+    }
+    for pid in ["0", "-1", "me", "99999999999", ""] {
+        let outcome = run(&["dump", "--", pid]);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (2, ""), "{outcome:?}");
+        assert!(outcome.stderr.contains("PID"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_thread_leads_to_its_process() {
+    let Some(hung) = hang("self", 1) else { return };
+    let mut tasks: Vec<u32> = std::fs::read_dir(format!("/proc/{}/task", hung.pid()))
+        .expect("it runs")
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    tasks.sort_unstable();
+    let outcome = run(&["dump", &tasks[1].to_string()]);
+    assert_eq!(outcome.status, 3, "{outcome:?}");
+    assert!(outcome.stderr.contains(&format!("is a thread of process {}", hung.pid())));
+}
+
+#[test]
+fn the_json_names_members_owners_and_frames() {
+    let Some(hung) = hang("abba", 3) else { return };
+    let outcome = finish(
+        lockstead(&["dump", &hung.pid().to_string(), "--json", "--all"]).spawn().expect("starts"),
+    );
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (3, ""));
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    common::documented(&report);
+    assert_eq!(report["source"], "memory");
+    let thread = |name: &str| {
+        let threads = report["threads"].as_array().expect("an array");
+        threads.iter().find(|t| t["name"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    };
+    let (teller, auditor) = (thread("teller"), thread("auditor"));
+    assert_eq!(report["cycles"][0]["verdict"], "deadlock");
+    let mut members = [teller["tid"].as_u64(), auditor["tid"].as_u64()];
+    members.sort_unstable();
+    assert_eq!(report["cycles"][0]["threads"], serde_json::json!(members));
+    assert_eq!(auditor["activity"], "waiting");
+    let address = &auditor["wait"]["target"]["address"];
+    let locks = report["locks"].as_array().expect("an array");
+    let front = locks.iter().find(|lock| &lock["address"] == address).expect("it is listed");
+    assert_eq!(front["name"], "mutex front");
+    assert_eq!(front["holders"][0]["thread"], teller["tid"]);
+    assert_eq!(front["waiting"], serde_json::json!([auditor["tid"]]));
+    let functions: Vec<_> = auditor["stack"]["frames"]
+        .as_array()
+        .expect("frames")
+        .iter()
+        .filter_map(|frame| frame["function"].as_str())
+        .collect();
+    assert!(functions.contains(&"heaped_then_front"), "{functions:?}");
+    assert_eq!(thread("busy")["activity"], "running");
+    assert!(
+        Path::new(auditor["stack"]["frames"][0]["module"].as_str().expect("named")).is_absolute()
+    );
+}
