@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Barrier, Mutex};
-use support::{Hung, SOURCE, expect, frame, hang, line, locking, plain, start};
+use support::{Hung, SOURCE, expect, frame, hang, line, locking, plain, start, start_unsettled};
 
 /// Makes this very program hang, as a program in Rust to look at.
 const HANG: &str = "LOCKSTEAD_TEST_HANG";
@@ -226,6 +226,16 @@ fn long_rings_and_crowds() {
     );
     let all = crowd.dump(&["--all"]).stdout;
     assert!(!all.contains("more (--all"), "{all}");
+}
+
+#[test]
+fn threads_that_go_on_are_no_deadlock() {
+    let Some(hung) = start_unsettled("lively") else { return };
+    for _ in 0..30 {
+        let outcome = hung.dump(&[]);
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        assert!(!outcome.stdout.contains("DEADLOCK"), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -359,6 +359,27 @@ static void many(long count) {
     }
 }
 
+/* Threads that take two locks each, often in vain, in both orders, but never
+ * wait for the second: no moment of it is a deadlock. */
+static void *takes_two(void *argument) {
+    size_t first = (size_t)argument % 2;
+    for (;;) {
+        lock(&ring[first]);
+        if (!pthread_mutex_trylock(&ring[1 - first])) {
+            for (volatile int i = 0; i < 1000; i++) {}
+            pthread_mutex_unlock(&ring[1 - first]);
+        }
+        pthread_mutex_unlock(&ring[first]);
+    }
+    return NULL;
+}
+
+static void lively(void) {
+    make(&ring[0], PTHREAD_MUTEX_NORMAL, 0, 0);
+    make(&ring[1], PTHREAD_MUTEX_NORMAL, 0, 0);
+    for (size_t i = 0; i < 8; i++) start(takes_two, (void *)i);
+}
+
 int main(int count, char **words) {
     const char *which = count > 1 ? words[1] : "";
     main_thread = pthread_self();
@@ -376,6 +397,7 @@ int main(int count, char **words) {
     else if (!strcmp(which, "timed")) timed();
     else if (!strcmp(which, "leaked")) leaked();
     else if (!strcmp(which, "stream")) stream();
+    else if (!strcmp(which, "lively")) lively();
     else if (!strcmp(which, "crowd") && count > 2) crowd(atol(words[2]));
     else if (!strcmp(which, "many") && count > 2) many(atol(words[2]));
     else return 2;

@@ -98,11 +98,18 @@ pub(crate) fn hang(which: &str, sleepers: usize) -> Option<Hung> {
 }
 
 pub(crate) fn start(which: &str, sleepers: usize, of: fn(&Built) -> &PathBuf) -> Option<Hung> {
+    let hung = launch(which, of)?;
+    hung.settle(sleepers).then_some(hung)
+}
+
+/// One of the programs of `hang.c` that never come to rest.
+pub(crate) fn start_unsettled(which: &str) -> Option<Hung> {
+    launch(which, |built| &built.plain)
+}
+
+fn launch(which: &str, of: fn(&Built) -> &PathBuf) -> Option<Hung> {
     match &*PROGRAM {
-        Ok(built) => {
-            let hung = Hung::start(Command::new(of(built)).args(which.split(' ')));
-            hung.settle(sleepers).then_some(hung)
-        }
+        Ok(built) => Some(Hung::start(Command::new(of(built)).args(which.split(' ')))),
         Err(why) => {
             eprintln!("skipped: {why}");
             None
@@ -113,9 +120,8 @@ pub(crate) fn start(which: &str, sleepers: usize, of: fn(&Built) -> &PathBuf) ->
 /// The text with what differs from run to run left out: ids and addresses.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
-    let mut words = text.split_inclusive([' ', '\n', ')']);
     let mut after = "";
-    while let Some(word) = words.next() {
+    for word in text.split_inclusive([' ', '\n', ')']) {
         let bare = word.trim_end_matches([' ', '\n', ')', ':']);
         let end = &word[bare.len()..];
         if ["process", "thread", "by"].contains(&after) && bare.parse::<u32>().is_ok() {

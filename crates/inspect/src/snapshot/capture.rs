@@ -305,16 +305,13 @@ impl Looking {
                 (known.wait.address, kind.as_str(), Vec::new(), Held::Unknown { why: why.clone() })
             }
         };
-        if !locks.contains_key(&address) {
+        let lock = locks.entry(address).or_insert_with(|| {
             let known_shape = !matches!(known.found, Found::Unknown { .. });
             let name = self.lock_name(kind, address, known_shape);
-            let waiting = Vec::new();
-            let kind = kind.to_owned();
-            locks.insert(address, Lock { address, kind, attributes, name, held, waiting });
-        }
-        if let Some(lock) = locks.get_mut(&address) {
-            lock.waiting.push(tid);
-        }
+            let (kind, waiting) = (kind.to_owned(), Vec::new());
+            Lock { address, kind, attributes, name, held, waiting }
+        });
+        lock.waiting.push(tid);
         self.wait(known, Target::Lock { address }, shared)
     }
 
