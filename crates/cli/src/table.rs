@@ -77,6 +77,11 @@ pub(crate) fn rate(number: f64) -> String {
     scaled(number, &["", "k", "M", "G"])
 }
 
+/// A count in three digits, whole below a thousand: `7`, `853`, `9.64M`.
+pub(crate) fn amount(number: u64) -> String {
+    if number < 1000 { number.to_string() } else { rate(number as f64) }
+}
+
 /// A time in three digits: `9.31 ns`, `1.20 ms`.
 pub(crate) fn time(ns: f64) -> String {
     scaled(ns, &[" ns", " µs", " ms", " s"])
@@ -131,6 +136,7 @@ mod tests {
         assert_eq!(count(84153.4), "84,153");
         assert_eq!(rate(9_640_000.0), "9.64M");
         assert_eq!(rate(999_600.0), "1.00M");
+        assert_eq!([0, 7, 999, 1000].map(amount), ["0", "7", "999", "1.00k"]);
         assert_eq!(time(9.31), "9.31 ns");
         assert_eq!(time(0.0), "0 ns");
         assert_eq!(time(20_000.0), "20.0 µs");

@@ -1,7 +1,7 @@
 //! The report of ledgers that the writer's side filled: numbers, orders, and
 //! what is said of what had not ended.
 
-use lockstead_inspect::report::live::Sample;
+use lockstead_inspect::report::live::{Lasting, Sample};
 use lockstead_inspect::report::{
     Facts, Finding, LockFacts, Names, Options, Process, Report, Sort, collect,
 };
@@ -423,9 +423,10 @@ fn the_live_view_is_the_difference_of_two_moments() {
     let rate = live.locks[0];
     assert_eq!((rate.lock, rate.acquisitions, rate.contended), (busy, 30, 1));
     // The wait that lasts began before the interval: all of it was waiting.
-    assert_eq!((rate.waited_ns, rate.waiting, rate.held_ns), (1000 * MS, 1, 900 * MS));
+    let held = Lasting { ns: 900 * MS, exact: true };
+    assert_eq!((rate.waited_ns, rate.waiting, rate.held), (1000 * MS, 1, Some(held)));
     assert_eq!((live.waiters[0].tid, live.waiters[0].for_ns), (2, 1100 * MS));
-    assert_eq!((live.holders[0].tid, live.holders[0].for_ns), (1, 900 * MS));
+    assert_eq!((live.holders[0].tid, live.holders[0].time), (1, held));
     // The wait ends and is recorded: it is not counted twice.
     waiter.record.wait.end();
     ledger.extension(busy).unwrap().wait.add(1200 * MS, 1, 0);

@@ -11,7 +11,7 @@ mod words;
 mod sample;
 
 pub(crate) use flags::ReportFlags;
-pub(crate) use words::{clean, fit, percent};
+pub(crate) use words::{clean, fit, load, percent, plural};
 
 use crate::failure::Failure;
 use crate::output;

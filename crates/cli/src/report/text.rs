@@ -2,14 +2,13 @@
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
 use super::words::{clean, fit, losses, percent, plural, process_name, thread_name};
-use crate::table::{rate, time};
+use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::report::Sort;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
 };
 use lockstead_ledger::SAMPLE;
-use lockstead_ledger::header::TICK_SHIFT;
 use std::fmt::Write;
 
 const TITLE: Style = Style::new().bold();
@@ -59,11 +58,9 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
     }
     page.findings(report);
     if page.sampled {
-        let limit = time((2u64 << TICK_SHIFT) as f64);
-        page.line(
-            FAINT,
-            &format!("* holds shorter than {limit} are sampled, one in {SAMPLE}; waits are exact"),
-        );
+        let note =
+            format!("* of holds of a few ms and less, one in {SAMPLE} is timed; waits all are");
+        page.line(FAINT, &note);
     }
     page.text
 }
@@ -169,7 +166,7 @@ impl Page {
             cell(time(wait.total_ns as f64)),
             quantiles(wait),
             quantiles(hold),
-            rate(lock.acquisitions as f64),
+            amount(lock.acquisitions),
             percent(lock.contended_percent),
         );
         let name = clean(&lock.name);
@@ -216,7 +213,7 @@ impl Page {
         text += &format!(
             "{} of waiting, {} acquisitions",
             time(more.waited_ns as f64),
-            rate(more.acquisitions as f64)
+            amount(more.acquisitions)
         );
         if !report.by_class && more.locks > 100 && more.waited_ns != 0 {
             text += " (--by-class adds up those of one origin)";
@@ -261,7 +258,7 @@ impl Page {
                 "    {}{}{:>9}  {name}{}{}",
                 cell(time(wait.total_ns as f64)),
                 quantiles(wait),
-                rate(wait.count as f64),
+                amount(wait.count),
                 annotation(object, &name),
                 place.unwrap_or_default(),
             );

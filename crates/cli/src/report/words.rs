@@ -32,6 +32,11 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A share that may be more than all: `378%`.
+pub(crate) fn load(share: f64) -> String {
+    if share < 99.95 { percent(share) } else { format!("{share:.0}%") }
+}
+
 /// `1 lock`, `2 locks`.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", crate::table::count(count as f64), if count == 1 { one } else { many })
@@ -95,6 +100,7 @@ mod tests {
     #[test]
     fn shares_never_round_to_nothing() {
         let shares = [0.0, 0.01, 12.34, 99.96, f64::NAN].map(percent);
+        assert_eq!([99.9, 100.0, 378.2].map(load), ["99.9%", "100%", "378%"]);
         assert_eq!(shares, ["0%", "<0.1%", "12.3%", "100%", "0%"]);
     }
 

@@ -3,8 +3,9 @@
 
 use super::flags::Column;
 use super::screen::{Choices, LockRow, Room, Screen, ThreadRow};
-use crate::report::{clean, fit};
-use crate::table::{count, rate, time};
+use crate::report::{clean, fit, load, percent, plural};
+use crate::table::{amount, count, time};
+use lockstead_inspect::report::live::Lasting;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,9 @@ const LEAST: (usize, usize) = (40, 10);
 const FIXED: usize = 6;
 /// Columns that a lock's numbers take.
 const NUMBERS: usize = 9 + 9 + 10 + 9 + 10;
+
+/// The coarse clock is set at least this often.
+const UNSHARP_NS: u64 = 100_000_000;
 
 const HELP: [&str; 14] = [
     "q, Esc   quit",
@@ -140,11 +144,11 @@ fn title(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Line {
 
 fn facts(screen: &Screen, width: usize) -> Line {
     let text = format!(
-        "{} threads: {} wait for a lock, {} idle; {} acq/s; {:.2} waited on average",
-        count(screen.threads as f64),
+        "{}: {} wait for a lock, {} idle; {} acq/s; {:.2} waited on average",
+        plural(screen.threads, "thread", "threads"),
         count(screen.waiting_now as f64),
         count(screen.idle_now as f64),
-        rate(screen.acquisitions_per_s),
+        amount(screen.acquisitions_per_s.round() as u64),
         screen.waiting,
     );
     (Tone::Facts, fit(&text, width))
@@ -174,13 +178,20 @@ fn lock_row(row: &LockRow, width: usize) -> Line {
     let dash = |text: String, is: bool| if is { text } else { "-".into() };
     let text = format!(
         " {name:<room$}{:>9}{:>9}{:>10}{:>9}{:>10}",
-        dash(crate::report::percent(row.waiting * 100.0), row.waiting > 0.0),
-        rate(row.acquisitions_per_s),
-        crate::report::percent(row.contended_percent),
+        dash(load(row.waiting * 100.0), row.waiting > 0.0),
+        amount(row.acquisitions_per_s.round() as u64),
+        percent(row.contended_percent),
         dash(row.waiters.to_string(), row.waiters != 0),
-        dash(time(row.held_ns as f64), row.held_ns != 0),
+        row.held.map_or("-".into(), held),
     );
     (if row.waiters != 0 { Tone::Hot } else { Tone::Plain }, text)
+}
+
+/// How long something has lasted. A short hold began at some time since the
+/// coarse clock was last set.
+fn held(held: Lasting) -> String {
+    let time = time(held.ns as f64);
+    if held.exact || held.ns > UNSHARP_NS { time } else { format!("<{time}") }
 }
 
 fn waiters_head(screen: &Screen, room: usize) -> String {
@@ -211,7 +222,7 @@ fn thread_row(row: &ThreadRow, width: usize) -> Line {
     let lock = fit(&clean(&row.lock), lock_room);
     let text = format!(
         " {thread:<thread_room$}{:>8}  {lock:<lock_room$}  {}",
-        time(row.for_ns as f64),
+        held(row.time),
         fit(&clean(&row.site), site_room)
     );
     (if row.idle { Tone::Faint } else { Tone::Plain }, text)

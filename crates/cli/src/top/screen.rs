@@ -2,7 +2,7 @@
 //! Only as many rows are named as there is room for.
 
 use super::flags::Column;
-use lockstead_inspect::report::live::{Live, LockRate, Waiter};
+use lockstead_inspect::report::live::{Lasting, Live, LockRate, Waiter};
 use lockstead_ledger::publish::How;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -48,14 +48,14 @@ pub(super) struct LockRow {
     pub(super) contended_percent: f64,
     /// Threads that wait for it now.
     pub(super) waiters: u32,
-    pub(super) held_ns: u64,
+    pub(super) held: Option<Lasting>,
 }
 
 /// One thread that waits, or holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ThreadRow {
     pub(super) thread: String,
-    pub(super) for_ns: u64,
+    pub(super) time: Lasting,
     /// The lock, or what else it waits for.
     pub(super) lock: String,
     pub(super) site: String,
@@ -102,7 +102,7 @@ impl Screen {
                 acquisitions_per_s: per_s(rate.acquisitions),
                 contended_percent: contended_percent(rate),
                 waiters: rate.waiting,
-                held_ns: rate.held_ns,
+                held: rate.held,
             })
             .collect();
         let name_of =
@@ -115,7 +115,7 @@ impl Screen {
             .take(room.waiters)
             .map(|(waiter, idle)| ThreadRow {
                 thread: names.thread(waiter.tid, waiter.name.as_deref()),
-                for_ns: waiter.for_ns,
+                time: Lasting { ns: waiter.for_ns, exact: true },
                 lock: match waiter.lock {
                     Some(lock) => name_of(lock, names),
                     None => target(waiter),
@@ -132,7 +132,7 @@ impl Screen {
                 let name = name_of(holder.lock, names);
                 ThreadRow {
                     thread: names.thread(holder.tid, holder.name.as_deref()),
-                    for_ns: holder.for_ns,
+                    time: holder.time,
                     lock: if holder.shared { format!("{name} (read)") } else { name },
                     site: names.site(holder.stack),
                     idle: false,
@@ -166,12 +166,16 @@ pub(super) fn order<'l>(live: &'l Live, choices: &Choices) -> Vec<&'l LockRate> 
             Column::Acquisitions => rate.acquisitions,
             Column::Contended => (contended_percent(rate) * 1000.0) as u64,
             Column::Waiters => u64::from(rate.waiting),
-            Column::Held => rate.held_ns,
+            Column::Held => held_ns(rate),
         };
         let place = places.get(&rate.lock).copied().unwrap_or(usize::MAX);
-        (place, Reverse((key, rate.waited_ns, rate.acquisitions, rate.held_ns)), rate.lock)
+        (place, Reverse((key, rate.waited_ns, rate.acquisitions, held_ns(rate))), rate.lock)
     });
     rates
+}
+
+fn held_ns(rate: &LockRate) -> u64 {
+    rate.held.map_or(0, |held| held.ns)
 }
 
 fn contended_percent(rate: &LockRate) -> f64 {

@@ -5,7 +5,7 @@ use super::flags::Column;
 use super::lines::{of_batch, of_terminal, room};
 use super::screen::{Choices, Lookup, Screen};
 use super::terminal::{Wish, press};
-use lockstead_inspect::report::live::{Holder, Live, LockRate, Waiter};
+use lockstead_inspect::report::live::{Holder, Lasting, Live, LockRate, Waiter};
 use lockstead_ledger::publish::How;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -50,7 +50,7 @@ fn live(locks: u32, threads: u32) -> Live {
         name: None,
         lock: n + 1,
         shared: n == 1,
-        for_ns: u64::from(5000 - n) * MS,
+        time: Lasting { ns: u64::from(5000 - n) * MS, exact: n % 2 == 0 },
         stack: n,
     };
     Live {
@@ -66,7 +66,7 @@ fn live(locks: u32, threads: u32) -> Live {
                 acquisitions: u64::from(1000 - n.min(1000)),
                 contended: 10,
                 waiting: u32::from(n == 7) * 3,
-                held_ns: if n == 5 { 77 * MS } else { 0 },
+                held: (n == 5).then_some(Lasting { ns: 77 * MS, exact: false }),
             })
             .collect(),
         waiters: (0..threads).map(waiter).collect(),
@@ -165,7 +165,9 @@ fn keys_do_what_the_help_says() {
     assert_eq!(choices.sort, Column::Acquisitions);
     assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_1 "));
     type_key(&mut choices, '5');
-    assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_5 "));
+    let longest_held = &drawn(&live, &choices, (80, 24))[3];
+    assert!(longest_held.contains("lock\u{fffd}_5 "), "{longest_held}");
+    assert!(longest_held.contains("<77.0 ms"), "known to the coarse clock: {longest_held}");
     type_key(&mut choices, '4');
     assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_7 "));
     type_key(&mut choices, 'S');

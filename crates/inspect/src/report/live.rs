@@ -45,6 +45,15 @@ pub struct Waiter {
     pub stack: u32,
 }
 
+/// How long something has lasted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lasting {
+    /// Nanoseconds, at most.
+    pub ns: u64,
+    /// Not less either; otherwise the beginning is known to the coarse clock.
+    pub exact: bool,
+}
+
 /// A lock that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
@@ -56,8 +65,8 @@ pub struct Holder {
     pub lock: u32,
     /// Held for reading, beside others perhaps.
     pub shared: bool,
-    /// How long so far, to within a tick of the coarse clock.
-    pub for_ns: u64,
+    /// How long so far.
+    pub time: Lasting,
     /// Id of the stack of the acquisition.
     pub stack: u32,
 }
@@ -89,7 +98,7 @@ pub struct LockRate {
     /// Threads that wait for it at the end.
     pub waiting: u32,
     /// How long the one that has held it longest at the end has held it.
-    pub held_ns: u64,
+    pub held: Option<Lasting>,
 }
 
 /// What happened between two moments.
@@ -197,7 +206,10 @@ impl Sample {
                 name: name(thread.record),
                 lock,
                 shared: held.flags.has(Flags::READ),
-                for_ns: self.at_ns.saturating_sub(began(held.started, held.tick)),
+                time: Lasting {
+                    ns: self.at_ns.saturating_sub(began(held.started, held.tick)),
+                    exact: held.started != 0,
+                },
                 stack: held.stack,
             });
         }
@@ -217,8 +229,8 @@ impl Sample {
             *waiting.entry(lock).or_insert(0) += 1;
         }
         for holder in &self.holders {
-            let longest: &mut u64 = held.entry(holder.lock).or_default();
-            *longest = (*longest).max(holder.for_ns);
+            let longest: &mut Lasting = held.entry(holder.lock).or_default();
+            *longest = (*longest).max(holder.time);
         }
         for (&lock, sums) in &self.locks {
             let kind = ledger.lock(lock).map_or(Kind::Unknown, |lock| lock.shape().0);
@@ -240,10 +252,11 @@ impl Sample {
                 acquisitions: sums.acquisitions.saturating_sub(old.acquisitions),
                 contended: sums.contended.saturating_sub(old.contended),
                 waiting: waiting.get(&lock).copied().unwrap_or(0),
-                held_ns: held.get(&lock).copied().unwrap_or(0),
+                held: held.get(&lock).copied(),
             };
             live.waited_ns += rate.waited_ns;
-            if rate.waited_ns + rate.acquisitions + rate.held_ns + u64::from(rate.waiting) != 0 {
+            let is_used = rate.waited_ns != 0 || rate.acquisitions != 0 || rate.waiting != 0;
+            if is_used || rate.held.is_some() {
                 live.locks.push(rate);
             }
         }
@@ -252,7 +265,7 @@ impl Sample {
         live.holders.clone_from(&self.holders);
         live.waiters.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
         live.idle.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
-        live.holders.sort_by_key(|holder| (Reverse(holder.for_ns), holder.tid, holder.lock));
+        live.holders.sort_by_key(|holder| (Reverse(holder.time), holder.tid, holder.lock));
         live
     }
 }
