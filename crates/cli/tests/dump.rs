@@ -360,6 +360,35 @@ fn what_is_no_program_is_refused() {
 }
 
 #[test]
+fn a_narrow_program_is_refused() {
+    // One that sleeps: header, one segment, and `pause` in a loop.
+    let code = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+    for word in [1_u32, 0x0804_8054, 52, 0, 0, 52 | 32 << 16, 1, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    for word in [1_u32, 0, 0x0804_8000, 0x0804_8000, 93, 93, 5, 4096] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(code);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("narrow");
+    std::fs::write(&path, file).expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).expect("one's own file");
+    let hung = match Command::new(&path).spawn() {
+        Ok(child) => Hung(child),
+        Err(error) => {
+            eprintln!("skipped: no 32-bit programs here: {error}");
+            return;
+        }
+    };
+    let outcome = hung.dump(&[]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
+    assert!(outcome.stderr.contains("(narrow) is a 32-bit program"), "{outcome:?}");
+}
+
+#[test]
 fn a_thread_leads_to_its_process() {
     let Some(hung) = hang("self", 1) else { return };
     let mut tasks: Vec<u32> = std::fs::read_dir(format!("/proc/{}/task", hung.pid()))

@@ -3,14 +3,14 @@
 //!
 //! # Role
 //! [`model`] is what a report is made from, and can be filled from anywhere.
-//! [`capture`] fills it from `/proc` and the process's memory alone. Nothing is
+//! [`mod@capture`] fills it from `/proc` and the process's memory alone. Nothing is
 //! stopped, so what was read first may be gone when the last is read; only a
 //! cycle that [`verify`] has proved is called a deadlock.
 //!
 //! | module | what it knows |
 //! |---|---|
 //! | [`model`] | the snapshot as data |
-//! | [`capture`] | how to take one of a living process |
+//! | [`mod@capture`] | how to take one of a living process |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`unknown`] | what cannot be known, in words |
 //! | [`verify`] | when a cycle is a deadlock |

@@ -11,7 +11,7 @@
 //! differs is the proof.
 //!
 //! Signal handlers may wake threads that then sleep again in the same call.
-//! After [`ROUNDS`] rounds of that, the cycle is reported as one that could not
+//! After a few rounds of that, the cycle is reported as one that could not
 //! be confirmed; a cycle that is no longer there is not reported.
 
 use super::capture::Known;
