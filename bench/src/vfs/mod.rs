@@ -105,6 +105,16 @@ impl Report {
     }
 }
 
+/// Whether [`measure`] could use these options: for whoever has something else
+/// to do first. Leaves nothing behind.
+///
+/// # Errors
+/// [`Error::Option`] and [`Error::Directory`], as of [`measure`].
+pub fn check(options: &Options) -> Result<(), Error> {
+    options.check()?;
+    Folders::create(options.dir.as_deref(), options.tasks)?.remove()
+}
+
 /// Measures. Whatever happens, the files are removed.
 ///
 /// # Errors

@@ -50,7 +50,8 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
         assert!(!under_run.contains(bystander), "{bystander} in\n{under_run}");
     }
     let (dumped, _) = rest.split_once("3. creat").expect("the measurements");
-    for word in ["lockstead: DEADLOCK: 3 threads", "\"reader\"", "\"parser\"", "\"writer\"", "stage+0x28"]
+    for word in
+        ["lockstead: DEADLOCK: 3 threads", "\"reader\"", "\"parser\"", "\"writer\"", "stage+0x28"]
     {
         assert!(dumped.contains(word), "no {word:?} in\n{dumped}");
     }

@@ -6,6 +6,7 @@ use lockstead_inspect::report::{
     Facts, Finding, LockFacts, Names, Options, Process, Report, Sort, collect,
 };
 use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_ledger::header::tick_of;
 use lockstead_ledger::lock::{Kind, add_site, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use lockstead_ledger::thread::{Thread, state};
@@ -207,7 +208,7 @@ fn times_places_and_shares_are_those_recorded() {
     let report = report(&[&area], &Options::default());
     let lock = &report.processes[0].locks[0];
     assert_eq!((lock.kind, lock.type_name.as_str(), lock.locks), ("mutex", "mutex", 1));
-    assert_eq!(lock.address.as_deref(), Some("0x1000"));
+    assert_eq!(lock.address, Some(0x1000));
     assert_eq!((lock.contended, lock.contended_percent), (6, 3.0));
     assert_eq!((lock.timed_out, lock.refused), (3, 4));
     assert_eq!((lock.wait.count, lock.wait.total_ns, lock.wait.max_ns), (6, 3_002_030, 3_000_000));
@@ -278,6 +279,11 @@ fn what_had_not_ended_counts_up_to_the_end() {
     let lent = Holding { address: 0x2000, flags: Flags::LENT, ..held };
     lock(&ledger, 0x2000, 0, 1, &[]);
     owner.stack().push(&lent).unwrap();
+    let clock = BEGAN + 990 * MS;
+    ledger.header().clock_before.store(clock, Relaxed);
+    let (tick, index) = (tick_of(clock), lock(&ledger, 0x3000, 0, 1, &[]));
+    let short = Holding { address: 0x3000, lock: index, tick, started: 0, ..held };
+    owner.stack().push(&short).unwrap();
     waiter.record.wait.begin(&Waiting {
         how: How::MUTEX,
         stack,
@@ -300,6 +306,12 @@ fn what_had_not_ended_counts_up_to_the_end() {
     assert_eq!((lock.still_waiting, lock.still_held), (1, 1));
     assert_eq!((lock.wait.total_ns, lock.hold.total_ns), (600 * MS, 800 * MS));
     assert_eq!(lock.waited_at[0].site, "f300() at x.c:768");
+    let short = process.locks.iter().chain(&process.idle).find(|lock| lock.name.contains("3000"));
+    assert!(short.is_none(), "held at the end, nobody knows how long");
+    let by_count = Options { sort: Sort::Acquisitions, ..Options::default() };
+    let all = self::report(&[&area], &by_count);
+    let short = all.processes[0].locks.iter().find(|lock| lock.name.contains("3000")).unwrap();
+    assert_eq!((short.still_held, short.hold.count), (1, 0));
     let worst = &process.threads.worst[0];
     assert_eq!((worst.tid, worst.waited_ns, worst.stuck), (2, 600 * MS, true));
     assert_eq!(worst.start.as_deref(), Some("start_77"));
@@ -366,7 +378,7 @@ fn a_class_is_one_row_when_asked_for() {
     let class = report(&[&area], &Options { by_class: true, ..Options::default() });
     let lock = &class.processes[0].locks[0];
     assert_eq!(lock.name, "mutexes from f41() at x.c:65");
-    assert_eq!((lock.locks, lock.acquisitions, lock.address.as_deref()), (100, 200, None));
+    assert_eq!((lock.locks, lock.acquisitions, lock.address), (100, 200, None));
     assert_eq!((lock.wait.count, lock.wait.total_ns, lock.waited_at.len()), (100, 1000, 1));
     assert_eq!(class.processes[0].locks.len(), 2);
     assert_eq!(class.processes[0].totals, single.processes[0].totals);

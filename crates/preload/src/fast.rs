@@ -79,9 +79,12 @@ const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
 /// or `TRIED`) those of what is held. `slow(lock, &Site)`
 /// does all; `tried(lock, &Site, answer)` goes on after the real function has
 /// answered, other than 0 or too late for the fast path. Both return what the program gets.
+/// `unless 16 & 8` after the flags leaves locks to `slow` that have a bit of 8 in
+/// their byte 16.
 #[macro_export]
 macro_rules! fast_acquire {
-    ($($name:ident: $real:ident, $flags:tt => $slow:path, $tried:path;)*) => { $(
+    ($($name:ident: $real:ident, $flags:tt $(unless $byte:literal & $mask:literal)?
+        => $slow:path, $tried:path;)*) => { $(
         /// Interposed, with a fast path.
         ///
         /// # Safety
@@ -100,6 +103,10 @@ macro_rules! fast_acquire {
                 "je 2f",
                 "cmp dword ptr [r8 + {busy}], 0",
                 "jne 2f",
+                $(
+                    concat!("test byte ptr [rdi + ", $byte, "], ", $mask),
+                    "jne 2f",
+                )?
                 // rcx: the call site. rdx: the line, less its offset.
                 "mov rcx, qword ptr [rsp]",
                 "lea edx, [rdi + rcx * 4]",

@@ -9,7 +9,9 @@
 //! Each time of holding that spans two steps of the coarse clock is recorded,
 //! with weight one. Of the shorter ones every [`SAMPLE`]th of a thread, on
 //! average, is timed and stands for [`SAMPLE`]. So each time of holding counts
-//! once, in expectation.
+//! once, in expectation. A lock has statistics, and is recorded so, from its
+//! first wait on; one that nobody waits for, from its fourth time of holding that
+//! would have been recorded.
 
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter, resume};
@@ -162,7 +164,10 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
     let stack = if is_join(call.how) {
         me.stack(call.site)
     } else {
-        me.place(call.target, call.site, call.nature).stack
+        let place = me.place(call.target, call.site, call.nature);
+        // For the holder too: its release comes before this wait ends.
+        let _ = me.ledger.extension(place.lock);
+        place.stack
     };
     if call.companion != 0 {
         me.lend(call.companion);

@@ -27,12 +27,13 @@ const LOCKS: [LockName; 5] = [
 /// As [`Failure`].
 pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
-    programs::show(&interrupt)?;
     let mut options =
         vfs::Options { locks: LOCKS.to_vec(), time: flags.seconds, ..vfs::Options::default() };
     if flags.dir.is_some() {
         options.dir.clone_from(&flags.dir);
     }
+    vfs::check(&options)?;
+    programs::show(&interrupt)?;
     let folder = options.dir.clone().unwrap_or_default();
     output::note(format_args!(
         "measuring {} locks for {} seconds each, with temporary files in {}",

@@ -226,7 +226,7 @@ fn lock_view(lock: &LockReport) -> LockView {
     if lock.life != "live" {
         notes.push(lock.life.into());
     }
-    notes.extend(lock.address.clone());
+    notes.extend(lock.address.map(|address| format!("{address:#x}")));
     LockView {
         id: String::new(),
         name: clean(&lock.name),

@@ -54,7 +54,7 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         kind,
         attributes: vec!["recursive"],
         type_name: format!("recursive {kind}"),
-        address: Some("0x7f00".into()),
+        address: Some(0x7f00),
         locks: 1,
         life: "live",
         acquisitions: 84_100,

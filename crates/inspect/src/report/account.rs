@@ -3,7 +3,7 @@
 //! ended when the ledger was read.
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::header::TICK_SHIFT;
+use lockstead_ledger::header::{TICK_SHIFT, tick_of};
 use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::publish::{Flags, How};
 use lockstead_ledger::thread::{Thread, state};
@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A wait or a hold that had not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfinished {
-    /// How long up to the end.
-    pub(super) ns: u64,
+    /// How long up to the end. Of a hold that may have been too short for the
+    /// coarse clock it is not known.
+    pub(super) ns: Option<u64>,
     /// Id of the stack of the acquisition.
     pub(super) stack: u32,
 }
@@ -102,20 +103,22 @@ impl Account {
             return;
         }
         if let Some(index) = ledger.find_lock(waiting.target) {
-            let ns = end.saturating_sub(waiting.since);
+            let ns = Some(end.saturating_sub(waiting.since));
             self.waits.entry(index).or_default().push(Unfinished { ns, stack: waiting.stack });
         }
     }
 
     fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &Thread<'_>, end: u64) {
         let stack = thread.stack();
+        let unsharp = tick_of(ledger.header().clock_before.load(Relaxed));
         for depth in 0..stack.depth() {
             let Some(held) = stack.entry(depth).read() else { continue };
             if held.flags.has(Flags::LENT) {
                 continue;
             }
             if let Some(index) = ledger.find_lock(held.address) {
-                let ns = end.saturating_sub(began(held.started, held.tick));
+                let is_known = held.started != 0 || held.tick < unsharp;
+                let ns = is_known.then(|| end.saturating_sub(began(held.started, held.tick)));
                 self.holds.entry(index).or_default().push(Unfinished { ns, stack: held.stack });
             }
         }

@@ -58,7 +58,7 @@ pub(super) fn describe(
         kind: kind_name(kind),
         attributes: attribute_names(attributes),
         type_name: type_name(kind, attributes),
-        address: one.then(|| format!("{:#x}", facts.address)),
+        address: one.then_some(facts.address),
         locks: row.totals.locks,
         life: if one || life == Life::MassGrave { life_name(life) } else { "several" },
         acquisitions: row.totals.acquisitions,
@@ -128,6 +128,7 @@ fn add_unfinished(
     shares: &mut Vec<Share>,
     Unfinished { ns, stack }: Unfinished,
 ) {
+    let Some(ns) = ns else { return };
     let mut one = Times { total: ns, max: ns, max_stack: stack, ..Times::default() };
     one.counts[bucket(ns)] = 1;
     times.absorb(&one);

@@ -187,11 +187,11 @@ pub struct LockReport {
     /// Kind and attributes as a reader would say them.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Its address in hexadecimal; `null` for several.
-    pub address: Option<String>,
+    /// Its address; `null` for several.
+    pub address: Option<u64>,
     /// How many locks this stands for.
     pub locks: u64,
-    /// `live`, `destroyed`, or `several destroyed`.
+    /// `live`, `destroyed`, `several destroyed`, or `several` of one origin.
     pub life: &'static str,
     /// Acquisitions.
     pub acquisitions: u64,
@@ -208,8 +208,8 @@ pub struct LockReport {
     /// Threads that waited for it when the process ended; their waits up to
     /// then are part of `wait`.
     pub still_waiting: u64,
-    /// Threads that held it when the process ended; that time is part of
-    /// `hold`.
+    /// Threads that held it when the process ended; that time is part of `hold`,
+    /// if it was long enough to be known.
     pub still_held: u64,
     /// Times of waiting, exact.
     pub wait: Durations,

@@ -175,11 +175,12 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         row.held = statistics.hold.read().total;
     }
     for wait in account.waits(index) {
-        row.totals.waited_ns = row.totals.waited_ns.saturating_add(wait.ns);
-        row.max_wait = row.max_wait.max(wait.ns);
+        let ns = wait.ns.unwrap_or(0);
+        row.totals.waited_ns = row.totals.waited_ns.saturating_add(ns);
+        row.max_wait = row.max_wait.max(ns);
     }
     for hold in account.holds(index) {
-        row.held = row.held.saturating_add(hold.ns);
+        row.held = row.held.saturating_add(hold.ns.unwrap_or(0));
     }
     row
 }

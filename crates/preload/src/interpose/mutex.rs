@@ -18,7 +18,8 @@ crate::thunk! {
 }
 
 crate::fast_acquire! {
-    pthread_mutex_lock: pthread_mutex_trylock, NONE => lock, lock_tried;
+    // Robust ones are tried in another way (`attempt`).
+    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 => lock, lock_tried;
     pthread_mutex_trylock: pthread_mutex_trylock, TRIED => trylock, trylock_tried;
 }
 
@@ -111,11 +112,31 @@ unsafe extern "C" fn destroy(mutex: Lock, _: &Site) -> c_int {
 
 unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`; a lock that can be had at once is had by the trying
-    // form just the same.
-    let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
-    // SAFETY: as above.
-    unsafe { lock_tried(mutex, site, answer) }
+    // SAFETY: the program's mutex.
+    unsafe { lock_tried(mutex, site, attempt(mutex)) }
+}
+
+/// Acquires without waiting, if that can be: what can be had at once, the trying
+/// form gives just as the others do.
+///
+/// Not so for a robust mutex that is not recoverable: glibc's trying form says
+/// so and leaves it locked, for good, where the others give it back (seen in
+/// 2.36). They are tried with a wait that is over before it begins.
+///
+/// # Safety
+/// The program's mutex.
+unsafe fn attempt(mutex: Lock) -> c_int {
+    let kind = Mutex(mutex).kind();
+    if kind & Mutex::ROBUST == 0 || kind & Mutex::INHERIT != 0 {
+        // SAFETY: as in `init`.
+        return unsafe { call::pthread_mutex_trylock()(mutex) };
+    }
+    let past = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `init`; a live time.
+    match unsafe { call::pthread_mutex_timedlock()(mutex, &raw const past) } {
+        libc::ETIMEDOUT => libc::EBUSY,
+        answer => answer,
+    }
 }
 
 /// The trying form has given `answer`.
@@ -144,8 +165,8 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
     let until = unsafe { deadline(time) };
     record::acquire(
         &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
-        // SAFETY: as in `lock`.
-        || unsafe { call::pthread_mutex_trylock()(mutex) },
+        // SAFETY: the program's mutex.
+        || unsafe { attempt(mutex) },
         // SAFETY: as in `init`.
         || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
         Outcome::of_posix,
@@ -168,8 +189,8 @@ unsafe extern "C" fn clocklock(
     let until = unsafe { deadline(time) };
     record::acquire(
         &waiting(mutex, timed(How::MUTEX, clock), until, site),
-        // SAFETY: as in `lock`.
-        || unsafe { call::pthread_mutex_trylock()(mutex) },
+        // SAFETY: the program's mutex.
+        || unsafe { attempt(mutex) },
         // SAFETY: as in `init`.
         || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
         Outcome::of_posix,
