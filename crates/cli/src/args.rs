@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Run a program and watch its locks: deadlocks as they close, the worst locks at the end
     ///
-    /// Any dynamically linked program of glibc 2.34 and newer, with no rebuild. The program behaves
+    /// Any dynamically linked program of glibc 2.34 or newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
     Run(Run),
     /// Show the locks of a program under `lockstead run` as it runs
