@@ -52,6 +52,14 @@ impl Mutex {
         let kind = self.kind();
         matches!(kind & Self::TYPE, 1 | 2) || kind & (Self::ROBUST | Self::INHERIT) != 0
     }
+
+    /// Whether this answer of the trying form is the program's, other than zero
+    /// though it is. A mutex with a priority ceiling raises the caller's priority
+    /// first. Where that is refused, glibc forgets that it was (seen in 2.36), and
+    /// the next call would get the mutex.
+    fn has_the_last_word(self, answer: c_int) -> bool {
+        self.kind() & Self::PROTECT != 0 && !matches!(answer, 0 | libc::EBUSY | libc::EDEADLK)
+    }
 }
 
 impl Nature for Mutex {
@@ -143,7 +151,14 @@ unsafe fn attempt(mutex: Lock) -> c_int {
 unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
     // SAFETY: as in `init`.
     let block = || unsafe { call::pthread_mutex_lock()(mutex) };
-    record::acquire_tried(&waiting(mutex, How::MUTEX, 0, site), answer, block, Outcome::of_posix)
+    acquire(&waiting(mutex, How::MUTEX, 0, site), answer, block)
+}
+
+fn acquire(call: &Call<'_, Mutex>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
+    if call.nature.has_the_last_word(tried) {
+        return tried;
+    }
+    record::acquire_tried(call, tried, block, Outcome::of_posix)
 }
 
 unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
@@ -163,13 +178,12 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
     real::resolve();
     // SAFETY: the program's time.
     let until = unsafe { deadline(time) };
-    record::acquire(
+    acquire(
         &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
         // SAFETY: the program's mutex.
-        || unsafe { attempt(mutex) },
+        unsafe { attempt(mutex) },
         // SAFETY: as in `init`.
         || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
-        Outcome::of_posix,
     )
 }
 
@@ -187,13 +201,12 @@ unsafe extern "C" fn clocklock(
     }
     // SAFETY: the program's time.
     let until = unsafe { deadline(time) };
-    record::acquire(
+    acquire(
         &waiting(mutex, timed(How::MUTEX, clock), until, site),
         // SAFETY: the program's mutex.
-        || unsafe { attempt(mutex) },
+        unsafe { attempt(mutex) },
         // SAFETY: as in `init`.
         || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
-        Outcome::of_posix,
     )
 }
 

@@ -1,0 +1,29 @@
+//! A program that calls every function, above all where its answer is not plain,
+//! gets the same answers with the library under it.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use lockstead_ledger::ledger::Part;
+use support::{Observed, compile, run_natively};
+
+fn assert_same_answers(name: &str) {
+    let Some(program) = compile(name) else { return };
+    let (expected, status) = run_natively(&program, &[]);
+    assert!(status.success(), "{status}");
+    let mut observed = Observed::start(&program, &[]);
+    let (answers, status) = observed.end();
+    for (number, (ours, real)) in answers.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(ours, real, "line {} of {name}", number + 1);
+    }
+    assert_eq!(answers.len(), expected.len(), "{name}");
+    assert!(status.success(), "{status}");
+    // It was really there.
+    assert!(observed.ledger().used(Part::Locks) > 10);
+}
+
+#[test]
+fn answers_of_locks_are_those_of_the_real_functions() {
+    assert_same_answers("answers");
+}
