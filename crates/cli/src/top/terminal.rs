@@ -107,6 +107,7 @@ fn watch_keys(
                     Wish::Redraw => dirty = true,
                     Wish::Quit => return Ok(false),
                     Wish::Suspend => {
+                        terminal.0.show_cursor()?;
                         ratatui::try_restore()?;
                         emulate_default_handler(SIGTSTP)?;
                         terminal.0 = ratatui::try_init()?;
