@@ -135,6 +135,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         at_ns: 5,
         title: "two threads".into(),
         text: "lockstead: DEADLOCK".into(),
+        threads: Vec::new(),
     };
     collect(&mut processes, vec![finding], 1000 * MS, vec!["prog".into()], options)
 }

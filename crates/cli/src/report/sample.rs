@@ -1,8 +1,9 @@
 //! A report with something of everything, for the tests of its renderers.
 
+use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
-    Bucket, Durations, Finding, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort,
-    ThreadReport, Threads, Totals, VERSION, Waiting,
+    Bucket, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort, ThreadReport,
+    Threads, Totals, VERSION, Waiting,
 };
 use lockstead_inspect::stack::{End, Frame, Stack};
 
@@ -143,5 +144,6 @@ pub(super) fn finding() -> Finding {
         at_ns: 1_500 * MS,
         title: "DEADLOCK of 2 threads".into(),
         text: format!("lockstead: DEADLOCK\n  {NASTY}"),
+        threads: Vec::new(),
     }
 }

@@ -1,7 +1,9 @@
-//! The report of a wait that lasts: the waiter, the owner, what it does.
+//! A wait that lasts as data and as text: the waiter, the owners, what they do.
 
-use super::scene::{Scene, duration};
+use super::scene::{Scene, called, doing, duration, place, recorded};
+use crate::report::clean;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
+use lockstead_inspect::report::finding::{Holds, Party};
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
@@ -10,6 +12,8 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 const FRAMES: usize = 8;
+/// Frames of the stacks of those whom an owner waits for.
+const FEW_FRAMES: usize = 2;
 /// Owners of one lock that are described; readers may be many.
 const OWNERS: usize = 3;
 /// How far a chain of waits is followed: from owner to owner.
@@ -17,44 +21,51 @@ const CHAIN: usize = 16;
 /// Where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
 
-/// Somebody who holds a lock.
+/// A wait that lasts, and why.
+pub(super) struct Blocked {
+    waiter: Party,
+    /// Who holds the lock: the first [`OWNERS`] of them.
+    owners: Vec<Party>,
+    more_owners: usize,
+    /// Whom each owner waits for, and so on: as many chains as owners.
+    chains: Vec<Vec<Party>>,
+}
+
+impl Blocked {
+    /// Everybody with a part in it.
+    pub(super) fn into_parties(self) -> Vec<Party> {
+        let chains = self.chains.into_iter().flatten();
+        [self.waiter].into_iter().chain(self.owners).chain(chains).collect()
+    }
+}
+
+/// Who holds a lock, before anything has got a name.
 struct Owner {
     thread: u32,
-    tid: u32,
-    gone: bool,
+    ended: bool,
     holding: Holding,
     waits: Option<Waiting>,
 }
 
-/// The text, a line feed at its end.
-pub(super) fn text(scene: &mut Scene, waiter: &Waiter, at: u64) -> String {
-    let waiting = &waiter.waiting;
-    let lock = scene.lock(waiting.target);
-    let lasted = duration(at.saturating_sub(waiting.since));
-    let how = match waiting.how.kind() {
-        How::READ => " to read",
-        How::WRITE => " to write",
-        _ => "",
-    };
-    let mut text = format!(
-        "lockstead: BLOCKED for {lasted}: {} of {} waits{how} for {lock}\n",
-        scene.thread(waiter.thread),
-        scene.program(),
-    );
-    let timed = if waiting.how.is_timed() { " with a time-out" } else { "" };
-    let _ = writeln!(text, "    waits{timed} at:");
-    scene.stack(&mut text, waiting.stack, FRAMES);
-    let found = owners(scene, waiting.target);
-    if found.is_empty() {
-        unknown(scene, &mut text, waiting.target);
-    }
+/// Finds out about a wait.
+pub(super) fn blocked(scene: &mut Scene, waiter: &Waiter, now: u64) -> Blocked {
+    let lock = waiter.waiting.target;
+    let waits = Some(scene.waits(&waiter.waiting, Some(lock), now));
+    let found = owners(scene, lock);
+    let more_owners = found.len().saturating_sub(OWNERS);
+    let (mut owners, mut chains) = (Vec::new(), Vec::new());
     for owner in found.iter().take(OWNERS) {
-        describe(scene, &mut text, owner, at);
+        owners.push(party(scene, owner, now));
+        let waits = owner.waits.filter(|_| !owner.ended);
+        chains.push(waits.map_or_else(Vec::new, |waits| chain(scene, &waits, now)));
     }
-    if found.len() > OWNERS {
-        let _ = writeln!(text, "  and {} more that hold it", found.len() - OWNERS);
+    if owners.is_empty()
+        && let Some(owner) = unrecorded(scene, lock)
+    {
+        owners.push(owner);
+        chains.push(Vec::new());
     }
-    text
+    Blocked { waiter: Party { waits, ..scene.party(waiter.thread) }, owners, more_owners, chains }
 }
 
 /// All who hold a lock at this moment.
@@ -72,8 +83,7 @@ fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
         }
         found.push(Owner {
             thread: index as u32,
-            tid: thread.record.tid.load(Relaxed),
-            gone: condition == state::LEAKED,
+            ended: condition == state::LEAKED,
             holding,
             waits: thread.record.wait.read().map(|(_, waiting)| waiting),
         });
@@ -81,77 +91,130 @@ fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
     found
 }
 
-fn describe(scene: &mut Scene, text: &mut String, owner: &Owner, now: u64) {
-    let reading = if owner.holding.flags.has(Flags::READ) { " for reading" } else { "" };
-    let who = scene.thread(owner.thread);
-    let since = match owner.holding.started {
-        0 => String::new(),
-        started => format!(" for {}", duration(now.saturating_sub(started))),
-    };
-    if owner.gone {
-        let _ = writeln!(
-            text,
-            "  held{reading} by {who}, which has ended without releasing it; acquired at:"
-        );
-        scene.stack(text, owner.holding.stack, FRAMES);
-        return;
-    }
-    let _ = writeln!(text, "  held{reading}{since} by {who}, acquired at:");
-    scene.stack(text, owner.holding.stack, FRAMES);
+fn party(scene: &mut Scene, owner: &Owner, now: u64) -> Party {
+    let mut party = scene.party(owner.thread);
+    party.ended = owner.ended;
+    party.holds = Some(scene.holds(&owner.holding, now));
     match &owner.waits {
-        Some(waits) => chain(scene, text, waits),
-        None => scene.doing(text, owner.tid, FRAMES),
+        _ if owner.ended => {}
+        None => party.doing = Some(scene.doing(party.tid)),
+        Some(waits) => {
+            let lock = (waits.how.kind() != How::JOIN).then_some(waits.target);
+            party.waits = Some(scene.waits(waits, lock, now));
+        }
     }
+    party
 }
 
-/// What an owner waits for itself, and on from owner to owner.
-fn chain(scene: &mut Scene, text: &mut String, first: &Waiting) {
-    let mut waiting = *first;
-    for depth in 0..CHAIN {
-        let what = match waiting.how.kind() {
-            How::JOIN => "the end of a thread".to_owned(),
-            _ => scene.lock(waiting.target),
-        };
-        let _ = writeln!(text, "    which itself waits for {what}, at:");
-        scene.stack(text, waiting.stack, if depth == 0 { FRAMES } else { 2 });
-        let is_lock = matches!(waiting.how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN);
-        if !is_lock {
-            return;
-        }
-        let Some(owner) = owners(scene, waiting.target).into_iter().next() else { return };
-        let who = scene.thread(owner.thread);
-        let place = scene.site(owner.holding.stack);
-        let _ = writeln!(text, "    which is held by {who}, acquired at {place}");
+/// Those whom `first` waits for, from owner to owner.
+fn chain(scene: &mut Scene, first: &Waiting, now: u64) -> Vec<Party> {
+    let (mut waiting, mut found) = (*first, Vec::new());
+    while is_for_lock(&waiting) && found.len() < CHAIN {
+        let Some(owner) = owners(scene, waiting.target).into_iter().next() else { break };
+        found.push(party(scene, &owner, now));
         match owner.waits {
-            Some(next) if !owner.gone => waiting = next,
-            _ if owner.gone => {
-                text.push_str("    which has ended without releasing it\n");
-                return;
-            }
-            _ => return scene.doing(text, owner.tid, FRAMES),
+            Some(next) if !owner.ended => waiting = next,
+            _ => break,
         }
     }
-    text.push_str("    and so on\n");
+    found
 }
 
-/// Nobody has it, as far as the ledger goes. A mutex may know better.
-fn unknown(scene: &mut Scene, text: &mut String, lock: u64) {
+fn is_for_lock(waiting: &Waiting) -> bool {
+    matches!(waiting.how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
+}
+
+/// An owner that the ledger does not know: a mutex may.
+fn unrecorded(scene: &mut Scene, lock: u64) -> Option<Party> {
     let ledger = scene.process.ledger.view();
     let record = ledger.find_lock(lock).and_then(|index| ledger.lock(index));
-    let kind = record.map_or(Kind::Unknown, |record| record.shape().0);
+    let is_mutex = record.is_some_and(|record| record.shape().0 == Kind::Mutex);
     let mut owner = [0; 4];
     let read = ProcessMemory::new(scene.process.pid).read(lock + MUTEX_OWNER, &mut owner);
     let tid = u32::from_ne_bytes(owner);
-    if kind != Kind::Mutex || !matches!(read, Ok(4)) || tid == 0 {
+    (is_mutex && matches!(read, Ok(4)) && tid != 0).then(|| Party {
+        tid,
+        doing: Some(scene.doing(tid)),
+        ..Party::default()
+    })
+}
+
+/// The text, a line feed at its end.
+pub(super) fn text(program: &str, blocked: &Blocked) -> String {
+    let Some(waits) = &blocked.waiter.waits else { return String::new() };
+    let lock = waits.lock.as_ref().map_or_else(String::new, |lock| clean(&lock.text()));
+    let how = match waits.how {
+        "read" => " to read",
+        "write" => " to write",
+        _ => "",
+    };
+    let (lasted, who) = (duration(waits.waited_ns), called(&blocked.waiter));
+    let mut text =
+        format!("lockstead: BLOCKED for {lasted}: {who} of {program} waits{how} for {lock}\n");
+    let timed = if waits.timed { " with a time-out" } else { "" };
+    let _ = writeln!(text, "    waits{timed} at:");
+    recorded(&mut text, waits.stack.as_ref(), FRAMES);
+    for (owner, chain) in blocked.owners.iter().zip(&blocked.chains) {
+        describe(&mut text, owner, chain);
+    }
+    if blocked.owners.is_empty() {
         text.push_str(
             "  nobody is known to hold it: acquired where lockstead could not see it, or freed \
              and used again while held\n",
         );
-        return;
     }
-    let _ = writeln!(
-        text,
-        "  held by thread {tid}, says the mutex; where it was acquired lockstead has not seen"
-    );
-    scene.doing(text, tid, FRAMES);
+    if blocked.more_owners != 0 {
+        let _ = writeln!(text, "  and {} more that hold it", blocked.more_owners);
+    }
+    text
+}
+
+fn describe(text: &mut String, owner: &Party, chain: &[Party]) {
+    let who = called(owner);
+    match &owner.holds {
+        None => {
+            let _ = writeln!(
+                text,
+                "  held by {who}, says the mutex; where it was acquired lockstead has not seen"
+            );
+        }
+        Some(Holds { shared, held_ns, stack, .. }) => {
+            let reading = if *shared { " for reading" } else { "" };
+            let since = held_ns.map_or_else(String::new, |ns| format!(" for {}", duration(ns)));
+            if owner.ended {
+                let _ = writeln!(
+                    text,
+                    "  held{reading} by {who}, which has ended without releasing it; acquired at:"
+                );
+            } else {
+                let _ = writeln!(text, "  held{reading}{since} by {who}, acquired at:");
+            }
+            recorded(text, stack.as_ref(), FRAMES);
+        }
+    }
+    on(text, owner, FRAMES);
+    for next in chain {
+        let at = place(next.holds.as_ref().and_then(|holds| holds.stack.as_ref()));
+        let _ = writeln!(text, "    which is held by {}, acquired at {at}", called(next));
+        if next.ended {
+            text.push_str("    which has ended without releasing it\n");
+        }
+        on(text, next, FEW_FRAMES);
+    }
+    if chain.len() == CHAIN {
+        text.push_str("    and so on\n");
+    }
+}
+
+/// What an owner does, or waits for itself.
+fn on(text: &mut String, owner: &Party, frames: usize) {
+    if let Some(what) = &owner.doing {
+        doing(text, what, FRAMES);
+    }
+    if let Some(waits) = &owner.waits {
+        let lock = waits.lock.as_ref().map(|lock| clean(&lock.text()));
+        let what = lock.unwrap_or_else(|| "the end of a thread".into());
+        let _ = writeln!(text, "    which itself waits for {what}, at:");
+        recorded(text, waits.stack.as_ref(), frames);
+    }
 }

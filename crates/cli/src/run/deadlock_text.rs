@@ -1,8 +1,10 @@
-//! The report of a cycle as text: its threads and its locks, and no others.
+//! A cycle as data and as text: its threads and its locks, and no others.
 
-use super::scene::{Scene, duration};
-use lockstead_inspect::waits::detect::{Found, Member};
-use lockstead_ledger::publish::{Flags, How};
+use super::scene::{Scene, called, duration, recorded};
+use crate::report::clean;
+use lockstead_inspect::report::finding::{Party, Waits};
+use lockstead_inspect::waits::detect::Found;
+use lockstead_ledger::publish::How;
 use std::fmt::Write;
 
 /// Frames of a stack in a cycle of two, so that it fits a screen.
@@ -11,61 +13,70 @@ const FRAMES: usize = 7;
 const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
 
-/// The text, a line feed at its end.
-pub(super) fn text(scene: &mut Scene, found: &Found) -> String {
+/// The members, each waiting for the next one.
+pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> {
     let count = found.members.len();
+    let next = |at: usize| &found.members[(at + 1) % count];
+    let party = |(at, member): (usize, _)| {
+        let member: &lockstead_inspect::waits::detect::Member = member;
+        let waiter = &member.waiter;
+        let mut waits = scene.waits(&waiter.waiting, member.lock, now);
+        match member.lock {
+            None => waits.thread = Some(next(at).waiter.tid),
+            Some(_) => {
+                waits.behind_writer =
+                    waiter.waiting.how.kind() == How::READ && next(at).holding.is_none();
+            }
+        }
+        Party {
+            waits: Some(waits),
+            holds: member.holding.as_ref().map(|holding| scene.holds(holding, now)),
+            ..scene.party(waiter.thread)
+        }
+    };
+    found.members.iter().enumerate().map(party).collect()
+}
+
+/// The text, a line feed at its end.
+pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
+    let count = parties.len();
     let threads = if count == 1 { "1 thread".into() } else { format!("{count} threads") };
-    let program = scene.program();
-    let mut text = if found.timed {
+    let mut text = if timed {
         format!("lockstead: CYCLE of {threads} in {program}, ends by time-out\n")
     } else {
         format!("lockstead: DEADLOCK of {threads} in {program}\n")
     };
     let frames = if count < MANY { FRAMES } else { FEW_FRAMES };
-    let now = super::supervise::now();
-    for (at, member) in found.members.iter().enumerate() {
-        let next = &found.members[(at + 1) % count];
-        describe(scene, &mut text, member, next, now, frames);
+    for (at, party) in parties.iter().enumerate() {
+        describe(&mut text, party, &parties[(at + 1) % count], frames);
     }
     text
 }
 
-fn describe(
-    scene: &mut Scene,
-    text: &mut String,
-    member: &Member,
-    next: &Member,
-    now: u64,
-    frames: usize,
-) {
-    let waiter = &member.waiter;
-    let waiting = &waiter.waiting;
-    let _ = writeln!(text, "  {}", scene.thread(waiter.thread));
-    let what = match (member.lock, waiting.how.kind()) {
-        (None, _) => format!("the end of {}", scene.thread(next.waiter.thread)),
-        (Some(lock), How::READ) if next.holding.is_none() => {
-            format!("to read {}, behind a waiting writer", scene.lock(lock))
-        }
-        (Some(lock), How::READ) => format!("to read {}", scene.lock(lock)),
-        (Some(lock), How::WRITE) => format!("to write {}", scene.lock(lock)),
-        (Some(lock), How::CONDITION) => {
-            format!("{}, to have it back after a condition", scene.lock(lock))
-        }
-        (Some(lock), _) => scene.lock(lock),
-    };
-    let waits = if what.starts_with("to ") { "waits" } else { "waits for" };
-    let timed = if waiting.how.is_timed() && waiting.how.kind() != How::CONDITION {
-        ", with a time-out"
-    } else {
-        ""
-    };
-    let since = duration(now.saturating_sub(waiting.since));
-    let _ = writeln!(text, "    {waits} {what}, since {since}{timed}, at:");
-    scene.stack(text, waiting.stack, frames);
-    if let Some(holding) = member.holding {
-        let reading = if holding.flags.has(Flags::READ) { " for reading" } else { "" };
-        let lock = scene.lock(holding.address);
+fn describe(text: &mut String, party: &Party, next: &Party, frames: usize) {
+    let _ = writeln!(text, "  {}", called(party));
+    if let Some(waits) = &party.waits {
+        let timed = if waits.timed { ", with a time-out" } else { "" };
+        let since = duration(waits.waited_ns);
+        let _ = writeln!(text, "    waits {}, since {since}{timed}, at:", what_for(waits, next));
+        recorded(text, waits.stack.as_ref(), frames);
+    }
+    if let Some(holds) = &party.holds {
+        let reading = if holds.shared { " for reading" } else { "" };
+        let lock = clean(&holds.lock.text());
         let _ = writeln!(text, "    holds {lock}{reading}, acquired at:");
-        scene.stack(text, holding.stack, frames);
+        recorded(text, holds.stack.as_ref(), frames);
+    }
+}
+
+fn what_for(waits: &Waits, next: &Party) -> String {
+    let Some(lock) = &waits.lock else { return format!("for the end of {}", called(next)) };
+    let lock = clean(&lock.text());
+    match waits.how {
+        "read" if waits.behind_writer => format!("to read {lock}, behind a waiting writer"),
+        "read" => format!("to read {lock}"),
+        "write" => format!("to write {lock}"),
+        "condition" => format!("for {lock}, to have it back after a condition"),
+        _ => format!("for {lock}"),
     }
 }

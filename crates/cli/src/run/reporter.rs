@@ -11,7 +11,7 @@ use super::processes::Observed;
 use super::scene::Scene;
 use crate::args::OnDeadlock;
 use crate::output;
-use lockstead_inspect::report::Finding;
+use lockstead_inspect::report::finding::{Finding, Party};
 use lockstead_inspect::waits::detect::Found;
 use lockstead_inspect::waits::observe::Waiter;
 use std::collections::HashMap;
@@ -102,16 +102,21 @@ impl Work {
         for job in jobs {
             match job {
                 Job::Cycle { process, found } => {
-                    let text = deadlock_text::text(self.scene(&process), &found);
+                    let now = super::supervise::now();
+                    let scene = self.scene(&process);
+                    let parties = deadlock_text::parties(scene, &found, now);
+                    let text = deadlock_text::text(&scene.program(), &parties, found.timed);
                     let kind = if found.timed { "timed_cycle" } else { "deadlock" };
-                    self.print(kind, &process, text);
+                    self.print(kind, &process, text, parties);
                     if !found.timed {
                         self.end(&process);
                     }
                 }
                 Job::Blocked { process, waiter, at } => {
-                    let text = blocked_text::text(self.scene(&process), &waiter, at);
-                    self.print("blocked", &process, text);
+                    let scene = self.scene(&process);
+                    let blocked = blocked_text::blocked(scene, &waiter, at);
+                    let text = blocked_text::text(&scene.program(), &blocked);
+                    self.print("blocked", &process, text, blocked.into_parties());
                 }
             }
         }
@@ -127,7 +132,7 @@ impl Work {
         scene
     }
 
-    fn print(&mut self, kind: &str, process: &Observed, text: String) {
+    fn print(&mut self, kind: &str, process: &Observed, text: String, threads: Vec<Party>) {
         output::finding(&text);
         self.reports.findings.push(Finding {
             kind: kind.into(),
@@ -135,6 +140,7 @@ impl Work {
             at_ns: super::supervise::now().saturating_sub(self.start),
             title: text.lines().next().unwrap_or_default().to_owned(),
             text,
+            threads,
         });
     }
 

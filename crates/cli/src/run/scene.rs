@@ -1,17 +1,19 @@
-//! What the texts of findings are made with: one process, its threads' names,
-//! its locks' names, its stacks.
+//! What findings are made of: one process, its threads and locks by name, its
+//! stacks; and the words for them.
 
 use super::processes::Observed;
 use lockstead_inspect::memory::ProcessMemory;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, Doing};
-use lockstead_inspect::report::names::{noun, type_name};
+use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
+use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::{End, Frame, Stack};
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_ledger::Ledger;
+use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
@@ -49,15 +51,12 @@ impl Scene {
         format!("{} (pid {})", clean(&self.process.name()), self.process.pid)
     }
 
-    /// `thread "worker" (tid 13)`, by the index of its record.
-    pub(super) fn thread(&self, index: u32) -> String {
+    /// A thread, by the index of its record.
+    pub(super) fn party(&self, index: u32) -> Party {
         let ledger = self.process.ledger.view();
-        let Some(thread) = ledger.thread(index as usize) else { return "a thread".into() };
+        let Some(thread) = ledger.thread(index as usize) else { return Party::default() };
         let tid = thread.record.tid.load(Relaxed);
-        match self.thread_name(&ledger, index, tid) {
-            Some(name) => format!("thread \"{}\" (tid {tid})", clean(&name)),
-            None => format!("thread {tid}"),
-        }
+        Party { tid, name: self.thread_name(&ledger, index, tid), ..Party::default() }
     }
 
     fn thread_name(&self, ledger: &Ledger<'_>, index: u32, tid: u32) -> Option<String> {
@@ -74,26 +73,52 @@ impl Scene {
         (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// What a lock is called; with its type, where the name does not say it.
-    pub(super) fn lock(&mut self, address: u64) -> String {
+    /// The names of a lock.
+    pub(super) fn lock(&mut self, address: u64) -> LockName {
         let ledger = self.process.ledger.view();
         let record = ledger.find_lock(address).and_then(|index| ledger.lock(index));
-        let Some(record) = record else { return format!("lock at {address:#x}") };
+        let Some(record) = record else {
+            let name = format!("lock at {address:#x}");
+            return LockName { name, type_name: String::new(), address };
+        };
         let facts = LockFacts::of(&ledger, record);
-        let name = clean(&Names::lock(&mut self.symbolizer, &facts));
-        let type_name = type_name(facts.kind, facts.attributes);
-        if name.starts_with(noun(facts.kind)) && type_name == noun(facts.kind) {
-            name
-        } else {
-            format!("{name} ({type_name})")
+        let name = Names::lock(&mut self.symbolizer, &facts);
+        LockName { name, type_name: type_name(facts.kind, facts.attributes), address }
+    }
+
+    /// What is held, for how long, acquired where.
+    pub(super) fn holds(&mut self, holding: &Holding, now: u64) -> Holds {
+        Holds {
+            lock: self.lock(holding.address),
+            shared: holding.flags.has(Flags::READ),
+            held_ns: (holding.started != 0).then(|| now.saturating_sub(holding.started)),
+            stack: self.recorded(holding.stack),
         }
     }
 
-    /// The place of a recorded stack: `push() at queue.c:12`.
-    pub(super) fn site(&mut self, id: u32) -> String {
-        let stack = self.recorded(id);
-        let place = stack.as_ref().and_then(site).map(|frame| clean(&frame.site()));
-        place.unwrap_or_else(|| "an unknown place".into())
+    /// A wait for the lock at `lock`, or for no lock.
+    pub(super) fn waits(&mut self, waiting: &Waiting, lock: Option<u64>, now: u64) -> Waits {
+        let kind = waiting.how.kind();
+        Waits {
+            how: match kind {
+                How::MUTEX => "mutex",
+                How::WRITE => "write",
+                How::READ => "read",
+                How::SPIN => "spin",
+                How::JOIN => "join",
+                How::CONDITION => "condition",
+                How::SEMAPHORE => "semaphore",
+                How::BARRIER => "barrier",
+                _ => "unknown",
+            },
+            lock: lock.map(|lock| self.lock(lock)),
+            thread: None,
+            behind_writer: false,
+            // The deadline of a wait on a condition is not one for the mutex.
+            timed: waiting.how.is_timed() && kind != How::CONDITION,
+            waited_ns: now.saturating_sub(waiting.since),
+            stack: self.recorded(waiting.stack),
+        }
     }
 
     fn recorded(&mut self, id: u32) -> Option<Stack> {
@@ -103,41 +128,67 @@ impl Scene {
         Some(Names::stack(&mut self.symbolizer, &returns, stored.end))
     }
 
-    /// Adds a recorded stack, a line a frame.
-    pub(super) fn stack(&mut self, text: &mut String, id: u32, most: usize) {
-        match self.recorded(id) {
-            Some(stack) => frames(text, &stack, most),
-            None => text.push_str("      (its stack was not recorded)\n"),
-        }
-    }
-
     /// What a thread is doing at this moment, and its stack, where it sleeps.
-    pub(super) fn doing(&mut self, text: &mut String, tid: u32, most: usize) {
+    pub(super) fn doing(&mut self, tid: u32) -> Activity {
+        let said = |what: &str| Activity { what: what.into(), stack: None };
         if !self.process.visible {
-            text.push_str("    what it does now cannot be seen from this PID namespace\n");
-            return;
+            return said("cannot be seen from this PID namespace");
         }
-        let doing = task::doing(self.process.pid, tid);
-        let now = match &doing {
-            Ok(Doing::Running) => "is now running on a processor, or ready to".into(),
-            Ok(Doing::Call(call)) => match calls::name(call.number) {
+        let doing = match task::doing(self.process.pid, tid) {
+            Ok(doing) => doing,
+            Err(_) => return said("has ended"),
+        };
+        let what = match &doing {
+            Doing::Running => "is now running on a processor, or ready to".into(),
+            Doing::Call(call) => match calls::name(call.number) {
                 Some(name) => format!("is now in the system call {name}"),
                 None => format!("is now in system call {}", call.number),
             },
-            Ok(Doing::Stopped { .. }) => "is now stopped, or waits for memory".into(),
-            Ok(Doing::Refused) => "is alive; what it does may not be seen".into(),
-            Err(_) => "has ended".into(),
+            Doing::Stopped { .. } => "is now stopped, or waits for memory".into(),
+            Doing::Refused => "is alive; what it does may not be seen".into(),
         };
-        let registers = doing.ok().and_then(|doing| doing.registers());
-        let colon = if registers.is_some() { ":" } else { "" };
-        let _ = writeln!(text, "    {now}{colon}");
-        let Some((sp, pc)) = registers else { return };
-        let Ok(modules) = Modules::of(self.process.pid) else { return };
+        Activity { what, stack: doing.registers().and_then(|(sp, pc)| self.unwound(sp, pc)) }
+    }
+
+    fn unwound(&mut self, sp: u64, pc: u64) -> Option<Stack> {
+        let modules = Modules::of(self.process.pid).ok()?;
         let unwinder = self.unwinder.get_or_insert_with(|| Unwinder::new(modules));
         unwinder.update(self.process.maps());
         let memory = ProcessMemory::new(self.process.pid);
         let walked = unwinder.unwind(&memory, Registers::new(pc, sp));
-        frames(text, &self.symbolizer.stack(&walked.frames, walked.end), most);
+        Some(self.symbolizer.stack(&walked.frames, walked.end))
+    }
+}
+
+/// `thread "worker" (tid 13)`.
+pub(super) fn called(party: &Party) -> String {
+    match &party.name {
+        Some(name) => format!("thread \"{}\" (tid {})", clean(name), party.tid),
+        None if party.tid == 0 => "a thread".into(),
+        None => format!("thread {}", party.tid),
+    }
+}
+
+/// `push() at queue.c:12`.
+pub(super) fn place(stack: Option<&Stack>) -> String {
+    let place = stack.and_then(site).map(|frame| clean(&frame.site()));
+    place.unwrap_or_else(|| "an unknown place".into())
+}
+
+/// Adds a recorded stack, a line a frame.
+pub(super) fn recorded(text: &mut String, stack: Option<&Stack>, most: usize) {
+    match stack {
+        Some(stack) => frames(text, stack, most),
+        None => text.push_str("      (its stack was not recorded)\n"),
+    }
+}
+
+/// Adds what a thread does.
+pub(super) fn doing(text: &mut String, doing: &Activity, most: usize) {
+    let colon = if doing.stack.is_some() { ":" } else { "" };
+    let _ = writeln!(text, "    {}{colon}", doing.what);
+    if let Some(stack) = &doing.stack {
+        frames(text, stack, most);
     }
 }
 

@@ -50,7 +50,7 @@ fn live(locks: u32, threads: u32) -> Live {
         name: None,
         lock: n + 1,
         shared: n == 1,
-        time: Lasting { ns: u64::from(5000 - n) * MS, exact: n % 2 == 0 },
+        time: Lasting { ns: u64::from(5000 - n) * MS, exact: n.is_multiple_of(2) },
         stack: n,
     };
     Live {

@@ -2,9 +2,8 @@
 
 use super::account::Account;
 use super::detail::describe;
-use super::model::{
-    Finding, LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION,
-};
+use super::finding::Finding;
+use super::model::{LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION};
 use super::names::Names;
 use super::rows::{self, Row, add, choose};
 use super::threads;

@@ -21,6 +21,7 @@
 mod account;
 mod collect;
 mod detail;
+pub mod finding;
 pub mod live;
 pub mod model;
 pub mod names;
@@ -29,6 +30,7 @@ mod symbolized;
 mod threads;
 
 pub use collect::{Facts, Options, Process, collect};
-pub use model::{Finding, Report, Sort};
+pub use finding::Finding;
+pub use model::{Report, Sort};
 pub use names::{LockFacts, Names};
 pub use symbolized::end_of;

@@ -3,6 +3,7 @@
 //! The JSON is these structs as they stand; `docs/json.md` has its fields, and
 //! a change of their meaning raises [`VERSION`].
 
+use super::finding::Finding;
 use crate::stack::Stack;
 use serde::Serialize;
 
@@ -56,21 +57,6 @@ pub struct Report {
     pub silent_processes: u64,
     /// What was reported while the program ran.
     pub findings: Vec<Finding>,
-}
-
-/// Something that was reported while the program ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// `deadlock`, `blocked`, ...
-    pub kind: String,
-    /// The process.
-    pub pid: u32,
-    /// When, since the start of the command.
-    pub at_ns: u64,
-    /// It in one line.
-    pub title: String,
-    /// It as it was printed.
-    pub text: String,
 }
 
 /// One process.
