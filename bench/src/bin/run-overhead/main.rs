@@ -1,5 +1,6 @@
 //! What `lockstead run` costs the program: micro-benchmarks, memcached under
-//! load, pigz and xz, each against the program by itself, interleaved.
+//! load, pigz and xz, each against the program by itself, interleaved; and for
+//! scale what other observers cost.
 //!
 //! Runs what is installed, and says what is not. Every figure is a median of
 //! interleaved repetitions; CPU time throughout, throughput where there is one.
@@ -7,6 +8,7 @@
 mod compress;
 mod memcached;
 mod micro;
+mod peers;
 mod tools;
 
 use clap::Parser;
@@ -30,7 +32,7 @@ struct Options {
     #[arg(long, default_value = "7", value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
     /// What to measure
-    #[arg(long, value_delimiter = ',', default_value = "micro,memcached,compress")]
+    #[arg(long, value_delimiter = ',', default_value = "micro,memcached,compress,peers")]
     only: Vec<Part>,
     /// Write JSON instead of tables
     #[arg(long)]
@@ -45,6 +47,8 @@ enum Part {
     Memcached,
     /// pigz and xz with two threads
     Compress,
+    /// Other observers of locks in the same C program, for scale
+    Peers,
 }
 
 /// One row: a quantity without and with `lockstead run`.
@@ -56,7 +60,7 @@ pub(crate) struct Row {
     pub(crate) unit: &'static str,
     /// Median without.
     pub(crate) native: f64,
-    /// Median under `lockstead run`.
+    /// Median under `lockstead run`, or the observer that the name says.
     pub(crate) under_run: f64,
     /// Median of the rounds' quotients, under run by native.
     pub(crate) ratio: f64,
@@ -132,6 +136,7 @@ fn measure(options: &Options) -> Result<()> {
             Part::Micro => micro::measure(&tools, rounds)?,
             Part::Memcached => memcached::measure(&tools, rounds)?,
             Part::Compress => compress::measure(&tools, rounds)?,
+            Part::Peers => peers::measure(&tools, rounds)?,
         });
     }
     let machine = lockstead_bench::machine::Machine::here();
@@ -140,13 +145,10 @@ fn measure(options: &Options) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
-    println!(
-        "{:32} {:>10} {:>10} {:>7}  {:15} target",
-        "", "native", "under run", "ratio", "range"
-    );
+    println!("{:40} {:>10} {:>10} {:>7}  {:15} target", "", "native", "observed", "ratio", "range");
     for row in &rows {
         println!(
-            "{:32} {:>10.3} {:>10.3} {:>7.2}  {:6.2} .. {:5.2} {}",
+            "{:40} {:>10.3} {:>10.3} {:>7.2}  {:6.2} .. {:5.2} {}",
             format!("{} [{}]", row.name, row.unit),
             row.native,
             row.under_run,

@@ -2,7 +2,8 @@
 
 use crate::tools::{Result, Tools};
 use crate::{Row, Target};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 const WORKLOADS: [(&str, &str, Option<Target>); 6] = [
     ("pair", "lock and unlock", Some(Target::AtMost(2.0))),
@@ -17,28 +18,9 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
     if Tools::installed("cc").is_none() {
         return Ok(Vec::new());
     }
-    let program = tools.folder.path().join("pairs");
-    let built = Command::new("cc")
-        .args(["-O2", "-pthread", "-x", "c", "-o"])
-        .arg(&program)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .spawn()
-        .and_then(|mut cc| {
-            use std::io::Write;
-            cc.stdin
-                .take()
-                .expect("piped")
-                .write_all(include_bytes!("../../../programs/pairs.c"))?;
-            cc.wait()
-        })?;
-    if !built.success() {
-        return Err("cc could not build pairs.c".into());
-    }
+    let program = build(tools, "pairs", &[])?;
     let run = |under_run: bool, what: &str| -> Result<f64> {
-        let output = tools.command(under_run, &program).args([what, "5000000"]).output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        text.trim().parse().map_err(|_| format!("pairs {what} printed {text:?}").into())
+        time(tools.command(under_run, &program), what, 5_000_000)
     };
     let mut rows = Vec::new();
     for (what, name, target) in WORKLOADS {
@@ -50,4 +32,29 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
         rows.push(Row::of(name, "CPU ns", &pairs, target));
     }
     Ok(rows)
+}
+
+/// Compiles the C program to a file of this name.
+pub(crate) fn build(tools: &Tools, name: &str, flags: &[&str]) -> Result<PathBuf> {
+    let source = tools.folder.path().join("pairs.c");
+    std::fs::write(&source, include_bytes!("../../../programs/pairs.c"))?;
+    let program = tools.folder.path().join(name);
+    let output = Command::new("cc")
+        .args(["-O2", "-pthread", "-o"])
+        .args([&program, &source])
+        .args(flags)
+        .output()?;
+    if output.status.success() {
+        Ok(program)
+    } else {
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(format!("cc could not build pairs.c: {}", text.lines().next().unwrap_or("")).into())
+    }
+}
+
+/// CPU nanoseconds of one iteration, as the program says.
+pub(crate) fn time(mut program: Command, what: &str, iterations: u32) -> Result<f64> {
+    let output = program.args([what, &iterations.to_string()]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.trim().parse().map_err(|_| format!("pairs {what} printed {text:?}").into())
 }
