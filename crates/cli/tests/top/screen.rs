@@ -62,21 +62,22 @@ impl Screen {
     }
 
     /// The lines as they are, once `seen` is true of them.
-    pub(crate) fn wait(&mut self, what: &str, seen: impl Fn(&[String]) -> bool) -> Vec<String> {
+    pub(crate) fn see(&mut self, what: &str, seen: impl Fn(&[String]) -> bool) -> Vec<String> {
+        self.wait(what, |screen| seen(&screen.lines()));
+        self.lines()
+    }
+
+    fn wait(&mut self, what: &str, reached: impl Fn(&Screen) -> bool) {
         let start = Instant::now();
-        loop {
-            let lines = self.lines();
-            if seen(&lines) {
-                return lines;
-            }
-            assert!(start.elapsed() < DEADLINE, "no {what} on:\n{}", lines.join("\n"));
+        while !reached(self) {
+            assert!(start.elapsed() < DEADLINE, "no {what}:\n{}", self.lines().join("\n"));
             self.receive(Duration::from_millis(50));
         }
     }
 
     /// The lines, once a line contains `part`.
     pub(crate) fn expect(&mut self, part: &str) -> Vec<String> {
-        self.wait(part, |lines| lines.iter().any(|line| line.contains(part)))
+        self.see(part, |lines| lines.iter().any(|line| line.contains(part)))
     }
 
     /// The lines, once they have been the same for this time.
@@ -111,25 +112,21 @@ impl Screen {
         self.master.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Whether the command has the terminal for itself: keys come one by one,
-    /// on the other screen, without a cursor.
-    pub(crate) fn is_taken(&self) -> bool {
-        let screen = self.parser.screen();
-        screen.alternate_screen() && screen.hide_cursor() && settings(&self.slave) != self.before
-    }
-
-    fn is_free(&self) -> bool {
-        let screen = self.parser.screen();
-        !screen.alternate_screen() && !screen.hide_cursor() && settings(&self.slave) == self.before
+    /// Waits until the command has the terminal for itself: keys come one by
+    /// one, on the other screen, without a cursor.
+    pub(crate) fn is_taken(&mut self) {
+        self.wait("other screen", |screen| screen.differs() == [true; 3]);
     }
 
     /// Waits until the terminal is as it was before.
     pub(crate) fn is_given_back(&mut self) {
-        let start = Instant::now();
-        while !self.is_free() {
-            assert!(start.elapsed() < DEADLINE, "the terminal is not given back");
-            self.receive(Duration::from_millis(50));
-        }
+        self.wait("given back terminal", |screen| screen.differs() == [false; 3]);
+    }
+
+    /// What is other than before: the screen, the cursor, the settings.
+    fn differs(&self) -> [bool; 3] {
+        let screen = self.parser.screen();
+        [screen.alternate_screen(), screen.hide_cursor(), settings(&self.slave) != self.before]
     }
 
     /// The command ends well, and the terminal is as it was.
@@ -144,7 +141,7 @@ impl Screen {
             std::thread::sleep(Duration::from_millis(5));
         };
         assert!(status.success(), "{status}");
-        assert!(self.is_free(), "taken again at the end");
+        assert_eq!(self.differs(), [false; 3], "taken again at the end");
     }
 
     /// Gives the terminal another size, as a window manager does.
