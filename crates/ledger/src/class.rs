@@ -11,7 +11,7 @@ pub const GRAVES: u32 = 64;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Class {
-    /// Locks that began a life in this class.
+    /// Locks that began a life at this place, if the stack is a place alone.
     pub created: AtomicU32,
     /// Graves made.
     pub graves: AtomicU32,

@@ -17,6 +17,10 @@ use crate::lock::{Extension, Kind, Life, LockRecord};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
+/// The end of a stack that stands for its first return address only. No walk ends
+/// so.
+const PLACE_ALONE: u32 = u32::MAX;
+
 /// What is known of a lock when it is first seen or initialised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Birth {
@@ -140,16 +144,26 @@ impl<'a> Ledger<'a> {
     fn begin(&self, index: u32, birth: &Birth) {
         let lock = &self.locks()[index as usize];
         let class = if birth.init_stack != 0 { birth.init_stack } else { birth.first_stack };
-        let serial = match self.classes().get(class as usize) {
-            Some(class) => class.created.fetch_add(1, Relaxed) + 1,
-            None => 0,
-        };
+        let serial = self.serial(class);
         lock.generation.fetch_add(1, Relaxed);
         lock.init_stack.store(birth.init_stack, Relaxed);
         lock.first_stack.store(birth.first_stack, Relaxed);
         lock.serial.store(serial, Relaxed);
         lock.module.store(birth.module, Relaxed);
         lock.set_shape(birth.kind, Life::Live, birth.attributes);
+    }
+
+    /// Numbers the locks from one place: reports name the place and the number,
+    /// not all of the stack that led there.
+    fn serial(&self, stack: u32) -> u32 {
+        let Some(site) = self.stack(stack).map(|stack| stack.site()) else { return 0 };
+        let place = match self.intern_stack(&[site], PLACE_ALONE) {
+            0 => stack,
+            place => place,
+        };
+        self.classes()
+            .get(place as usize)
+            .map_or(0, |place| place.created.fetch_add(1, Relaxed) + 1)
     }
 
     /// Buries what a life has left, and marks the record as destroyed.

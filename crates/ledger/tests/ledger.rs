@@ -122,6 +122,20 @@ fn a_full_ledger_counts_what_it_cannot_store() {
 }
 
 #[test]
+fn locks_of_one_place_are_numbered_whatever_led_there() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let ways = [[0x1234, 0x5000], [0x1234, 0x6000], [0x4321, 0x5000]];
+    let stacks = ways.map(|way| ledger.intern_stack(&way, 0));
+    let numbers = [0, 1, 0, 2, 1].map(|way| stacks[way]);
+    let serials = [0x1000, 0x2000, 0x3000, 0x4000, 0x5000].iter().zip(numbers).map(|lock| {
+        let index = ledger.init_lock(&birth(*lock.0, lock.1)).unwrap();
+        ledger.lock(index).unwrap().serial.load(Relaxed)
+    });
+    assert_eq!(serials.collect::<Vec<_>>(), [1, 2, 3, 1, 4]);
+}
+
+#[test]
 fn lives_end_in_graves_and_then_in_one_grave() {
     let area = Area::new(Layout::SMALLEST);
     let ledger = area.ledger();
