@@ -30,7 +30,7 @@
 MAYBE_UNUSED static const struct timespec past = {1, 0};
 MAYBE_UNUSED static const struct timespec bad = {1, 1000000000}, worse = {1, -1};
 
-static struct timespec soon(clockid_t clock)
+MAYBE_UNUSED static struct timespec soon(clockid_t clock)
 {
     struct timespec time;
     clock_gettime(clock, &time);

@@ -8,9 +8,10 @@ pub(crate) mod view;
 use lockstead_inspect::ledger::{Call, Listener, Mapped};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,27 +56,74 @@ pub(crate) fn compile(name: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Output and exit status of a program that nobody observes.
-pub(crate) fn run_natively(program: &Path, arguments: &[&str]) -> (String, ExitStatus) {
-    let output = Command::new(program).args(arguments).output().expect("the program starts");
-    (String::from_utf8(output.stdout).expect("text"), output.status)
-}
-
-/// A program with the library under it, and its ledger.
-pub(crate) struct Observed {
+/// A program that runs, with its output. Killed when this goes.
+struct Running {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    ledger: Arc<Mapped>,
-    /// Addresses that the program printed, by name.
-    addresses: HashMap<String, u64>,
+    lines: Receiver<String>,
 }
 
-impl Drop for Observed {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in output.lines() {
+                if send.send(line.expect("text")).is_err() {
+                    return;
+                }
+            }
+        });
+        Running { input: child.stdin.take(), child, lines }
+    }
+
+    /// The next line that it prints; `None` at the end of its output.
+    fn line(&self) -> Option<String> {
+        match self.lines.recv_timeout(DEADLINE) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("the program says nothing for a minute"),
+        }
+    }
+
+    fn end(&mut self) -> (String, ExitStatus) {
+        drop(self.input.take());
+        let rest: String =
+            std::iter::from_fn(|| self.line()).flat_map(|line| [line, "\n".to_owned()]).collect();
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (rest, status);
+            }
+            assert!(since.elapsed() < DEADLINE, "the program does not end");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Output and exit status of a program that nobody observes.
+pub(crate) fn run_natively(program: &Path, arguments: &[&str]) -> (String, ExitStatus) {
+    Running::start(Command::new(program).args(arguments)).end()
+}
+
+/// A program with the library under it, and its ledger.
+pub(crate) struct Observed {
+    running: Running,
+    ledger: Arc<Mapped>,
+    /// Addresses that the program printed, by name.
+    addresses: HashMap<String, u64>,
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
@@ -91,18 +139,16 @@ impl Observed {
     pub(crate) fn start(program: &Path, arguments: &[&str]) -> Observed {
         let mut listener = Listener::new().expect("a socket");
         let settings = Settings { token: listener.token().as_bytes(), follow: true };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env("LD_PRELOAD", shared_object())
-            .env(VARIABLE, settings.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let running = Running::start(
+            Command::new(program)
+                .args(arguments)
+                .env("LD_PRELOAD", shared_object())
+                .env(VARIABLE, settings.to_string()),
+        );
         let since = Instant::now();
         let ledger = loop {
             let hello = listener.calls().into_iter().find_map(|call| match call {
-                Call::Hello { hello, file, .. } if hello.pid == child.id() => Some(file),
+                Call::Hello { hello, file, .. } if hello.pid == running.child.id() => Some(file),
                 _ => None,
             });
             if let Some(file) = hello {
@@ -111,7 +157,6 @@ impl Observed {
             assert!(since.elapsed() < DEADLINE, "the library has not called");
             thread::sleep(Duration::from_millis(2));
         };
-        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
         let weak = Arc::downgrade(&ledger);
         // Ends by itself when the ledger goes.
         thread::spawn(move || {
@@ -121,17 +166,15 @@ impl Observed {
                 thread::sleep(Duration::from_millis(4));
             }
         });
-        Observed { child, input, output: BufReader::new(output), ledger, addresses: HashMap::new() }
+        Observed { running, ledger, addresses: HashMap::new() }
     }
 
     /// Reads what the program prints up to `stopped at PLACE`: lines
     /// `NAME 0xADDRESS` are remembered.
     pub(crate) fn reach(&mut self, place: &str) {
         loop {
-            let mut line = String::new();
-            let read = self.output.read_line(&mut line).expect("text");
-            assert_ne!(read, 0, "the program has ended before {place}");
-            let line = line.trim_end();
+            let line = self.running.line();
+            let line = line.unwrap_or_else(|| panic!("the program has ended before {place}"));
             if let Some(found) = line.strip_prefix("stopped at ") {
                 assert_eq!(found, place);
                 return;
@@ -144,22 +187,12 @@ impl Observed {
 
     /// Lets it go on after a stop.
     pub(crate) fn go_on(&mut self) {
-        self.input.as_mut().expect("open").write_all(b"\n").expect("it listens");
+        self.running.input.as_mut().expect("open").write_all(b"\n").expect("it listens");
     }
 
     /// Waits for its end; what else it printed, and its status.
     pub(crate) fn end(&mut self) -> (String, ExitStatus) {
-        drop(self.input.take());
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("text");
-        let since = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                return (rest, status);
-            }
-            assert!(since.elapsed() < DEADLINE, "the program does not end");
-            thread::sleep(Duration::from_millis(2));
-        }
+        self.running.end()
     }
 
     /// The address that the program printed with this name.

@@ -56,11 +56,11 @@ pub(crate) fn facts(ledger: &Ledger<'_>, address: u64) -> Facts {
     let index = ledger.find_lock(address).expect("a record");
     let lock = ledger.lock(index).expect("found");
     let generation = lock.generation.load(Relaxed);
-    let lines = threads(ledger).into_iter().flat_map(|thread| thread.cache);
-    let cached: u64 = lines
-        .filter(|line| line.address.load(Relaxed) == address)
-        .filter(|line| line.generation.load(Relaxed) == generation)
-        .map(|line| u64::from(line.count.load(Relaxed)))
+    let known = threads(ledger).into_iter().flat_map(|thread| thread.known());
+    let cached: u64 = known
+        .filter(|known| known.address.load(Relaxed) == address)
+        .filter(|known| known.generation.load(Relaxed) == generation)
+        .map(|known| u64::from(known.count.load(Relaxed)))
         .sum();
     let mut facts =
         Facts { acquisitions: lock.acquisitions.load(Relaxed) + cached, ..Facts::default() };

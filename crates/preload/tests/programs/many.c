@@ -1,0 +1,76 @@
+/* One thread uses many locks, from two places and more than one chain of calls
+ * each, some of them again after their life has ended; then it ends. The test
+ * knows how often each is acquired. */
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MANY 6000
+
+static struct {
+    pthread_mutex_t mutex;
+    char rest[24];
+} many[MANY];
+static pthread_rwlock_t often = PTHREAD_RWLOCK_INITIALIZER;
+
+static void stop(const char *place)
+{
+    printf("stopped at %s\n", place);
+    fflush(stdout);
+    if (getchar() == EOF)
+        exit(3);
+}
+
+__attribute__((noinline)) static void acquire(int i)
+{
+    if (pthread_mutex_lock(&many[i].mutex))
+        abort();
+    pthread_mutex_unlock(&many[i].mutex);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static void acquire_deeper(int i)
+{
+    volatile char room[200];
+    room[0] = 0;
+    acquire(i);
+    room[1] = 0;
+}
+
+static void *user(void *unused)
+{
+    for (int pass = 0; pass < 7; pass++)
+        for (int i = 0; i < MANY; i++)
+            if (i % 7 >= pass) {
+                acquire(i);
+                if (i % 2 == 0)
+                    acquire_deeper(i);
+                /* Known long since, and then in the middle of the others. */
+                pthread_rwlock_rdlock(&often);
+                pthread_rwlock_unlock(&often);
+            }
+    /* New lives of known locks. */
+    for (int i = 0; i < MANY; i += 10) {
+        pthread_mutex_destroy(&many[i].mutex);
+        pthread_mutex_init(&many[i].mutex, NULL);
+        for (int times = 0; times < 3; times++)
+            acquire(i);
+    }
+    stop("used");
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < MANY; i++)
+        pthread_mutex_init(&many[i].mutex, NULL);
+    printf("many 0x%lx\noften 0x%lx\n", (unsigned long)many, (unsigned long)&often);
+    if (pthread_create(&thread, NULL, user, NULL))
+        abort();
+    pthread_setname_np(thread, "user");
+    pthread_join(thread, NULL);
+    stop("ended");
+    return 0;
+}
