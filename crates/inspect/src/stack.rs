@@ -76,7 +76,7 @@ pub struct Frame {
 
 impl Frame {
     /// The frame in few words: `cache_new() at cache.c:41`,
-    /// `cache_new+0x1c in libfoo.so`, `0x7f12 in libfoo.so`.
+    /// `cache_new+0x1c in libfoo.so`, `libfoo.so+0x12`.
     #[must_use]
     pub fn site(&self) -> String {
         self.text(base_name)
@@ -103,9 +103,7 @@ impl Frame {
             },
             (None, Some(file), Some(line)) => format!("{}:{line}", name(file)),
             (None, ..) => match (module, self.module_offset) {
-                (Some(module), Some(offset)) => {
-                    format!("{:#x} in {module}+{offset:#x}", self.address)
-                }
+                (Some(module), Some(offset)) => format!("{module}+{offset:#x}"),
                 (Some(module), None) => format!("{:#x} in {module}", self.address),
                 (None, _) => format!("{:#x}", self.address),
             },
@@ -284,7 +282,7 @@ mod tests {
         let mut nameless = frame(None, None, Some("/opt/lib/libfoo.so"));
         assert_eq!(nameless.site(), "0x7f12 in libfoo.so");
         nameless.module_offset = Some(0x12);
-        assert_eq!(nameless.site(), "0x7f12 in libfoo.so+0x12");
+        assert_eq!(nameless.site(), "libfoo.so+0x12");
         assert_eq!(frame(None, None, None).site(), "0x7f12");
         let cpp = frame(Some("Cache::find(int)"), Some(("x.cpp", 3)), None);
         assert_eq!(cpp.site(), "Cache::find(int) at x.cpp:3");

@@ -59,8 +59,10 @@ fn on_stack_of(ledger: &Ledger<'_>, address: u64) -> Option<String> {
         let [low, high] = [&record.stack_low, &record.stack_high].map(|end| end.load(Relaxed));
         is_running(thread) && low != 0 && (low..high).contains(&address)
     })?;
+    let tid = of.record.tid.load(Relaxed);
     let name = threads::name(of.record);
-    Some(name.unwrap_or_else(|| of.record.tid.load(Relaxed).to_string()))
+    let first = (tid == ledger.header().pid.load(Relaxed)).then(|| threads::FIRST.to_owned());
+    Some(name.or(first).unwrap_or_else(|| tid.to_string()))
 }
 
 /// Knows the names of one process. Failing to know one is an answer: a frame

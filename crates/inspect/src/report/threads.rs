@@ -13,6 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Records of ended threads are used again when there are more than this many.
 const SPARE_RECORDS: usize = 64;
 
+/// Where the first thread of a program begins, as far as its author knows.
+pub(super) const FIRST: &str = "main";
+
 /// Threads that are listed by name.
 const LISTED: usize = 5;
 
@@ -32,7 +35,7 @@ pub(super) fn count(
             continue;
         }
         threads.created += 1;
-        let report = one(&thread, names, end);
+        let report = one(&thread, names, ledger.header().pid.load(Relaxed), end);
         let start = record.began.load(Relaxed);
         changes.push((start, 1));
         changes.push((start.saturating_add(report.lived_ns), -1));
@@ -75,14 +78,16 @@ fn peak(mut changes: Vec<(u64, i64)>) -> u64 {
     peak.unsigned_abs()
 }
 
-fn one(thread: &Thread<'_>, names: &mut dyn Names, end: u64) -> ThreadReport {
+fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> ThreadReport {
     let record = thread.record;
+    let tid = record.tid.load(Relaxed);
     let ended = record.ended.load(Relaxed);
     let until = if is_running(thread) || ended == 0 { end } else { ended };
     let mut report = ThreadReport {
-        tid: record.tid.load(Relaxed),
+        tid,
         name: name(record),
         start: match record.start_routine.load(Relaxed) {
+            0 if tid == first => Some(FIRST.into()),
             0 => None,
             address => names.function(address),
         },

@@ -112,8 +112,12 @@ fn collect(file: &object::File<'_>, into: &mut Vec<(Range<u64>, String)>) {
 }
 
 /// The name as it is written in the source: worked out when it is shown, for a
-/// big program has many more.
+/// big program has many more. The demanglers take names without the beginning
+/// of a mangled one too, and read a C variable `a` as `signed char`.
 pub(super) fn demangled(name: &str) -> String {
+    if !["_Z", "__Z", "_R"].iter().any(|beginning| name.starts_with(beginning)) {
+        return name.to_owned();
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
@@ -172,5 +176,8 @@ mod tests {
         assert_eq!(demangled("_ZN4prog5TABLE17h0123456789abcdefE"), "prog::TABLE");
         assert_eq!(demangled("_Zebra"), "_Zebra");
         assert_eq!(demangled("table_lock.0"), "table_lock.0");
+        for plain in ["a", "m", "w", "i", "St", "Ss", "N3foo3barE", "_", "_Z", "_R", ""] {
+            assert_eq!(demangled(plain), plain);
+        }
     }
 }

@@ -213,15 +213,20 @@ impl Symbolizer {
     }
 }
 
+/// Without its demangling: that takes a C function `m` or `w` for the C++ code
+/// of a type.
 fn reader() -> blazesym::symbolize::Symbolizer {
-    blazesym::symbolize::Symbolizer::builder().enable_auto_reload(false).build()
+    blazesym::symbolize::Symbolizer::builder()
+        .enable_auto_reload(false)
+        .enable_demangling(false)
+        .build()
 }
 
 /// The frames of one address. The reader gives the outermost function first
 /// and the innermost last, each with the line that runs in it.
 fn named(bare: &Frame, symbol: &Sym<'_>) -> Vec<Frame> {
     let frame = |name: &str, code: Option<&CodeInfo<'_>>, inlined| Frame {
-        function: (!name.is_empty()).then(|| name.to_owned()),
+        function: (!name.is_empty()).then(|| demangled(name)),
         offset: if inlined { 0 } else { symbol.offset as u64 },
         file: code.map(|code| code.to_path().display().to_string()),
         line: code.and_then(|code| code.line).filter(|&line| line != 0),
