@@ -8,12 +8,13 @@
 //! Everything that fails leaves the process as it was and not recording. The
 //! descriptors used are closed again: the program finds the numbers it expects.
 
+use crate::interpose::threads;
 use crate::{environment, me, real, state, sys};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::hello::{self, Hello, PATIENCE_MS, Settings, TOKEN};
 use lockstead_ledger::{Layout, Ledger};
 
@@ -35,6 +36,13 @@ static KEPT: KeptCell =
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static FOLLOW: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
+/// The largest ledger wanted here.
+static MOST: AtomicU64 = AtomicU64::new(Layout::LARGEST);
+
+/// In `LD_PRELOAD` of a program that runs on valgrind, and the largest ledger
+/// there: it keeps books on mapped memory by the page, used or not.
+const VALGRIND: &[u8] = b"/vgpreload_";
+const MOST_ON_VALGRIND: u64 = 1 << 27;
 
 /// The library's constructor.
 ///
@@ -58,6 +66,12 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     // SAFETY: as above.
     unsafe { describe_program(&mut kept.hello, argv) };
     me::note_first_stack(argv as usize);
+    threads::note_first_name();
+    // SAFETY: as above.
+    let libraries = unsafe { environment::find(envp, b"LD_PRELOAD") }.unwrap_or_default();
+    if libraries.windows(VALGRIND.len()).any(|part| part == VALGRIND) {
+        MOST.store(MOST_ON_VALGRIND, Relaxed);
+    }
     FOLLOW.store(settings.follow, Relaxed);
     if !settings.follow {
         // SAFETY: as above; `settings` is not used any more.
@@ -223,7 +237,8 @@ fn limit(resource: u32) -> u64 {
 /// sizes would kill the process with a signal, so that one is asked for first.
 fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
     // Of a limited address space the program keeps seven eighths.
-    let most = Layout::LARGEST.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
+    let most = MOST.load(Relaxed);
+    let most = most.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
     let mut size = Layout::LARGEST;
     while size >= Layout::SMALLEST {
         if size <= most

@@ -4,8 +4,10 @@ use crate::me::{self, enter};
 use crate::real::{self, Routine, ThrdRoutine, call};
 use crate::site::Site;
 use crate::state;
+use crate::sys;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::thread::{ThreadRecord, state as life};
 
@@ -171,7 +173,35 @@ unsafe extern "C" fn adopt(record: *const ThreadRecord) -> Start {
     let high = unsafe { call::pthread_self()() } as usize;
     let certain = size.saturating_sub((size / 4).min(256 << 10));
     me.on_stack(high - certain, high);
+    // Who created it may have named it already, before its record knew it. The
+    // name that it has from its creator by default is none of its own.
+    let name = name_now();
+    if name.iter().zip(&INHERITED).any(|(new, old)| *new != old.load(Relaxed)) {
+        for (word, half) in record.name.iter().zip(name) {
+            word.store(half, Relaxed);
+        }
+    }
     start
+}
+
+/// What the kernel called the first thread when the library came.
+static INHERITED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Notes what threads are called that nobody names.
+pub fn note_first_name() {
+    for (word, half) in INHERITED.iter().zip(name_now()) {
+        word.store(half, Relaxed);
+    }
+}
+
+/// What the kernel calls this thread: 15 bytes and a zero.
+fn name_now() -> [u64; 2] {
+    let mut name = [0; 2];
+    let place = name.as_mut_ptr() as usize;
+    // SAFETY: writes at most 16 bytes, zero-terminated, into as many.
+    let asked =
+        unsafe { sys::call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, place, 0, 0, 0, 0]) };
+    if asked.is_ok() { name } else { INHERITED.each_ref().map(|word| word.load(Relaxed)) }
 }
 
 unsafe extern "C" fn set_name(thread: Handle, name: *const c_char, _: &Site) -> c_int {
