@@ -45,11 +45,18 @@ static inline void meet(atomic_int *count, int n)
     await(count, n);
 }
 
+/* A thread that has its name from the beginning: it inherits its creator's. */
 static inline pthread_t start(void *(*body)(void *), void *argument, const char *name)
 {
+    char mine[16];
     pthread_t thread;
+    must(pthread_getname_np(pthread_self(), mine, sizeof mine));
+    must(pthread_setname_np(pthread_self(), name));
     must(pthread_create(&thread, NULL, body, argument));
-    must(pthread_setname_np(thread, name));
+    must(pthread_setname_np(pthread_self(), mine));
+    /* As programs do it; it may be over by now. */
+    int named = pthread_setname_np(thread, name);
+    must(named == ENOENT || named == ESRCH ? 0 : named);
     return thread;
 }
 

@@ -1,8 +1,11 @@
-/* `owners WHAT`: a thread waits for a mutex whose owner sleeps, reads, or has
- * ended. */
+/* `owners WHAT`: a thread waits for a lock whose owner sleeps, reads, runs, has
+ * ended, waits itself, or is many. */
 #include "common.h"
 
 static pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
+static volatile unsigned long steps;
 static atomic_int held, named;
 static int pipes[2];
 
@@ -23,6 +26,52 @@ static void *reads(void *unused)
     return unused;
 }
 
+static void turn(void)
+{
+    for (;;)
+        steps++; /* @turns */
+}
+
+static void *runs(void *unused)
+{
+    must(pthread_mutex_lock(&wanted)); /* @runs-holds */
+    atomic_fetch_add(&held, 1);
+    turn(); /* @runs */
+    return unused;
+}
+
+static void *holds_other(void *unused)
+{
+    must(pthread_mutex_lock(&other)); /* @other-holds */
+    atomic_fetch_add(&held, 1);
+    sleep_for_ever(); /* @other-sleeps */
+    return unused;
+}
+
+static void *waits(void *unused)
+{
+    must(pthread_mutex_lock(&wanted)); /* @waits-holds */
+    await(&held, 1);
+    atomic_fetch_add(&held, 1);
+    must(pthread_mutex_lock(&other)); /* @waits */
+    return unused;
+}
+
+static void *reads_table(void *unused)
+{
+    must(pthread_rwlock_rdlock(&table)); /* @table-holds */
+    atomic_fetch_add(&held, 1);
+    sleep_for_ever(); /* @table-sleeps */
+    return unused;
+}
+
+static void *writes_table(void *unused)
+{
+    await(&held, 4);
+    must(pthread_rwlock_wrlock(&table)); /* @table-wants */
+    return unused;
+}
+
 static void *leaks(void *unused)
 {
     must(pthread_mutex_lock(&wanted)); /* @leaks-holds */
@@ -31,25 +80,38 @@ static void *leaks(void *unused)
     return unused;
 }
 
-static void *wants(void *unused)
+static void *wants(void *enough)
 {
-    await(&held, 1);
+    await(&held, (int)(long)enough);
     must(pthread_mutex_lock(&wanted)); /* @wants */
-    return unused;
+    return NULL;
 }
 
 int main(int count, char **argument)
 {
-    if (count != 2)
-        return 96;
+    const char *what = count == 2 ? argument[1] : "";
     must(pipe(pipes));
-    void *(*owner)(void *) = strcmp(argument[1], "sleeps") == 0  ? sleeps
-                             : strcmp(argument[1], "reads") == 0 ? reads
-                                                                 : leaks;
-    pthread_t thread = start(owner, NULL, "owner");
-    atomic_fetch_add(&named, 1);
-    if (owner == leaks)
+    if (strcmp(what, "sleeps") == 0) {
+        start(sleeps, NULL, "owner");
+    } else if (strcmp(what, "reads") == 0) {
+        start(reads, NULL, "owner");
+    } else if (strcmp(what, "runs") == 0) {
+        start(runs, NULL, "owner");
+    } else if (strcmp(what, "leaks") == 0) {
+        pthread_t thread = start(leaks, NULL, "owner");
+        atomic_fetch_add(&named, 1);
         must(pthread_join(thread, NULL));
-    start(wants, NULL, "wants");
+    } else if (strcmp(what, "waits") == 0) {
+        start(holds_other, NULL, "last");
+        start(waits, NULL, "owner");
+    } else if (strcmp(what, "readers") == 0) {
+        for (int i = 0; i < 4; i++)
+            start(reads_table, NULL, "reader");
+        start(writes_table, NULL, "writer");
+        sleep_for_ever();
+    } else {
+        return 96;
+    }
+    start(wants, (void *)(strcmp(what, "waits") == 0 ? 2L : 1L), "wants");
     sleep_for_ever();
 }

@@ -338,6 +338,51 @@ static void foreign(void)
     printf("handed on\n");
 }
 
+static pthread_mutex_t second = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t spin;
+
+static void *uses_all(void *unused)
+{
+    for (int i = 0; i < 3000; i++) {
+        must(pthread_mutex_lock(&mutex));
+        must(pthread_mutex_lock(&second));
+        if (i % 7 == 0)
+            must(pthread_cond_broadcast(&cond));
+        must(pthread_mutex_unlock(&second));
+        must(pthread_mutex_unlock(&mutex));
+        if (pthread_mutex_trylock(&second) == 0) {
+            /* The other order, but it does not wait. */
+            if (pthread_mutex_trylock(&mutex) == 0)
+                must(pthread_mutex_unlock(&mutex));
+            must(pthread_mutex_unlock(&second));
+        }
+        must(pthread_rwlock_rdlock(&table));
+        must(pthread_rwlock_rdlock(&table));
+        must(pthread_rwlock_unlock(&table));
+        must(pthread_rwlock_unlock(&table));
+        if (i % 16 == 0) {
+            must(pthread_rwlock_wrlock(&table));
+            must(pthread_spin_lock(&spin));
+            must(pthread_spin_unlock(&spin));
+            must(pthread_rwlock_unlock(&table));
+        }
+    }
+    return unused;
+}
+
+/* Locks of all kinds, wanted by many at a time, in good order. */
+static void order(void)
+{
+    pthread_t some[4];
+    must(pthread_spin_init(&spin, 0));
+    for (int i = 0; i < 4; i++)
+        must(pthread_create(&some[i], NULL, uses_all, NULL));
+    for (int i = 0; i < 4; i++)
+        must(pthread_join(some[i], NULL));
+    printf("in order\n");
+}
+
 int main(int argc, char **argument)
 {
     static const struct {
@@ -348,6 +393,7 @@ int main(int argc, char **argument)
         {"threads", threads}, {"signals", signals}, {"longjmp", longjmp_out},
         {"forks", forks}, {"starts", starts}, {"closes", closes},
         {"descriptors", descriptors}, {"jail", jail}, {"heap", heap}, {"foreign", foreign},
+        {"order", order},
     };
     setvbuf(stdout, NULL, _IONBF, 0);
     must(sem_init(&semaphore, 0, 0));

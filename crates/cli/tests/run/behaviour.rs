@@ -1,7 +1,7 @@
 //! That the program is as it would be without lockstead, and what is refused.
 
 use crate::common::{finish, lockstead, run};
-use crate::support::{programs, watched};
+use crate::programs::{fixed, program};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
@@ -17,9 +17,6 @@ fn output(command: &mut Command) -> Output {
 
 #[test]
 fn the_status_is_the_programs() {
-    if programs().is_none() {
-        return;
-    }
     for status in [0, 1, 7, 125, 255] {
         let outcome = finish(script(&format!("exit {status}")).spawn().expect("starts"));
         assert_eq!((outcome.status, &*outcome.stderr), (status, ""), "{outcome:?}");
@@ -32,16 +29,7 @@ fn the_status_is_the_programs() {
 }
 
 #[test]
-fn on_deadlock_abort_leaves_the_end_to_the_program() {
-    let Some(outcome) = watched(&["--on-deadlock", "abort"], &["self"]) else { return };
-    assert_eq!(outcome.status, 3, "{outcome:?}");
-}
-
-#[test]
 fn what_a_program_finds_is_what_it_would_have_found() {
-    if programs().is_none() {
-        return;
-    }
     // Its descriptors, its signals, its place among processes, its limits.
     let text = "grep -E 'Sig(Blk|Ign)|ShdPnd|NoNewPrivs' /proc/self/status; ls -l /proc/self/fd \
                 | grep -o '[0-9]* -> [^0-9]*'; ulimit -a; umask; pwd; echo \"$0 $*\"; cat";
@@ -80,9 +68,6 @@ fn what_a_program_finds_is_what_it_would_have_found() {
 
 #[test]
 fn a_signal_to_the_command_reaches_the_program() {
-    if programs().is_none() {
-        return;
-    }
     for (name, number) in [("TERM", libc::SIGTERM), ("HUP", libc::SIGHUP), ("USR1", libc::SIGUSR1)]
     {
         let text = format!(
@@ -103,9 +88,8 @@ fn a_signal_to_the_command_reaches_the_program() {
 
 #[test]
 fn the_program_outlives_the_command() {
-    let Some(programs) = programs() else { return };
-    let program = programs.dynamic.to_str().expect("a plain name");
-    let text = format!("echo $$; sleep 0.3; {program} clean; echo $?");
+    let Some(quiet) = program("quiet.c") else { return };
+    let text = format!("echo $$; sleep 0.3; {} order; echo $?", quiet.display());
     let mut child = script(&text).spawn().expect("starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let pid: u32 = lines.next().expect("a line").expect("text").parse().expect("a number");
@@ -113,12 +97,11 @@ fn the_program_outlives_the_command() {
     assert_eq!(child.wait().expect("ends").signal(), Some(libc::SIGKILL));
     assert!(std::fs::exists(format!("/proc/{pid}")).expect("readable"), "it went down too");
     let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
-    assert_eq!(rest, ["clean", "5"]);
+    assert_eq!(rest, ["in order", "53"]);
 }
 
 #[test]
 fn what_cannot_be_watched_is_refused_with_a_way_out() {
-    let Some(programs) = programs() else { return };
     let refuse = |program: &str, status: i32, words: &[&str]| {
         let outcome = run(&["run", "--", program]);
         assert_eq!((outcome.status, &*outcome.stdout), (status, ""), "{outcome:?}");
@@ -131,15 +114,13 @@ fn what_cannot_be_watched_is_refused_with_a_way_out() {
     refuse("/", 126, &["/"]);
     let data = tempfile::NamedTempFile::new().expect("a file");
     refuse(data.path().to_str().expect("a plain name"), 126, &["denied"]);
-    match &programs.fixed {
-        Some(fixed) => {
-            let fixed = fixed.to_str().expect("a plain name");
-            refuse(fixed, 125, &["statically linked", "Instead:", "lockstead dump"]);
-            // One that the program starts is only left out.
-            let outcome = finish(script(&format!("{fixed} clean")).spawn().expect("starts"));
-            assert_eq!((outcome.status, &*outcome.stdout, &*outcome.stderr), (5, "clean\n", ""));
-        }
-        None => eprintln!("skipped: nothing to link programs statically with"),
+    if let Some(quiet) = fixed("quiet.c") {
+        let quiet = quiet.to_str().expect("a plain name");
+        refuse(quiet, 125, &["statically linked", "Instead:", "lockstead dump"]);
+        // One that the program starts is only left out.
+        let outcome = finish(script(&format!("{quiet} order")).spawn().expect("starts"));
+        assert_eq!((outcome.status, &*outcome.stdout), (53, "in order\n"));
+        assert_eq!(outcome.stderr, "");
     }
 }
 

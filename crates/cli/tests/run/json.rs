@@ -1,0 +1,126 @@
+//! Findings in the report as JSON.
+
+use crate::common::{documented, text};
+use crate::programs::{line, program, under};
+use serde_json::{Value, json};
+
+/// What `lockstead run FLAGS --json FILE -- SOURCE ARGUMENTS` finds, and its
+/// standard error.
+fn findings(flags: &[&str], source: &str, argument: &str) -> Option<(Vec<Value>, String)> {
+    let program = program(source)?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.json");
+    let flags = [flags, &["--no-report", "--json", text(&file)]].concat();
+    let running = under(&flags, &[program.as_os_str(), argument.as_ref()]);
+    running.expect("lockstead: ", 1);
+    let ended = running.terminate();
+    let report = std::fs::read_to_string(&file).expect("the report was written");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    documented(&report);
+    let found = report["findings"].as_array().expect("a list").clone();
+    for finding in &found {
+        assert_eq!(finding["pid"], report["processes"][0]["pid"]);
+        let text = finding["text"].as_str().expect("text");
+        assert!(ended.stderr.contains(text), "{text}\n---\n{}", ended.stderr);
+        assert_eq!(finding["title"].as_str(), text.lines().next());
+        assert!(finding["at_ns"].as_u64().is_some_and(|at| at > 0), "{finding:#}");
+    }
+    Some((found, ended.stderr))
+}
+
+/// `function:line` of the first frame of the program.
+fn site(stack: &Value) -> String {
+    let frames = stack["frames"].as_array().expect("frames");
+    let frame = frames.iter().find(|frame| frame["line"].is_u64()).expect("a place");
+    format!(
+        "{}() at {}:{}",
+        frame["function"].as_str().expect("a name"),
+        frame["file"].as_str().and_then(|file| file.rsplit('/').next()).expect("a file"),
+        frame["line"]
+    )
+}
+
+fn at(source: &str, function: &str, mark: &str) -> String {
+    format!("{function}() at {}", line(source, mark))
+}
+
+#[test]
+fn a_deadlock_has_its_threads_in_the_order_of_waiting() {
+    let Some((found, stderr)) = findings(&[], "abba.c", "") else { return };
+    assert_eq!(found.len(), 1, "{stderr}");
+    assert_eq!(found[0]["kind"], "deadlock");
+    let threads = found[0]["threads"].as_array().expect("threads");
+    assert_eq!(threads.len(), 2, "{threads:#?}");
+    let expected = [
+        ("transfer", "journal", "lock_journal", "journal", "accounts", "lock_accounts", "accounts"),
+        ("audit", "accounts", "lock_accounts", "accounts", "journal", "lock_journal", "journal"),
+    ];
+    for (name, wants, waits_in, waits_mark, has, holds_in, holds_mark) in expected {
+        let at_ = |function: &str, mark: &str| at("abba.c", function, mark);
+        let place = threads.iter().position(|thread| thread["name"] == name).expect("the thread");
+        let (thread, next) = (&threads[place], &threads[1 - place]);
+        let (waits, holds) = (&thread["waits"], &thread["holds"]);
+        assert!(thread["tid"].is_u64() && thread["doing"].is_null(), "{thread:#}");
+        assert_eq!(thread["ended"], false);
+        assert_eq!((&waits["how"], &waits["timed"]), (&json!("mutex"), &json!(false)));
+        assert_eq!((&waits["thread"], &waits["behind_writer"]), (&Value::Null, &json!(false)));
+        assert_eq!(
+            (&waits["lock"]["name"], &waits["lock"]["type"]),
+            (&json!(wants), &json!("mutex"))
+        );
+        assert_eq!(waits["lock"]["address"], next["holds"]["lock"]["address"]);
+        assert!(waits["waited_ns"].is_u64(), "{waits:#}");
+        assert_eq!(site(&waits["stack"]), at_(waits_in, waits_mark));
+        assert_eq!((&holds["lock"]["name"], &holds["shared"]), (&json!(has), &json!(false)));
+        assert_eq!(site(&holds["stack"]), at_(holds_in, holds_mark));
+    }
+}
+
+#[test]
+fn a_cycle_of_readers_and_joins_says_how_each_waits() {
+    let Some((found, _)) = findings(&[], "deadlocks.c", "join") else { return };
+    let threads = found[0]["threads"].as_array().expect("threads");
+    let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect("the thread");
+    let (joiner, worker) = (of("joiner"), of("worker"));
+    assert_eq!((&joiner["waits"]["how"], &joiner["waits"]["lock"]), (&json!("join"), &Value::Null));
+    assert_eq!(joiner["waits"]["thread"], worker["tid"]);
+    assert_eq!(worker["holds"], Value::Null);
+    let Some((found, _)) = findings(&[], "deadlocks.c", "again") else { return };
+    let threads = found[0]["threads"].as_array().expect("threads");
+    let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect("the thread");
+    let (reader, writer) = (of("reader"), of("writer"));
+    assert_eq!(
+        (&reader["waits"]["how"], &writer["waits"]["how"]),
+        (&json!("read"), &json!("write"))
+    );
+    assert_eq!(reader["waits"]["behind_writer"], true);
+    assert_eq!(reader["holds"]["shared"], true);
+    assert_eq!(reader["holds"]["lock"]["type"], "writers-first rwlock");
+}
+
+#[test]
+fn a_wait_that_lasts_has_its_owners_and_what_they_do() {
+    let flags = ["--watch", "150ms"];
+    let Some((found, stderr)) = findings(&flags, "owners.c", "waits") else { return };
+    let blocked = found.iter().find(|found| found["threads"][0]["name"] == "wants");
+    let blocked = blocked.unwrap_or_else(|| panic!("{stderr}"));
+    assert_eq!(blocked["kind"], "blocked");
+    let threads = blocked["threads"].as_array().expect("threads");
+    let names: Vec<_> = threads.iter().map(|thread| &thread["name"]).collect();
+    assert_eq!(names, ["wants", "owner", "last"]);
+    let (wants, owner, last) = (&threads[0], &threads[1], &threads[2]);
+    assert!(wants["waits"]["waited_ns"].as_u64().is_some_and(|ns| ns >= 150_000_000), "{wants:#}");
+    assert_eq!(
+        (&wants["waits"]["lock"]["name"], &wants["holds"]),
+        (&json!("wanted"), &Value::Null)
+    );
+    assert_eq!(
+        (&owner["holds"]["lock"]["name"], &owner["waits"]["lock"]["name"]),
+        (&json!("wanted"), &json!("other"))
+    );
+    assert_eq!(site(&owner["holds"]["stack"]), at("owners.c", "waits", "waits-holds"));
+    assert_eq!(owner["doing"], Value::Null);
+    assert_eq!(last["holds"]["lock"]["name"], "other");
+    assert_eq!(last["doing"]["what"], "is now in the system call pause");
+    assert!(last["doing"]["stack"]["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
+}
