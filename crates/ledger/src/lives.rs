@@ -150,6 +150,7 @@ impl<'a> Ledger<'a> {
         lock.first_stack.store(birth.first_stack, Relaxed);
         lock.serial.store(serial, Relaxed);
         lock.module.store(birth.module, Relaxed);
+        lock.handed_on.store(0, Relaxed);
         lock.set_shape(birth.kind, Life::Live, birth.attributes);
     }
 

@@ -111,7 +111,9 @@ pub struct LockRecord {
     pub module: AtomicU32,
     /// Hold samples seen before there were statistics.
     pub samples: AtomicU32,
-    spare: AtomicU32,
+    /// How often a thread released it that did not hold it: it serves as a
+    /// signal, and whoever holds it is not whom its waiters wait for.
+    pub handed_on: AtomicU32,
 }
 
 const _: () = assert!(size_of::<LockRecord>() == 64);

@@ -79,7 +79,8 @@ pub struct ThreadRecord {
     pub creator: AtomicU32,
     /// Stack of the call that created it.
     pub creation_stack: AtomicU32,
-    /// First seen, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Created, or first seen if nobody saw that, in nanoseconds of
+    /// `CLOCK_MONOTONIC`.
     pub began: AtomicU64,
     /// Ended; 0 while it runs.
     pub ended: AtomicU64,
@@ -87,7 +88,9 @@ pub struct ThreadRecord {
     pub name: [AtomicU64; 2],
     /// Joined or detached: its `handle` may stand for another thread now.
     pub handle_released: AtomicU32,
-    spare_identity: AtomicU32,
+    /// In the first thread of a forked child: the number of the parent's thread
+    /// that forked, which locks taken before the fork still name as their owner.
+    pub forked_by: AtomicU32,
 
     /// Acquisitions that found the lock taken.
     pub contended: AtomicU64,
@@ -228,6 +231,7 @@ impl<'a> Thread<'a> {
             &record.creator,
             &record.creation_stack,
             &record.handle_released,
+            &record.forked_by,
             &record.busy,
         ] {
             word.store(0, Relaxed);

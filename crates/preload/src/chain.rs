@@ -146,6 +146,7 @@ impl Me {
     pub fn initialised(&self, address: u64, site: &Site, nature: impl Nature) {
         self.give_up_lines_of(address);
         let (kind, attributes) = nature.nature();
+        self.forget_holds(address, kind);
         self.ledger.init_lock(&Birth {
             address,
             kind,
@@ -154,6 +155,18 @@ impl Me {
             first_stack: 0,
             module: self.module_of(address),
         });
+    }
+
+    /// What was held at this address was another lock. Of a mutex and of a
+    /// reader-writer lock the command can see that, whatever thread held it.
+    fn forget_holds(&self, address: u64, kind: Kind) {
+        let own = self.thread.stack();
+        while own.depth() != 0 && own.revoke(address).is_some() {}
+        if kind == Kind::Spin && self.ledger.find_lock(address).is_some() {
+            for thread in self.ledger.threads() {
+                let _ = thread.stack().revoke(address);
+            }
+        }
     }
 
     /// The lock at `address` is no more.

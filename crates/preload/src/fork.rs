@@ -16,7 +16,7 @@ use crate::sys;
 use crate::tls::{self, Stage};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::{Birth, ledger::Part};
 
@@ -41,6 +41,8 @@ struct Inherited {
 
 #[repr(C)]
 struct Inheritance {
+    /// The thread that forks.
+    from: u32,
     count: usize,
     held: [Inherited; MOST],
 }
@@ -112,12 +114,18 @@ impl Me {
         let stack = self.thread.stack();
         let first = stack.depth().saturating_sub(MOST);
         let all = (first..stack.depth()).filter_map(|index| stack.entry(index).read());
-        for (place, holding) in to.held.iter_mut().zip(all) {
+        to.from = self.record().tid.load(Relaxed);
+        for holding in all {
             let lock = self.ledger.lock(holding.lock);
             let (kind, _, attributes) = lock.map_or_else(
                 || (Kind::Unknown, lockstead_ledger::lock::Life::Live, 0),
                 lockstead_ledger::lock::LockRecord::shape,
             );
+            // What the processes share, the parent goes on holding.
+            if attributes & attribute::SHARED != 0 {
+                continue;
+            }
+            let place = &mut to.held[to.count];
             place.address = holding.address;
             (place.kind, place.attributes) = (kind, attributes);
             (place.flags, place.started) = (holding.flags, holding.started);
@@ -133,6 +141,7 @@ impl Me {
     }
 
     fn inherit(&self, from: &Inheritance) {
+        self.record().forked_by.store(from.from, Relaxed);
         for held in &from.held[..from.count.min(MOST)] {
             let returns = &held.returns[..held.depth.min(DEEPEST)];
             self.note_modules(returns);
@@ -150,7 +159,7 @@ impl Me {
                 lock: lock.unwrap_or(0),
                 stack,
                 tick: lockstead_ledger::header::tick_of(sys::now()),
-                flags: held.flags.without(Flags::SAMPLED),
+                flags: held.flags.without(Flags::SAMPLED).and(Flags::INHERITED),
                 started: held.started,
             };
             let _ = self.thread.stack().push(&holding);

@@ -224,7 +224,9 @@ fn adopt(me: &Me, words: &Words) {
         let value = core::ptr::from_ref(record).cast();
         real::call::pthread_setspecific()(STATE.key.load(Relaxed), value);
     }
-    record.began.store(sys::now(), Relaxed);
+    if record.began.load(Relaxed) == 0 {
+        record.began.store(sys::now(), Relaxed);
+    }
     record.state.store(life::LIVE, Relaxed);
     words.rounds.store(0, Relaxed);
     words.record.store(core::ptr::from_ref(record).cast_mut().cast(), Relaxed);

@@ -269,11 +269,12 @@ pub fn release(address: u64) -> bool {
 #[cold]
 pub fn release_of_others(address: u64) {
     let Some(me) = enter() else { return };
-    if me.ledger.find_lock(address).is_none() {
-        return;
-    }
+    let Some(lock) = me.ledger.find_lock(address) else { return };
     let taken = me.ledger.threads().find_map(|thread| thread.stack().revoke(address));
     if let Some(holding) = taken {
+        if let Some(lock) = me.ledger.lock(lock) {
+            lock.handed_on.fetch_add(1, Relaxed);
+        }
         me.held_until_now(&holding);
     }
 }

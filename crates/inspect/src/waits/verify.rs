@@ -3,7 +3,7 @@
 //! # Role
 //! The ledger alone says: all members were inside these waits and held these
 //! locks at one instant. This looks at what it cannot know: whether the threads
-//! sleep, and whether each mutex says the same owner. Where the kernel does not
+//! sleep, and whether each lock says the same owner. Where the kernel does not
 //! let that be seen, the ledger's word stands.
 
 use super::detect::{Found, Member};
@@ -12,12 +12,21 @@ use crate::memory::{Memory, ProcessMemory};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, Doing};
 use lockstead_ledger::Ledger;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::{LockRecord, attribute};
+use lockstead_ledger::publish::{Flags, Holding, How};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the largest lock of glibc: its futex words lie within.
 const LARGEST_LOCK: u64 = 56;
 /// Where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
+/// Where its reader-writer lock counts its readers, those that wait included.
+const READERS: u64 = 0;
+const READERS_SHIFT: u32 = 3;
+/// Where that one names the thread that writes.
+const WRITER: u64 = 24;
+/// Bytes of stack in which the innermost functions of glibc have their words.
+const FRAME: u64 = 4096;
 
 /// What is found of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +51,12 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
             (Some(lock), Some(_)) => still_held(ledger, &next.waiter, lock),
             _ => true,
         };
-        let of_owner = if visible { owner_agrees(pid, member, next) } else { Verdict::True };
-        let of_thread = if visible { sleeps(pid, member) } else { Verdict::True };
+        let holds = holds && !is_handed_on(ledger, member, next);
+        let (of_owner, of_thread) = if visible {
+            (owner_agrees(pid, ledger, member, next), sleeps(pid, member, ledger))
+        } else {
+            (Verdict::True, Verdict::True)
+        };
         for one in [if holds { Verdict::True } else { Verdict::False }, of_owner, of_thread] {
             verdict = match (verdict, one) {
                 (Verdict::False, _) | (_, Verdict::False) => Verdict::False,
@@ -69,7 +82,7 @@ fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
         .is_some_and(|(_, holding)| !holding.flags.has(Flags::LENT))
 }
 
-fn sleeps(pid: u32, member: &Member) -> Verdict {
+fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>) -> Verdict {
     let doing = match task::doing(pid, member.waiter.tid) {
         Ok(doing) => doing,
         Err(_) => return Verdict::False,
@@ -79,7 +92,10 @@ fn sleeps(pid: u32, member: &Member) -> Verdict {
         Doing::Refused => true,
         Doing::Running | Doing::Stopped { .. } => spins,
         Doing::Call(call) => match (FutexWait::decode(&call), member.lock) {
-            (Some(wait), Some(lock)) => (lock..lock + LARGEST_LOCK).contains(&wait.address),
+            (Some(wait), Some(lock)) => {
+                lies_in(lock, LARGEST_LOCK, wait.address)
+                    || inherits(ledger, lock) && lies_in(call.sp, FRAME, wait.address)
+            }
             // A joined thread's word lies with glibc.
             (Some(_), None) => true,
             (None, _) => false,
@@ -88,22 +104,62 @@ fn sleeps(pid: u32, member: &Member) -> Verdict {
     if as_published { Verdict::True } else { Verdict::NotYet }
 }
 
-/// Whether a mutex names the thread that the ledger says.
-fn owner_agrees(pid: u32, member: &Member, next: &Member) -> Verdict {
+/// Whether an address is among the `bytes` from `start`; all may be nonsense.
+fn lies_in(start: u64, bytes: u64, address: u64) -> bool {
+    address.wrapping_sub(start) < bytes
+}
+
+/// Whether the kernel refuses to let a thread sleep for this mutex in a circle.
+/// glibc then has it sleep on a word of its own stack, for good.
+fn inherits(ledger: &Ledger<'_>, lock: u64) -> bool {
+    record(ledger, lock).is_some_and(|record| record.shape().2 & attribute::INHERIT != 0)
+}
+
+fn record<'a>(ledger: &Ledger<'a>, lock: u64) -> Option<&'a LockRecord> {
+    ledger.find_lock(lock).and_then(|index| ledger.lock(index))
+}
+
+/// Whether the lock is one that threads release which do not hold it: then its
+/// waiters wait for somebody else.
+fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
+    let lock = member.lock.filter(|_| next.holding.is_some());
+    let record = lock.and_then(|lock| record(ledger, lock));
+    record.is_some_and(|record| record.handed_on.load(Relaxed) != 0)
+}
+
+/// Whether a lock names the thread that the ledger says; as far as its kind has
+/// a word for that.
+fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -> Verdict {
+    let (Some(lock), Some(holding)) = (member.lock, next.holding) else { return Verdict::True };
     let how = member.waiter.waiting.how.kind();
-    let (Some(lock), Some(_)) = (member.lock, next.holding) else { return Verdict::True };
-    if !matches!(how, How::MUTEX | How::CONDITION) {
-        return Verdict::True;
+    let word = |offset: u64| {
+        let mut word = [0; 4];
+        let read = ProcessMemory::new(pid).read(lock.wrapping_add(offset), &mut word);
+        (read.ok() == Some(4)).then(|| u32::from_ne_bytes(word))
+    };
+    let alone = match how {
+        How::MUTEX | How::CONDITION => word(MUTEX_OWNER),
+        How::WRITE | How::READ => word(WRITER),
+        _ => return Verdict::True,
+    };
+    let Some(alone) = alone else { return Verdict::True };
+    if holding.flags.has(Flags::READ) {
+        let some = word(READERS).is_none_or(|word| word >> READERS_SHIFT != 0);
+        return if alone == 0 && some { Verdict::True } else { Verdict::False };
     }
-    let mut owner = [0; 4];
-    match ProcessMemory::new(pid).read(lock + MUTEX_OWNER, &mut owner) {
-        Ok(4) => match u32::from_ne_bytes(owner) {
-            0 => Verdict::NotYet,
-            tid if tid == next.waiter.tid => Verdict::True,
-            _ => Verdict::False,
-        },
-        _ => Verdict::True,
+    match alone {
+        0 => Verdict::NotYet,
+        tid if tid == next.waiter.tid || is_forked(ledger, next, &holding, tid) => Verdict::True,
+        _ => Verdict::False,
     }
+}
+
+/// Whether the lock was taken before the fork that made this process: it names
+/// the parent's thread still.
+fn is_forked(ledger: &Ledger<'_>, holder: &Member, holding: &Holding, tid: u32) -> bool {
+    let thread = ledger.thread(holder.waiter.thread as usize);
+    holding.flags.has(Flags::INHERITED)
+        && thread.is_some_and(|thread| thread.record.forked_by.load(Relaxed) == tid)
 }
 
 /// Whether a thread in a wait on a condition variable sleeps for its mutex.
@@ -111,6 +167,5 @@ fn owner_agrees(pid: u32, member: &Member, next: &Member) -> Verdict {
 pub fn is_taking_back(pid: u32, waiter: &Waiter) -> bool {
     let Ok(Doing::Call(call)) = task::doing(pid, waiter.tid) else { return false };
     let mutex = waiter.waiting.companion;
-    FutexWait::decode(&call)
-        .is_some_and(|wait| (mutex..mutex + LARGEST_LOCK).contains(&wait.address))
+    FutexWait::decode(&call).is_some_and(|wait| lies_in(mutex, LARGEST_LOCK, wait.address))
 }

@@ -74,6 +74,8 @@ impl Flags {
     pub const TRIED: Flags = Flags(8);
     /// Acquired after waiting.
     pub const CONTENDED: Flags = Flags(16);
+    /// Acquired before the fork that made this process.
+    pub const INHERITED: Flags = Flags(32);
 
     /// Both.
     #[must_use]

@@ -39,6 +39,8 @@ fn expect(
     record.start_routine.store(routine as u64, Relaxed);
     record.start_argument.store(argument as u64, Relaxed);
     record.stack_low.store(stack_size as u64, Relaxed);
+    // Whoever joins it may begin to wait before it has begun itself.
+    record.began.store(sys::now(), Relaxed);
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
     Some(record)

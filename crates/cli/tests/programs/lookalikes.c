@@ -1,0 +1,535 @@
+/* Programs that look deadlocked for a while and are not, one a run: `lookalikes
+ * WHAT`. Each stays long enough in the state that looks so, goes on by itself
+ * and ends in order. */
+#include "common.h"
+#include <setjmp.h>
+#include <sys/mman.h>
+
+/* How long a suspicious state lasts: several looks, and a wait of calm. */
+#define LASTS 250
+
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t spin;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static atomic_int stage;
+static sigjmp_buf back;
+
+/* A thread that may be over before it could be named. */
+static pthread_t begin(void *(*body)(void *), void *argument)
+{
+    pthread_t thread;
+    must(pthread_create(&thread, NULL, body, argument));
+    return thread;
+}
+
+static void lock(pthread_mutex_t *mutex)
+{
+    must(pthread_mutex_lock(mutex));
+}
+
+static void unlock(pthread_mutex_t *mutex)
+{
+    must(pthread_mutex_unlock(mutex));
+}
+
+/* Of what the first thread only seems to hold, somebody else is the owner: this
+ * thread. It lets go after a while. */
+static void *really_holds(void *lock_it)
+{
+    ((void (*)(int))lock_it)(1);
+    atomic_fetch_add(&stage, 1);
+    nap(LASTS);
+    ((void (*)(int))lock_it)(0);
+    return NULL;
+}
+
+/* Waits for that lock and holds what the first thread waits for. */
+static void *stands_between(void *lock_it)
+{
+    await(&stage, 1);
+    lock(&two);
+    atomic_fetch_add(&stage, 1);
+    ((void (*)(int))lock_it)(1);
+    ((void (*)(int))lock_it)(0);
+    unlock(&two);
+    return NULL;
+}
+
+static void as_if_held(void (*lock_it)(int))
+{
+    pthread_t owner = start(really_holds, (void *)lock_it, "owner");
+    pthread_t between = start(stands_between, (void *)lock_it, "between");
+    await(&stage, 2);
+    lock(&two);
+    unlock(&two);
+    must(pthread_join(owner, NULL));
+    must(pthread_join(between, NULL));
+}
+
+static void a_mutex(int on)
+{
+    must(on ? pthread_mutex_lock(&one) : pthread_mutex_unlock(&one));
+}
+
+static void a_writer(int on)
+{
+    must(on ? pthread_rwlock_wrlock(&table) : pthread_rwlock_unlock(&table));
+}
+
+static void a_spin_lock(int on)
+{
+    must(on ? pthread_spin_lock(&spin) : pthread_spin_unlock(&spin));
+}
+
+/* Locks that are held, forgotten, and begun anew at the same place. */
+static void wiped(void)
+{
+    lock(&one);
+    memset(&one, 0, sizeof one);
+    as_if_held(a_mutex);
+}
+
+static void begun_anew(void)
+{
+    lock(&one);
+    must(pthread_mutex_init(&one, NULL));
+    as_if_held(a_mutex);
+}
+
+static void read_and_wiped(void)
+{
+    must(pthread_rwlock_rdlock(&table));
+    memset(&table, 0, sizeof table);
+    as_if_held(a_writer);
+}
+
+static void written_and_begun_anew(void)
+{
+    must(pthread_rwlock_wrlock(&table));
+    must(pthread_rwlock_init(&table, NULL));
+    as_if_held(a_writer);
+}
+
+static void spun_and_begun_anew(void)
+{
+    must(pthread_spin_init(&spin, 0));
+    must(pthread_spin_lock(&spin));
+    must(pthread_spin_init(&spin, 0));
+    as_if_held(a_spin_lock);
+}
+
+/* The same from another thread, which is gone or not. */
+static void *takes_all(void *unused)
+{
+    lock(&one);
+    must(pthread_rwlock_rdlock(&table));
+    must(pthread_spin_lock(&spin));
+    return unused;
+}
+
+static void left_by_a_thread(void)
+{
+    must(pthread_spin_init(&spin, 0));
+    must(pthread_join(begin(takes_all, NULL), NULL));
+    must(pthread_mutex_init(&one, NULL));
+    must(pthread_rwlock_init(&table, NULL));
+    must(pthread_spin_init(&spin, 0));
+    as_if_held(a_mutex);
+    atomic_store(&stage, 0);
+    as_if_held(a_writer);
+    atomic_store(&stage, 0);
+    as_if_held(a_spin_lock);
+}
+
+/* A child begins with locks that its parent's thread held, and makes them anew. */
+static void in_a_child(void)
+{
+    lock(&one);
+    must(pthread_rwlock_wrlock(&table));
+    pid_t child = fork();
+    if (child == 0) {
+        must(pthread_mutex_init(&one, NULL));
+        must(pthread_rwlock_init(&table, NULL));
+        as_if_held(a_mutex);
+        atomic_store(&stage, 0);
+        as_if_held(a_writer);
+        _exit(0);
+    }
+    int status;
+    must(waitpid(child, &status, 0) != child || status != 0);
+    unlock(&one);
+    must(pthread_rwlock_unlock(&table));
+}
+
+/* Another process gives back what this one took. */
+static pthread_rwlock_t *shared;
+
+static void a_shared_writer(int on)
+{
+    must(on ? pthread_rwlock_wrlock(shared) : pthread_rwlock_unlock(shared));
+}
+
+static void between_processes(void)
+{
+    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_rwlockattr_t attribute;
+    must(pthread_rwlockattr_init(&attribute));
+    must(pthread_rwlockattr_setpshared(&attribute, PTHREAD_PROCESS_SHARED));
+    must(pthread_rwlock_init(shared, &attribute));
+    must(pthread_rwlock_rdlock(shared));
+    pid_t child = fork();
+    if (child == 0) {
+        must(pthread_rwlock_unlock(shared));
+        _exit(0);
+    }
+    must(waitpid(child, NULL, 0) != child);
+    as_if_held(a_shared_writer);
+}
+
+/* What a parent holds and shares with its child, the child waits for. */
+static void parents(void)
+{
+    struct {
+        pthread_mutex_t mutex;
+        pthread_rwlock_t table;
+        pthread_spinlock_t spin;
+    } *all = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t of_mutex;
+    pthread_rwlockattr_t of_table;
+    must(pthread_mutexattr_init(&of_mutex));
+    must(pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED));
+    must(pthread_mutex_init(&all->mutex, &of_mutex));
+    must(pthread_rwlockattr_init(&of_table));
+    must(pthread_rwlockattr_setpshared(&of_table, PTHREAD_PROCESS_SHARED));
+    must(pthread_rwlock_init(&all->table, &of_table));
+    must(pthread_spin_init(&all->spin, PTHREAD_PROCESS_SHARED));
+    lock(&all->mutex);
+    must(pthread_rwlock_wrlock(&all->table));
+    must(pthread_spin_lock(&all->spin));
+    pid_t child = fork();
+    if (child == 0) {
+        lock(&all->mutex);
+        must(pthread_rwlock_wrlock(&all->table));
+        must(pthread_spin_lock(&all->spin));
+        _exit(0);
+    }
+    nap(LASTS);
+    unlock(&all->mutex);
+    nap(LASTS);
+    must(pthread_rwlock_unlock(&all->table));
+    nap(LASTS);
+    must(pthread_spin_unlock(&all->spin));
+    int status;
+    must(waitpid(child, &status, 0) != child || status != 0);
+}
+
+/* A mutex that is a signal: whoever locks it twice waits for somebody else to
+ * unlock it. Wrong by the book, and works. That the mutex is used so can be
+ * known from the first time on, which here is a short one. */
+static void *gives(void *unused)
+{
+    for (int given = 0; given < 6; given++) {
+        await(&stage, given + 1);
+        nap(given == 0 ? 0 : LASTS);
+        unlock(&one);
+    }
+    return unused;
+}
+
+static void handed_over(void)
+{
+    pthread_t giver = start(gives, NULL, "giver");
+    lock(&one);
+    atomic_store(&stage, 1);
+    nap(20);
+    for (int taken = 1; taken < 6; taken++) {
+        lock(&one);
+        atomic_store(&stage, taken + 1);
+        lock(&one);
+        atomic_store(&stage, ++taken + 1);
+    }
+    must(pthread_join(giver, NULL));
+}
+
+/* Trying, letting go and trying again: nobody sleeps. */
+static void *tries(void *which)
+{
+    pthread_mutex_t *first = which ? &one : &two, *second = which ? &two : &one;
+    for (int got = 0; got < 20;) {
+        lock(first);
+        nap(1);
+        if (pthread_mutex_trylock(second) == 0) {
+            got++;
+            unlock(second);
+        }
+        unlock(first);
+        nap(which ? 1 : 2);
+    }
+    return NULL;
+}
+
+static void livelock(void)
+{
+    pthread_t a = start(tries, &one, "a"), b = start(tries, NULL, "b");
+    must(pthread_join(a, NULL));
+    must(pthread_join(b, NULL));
+}
+
+/* A mutex lent to a condition is not held. */
+static void *waits(void *unused)
+{
+    lock(&one);
+    lock(&two);
+    atomic_store(&stage, 1);
+    while (atomic_load(&stage) < 3)
+        must(pthread_cond_wait(&changed, &two));
+    unlock(&two);
+    unlock(&one);
+    return unused;
+}
+
+static void *takes_the_lent(void *unused)
+{
+    await(&stage, 1);
+    lock(&two);
+    atomic_store(&stage, 2);
+    lock(&one);
+    unlock(&one);
+    unlock(&two);
+    return unused;
+}
+
+static void lent(void)
+{
+    pthread_t waiter = start(waits, NULL, "waiter"), taker = start(takes_the_lent, NULL, "taker");
+    await(&stage, 2);
+    nap(LASTS);
+    /* The taker holds `two`, which the waiter must get back: it will not, so
+     * the taker has to be given `one`. The waiter's own thread cannot. */
+    must(pthread_mutex_unlock(&one));
+    must(pthread_join(taker, NULL));
+    must(pthread_mutex_trylock(&one));
+    lock(&two);
+    atomic_store(&stage, 3);
+    must(pthread_cond_signal(&changed));
+    unlock(&two);
+    must(pthread_join(waiter, NULL));
+}
+
+/* Readers come and go, and read twice, while writers wait: their preference is
+ * the default one. */
+static void *reads(void *unused)
+{
+    for (int i = 0; i < 30; i++) {
+        must(pthread_rwlock_rdlock(&table));
+        nap(3);
+        must(pthread_rwlock_rdlock(&table));
+        nap(3);
+        must(pthread_rwlock_unlock(&table));
+        must(pthread_rwlock_unlock(&table));
+    }
+    return unused;
+}
+
+static void *writes(void *unused)
+{
+    for (int i = 0; i < 3; i++) {
+        must(pthread_rwlock_wrlock(&table));
+        must(pthread_rwlock_unlock(&table));
+    }
+    return unused;
+}
+
+static void readers(void)
+{
+    pthread_t some[12];
+    for (int i = 0; i < 12; i++)
+        some[i] = begin(i % 4 ? reads : writes, NULL);
+    for (int i = 0; i < 12; i++)
+        must(pthread_join(some[i], NULL));
+}
+
+/* Mutexes that see for themselves that they would wait for ever. */
+static void checked(void)
+{
+    pthread_mutexattr_t attribute;
+    pthread_mutex_t checks;
+    must(pthread_mutexattr_init(&attribute));
+    must(pthread_mutexattr_settype(&attribute, PTHREAD_MUTEX_ERRORCHECK));
+    for (int inherit = 0; inherit < 2; inherit++) {
+        must(pthread_mutexattr_setprotocol(&attribute, inherit));
+        must(pthread_mutex_init(&checks, &attribute));
+        must(pthread_mutex_lock(&checks));
+        for (int i = 0; i < 20000; i++)
+            must(pthread_mutex_lock(&checks) != EDEADLK);
+        must(pthread_mutex_unlock(&checks));
+    }
+}
+
+/* The owner of a robust mutex dies while another thread waits for it, and that
+ * one holds what the owner wanted. */
+static pthread_mutex_t robust;
+
+static void *dies(void *unused)
+{
+    struct timespec soon;
+    must(pthread_mutex_lock(&robust));
+    atomic_store(&stage, 1);
+    await(&stage, 2);
+    nap(LASTS);
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_nsec = 0;
+    must(pthread_mutex_timedlock(&one, &soon) != ETIMEDOUT);
+    return unused;
+}
+
+static void owner_dies(void)
+{
+    pthread_mutexattr_t attribute;
+    must(pthread_mutexattr_init(&attribute));
+    must(pthread_mutexattr_setrobust(&attribute, PTHREAD_MUTEX_ROBUST));
+    must(pthread_mutex_init(&robust, &attribute));
+    lock(&one);
+    pthread_t owner = start(dies, NULL, "owner");
+    await(&stage, 1);
+    atomic_store(&stage, 2);
+    must(pthread_mutex_lock(&robust) != EOWNERDEAD);
+    must(pthread_mutex_consistent(&robust));
+    must(pthread_mutex_unlock(&robust));
+    unlock(&one);
+    must(pthread_join(owner, NULL));
+}
+
+/* A wait that is left by a jump, and what its thread does afterwards: it computes
+ * and calls nothing of ours. */
+static void jumps(int number)
+{
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+static void *wants_one(void *unused)
+{
+    lock(&two);
+    atomic_store(&stage, 1);
+    lock(&one);
+    unlock(&one);
+    unlock(&two);
+    return unused;
+}
+
+static void jump_out(void)
+{
+    lock(&one);
+    pthread_t other = start(wants_one, NULL, "other");
+    await(&stage, 1);
+    signal(SIGALRM, jumps);
+    if (sigsetjmp(back, 1) == 0) {
+        /* In time for nobody to have looked twice. */
+        ualarm(1000, 0);
+        lock(&two);
+    }
+    nap(LASTS);
+    unlock(&one);
+    must(pthread_join(other, NULL));
+}
+
+/* Handles of threads that are used again, for threads that wait for the joiner's
+ * lock. */
+static void *ends_at_once(void *unused)
+{
+    return unused;
+}
+
+static void *behind_one(void *unused)
+{
+    atomic_fetch_add(&stage, 1);
+    lock(&one);
+    unlock(&one);
+    return unused;
+}
+
+static void *joins(void *other)
+{
+    must(pthread_join(*(pthread_t *)other, NULL));
+    return NULL;
+}
+
+static void handles(void)
+{
+    for (int i = 0; i < 40; i++) {
+        pthread_t first = begin(ends_at_once, NULL), joiner, second;
+        atomic_store(&stage, 0);
+        lock(&one);
+        must(pthread_create(&joiner, NULL, joins, &first));
+        must(pthread_create(&second, NULL, behind_one, NULL));
+        await(&stage, 1);
+        nap(25);
+        unlock(&one);
+        must(pthread_join(joiner, NULL));
+        must(pthread_join(second, NULL));
+    }
+}
+
+/* More threads than processors, all in one order. */
+static pthread_mutex_t chain[8];
+
+static void *in_order(void *seed)
+{
+    unsigned random = (unsigned)(size_t)seed + 1;
+    for (int i = 0; i < 20000; i++) {
+        int from = rand_r(&random) % 6, to = from + 1 + rand_r(&random) % 2;
+        lock(&chain[from]);
+        lock(&chain[to]);
+        unlock(&chain[i % 2 ? from : to]);
+        unlock(&chain[i % 2 ? to : from]);
+    }
+    return NULL;
+}
+
+static void crowd(void)
+{
+    pthread_t some[32];
+    for (int i = 0; i < 8; i++)
+        must(pthread_mutex_init(&chain[i], NULL));
+    for (long i = 0; i < 32; i++)
+        some[i] = begin(in_order, (void *)i);
+    for (int i = 0; i < 32; i++)
+        must(pthread_join(some[i], NULL));
+}
+
+int main(int argc, char **argument)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } all[] = {
+        {"wiped", wiped},
+        {"begun-anew", begun_anew},
+        {"read-and-wiped", read_and_wiped},
+        {"written-and-begun-anew", written_and_begun_anew},
+        {"spun-and-begun-anew", spun_and_begun_anew},
+        {"left-by-a-thread", left_by_a_thread},
+        {"in-a-child", in_a_child},
+        {"between-processes", between_processes},
+        {"parents", parents},
+        {"handed-over", handed_over},
+        {"livelock", livelock},
+        {"lent", lent},
+        {"readers", readers},
+        {"checked", checked},
+        {"owner-dies", owner_dies},
+        {"jump-out", jump_out},
+        {"handles", handles},
+        {"crowd", crowd},
+    };
+    for (size_t i = 0; argc == 2 && i < sizeof all / sizeof *all; i++) {
+        if (strcmp(argument[1], all[i].name) == 0) {
+            all[i].run();
+            printf("went on\n");
+            return 0;
+        }
+    }
+    return 98;
+}

@@ -1,0 +1,279 @@
+//! A ledger that the program has written all over. Whatever is in it, the
+//! command's readers come to an end, without a panic and without using up the
+//! machine.
+
+use lockstead_inspect::ledger::code;
+use lockstead_inspect::modules::Modules;
+use lockstead_inspect::report::live::Sample;
+use lockstead_inspect::report::{Facts, Finding, Options, Process, Sort, collect};
+use lockstead_inspect::symbols::Symbolizer;
+use lockstead_inspect::waits::blocked::Patience;
+use lockstead_inspect::waits::detect::{Context, Detector};
+use lockstead_inspect::waits::observe::{Observer, Waiter};
+use lockstead_inspect::waits::verify::verify;
+use lockstead_ledger::lock::{Kind, add_site, attribute};
+use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::thread::state;
+use lockstead_ledger::{Birth, Layout, Ledger, Part};
+use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+
+/// Damages to try.
+const SEEDS: u64 = 1500;
+/// For all of them together they take seconds: what takes longer hangs.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// What the program has of each part.
+const THREADS: u64 = 12;
+const LOCKS: u64 = 40;
+
+/// A ledger in ordinary memory.
+struct Area {
+    base: *mut u8,
+    memory: Memory,
+}
+
+/// Repeats by its seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+impl Area {
+    /// Filled by the library's side: threads that wait in circles and hold,
+    /// locks with statistics, stacks, a module.
+    fn new() -> Area {
+        let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc_zeroed(memory) };
+        assert!(!base.is_null());
+        let area = Area { base, memory };
+        // SAFETY: fresh zeroes, page-aligned, of that size.
+        let ledger = unsafe { Ledger::create(base, Layout::divide(Layout::SMALLEST), 42, 1) };
+        for number in 0..LOCKS {
+            let kinds = [Kind::Mutex, Kind::RwLock, Kind::Spin, Kind::Semaphore];
+            let stack = ledger.intern_stack(&[0x5000 + number, 0x6000, 0x7000], number as u32 % 6);
+            let birth = Birth {
+                address: address(number),
+                kind: kinds[number as usize % kinds.len()],
+                attributes: attribute::KNOWN,
+                init_stack: if number % 3 == 0 { stack } else { 0 },
+                first_stack: stack,
+                module: number as u32 % 2,
+            };
+            let index = ledger.init_lock(&birth).unwrap();
+            let statistics = ledger.extension(index).unwrap();
+            statistics.wait.add(1000 * number, 1, stack);
+            statistics.hold.add(100 * number, 3, stack);
+            add_site(&statistics.waited_at, 0x5000, stack, 1, 1000);
+            if number % 7 == 0 {
+                ledger.destroy_lock(address(number));
+            }
+        }
+        for number in 0..THREADS {
+            let index = ledger.claim(Part::Threads, 1).unwrap();
+            let thread = ledger.thread(index).unwrap();
+            let record = thread.record;
+            record.tid.store(100 + number as u32, Relaxed);
+            record.handle.store(0x7000_0000 + number, Relaxed);
+            record.began.store(1, Relaxed);
+            record.state.store(state::LIVE, Relaxed);
+            for held in 0..number % 4 {
+                let holding = Holding {
+                    address: address(number + held),
+                    lock: (number + held) as u32 + 1,
+                    flags: Flags(held as u32 % 2),
+                    ..Holding::default()
+                };
+                thread.stack().push(&holding).unwrap();
+            }
+            for (at, line) in thread.cache.iter().enumerate().take(20) {
+                line.address.store(address(at as u64), Relaxed);
+                line.lock.store(at as u32 + 1, Relaxed);
+                line.count.store(5, Relaxed);
+                line.generation.store(1, Relaxed);
+            }
+            let hows = [How::MUTEX, How::WRITE, How::READ, How::JOIN, How::CONDITION, How::SPIN];
+            let how = hows[number as usize % hows.len()];
+            let target = match how {
+                How::JOIN => 0x7000_0000 + (number + 1) % THREADS,
+                _ => address((number + 1) % THREADS),
+            };
+            let (since, stack) = (5, 1);
+            let companion = if how == How::CONDITION { address(3) } else { 0 };
+            record.wait.begin(&Waiting { how, stack, target, since, deadline: 0, companion });
+        }
+        let module = ledger.claim(Part::Modules, 1).unwrap();
+        ledger.modules()[module].write(0x5000, 0x9000, 0, 0, b"/bin/true");
+        area
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        // SAFETY: made in `new`, lives as long as `self`. Its first words and its
+        // layout are not damaged, or this would fail, which is tested elsewhere.
+        unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
+    }
+
+    /// The words of the file.
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: allocated in `new`, aligned; only ever used as atomics.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), Layout::SMALLEST as usize / 8) }
+    }
+
+    /// The first words and the layout: what is checked when a ledger is opened.
+    fn checked(&self) -> usize {
+        let header = std::ptr::from_ref(&self.ledger().header().threads_used) as usize;
+        (header - self.base as usize) / 8
+    }
+
+    /// Where something is: in each part alike, however large.
+    fn place(&self, random: &mut Random) -> usize {
+        let ledger = self.ledger();
+        let layout = *ledger.layout();
+        let (start, used) = match random.below(8) {
+            0 => (self.checked() as u64 * 8, 4096 - self.checked() as u64 * 8),
+            1 => {
+                let stride = layout.threads.offset + random.below(THREADS) * 28672;
+                (stride, 4096 + 2048)
+            }
+            2 => (layout.threads.offset + random.below(THREADS) * 28672 + 12288, 256),
+            3 => (layout.locks.offset, (LOCKS + 10) * 64),
+            4 => (layout.extensions.offset, (LOCKS + 2) * 2048),
+            5 => (layout.stacks.offset, LOCKS * 48),
+            6 => (layout.modules.offset, 512),
+            _ => (
+                layout.classes.offset,
+                (layout.stack_table.offset - layout.classes.offset).min(1 << 20),
+            ),
+        };
+        ((start + random.below(used)) / 8) as usize
+    }
+
+    fn damage(&self, random: &mut Random) {
+        let words = self.words();
+        for _ in 0..1 + random.below(30) {
+            let at = self.place(random);
+            let length = match random.below(4) {
+                0 => 1 + random.below(600) as usize,
+                _ => 1,
+            };
+            let with = random.below(7);
+            for word in words.iter().take(at + length).skip(at.max(self.checked())) {
+                let old = word.load(Relaxed);
+                word.store(
+                    match with {
+                        0 => old ^ 1 << random.below(64),
+                        1 => u64::MAX,
+                        2 => random.next(),
+                        3 => old.wrapping_add(random.below(16)).wrapping_sub(8),
+                        4 => address(random.below(LOCKS)),
+                        5 => random.next() >> random.below(64),
+                        _ => 0,
+                    },
+                    Relaxed,
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.base, self.memory) };
+    }
+}
+
+fn address(lock: u64) -> u64 {
+    0x5550_0000 + lock * 64
+}
+
+/// Follows what the ledger says as far as it can.
+struct Believing<'a>(Ledger<'a>);
+
+impl Context for Believing<'_> {
+    fn joined(&self, waiter: &Waiter) -> Option<u32> {
+        let handle = |thread: lockstead_ledger::thread::Thread<'_>| {
+            thread.record.handle.load(Relaxed) == waiter.waiting.target
+        };
+        self.0.threads().position(handle).map(|index| index as u32)
+    }
+
+    fn writers_first(&self, lock: u64) -> bool {
+        let record = self.0.find_lock(lock).and_then(|index| self.0.lock(index));
+        record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
+    }
+
+    fn is_taking_back(&self, _: &Waiter) -> bool {
+        true
+    }
+}
+
+/// All that the command does with a ledger, while the program goes on to damage
+/// it.
+fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
+    let (mut observer, mut detector) = (Observer::default(), Detector::default());
+    let mut patience = Patience::new(1);
+    let mut samples = Vec::new();
+    for round in 0..4 {
+        let ledger = area.ledger();
+        observer.look(&ledger);
+        for found in detector.find(observer.waiters(), &Believing(ledger)) {
+            // The process does not exist; the numbers in the ledger lead nowhere.
+            let _ = verify(&found, &ledger, u32::MAX >> 2, round % 2 == 0);
+            detector.note(&found);
+        }
+        let _ = patience.due(observer.waiters(), 1 << 40).len();
+        samples.push(Sample::take(&ledger, 1 << 40));
+        if let [.., before, after] = &samples[..] {
+            let live = after.since(before, &ledger);
+            assert!(live.locks.len() <= ledger.locks().len());
+        }
+        let _ = code::maps(b"", &code::modules(&ledger), Path::new("/bin/true"));
+        if round % 2 == 0 {
+            area.damage(random);
+        }
+    }
+    for (by_class, sort) in [(false, Sort::Wait), (true, Sort::Name)] {
+        let process = Process { ledger: area.ledger(), facts: Facts::default(), names };
+        let options = Options { top: 1000, sort, by_class };
+        let report = collect(&mut [process], Vec::<Finding>::new(), 1 << 40, Vec::new(), &options);
+        assert!(report.processes.len() <= 1);
+    }
+}
+
+#[test]
+fn damage_ends_in_poorer_reports_and_no_worse() {
+    static SEED: AtomicUsize = AtomicUsize::new(0);
+    let (done, wait) = std::sync::mpsc::channel();
+    let work = std::thread::spawn(move || {
+        let mut names = Symbolizer::new(Modules::of(std::process::id()).expect("one's own"));
+        for seed in 1..=SEEDS {
+            SEED.store(seed as usize, Relaxed);
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let area = Area::new();
+            area.damage(&mut random);
+            read_all(&area, &mut random, &mut names);
+        }
+        let _ = done.send(());
+    });
+    let ended = wait.recv_timeout(DEADLINE);
+    let seed = SEED.load(Relaxed);
+    match ended {
+        Ok(()) => work.join().expect("sent its last word"),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("hangs with seed {seed}"),
+        Err(_) => panic!("panicked with seed {seed}"),
+    }
+}
