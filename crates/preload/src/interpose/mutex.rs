@@ -74,7 +74,8 @@ impl Nature for Mutex {
             (Self::PROTECT, attribute::PROTECT),
             (Self::SHARED, attribute::SHARED),
         ] {
-            if kind & bit != 0 {
+            // glibc marks all robust ones as shared.
+            if kind & bit != 0 && (bit != Self::SHARED || kind & Self::ROBUST == 0) {
                 attributes |= name;
             }
         }
