@@ -237,7 +237,7 @@ fn acquisitions_in_the_threads_caches_count() {
     let ledger = area.ledger();
     let index = lock(&ledger, 0x1000, 0x41, 5, &[]);
     let fill = |line: usize, tid: usize, index: u32, generation: u32, count: u32| {
-        let line = &ledger.thread(tid).unwrap().cache[line];
+        let line = &ledger.thread(tid).unwrap().cache[line].known;
         line.address.store(if index < 4000 { 0x1000 } else { 0x7000 }, Relaxed);
         line.lock.store(index, Relaxed);
         line.generation.store(generation, Relaxed);
@@ -409,7 +409,7 @@ fn the_live_view_is_the_difference_of_two_moments() {
     let quiet = lock(&ledger, 0x2000, 0, 10, &[900 * MS]);
     let worker = thread(&ledger, 1, 0, 0);
     let waiter = thread(&ledger, 2, 0, 0);
-    let line = &worker.cache[3];
+    let line = &worker.cache[3].known;
     line.address.store(0x1000, Relaxed);
     line.lock.store(busy, Relaxed);
     line.generation.store(ledger.lock(busy).unwrap().generation.load(Relaxed), Relaxed);

@@ -28,6 +28,7 @@ pub mod class;
 pub mod header;
 pub mod hello;
 pub mod histogram;
+pub mod known;
 pub mod ledger;
 pub mod lives;
 pub mod lock;

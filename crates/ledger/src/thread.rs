@@ -2,21 +2,34 @@
 //! what it counts by itself.
 //!
 //! # Layout
-//! One [`ThreadRecord`] (a page), then [`CACHE_LINES`] lines of acquisition
-//! cache, then the held stack, which is sparse: only touched pages exist. So a
+//! One [`ThreadRecord`] (a page), [`CACHE_LINES`] lines of acquisition cache,
+//! [`CHAINS`] call chains (a page each), then the held stack and the room for
+//! further locks ([`Set`]), which are sparse: only touched pages exist. So a
 //! thread costs 16 KiB until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
-//! once.
+//! once or uses more different ones than find room in its first page; then one
+//! page more for each [`SETS_IN_PAGE`] cache lines of the program in which there
+//! are such locks, 256 KiB at most.
 
 use crate::cells::{Native, NativeWord};
 use crate::header::Retired;
 use crate::publish::{Held, Stack, Wait};
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+pub use crate::known::{CacheLine, Known, Set};
 
 /// Lines of the acquisition cache.
-pub const CACHE_LINES: usize = 128;
+pub const CACHE_LINES: usize = 64;
 
 /// Call chains that are remembered beside the acquisition cache.
-pub const CHAINS: usize = 32;
+pub const CHAINS: usize = 64;
+
+/// Sets for locks that find no line in the acquisition cache, in the thread's
+/// first page.
+pub const NEAR_SETS: usize = 32;
+
+/// Sets in a page.
+pub const SETS_IN_PAGE: usize = 4096 / size_of::<Set>();
 
 /// The held locks for which a thread's first 16 KiB suffice.
 pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<Held<Native>>();
@@ -46,7 +59,8 @@ pub struct ThreadRecord {
     /// Not zero while the library works for this thread outside its fast path:
     /// a signal handler that finds it set passes through unrecorded.
     pub busy: AtomicU32,
-    spare_fast: AtomicU32,
+    /// Locks that have lost their place in the sets to others.
+    pub displaced: AtomicU32,
     /// The highest address of the thread's stack; 0 when it is not known.
     pub stack_high: AtomicU64,
     /// The lowest.
@@ -59,6 +73,9 @@ pub struct ThreadRecord {
     pub acquisitions: AtomicU64,
     /// Pseudo-random state of the library, for this thread.
     pub dice: AtomicU64,
+    /// Which sets are in use. Lower half: their number less one, times the size
+    /// of one. Upper half: where they begin, in bytes from here.
+    pub sets: AtomicU64,
 
     /// What the thread waits for.
     pub wait: Wait<Native>,
@@ -103,51 +120,33 @@ pub struct ThreadRecord {
     pub skipped: AtomicU64,
     /// Locks that could not be put on the held stack.
     pub held_dropped: AtomicU64,
-    /// Call chains that this thread has walked, whatever the lock: lines whose
-    /// address and count mean nothing. So a lock that is new to the cache does
-    /// not cost a walk when its caller is known.
-    pub chains: [CacheLine; CHAINS],
+    /// Which pages of the further sets have ever been used.
+    pub far_pages: AtomicU64,
+    /// The first sets.
+    pub near: [Set; NEAR_SETS],
 }
 
 const _: () = assert!(size_of::<ThreadRecord>() == 4096);
+const _: () = assert!(offset_of!(ThreadRecord, wait) == 64);
 
-/// One line of the acquisition cache: an acquisition known to this thread, by
-/// lock, call site and call chain.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct CacheLine {
-    /// Address of the lock; 0: the line is empty.
-    pub address: AtomicU64,
-    /// Return address of the call.
-    pub site: AtomicU64,
-    /// Where that return address lies: the stack pointer at the call, below it.
-    pub sp: AtomicU64,
-    /// Low halves of the next three return addresses up the stack.
-    pub returns: [AtomicU32; 3],
-    /// Where they lie: eightfold distance from `sp`. A chain that is known
-    /// less far repeats the return address itself: distance 0.
-    pub distances: [AtomicU16; 3],
-    /// Kind-specific, for the library.
-    pub flags: AtomicU16,
-    /// Index of the lock's record.
-    pub lock: AtomicU32,
-    /// Id of the whole stack.
-    pub stack: AtomicU32,
-    /// Acquisitions since the line was made: they belong to the lock's count,
-    /// and are added to its record when the line is given to another.
-    pub count: AtomicU32,
-    /// Generation of the lock's record when the line was made.
-    pub generation: AtomicU32,
-    /// The value of `count` at which the next hold is timed.
-    pub next_sample: AtomicU32,
+/// Sets beyond those in the first page, for `held` entries of the held stack.
+#[must_use]
+pub const fn far_sets(held: usize) -> usize {
+    // One page at least, and no more than one word has bits for pages.
+    let sets = (held / 4).next_power_of_two();
+    if sets < SETS_IN_PAGE {
+        SETS_IN_PAGE
+    } else if sets > 64 * SETS_IN_PAGE {
+        64 * SETS_IN_PAGE
+    } else {
+        sets
+    }
 }
-
-const _: () = assert!(size_of::<CacheLine>() == 64);
 
 /// Bytes from a thread's record to the next one's, for `held` entries.
 #[must_use]
 pub const fn stride(held: usize) -> usize {
-    (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
+    (far_offset(held) + far_sets(held) * size_of::<Set>()).next_multiple_of(4096)
 }
 
 /// Bytes from a thread's record to its acquisition cache.
@@ -156,10 +155,22 @@ pub const fn cache_offset() -> usize {
     size_of::<ThreadRecord>()
 }
 
+/// Bytes from a thread's record to its call chains.
+#[must_use]
+pub const fn chains_offset() -> usize {
+    cache_offset() + CACHE_LINES * size_of::<CacheLine>()
+}
+
 /// Bytes from a thread's record to its held stack.
 #[must_use]
 pub const fn held_offset() -> usize {
-    cache_offset() + CACHE_LINES * size_of::<CacheLine>()
+    chains_offset() + CHAINS * size_of::<CacheLine>()
+}
+
+/// Bytes from a thread's record to its further sets.
+#[must_use]
+pub const fn far_offset(held: usize) -> usize {
+    (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
 }
 
 /// A thread's whole part of the ledger.
@@ -169,8 +180,14 @@ pub struct Thread<'a> {
     pub record: &'a ThreadRecord,
     /// The acquisition cache.
     pub cache: &'a [CacheLine; CACHE_LINES],
+    /// Call chains that the thread has walked, whatever the lock: lines whose
+    /// address and count mean nothing. So a lock that is new to the cache does
+    /// not cost a walk when its caller is known.
+    pub chains: &'a [CacheLine; CHAINS],
     /// The held stack.
     pub held: &'a [Held<Native>],
+    /// Locks that find no place elsewhere.
+    pub far: &'a [Set],
 }
 
 impl<'a> Thread<'a> {
@@ -182,7 +199,7 @@ impl<'a> Thread<'a> {
     #[inline(always)]
     #[must_use]
     pub unsafe fn at(base: *const u8, held: usize) -> Thread<'a> {
-        // SAFETY: by the contract the three parts lie one after the other in
+        // SAFETY: by the contract the parts lie one after the other in
         // memory that stays mapped; all their fields are atomics, so that
         // concurrent changes by other threads and processes are no data races,
         // and any bit pattern is a valid value.
@@ -190,7 +207,9 @@ impl<'a> Thread<'a> {
             Thread {
                 record: &*base.cast(),
                 cache: &*base.add(cache_offset()).cast(),
+                chains: &*base.add(chains_offset()).cast(),
                 held: core::slice::from_raw_parts(base.add(held_offset()).cast(), held),
+                far: core::slice::from_raw_parts(base.add(far_offset(held)).cast(), far_sets(held)),
             }
         }
     }
@@ -236,9 +255,11 @@ impl<'a> Thread<'a> {
         ] {
             word.store(0, Relaxed);
         }
-        for line in self.cache.iter().chain(&record.chains) {
-            line.address.store(0, Relaxed);
-            line.site.store(0, Relaxed);
+        for known in self.known() {
+            known.address.store(0, Relaxed);
+        }
+        for line in self.cache.iter().chain(self.chains) {
+            line.sp.store(0, Relaxed);
         }
     }
 

@@ -3,7 +3,7 @@
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::lock::{Kind, Life, SITES, SiteShare, add_site, attribute};
 use lockstead_ledger::publish::{Full, Holding, How, Waiting};
-use lockstead_ledger::thread::{HELD_IN_FIRST_PAGE, stride};
+use lockstead_ledger::thread::{HELD_IN_FIRST_PAGE, held_offset};
 use lockstead_ledger::{Birth, Layout, Ledger, NotALedger, Part};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +60,7 @@ fn layouts_of_all_sizes_fit() {
     let large = Layout::divide(Layout::LARGEST);
     assert!(large.threads.capacity >= 20_000, "{large:?}");
     assert!(large.locks.capacity >= 64_000_000, "{large:?}");
-    assert_eq!(stride(0), 12 * 1024);
+    assert_eq!(held_offset(), 12 * 1024);
     assert_eq!(HELD_IN_FIRST_PAGE, 128);
 }
 

@@ -21,10 +21,10 @@ use crate::tls;
 use crate::unwind::{End, FindObject, Loaded, Rules, SLOTS, Slots, Stack, Unwinder};
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::Birth;
+use lockstead_ledger::known::{CacheLine, Known, Set};
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::stacks::DEEPEST;
-use lockstead_ledger::table::spread;
-use lockstead_ledger::thread::{CACHE_LINES, CHAINS, CacheLine};
+use lockstead_ledger::thread::{CACHE_LINES, CHAINS};
 
 /// How frames of known addresses are left, for all threads.
 static RULES: Rules = Rules::new();
@@ -40,6 +40,17 @@ pub const HASH_SHIFT: u32 = 32 - CACHE_LINES.trailing_zeros();
 pub fn line_of(address: u64, site: u64) -> usize {
     let key = address.wrapping_add(site.wrapping_mul(4)) as u32;
     (key.wrapping_mul(HASH as u32) >> HASH_SHIFT) as usize
+}
+
+/// The shift for pairs of chains.
+pub const CHAIN_SHIFT: u32 = 32 - (CHAINS / 2).trailing_zeros();
+
+/// The first of the two places for the chain of a call. The fast path computes
+/// the same.
+#[inline(always)]
+fn chains_of(sp: u64, site: u64) -> usize {
+    let key = sp.wrapping_add(site.wrapping_mul(8)) as u32;
+    (key.wrapping_mul(HASH as u32) >> CHAIN_SHIFT) as usize * 2
 }
 
 /// What a lock is: asked only when it is new.
@@ -74,7 +85,7 @@ pub struct Place {
 #[inline(always)]
 fn leads_here(line: &CacheLine, site: &Site) -> bool {
     let sp = site.stack_pointer() - 8;
-    line.site.load(Relaxed) == site.return_address()
+    line.site.load(Relaxed) == site.return_address() as u32
         && line.sp.load(Relaxed) == sp
         && (0..SLOTS).all(|i| {
             let slot = sp + u64::from(line.distances[i].load(Relaxed)) * 8;
@@ -85,39 +96,97 @@ fn leads_here(line: &CacheLine, site: &Site) -> bool {
 }
 
 impl Me {
-    /// The line of the acquisition cache for this lock and this call, made if
-    /// there is none.
+    /// What the thread knows of this lock, with this call as its last; made if
+    /// there is nothing.
     #[inline]
-    pub fn line(&self, address: u64, site: &Site, nature: impl Nature) -> &'static CacheLine {
+    pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
         let line = &self.thread.cache[line_of(address, site.return_address())];
-        if line.address.load(Relaxed) != address || !leads_here(line, site) {
-            self.renew(line, address, site, nature);
+        if line.known.address.load(Relaxed) != address
+            || !leads_here(line, site)
+            || self.is_outdated(&line.known)
+        {
+            return self.look(line, address, site, nature);
         }
-        line
+        &line.known
     }
 
     /// The numbers of this lock and this call.
     #[must_use]
     pub fn place(&self, address: u64, site: &Site, nature: impl Nature) -> Place {
-        let line = self.line(address, site, nature);
-        Place { lock: line.lock.load(Relaxed), stack: line.stack.load(Relaxed) }
+        let known = self.known_lock(address, site, nature);
+        Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) }
     }
 
-    /// Gives a line of the cache to another call.
-    fn renew(&self, line: &CacheLine, address: u64, site: &Site, nature: impl Nature) {
-        self.give_up(line);
-        // A handler that interrupts passes through, for this thread is busy;
-        // its fast path sees no line of a lock in the meantime.
-        if !leads_here(line, site) {
-            copy_chain(self.chain(site), line);
+    /// [`Me::known_lock`], when `line` is not what it is looked for.
+    ///
+    /// A handler that interrupts passes through, for this thread is busy; so its
+    /// fast path sees nothing half done.
+    fn look(
+        &self,
+        line: &'static CacheLine,
+        address: u64,
+        site: &Site,
+        nature: impl Nature,
+    ) -> &'static Known {
+        let chain = if leads_here(line, site) { line } else { self.chain(site) };
+        let stack = chain.known.stack.load(Relaxed);
+        let is_lines = line.known.address.load(Relaxed) == address;
+        let mut set = self.thread.set(address);
+        let found = set.0.iter().find(|known| known.address.load(Relaxed) == address);
+        if is_lines || line.known.yields() {
+            found.iter().for_each(|known| self.give_up(known));
+            if !is_lines || self.is_outdated(&line.known) {
+                self.give_up(&line.known);
+            }
+            copy_chain(chain, line);
+            self.learn(&line.known, address, stack, nature);
+            return &line.known;
         }
-        let stack = line.stack.load(Relaxed);
+        if let Some(known) = found {
+            if self.is_outdated(known) {
+                self.give_up(known);
+            }
+            self.learn(known, address, stack, nature);
+            return known;
+        }
+        let displaced = |set: &'static Set| match &set.0 {
+            [first, second] if first.yields() || !second.yields() => first,
+            [_, second] => second,
+        };
+        let mut known = displaced(set);
+        if known.address.load(Relaxed) != 0 && self.thread.more_sets() {
+            // The fast path looks elsewhere from now on.
+            let near = self.record().near.iter().flat_map(|set| &set.0);
+            near.for_each(|known| self.give_up(known));
+            set = self.thread.set(address);
+            known = displaced(set);
+        }
+        self.give_up(known);
+        self.learn(known, address, stack, nature);
+        known
+    }
+
+    /// Makes `known`, if it is empty, and notes the last stack.
+    fn learn(&self, known: &Known, address: u64, stack: u32, nature: impl Nature) {
+        known.stack.store(stack, Relaxed);
+        if known.address.load(Relaxed) != 0 {
+            return;
+        }
         let lock = self.use_lock(address, stack, nature);
-        line.lock.store(lock, Relaxed);
-        let generation = self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed));
-        line.generation.store(generation, Relaxed);
-        line.next_sample.store(self.first_gap(), Relaxed);
-        line.address.store(address, Relaxed);
+        known.lock.store(lock, Relaxed);
+        known.generation.store(self.generation(lock), Relaxed);
+        known.next_sample.store(self.first_gap(), Relaxed);
+        known.wanted_at.store(u32::MAX, Relaxed);
+        known.address.store(address, Relaxed);
+    }
+
+    fn generation(&self, lock: u32) -> u32 {
+        self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed))
+    }
+
+    /// Whether another lock lives at the address now.
+    fn is_outdated(&self, known: &Known) -> bool {
+        self.generation(known.lock.load(Relaxed)) != known.generation.load(Relaxed)
     }
 
     /// The number of a lock that is used at `stack`; 0 where the ledger is full.
@@ -144,7 +213,7 @@ impl Me {
 
     /// The lock at `address` was initialised by this call.
     pub fn initialised(&self, address: u64, site: &Site, nature: impl Nature) {
-        self.give_up_lines_of(address);
+        self.give_up_lock(address);
         let (kind, attributes) = nature.nature();
         self.forget_holds(address, kind);
         self.ledger.init_lock(&Birth {
@@ -171,7 +240,7 @@ impl Me {
 
     /// The lock at `address` is no more.
     pub fn destroyed(&self, address: u64) {
-        self.give_up_lines_of(address);
+        self.give_up_lock(address);
         self.ledger.destroy_lock(address);
     }
 
@@ -179,16 +248,22 @@ impl Me {
     /// full.
     #[must_use]
     pub fn stack(&self, site: &Site) -> u32 {
-        self.chain(site).stack.load(Relaxed)
+        self.chain(site).known.stack.load(Relaxed)
     }
 
     /// The thread's knowledge of this call's chain, walked if it is new.
     fn chain(&self, site: &Site) -> &'static CacheLine {
-        let key = spread(site.return_address() ^ site.stack_pointer());
-        let line = &self.record().chains[key as usize % CHAINS];
-        if !leads_here(line, site) {
-            self.walk(line, site);
+        let first = chains_of(site.stack_pointer() - 8, site.return_address());
+        let pair = &self.thread.chains[first..first + 2];
+        if let Some(line) = pair.iter().find(|line| leads_here(line, site)) {
+            return line;
         }
+        // In turn: the older one goes.
+        let turns = &pair[0].known.count;
+        let turn = turns.load(Relaxed);
+        turns.store(turn ^ 1, Relaxed);
+        let line = &pair[turn as usize & 1];
+        self.walk(line, site);
         line
     }
 
@@ -206,36 +281,48 @@ impl Me {
         let returns = &returns[..walk.len];
         self.note_modules(returns);
         let end = end_code(walk.end, walk.guessed);
-        line.site.store(0, Relaxed);
-        line.stack.store(self.ledger.intern_stack(returns, end), Relaxed);
+        line.sp.store(0, Relaxed);
+        line.known.stack.store(self.ledger.intern_stack(returns, end), Relaxed);
         remember(line, site, returns, &walk.slots);
     }
 
-    /// Adds the count of a line to its lock and empties it.
-    fn give_up(&self, line: &CacheLine) {
-        if line.address.load(Relaxed) == 0 {
+    /// Adds a count to its lock and its thread, and empties the place.
+    fn give_up(&self, known: &Known) {
+        if known.address.load(Relaxed) == 0 {
             return;
         }
-        line.address.store(0, Relaxed);
-        let count = line.count.load(Relaxed);
-        line.count.store(0, Relaxed);
-        let Some(lock) = self.ledger.lock(line.lock.load(Relaxed)) else { return };
+        known.address.store(0, Relaxed);
+        self.hand_over(known);
+    }
+
+    /// Adds a count to its lock and its thread; it begins anew.
+    pub fn hand_over(&self, known: &Known) {
+        let count = u64::from(known.count.load(Relaxed));
+        known.count.store(0, Relaxed);
+        let Some(lock) = self.ledger.lock(known.lock.load(Relaxed)) else { return };
         if count == 0 {
-        } else if lock.generation.load(Relaxed) == line.generation.load(Relaxed) {
-            lock.acquisitions.fetch_add(u64::from(count), Relaxed);
+            return;
+        }
+        let own = &self.record().acquisitions;
+        own.store(own.load(Relaxed) + count, Relaxed);
+        if lock.generation.load(Relaxed) == known.generation.load(Relaxed) {
+            lock.acquisitions.fetch_add(count, Relaxed);
         } else {
-            self.ledger.header().losses.late.fetch_add(u64::from(count), Relaxed);
+            self.ledger.header().losses.late.fetch_add(count, Relaxed);
         }
     }
 
-    /// Adds the counts of all lines to their locks.
-    pub fn give_up_lines(&self) {
-        self.thread.cache.iter().for_each(|line| self.give_up(line));
+    /// Gives up all that the thread knows.
+    pub fn give_up_all(&self) {
+        self.thread.known().for_each(|known| self.give_up(known));
     }
 
-    fn give_up_lines_of(&self, address: u64) {
-        let lines = self.thread.cache.iter();
-        lines.filter(|line| line.address.load(Relaxed) == address).for_each(|l| self.give_up(l));
+    fn give_up_lock(&self, address: u64) {
+        let lines = self.thread.cache.iter().map(|line| &line.known);
+        lines
+            .chain(self.thread.known_by_address(address))
+            .filter(|known| known.address.load(Relaxed) == address)
+            .for_each(|known| self.give_up(known));
     }
 }
 
@@ -279,8 +366,8 @@ fn remember(line: &CacheLine, site: &Site, returns: &[u64], slots: &Slots) {
         line.distances[i].store(distance, Relaxed);
         line.returns[i].store(address as u32, Relaxed);
     }
+    line.site.store(site.return_address() as u32, Relaxed);
     line.sp.store(site.stack_pointer() - 8, Relaxed);
-    line.site.store(site.return_address(), Relaxed);
 }
 
 fn copy_chain(from: &CacheLine, to: &CacheLine) {
@@ -288,9 +375,8 @@ fn copy_chain(from: &CacheLine, to: &CacheLine) {
         to.distances[i].store(from.distances[i].load(Relaxed), Relaxed);
         to.returns[i].store(from.returns[i].load(Relaxed), Relaxed);
     }
-    to.sp.store(from.sp.load(Relaxed), Relaxed);
-    to.stack.store(from.stack.load(Relaxed), Relaxed);
     to.site.store(from.site.load(Relaxed), Relaxed);
+    to.sp.store(from.sp.load(Relaxed), Relaxed);
 }
 
 /// Code was unloaded: other code may come to lie where it was.

@@ -3,34 +3,37 @@
 //!
 //! # Role
 //! Does what [`record`](crate::record) does, for the one case that programs do
-//! millions of times: the lock is free, the acquisition is in the thread's
-//! cache, its time of holding is not measured, and the release comes in order.
-//! Everything else goes on to Rust. The price is some forty instructions for
+//! millions of times: the lock is free, the acquisition is known to the thread,
+//! its time of holding is not measured, and the release comes in order.
+//! Everything else goes on to Rust. The price is some fifty instructions for
 //! an acquisition and twenty for a release, and no shared line is written.
 //!
 //! # Protocol
 //! Acquire: this process records (`STATE.base`), this thread does
-//! (`Words::record`), nothing of ours is in progress on it (`busy`), and the
-//! line of lock and call site knows this very call: stack pointer and three more
-//! return addresses. Then the real function that tries; then the push, in the
-//! order of the ledger's `publish`. A signal handler may have come in between, so
-//! everything is read again after the real call; if the line is another lock's
-//! by then, Rust goes on.
+//! (`Words::record`), and nothing of ours is in progress on it (`busy`). Either
+//! the line of lock and call site knows this very call: stack pointer and three
+//! more return addresses. Or one of the two places for chains of this call site
+//! knows the call, and one of the two of the set of the address knows the lock.
+//! Then the real function that tries; then the push, in the order of the
+//! ledger's `publish`. A signal handler may have come in between: if what was
+//! known is forgotten by then, or this is a child that the handler has forked,
+//! Rust goes on.
 //!
 //! Release: the newest entry is this lock's, of the same or the last step of
 //! the coarse clock, and not special. It is popped, and the real function is
 //! jumped to.
 //!
 //! # Invariants
-//! As in `me`, `chain` (C1) and the ledger's `publish` (L3). All offsets are
-//! computed from the types.
+//! As in `me`, `chain` (C1), the ledger's `known` and its `publish` (L3). All
+//! offsets are computed from the types.
 
 use crate::chain;
 use crate::state::State;
 use core::mem::offset_of;
 use lockstead_ledger::header::{Header, OwnLine, TICK_SHIFT};
+use lockstead_ledger::known::{CacheLine, Known, Set};
 use lockstead_ledger::publish::Flags;
-use lockstead_ledger::thread::{CacheLine, ThreadRecord, cache_offset, held_offset};
+use lockstead_ledger::thread::{ThreadRecord, cache_offset, chains_offset, held_offset};
 
 /// Numbers for the assembler.
 #[derive(Debug)]
@@ -51,15 +54,22 @@ impl Offset {
 
     pub const HASH: i32 = chain::HASH;
     pub const HASH_SHIFT: u32 = chain::HASH_SHIFT;
-    pub const LINE: usize = cache_offset() + offset_of!(CacheLine, address);
-    pub const SITE: usize = cache_offset() + offset_of!(CacheLine, site);
-    pub const SP: usize = cache_offset() + offset_of!(CacheLine, sp);
-    pub const RETURNS: usize = cache_offset() + offset_of!(CacheLine, returns);
-    pub const DISTANCES: usize = cache_offset() + offset_of!(CacheLine, distances);
+    pub const CHAIN_SHIFT: u32 = chain::CHAIN_SHIFT;
+    pub const LINES: usize = cache_offset();
+    pub const CHAINS: usize = chains_offset();
+    pub const SETS: usize = offset_of!(ThreadRecord, sets);
+
+    // In a line, and the first four in any place of a known lock.
+    pub const ADDRESS: usize = offset_of!(CacheLine, known) + offset_of!(Known, address);
     /// Lock and stack in one load.
-    pub const PLACE: usize = cache_offset() + offset_of!(CacheLine, lock);
-    pub const NEXT_SAMPLE: usize = cache_offset() + offset_of!(CacheLine, next_sample);
-    pub const COUNT: usize = cache_offset() + offset_of!(CacheLine, count);
+    pub const PLACE: usize = offset_of!(CacheLine, known) + offset_of!(Known, lock);
+    pub const STACK: usize = offset_of!(CacheLine, known) + offset_of!(Known, stack);
+    pub const NEXT_SAMPLE: usize = offset_of!(CacheLine, known) + offset_of!(Known, next_sample);
+    pub const COUNT: usize = offset_of!(CacheLine, known) + offset_of!(Known, count);
+    pub const SITE: usize = offset_of!(CacheLine, site);
+    pub const SP: usize = offset_of!(CacheLine, sp);
+    pub const RETURNS: usize = offset_of!(CacheLine, returns);
+    pub const DISTANCES: usize = offset_of!(CacheLine, distances);
 
     /// Entry number zero; the newest is one entry below that of number `top`.
     pub const HELD: usize = held_offset();
@@ -67,8 +77,11 @@ impl Offset {
     pub const SPECIAL: u32 = Flags::SAMPLED.0 | Flags::LENT.0;
 }
 
-const _: () = assert!(size_of::<CacheLine>() == 64);
-const _: () = assert!(offset_of!(CacheLine, stack) == offset_of!(CacheLine, lock) + 4);
+const _: () = assert!(size_of::<CacheLine>() == 64 && offset_of!(CacheLine, known) == 0);
+const _: () = assert!(offset_of!(Known, stack) == offset_of!(Known, lock) + 4);
+// The second of two places differs from the first in one bit of its address.
+const _: () = assert!(size_of::<Known>() == 32 && size_of::<Set>() == 64);
+const _: () = assert!(chains_offset().is_multiple_of(2 * size_of::<CacheLine>()));
 const _: () = assert!(size_of::<lockstead_ledger::publish::Held<lockstead_ledger::Native>>() == 32);
 // The record's pointer is the first of the thread's words.
 const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
@@ -107,53 +120,53 @@ macro_rules! fast_acquire {
                     concat!("test byte ptr [rdi + ", $byte, "], ", $mask),
                     "jne 2f",
                 )?
-                // rcx: the call site. rdx: the line, less its offset.
+                // rcx: the call site. rdx: the line.
                 "mov rcx, qword ptr [rsp]",
                 "lea edx, [rdi + rcx * 4]",
                 "imul edx, edx, {hash}",
                 "shr edx, {hash_shift}",
                 "shl edx, 6",
-                "add rdx, r8",
-                "cmp qword ptr [rdx + {line}], rdi",
-                "jne 2f",
-                "cmp qword ptr [rdx + {site}], rcx",
-                "jne 2f",
-                "cmp qword ptr [rdx + {sp}], rsp",
-                "jne 2f",
-                "movzx eax, word ptr [rdx + {distances}]",
-                "movzx ecx, word ptr [rdx + {distances} + 2]",
-                "movzx esi, word ptr [rdx + {distances} + 4]",
-                "mov eax, dword ptr [rsp + rax * 8]",
-                "mov ecx, dword ptr [rsp + rcx * 8]",
-                "mov esi, dword ptr [rsp + rsi * 8]",
-                "cmp eax, dword ptr [rdx + {returns}]",
-                "jne 2f",
-                "cmp ecx, dword ptr [rdx + {returns} + 4]",
-                "jne 2f",
-                "cmp esi, dword ptr [rdx + {returns} + 8]",
-                "jne 2f",
+                "lea rdx, [r8 + rdx + {lines}]",
+                "cmp qword ptr [rdx + {address}], rdi",
+                "jne 5f",
+                $crate::chain_check!("5f"),
+                "6:",
+                // rdx: what is known of the lock.
                 "mov eax, dword ptr [rdx + {count}]",
                 "cmp eax, dword ptr [rdx + {next_sample}]",
                 "jae 2f",
+                "push rbx",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbx, 0",
+                "push rbp",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
                 "push rdi",
                 ".cfi_adjust_cfa_offset 8",
+                "mov rbx, rdx",
+                "mov rbp, r8",
                 "call qword ptr [rip + {real} + {real_try}]",
+                "mov rdx, rbx",
+                "mov r8, rbp",
                 "pop rdi",
                 ".cfi_adjust_cfa_offset -8",
+                "pop rbp",
+                ".cfi_adjust_cfa_offset -8",
+                ".cfi_restore rbp",
+                "pop rbx",
+                ".cfi_adjust_cfa_offset -8",
+                ".cfi_restore rbx",
                 "test eax, eax",
                 "jne 3f",
-                "mov r8, qword ptr [rip + lockstead_words@GOTTPOFF]",
-                "mov r8, qword ptr fs:[r8]",
-                "mov rcx, qword ptr [rsp]",
-                "lea edx, [rdi + rcx * 4]",
-                "imul edx, edx, {hash}",
-                "shr edx, {hash_shift}",
-                "shl edx, 6",
-                "add rdx, r8",
-                // A handler came in between and gave the line away.
-                "cmp qword ptr [rdx + {line}], rdi",
+                // In a child the record is another one.
+                "mov rcx, qword ptr [rip + lockstead_words@GOTTPOFF]",
+                "cmp qword ptr fs:[rcx], r8",
                 "jne 3f",
+                // What was known then may be forgotten, but what is known now is
+                // read before that is asked.
                 "mov r9, qword ptr [rdx + {place}]",
+                "cmp qword ptr [rdx + {address}], rdi",
+                "jne 3f",
                 "inc dword ptr [rdx + {count}]",
                 "mov rcx, qword ptr [r8 + {top}]",
                 "cmp rcx, qword ptr [rip + {state} + {capacity}]",
@@ -173,6 +186,49 @@ macro_rules! fast_acquire {
                 "4:",
                 "inc qword ptr [r8 + {held_dropped}]",
                 "ret",
+                // Not in the line. rdx: the first place for the chain.
+                "5:",
+                "mov rcx, qword ptr [rsp]",
+                "lea edx, [rsp + rcx * 8]",
+                "imul edx, edx, {hash}",
+                "shr edx, {chain_shift}",
+                "shl edx, 7",
+                "lea rdx, [r8 + rdx + {chains}]",
+                "7:",
+                $crate::chain_check!("8f"),
+                "mov esi, dword ptr [rdx + {stack}]",
+                // rdx: the first place in the set.
+                "mov eax, edi",
+                "shr eax, 12",
+                "lea edx, [rax + rax * 4]",
+                "shr eax, 6",
+                "lea eax, [rax + rax * 2]",
+                "add edx, eax",
+                "mov eax, edi",
+                "shr eax, 6",
+                "add edx, eax",
+                "shl edx, 6",
+                "mov rax, qword ptr [r8 + {sets}]",
+                "and edx, eax",
+                "shr rax, 32",
+                "add rdx, rax",
+                "add rdx, r8",
+                "cmp qword ptr [rdx + {address}], rdi",
+                "je 9f",
+                "add rdx, 32",
+                "cmp qword ptr [rdx + {address}], rdi",
+                "jne 2f",
+                "9:",
+                "cmp dword ptr [rdx + {stack}], esi",
+                "je 6b",
+                "mov dword ptr [rdx + {stack}], esi",
+                "jmp 6b",
+                // The other place for the chain, if this was the first.
+                "8:",
+                "mov rcx, qword ptr [rsp]",
+                "add rdx, 64",
+                "test dl, 64",
+                "jne 7b",
                 "2:",
                 "push rbp",
                 ".cfi_adjust_cfa_offset 8",
@@ -206,7 +262,12 @@ macro_rules! fast_acquire {
                 held_dropped = const $crate::fast::Offset::HELD_DROPPED,
                 hash = const $crate::fast::Offset::HASH,
                 hash_shift = const $crate::fast::Offset::HASH_SHIFT,
-                line = const $crate::fast::Offset::LINE,
+                chain_shift = const $crate::fast::Offset::CHAIN_SHIFT,
+                lines = const $crate::fast::Offset::LINES,
+                chains = const $crate::fast::Offset::CHAINS,
+                sets = const $crate::fast::Offset::SETS,
+                address = const $crate::fast::Offset::ADDRESS,
+                stack = const $crate::fast::Offset::STACK,
                 site = const $crate::fast::Offset::SITE,
                 sp = const $crate::fast::Offset::SP,
                 returns = const $crate::fast::Offset::RETURNS,
@@ -290,6 +351,33 @@ macro_rules! fast_release {
             )
         }
     )* };
+}
+
+/// Goes to `otherwise` unless the chain at rdx is that of the call, whose site is
+/// in rcx; uses eax, ecx, esi.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! chain_check {
+    ($otherwise:literal) => {
+        concat!(
+            "cmp dword ptr [rdx + {site}], ecx\n jne ",
+            $otherwise,
+            "\n cmp qword ptr [rdx + {sp}], rsp\n jne ",
+            $otherwise,
+            "\n movzx eax, word ptr [rdx + {distances}]",
+            "\n movzx ecx, word ptr [rdx + {distances} + 2]",
+            "\n movzx esi, word ptr [rdx + {distances} + 4]",
+            "\n mov eax, dword ptr [rsp + rax * 8]",
+            "\n mov ecx, dword ptr [rsp + rcx * 8]",
+            "\n mov esi, dword ptr [rsp + rsi * 8]",
+            "\n cmp eax, dword ptr [rdx + {returns}]\n jne ",
+            $otherwise,
+            "\n cmp ecx, dword ptr [rdx + {returns} + 4]\n jne ",
+            $otherwise,
+            "\n cmp esi, dword ptr [rdx + {returns} + 8]\n jne ",
+            $otherwise,
+        )
+    };
 }
 
 /// The instruction that puts a flag into an entry's `how`, whose upper half the

@@ -197,6 +197,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     let record = thread.record;
     record.generation.fetch_add(1, Relaxed);
     record.dice.store(sys::now() | 1, Relaxed);
+    thread.first_sets();
     record.state.store(life::CLAIMED, Relaxed);
     Some(thread)
 }
@@ -272,7 +273,7 @@ impl Me {
     /// The thread ends: what it has counted by itself goes to the locks.
     fn end(self) {
         let record = self.record();
-        self.give_up_lines();
+        self.give_up_all();
         record.wait.end();
         record.ended.store(sys::now(), Relaxed);
         let stack = self.thread.stack();

@@ -21,12 +21,15 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::SAMPLE;
 use lockstead_ledger::header::{TICK_SHIFT, tick_of};
+use lockstead_ledger::known::Known;
 use lockstead_ledger::lock::{Extension, add_site};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-use lockstead_ledger::thread::CacheLine;
 
 /// Hold samples that a lock gets before it gets statistics.
 const SAMPLES_BEFORE_STATISTICS: u32 = 3;
+
+/// What a thread counts before it gives the count to the lock.
+const COUNTED_AT_MOST: u32 = 1 << 30;
 
 /// A call that acquires a lock, or waits for something.
 #[derive(Clone, Copy, Debug)]
@@ -153,8 +156,7 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
 /// is counted.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
-        let line = me.line(call.target, call.site, call.nature);
-        line.count.store(line.count.load(Relaxed).wrapping_add(1), Relaxed);
+        me.count(me.known_lock(call.target, call.site, call.nature));
     }
 }
 
@@ -209,22 +211,23 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
         return;
     }
     let place = me.place(call.target, call.site, call.nature);
-    if holds && outcome != Outcome::Failed {
+    let acquired = outcome == Outcome::Acquired;
+    if holds && acquired {
         record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
     }
     if outcome != Outcome::Failed
         && let Some(statistics) = me.ledger.extension(place.lock)
     {
-        statistics.contended.fetch_add(1, Relaxed);
+        let result = if acquired { &statistics.contended } else { &statistics.timed_out };
+        result.fetch_add(1, Relaxed);
         statistics.wait.add(waited, 1, place.stack);
         let site = call.site.return_address();
         add_site(&statistics.waited_at, site, place.stack, 1, waited);
-        if outcome == Outcome::TimedOut {
-            statistics.timed_out.fetch_add(1, Relaxed);
-        }
     }
-    if holds && outcome == Outcome::Acquired {
+    if holds && acquired {
         me.acquired(call, Flags::CONTENDED);
+    } else if acquired {
+        me.count(me.known_lock(call.target, call.site, call.nature));
     }
 }
 
@@ -282,10 +285,10 @@ pub fn release_of_others(address: u64) {
 impl Me {
     /// Puts a lock on the thread's held stack.
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
-        let line = self.line(call.target, call.site, call.nature);
-        let place = Place { lock: line.lock.load(Relaxed), stack: line.stack.load(Relaxed) };
+        let known = self.known_lock(call.target, call.site, call.nature);
+        let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
         let (mut flags, mut started) = (call.mode.and(how), 0);
-        if self.counts_as_sample(line) {
+        if self.counts_as_sample(known) {
             flags = flags.and(Flags::SAMPLED);
         }
         if flags.has(Flags::SAMPLED) || flags.has(Flags::CONTENDED) {
@@ -305,16 +308,28 @@ impl Me {
         }
     }
 
-    /// Counts an acquisition in its line; says whether its time of holding is one
-    /// of those that are measured. The fast path counts all others.
-    fn counts_as_sample(&self, line: &CacheLine) -> bool {
-        let before = line.count.load(Relaxed);
-        line.count.store(before + 1, Relaxed);
-        if before < line.next_sample.load(Relaxed) {
+    /// Counts an acquisition; says whether its time of holding is one of those
+    /// that are measured. The fast path counts all others.
+    fn counts_as_sample(&self, known: &Known) -> bool {
+        let before = known.count.load(Relaxed);
+        if before < known.next_sample.load(Relaxed) {
+            known.count.store(before + 1, Relaxed);
             return false;
         }
-        line.next_sample.store(before + 1 + self.gap(), Relaxed);
+        let before = self.count(known);
+        known.next_sample.store(before + self.gap(), Relaxed);
         true
+    }
+
+    /// Counts, and returns the count, which starts again long before it is too
+    /// large for its word.
+    fn count(&self, known: &Known) -> u32 {
+        if known.count.load(Relaxed) >= COUNTED_AT_MOST {
+            self.hand_over(known);
+        }
+        let count = known.count.load(Relaxed) + 1;
+        known.count.store(count, Relaxed);
+        count
     }
 
     /// Acquisitions between two samples: uniform over twice their mean, lest they
@@ -323,7 +338,7 @@ impl Me {
         (self.throw() % u64::from(2 * SAMPLE - 1)) as u32
     }
 
-    /// Acquisitions before the first sample of a line. A line may have few of
+    /// Acquisitions before the first sample of a place. A place may have few of
     /// them in its life, and each must be sampled with the same probability; so
     /// this is what is left of a gap at a moment that falls into it by chance,
     /// which the smaller of two gaps is distributed like.

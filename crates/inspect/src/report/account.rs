@@ -66,15 +66,15 @@ impl Account {
         thread: &Thread<'_>,
         graves: &mut Option<HashMap<u64, u32>>,
     ) {
-        for line in thread.cache {
-            let count = u64::from(line.count.load(Relaxed));
-            let address = line.address.load(Relaxed);
+        for known in thread.known() {
+            let count = u64::from(known.count.load(Relaxed));
+            let address = known.address.load(Relaxed);
             if count == 0 || address == 0 {
                 continue;
             }
-            let index = line.lock.load(Relaxed);
+            let index = known.lock.load(Relaxed);
             let of = match ledger.lock(index) {
-                Some(lock) if lock.generation.load(Relaxed) == line.generation.load(Relaxed) => {
+                Some(lock) if lock.generation.load(Relaxed) == known.generation.load(Relaxed) => {
                     Some(canonical(ledger, index))
                 }
                 // The lock that was meant is gone: where it lies buried.

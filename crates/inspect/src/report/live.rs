@@ -144,11 +144,11 @@ impl Sample {
         }
         for thread in ledger.threads() {
             sample.acquisitions += acquisitions(&thread);
-            for line in thread.cache {
-                let lock = line.lock.load(Relaxed);
-                let count = u64::from(line.count.load(Relaxed));
+            for known in thread.known() {
+                let lock = known.lock.load(Relaxed);
+                let count = u64::from(known.count.load(Relaxed));
                 let current = ledger.lock(lock).map(|lock| lock.generation.load(Relaxed));
-                if count != 0 && current == Some(line.generation.load(Relaxed)) {
+                if count != 0 && current == Some(known.generation.load(Relaxed)) {
                     sample.sums(ledger, lock).acquisitions += count;
                 }
             }

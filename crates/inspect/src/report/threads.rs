@@ -118,8 +118,8 @@ pub(super) fn is_for_lock(how: How) -> bool {
 
 /// All acquisitions of a thread.
 pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
-    thread.cache.iter().fold(thread.record.acquisitions.load(Relaxed), |sum, line| {
-        sum.saturating_add(u64::from(line.count.load(Relaxed)))
+    thread.known().fold(thread.record.acquisitions.load(Relaxed), |sum, known| {
+        sum.saturating_add(u64::from(known.count.load(Relaxed)))
     })
 }
 

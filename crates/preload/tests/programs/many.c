@@ -32,14 +32,15 @@ __attribute__((noinline)) static void acquire(int i)
 
 __attribute__((noinline)) static void acquire_deeper(int i)
 {
-    volatile char room[200];
-    room[0] = 0;
+    char room[200];
+    __asm__ volatile("" : : "r"(room) : "memory");
     acquire(i);
-    room[1] = 0;
+    __asm__ volatile("" : : "r"(room) : "memory");
 }
 
 static void *user(void *unused)
 {
+    pthread_setname_np(pthread_self(), "user");
     for (int pass = 0; pass < 7; pass++)
         for (int i = 0; i < MANY; i++)
             if (i % 7 >= pass) {
@@ -69,7 +70,6 @@ int main(void)
     printf("many 0x%lx\noften 0x%lx\n", (unsigned long)many, (unsigned long)&often);
     if (pthread_create(&thread, NULL, user, NULL))
         abort();
-    pthread_setname_np(thread, "user");
     pthread_join(thread, NULL);
     stop("ended");
     return 0;
