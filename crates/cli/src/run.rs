@@ -83,6 +83,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         environment: launch::environment(&[
             ("LD_PRELOAD", preload),
             (VARIABLE, settings.to_string().into()),
+            (launch::SANITIZER, launch::sanitizer_options(std::env::var_os(launch::SANITIZER))),
         ]),
     };
     let signals = Signals::block().map_err(|error| failed("cannot read signals", error))?;

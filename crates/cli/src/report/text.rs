@@ -82,6 +82,11 @@ impl Page {
     fn nothing(&mut self, process: Option<&ProcessReport>, report: &Report) {
         let text = match process {
             None => "lockstead: no thread used a lock".to_owned(),
+            Some(process) if process.totals.locks == 0 && process.idle.is_empty() => format!(
+                "lockstead: {} used no lock that can be seen (not seen are Rust's std, Go, Java \
+                 monitors, OpenMP and others that have locks of their own)",
+                plural(process.threads.created, "thread", "threads")
+            ),
             Some(process) => format!("lockstead: no thread waited for a lock ({})", usage(process)),
         };
         self.line(Style::new(), &text);

@@ -42,11 +42,18 @@ pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", crate::table::count(count as f64), if count == 1 { one } else { many })
 }
 
-/// What to call a process: what it ran, without its path.
+/// What to call a process: as it was called, if that looks like a program (the
+/// file may be one of many names: `redis-server` is a link to
+/// `redis-check-rdb`), else by its file; without the path.
 pub(crate) fn process_name(process: &ProcessReport) -> String {
-    let path = process.exe.as_deref().or(process.command.first().map(String::as_str));
-    let name = path.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
-    clean(name.unwrap_or("process"))
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let usual = |name: &String| {
+        name.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
+    };
+    let called = process.command.first().map(|path| base(path)).filter(usual);
+    let file = process.exe.as_deref().map(base).filter(|name| !name.is_empty());
+    clean(&called.or(file).unwrap_or_else(|| "process".into()))
 }
 
 /// What to call a thread: its name, what it began with, or its number alone.
@@ -95,6 +102,24 @@ mod tests {
         assert_eq!(fitted.chars().count(), 20);
         assert!(fitted.starts_with("Cache") && fitted.ends_with("cc:41"), "{fitted}");
         assert_eq!(fit("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn a_process_is_called_as_it_was_called() {
+        let mut process = crate::report::sample::process(100, 0);
+        process.exe = Some("/usr/bin/redis-check-rdb".into());
+        for (called, name) in [
+            (Some("/usr/bin/redis-server"), "redis-server"),
+            (Some("-bash"), "redis-check-rdb"),
+            (Some("sshd: /usr/sbin/sshd -D"), "redis-check-rdb"),
+            (Some(""), "redis-check-rdb"),
+            (None, "redis-check-rdb"),
+        ] {
+            process.command = called.into_iter().map(Into::into).collect();
+            assert_eq!(process_name(&process), name, "{called:?}");
+        }
+        process.exe = None;
+        assert_eq!(process_name(&process), "process");
     }
 
     #[test]

@@ -37,6 +37,21 @@ pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)>
     kept.chain(set.iter().map(|(name, value)| (OsString::from(name), value.clone()))).collect()
 }
 
+/// Where the address sanitizer reads its options.
+pub(super) const SANITIZER: &str = "ASAN_OPTIONS";
+
+/// Its options with those `before`. Without ours it ends a program that has
+/// another library in front of the sanitizer's own. It is for programs that the
+/// program starts as well, and means nothing to others.
+pub(super) fn sanitizer_options(before: Option<OsString>) -> OsString {
+    let mut options = before.filter(|options| !options.is_empty()).unwrap_or_default();
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push("verify_asan_link_order=0");
+    options
+}
+
 /// Starts it with the signal mask `mask` and returns its process id.
 ///
 /// # Errors
@@ -126,5 +141,17 @@ mod tests {
         assert_eq!(of("PATH"), [&("PATH".into(), "mine".into())]);
         assert_eq!(of("LOCKSTEAD_X").len(), 1);
         assert_eq!(set.len(), std::env::vars_os().count() + 1);
+    }
+
+    #[test]
+    fn options_of_the_sanitizer_are_kept() {
+        let ours = "verify_asan_link_order=0";
+        for (before, after) in [
+            (None, ours.into()),
+            (Some(""), ours.into()),
+            (Some("detect_leaks=0"), format!("detect_leaks=0:{ours}")),
+        ] {
+            assert_eq!(sanitizer_options(before.map(OsString::from)), *after);
+        }
     }
 }

@@ -83,7 +83,8 @@ pub fn collect(
     }
 }
 
-/// The report on one process; none if nothing at all happened in it.
+/// The report on one process; none if nothing at all happened in it: one thread
+/// and no lock.
 fn one(process: &mut Process<'_>, options: &Options) -> Option<ProcessReport> {
     let ledger = process.ledger;
     let facts = &process.facts;
@@ -102,12 +103,12 @@ fn one(process: &mut Process<'_>, options: &Options) -> Option<ProcessReport> {
     let losses = losses(&ledger, &account);
     let (idle, locks): (Vec<Row>, Vec<Row>) =
         rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
-    if locks.is_empty() && idle.is_empty() && losses.is_none() {
+    let (threads, waiting) = threads::count(&ledger, names, began, end);
+    if locks.is_empty() && idle.is_empty() && losses.is_none() && threads.created < 2 {
         return None;
     }
     let totals = sum(&locks);
     let idle_totals = sum(&idle);
-    let (threads, waiting) = threads::count(&ledger, names, began, end);
     let (locks, more) = choose(locks, options.sort, options.top);
     let (idle, more_idle) = choose(idle, Sort::Wait, options.top);
     let mut describe_all = |rows: &[Row], whole: u64| -> Vec<LockReport> {

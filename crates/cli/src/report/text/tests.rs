@@ -65,6 +65,10 @@ fn nothing_to_report_is_one_quiet_line() {
          9.81 s)\n"
     );
     assert_eq!(plain(&sample::report(vec![]), None), "lockstead: no thread used a lock\n");
+    let mut process = sample::process(100, 0);
+    process.totals = Totals::default();
+    let blind = plain(&sample::report(vec![process]), None);
+    assert!(blind.starts_with("lockstead: 12 threads used no lock that can be seen ("), "{blind}");
 }
 
 #[test]
