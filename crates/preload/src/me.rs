@@ -12,8 +12,9 @@
 //! finished, and a published wait promises that the held locks do not change
 //! (L1 of the ledger's `publish`).
 //!
-//! A handler may leave a blocked call by `longjmp`. The next call then comes
-//! from a frame above the blocked one's, by which it is told.
+//! A handler may leave a blocked call by `longjmp`, or whatever of ours it has
+//! interrupted. The next call then comes from a frame above the one that was
+//! left, by which it is told.
 
 use crate::real;
 use crate::site::Site;
@@ -85,6 +86,7 @@ pub fn enter() -> Option<Me> {
 impl Me {
     #[inline(always)]
     fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
+        tls::words().busy_at.store(&raw const thread as usize, Relaxed);
         thread.record.busy.store(WORKING, Relaxed);
         compiler_fence(core::sync::atomic::Ordering::SeqCst);
         Me { ledger, thread }
@@ -110,7 +112,7 @@ impl Me {
     /// Leaves the library for a real call that may block, with the wait
     /// published; [`resume`] comes back.
     pub fn block(self, site: &Site) {
-        tls::words().blocked_at.store(site.stack_pointer() as usize, Relaxed);
+        tls::words().busy_at.store(site.stack_pointer() as usize, Relaxed);
         let record = self.record();
         core::mem::forget(self);
         compiler_fence(core::sync::atomic::Ordering::SeqCst);
@@ -132,7 +134,7 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     }
     // SAFETY: as in `enter`.
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
-    let blocked_at = words.blocked_at.load(Relaxed);
+    let blocked_at = words.busy_at.load(Relaxed);
     (thread.record.busy.load(Relaxed) == BLOCKED
         && site.is_none_or(|site| site.stack_pointer() as usize == blocked_at))
     .then(|| Me::work(ledger, thread))
@@ -140,22 +142,31 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
 
 /// Bytes of stack between a call that was interrupted and the first call of the
 /// handler: the kernel's frame alone is larger.
-const HANDLERS_FRAME: usize = 1024;
+const HANDLERS_FRAME: usize = 768;
 
-/// Whether the thread is blocked no more, though it never came back: then it
-/// calls from a frame no deeper than the one that blocked. (A handler on a stack
-/// of its own may be taken for that: its thread's wait is withdrawn too early
-/// and a deadlock in it would not be seen; nothing worse. And calls from deeper
-/// frames are taken for a handler's until there is a shallower one.)
+/// Whether the thread is busy no more, though it never came back: then it calls
+/// from a frame no deeper than the one that was. (Calls from deeper frames are
+/// taken for a handler's until there is a shallower one.) What was left half done
+/// stays so: each step of ours leaves the ledger such that others can read it,
+/// and so can we.
 #[cold]
 fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
     let here = &raw const words as usize;
-    let left = record.busy.load(Relaxed) == BLOCKED
-        && here + HANDLERS_FRAME > words.blocked_at.load(Relaxed);
+    let left = here + HANDLERS_FRAME > words.busy_at.load(Relaxed) && !on_stack_for_handlers();
     if left {
         record.wait.end();
     }
     left
+}
+
+/// Whether the thread runs on the stack that it has set aside for its handlers,
+/// which may lie anywhere; the kernel's answer.
+fn on_stack_for_handlers() -> bool {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    let place = &raw mut stack as usize;
+    // SAFETY: asks only, into a live structure.
+    let asked = unsafe { sys::call(libc::SYS_sigaltstack, [0, place, 0, 0, 0, 0]) };
+    asked.is_ok() && stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// A thread that has no record yet.
@@ -263,7 +274,11 @@ pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
         unsafe { real::call::pthread_setspecific()(STATE.key.load(Relaxed), value) };
         return;
     }
-    let Some(me) = enter() else { return };
+    let Some(ledger) = state::ledger() else { return };
+    // SAFETY: as in `enter`.
+    let thread = unsafe { Thread::at(value.cast(), STATE.held.load(Relaxed)) };
+    // Whatever was busy: the thread's frames are gone.
+    let me = Me::work(ledger, thread);
     words.stage.store(Stage::Silent as usize, Relaxed);
     words.record.store(core::ptr::null_mut(), Relaxed);
     me.end();

@@ -27,8 +27,9 @@ pub struct Words {
     pub stack_high: AtomicUsize,
     /// How often the destructor of our key has run.
     pub rounds: AtomicUsize,
-    /// The stack pointer of the last call that blocked.
-    pub blocked_at: AtomicUsize,
+    /// Where on the stack the thread became busy: of a call that blocks the stack
+    /// pointer, else a place in a frame of ours.
+    pub busy_at: AtomicUsize,
 }
 
 /// In which part of its life a thread is, as far as recording goes.

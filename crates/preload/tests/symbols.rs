@@ -102,6 +102,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("strlen", "memory"),
     ("pthread_attr_init", "fills in the attributes of a new thread"),
     ("pthread_attr_getstacksize", "reads attributes"),
+    ("pthread_mutexattr_getpshared", "reads attributes"),
     ("pthread_barrierattr_getpshared", "reads attributes"),
     ("pthread_condattr_getpshared", "reads attributes"),
     ("pthread_condattr_getclock", "reads attributes"),

@@ -27,6 +27,10 @@ crate::fast_release! {
     pthread_mutex_unlock: pthread_mutex_unlock => unlock;
 }
 
+unsafe extern "C" {
+    fn pthread_mutexattr_getpshared(attributes: *const c_void, shared: *mut c_int) -> c_int;
+}
+
 /// A mutex of the program's, as glibc's ABI lays it out: static initialisers
 /// have fixed these words for good.
 #[derive(Clone, Copy)]
@@ -74,8 +78,7 @@ impl Nature for Mutex {
             (Self::PROTECT, attribute::PROTECT),
             (Self::SHARED, attribute::SHARED),
         ] {
-            // glibc marks all robust ones as shared.
-            if kind & bit != 0 && (bit != Self::SHARED || kind & Self::ROBUST == 0) {
+            if kind & bit != 0 {
                 attributes |= name;
             }
         }
@@ -102,7 +105,17 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
     if answer == 0
         && let Some(me) = enter()
     {
-        me.initialised(mutex as u64, site, Mutex(mutex));
+        let (kind, mut named) = Mutex(mutex).nature();
+        let mut shared = libc::PTHREAD_PROCESS_SHARED;
+        // glibc marks all robust ones as shared.
+        if named & attribute::ROBUST != 0 {
+            // SAFETY: the program's attributes, which were accepted; reads them.
+            unsafe { pthread_mutexattr_getpshared(attributes, &raw mut shared) };
+        }
+        if shared == libc::PTHREAD_PROCESS_PRIVATE {
+            named &= !attribute::SHARED;
+        }
+        me.initialised(mutex as u64, site, (kind, named));
     }
     answer
 }
