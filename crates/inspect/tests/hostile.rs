@@ -2,7 +2,7 @@
 //! command's readers come to an end, without a panic and without using up the
 //! machine.
 
-use lockstead_inspect::ledger::code;
+use lockstead_inspect::ledger::{Mapped, code};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::live::Sample;
 use lockstead_inspect::report::{Facts, Finding, Options, Process, Sort, collect};
@@ -13,16 +13,19 @@ use lockstead_inspect::waits::observe::{Observer, Waiter};
 use lockstead_inspect::waits::verify::verify;
 use lockstead_ledger::lock::{Kind, add_site, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-use lockstead_ledger::thread::state;
+use lockstead_ledger::thread::{self, state};
 use lockstead_ledger::{Birth, Layout, Ledger, Part};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 /// Damages to try.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 300;
 /// For all of them together they take seconds: what takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// What the program has of each part.
@@ -99,11 +102,11 @@ impl Area {
                 };
                 thread.stack().push(&holding).unwrap();
             }
-            for (at, line) in thread.cache.iter().enumerate().take(20) {
-                line.address.store(address(at as u64), Relaxed);
-                line.lock.store(at as u32 + 1, Relaxed);
-                line.count.store(5, Relaxed);
-                line.generation.store(1, Relaxed);
+            // What the thread has acquired: small numbers and addresses.
+            let first = (std::ptr::from_ref(record) as usize - base as usize) / 8;
+            for at in first + 512..first + 1536 {
+                let value = if at % 8 < 2 { address(at as u64 % LOCKS) } else { at as u64 % 7 };
+                area.words()[at].store(value, Relaxed);
             }
             let hows = [How::MUTEX, How::WRITE, How::READ, How::JOIN, How::CONDITION, How::SPIN];
             let how = hows[number as usize % hows.len()];
@@ -142,13 +145,13 @@ impl Area {
     fn place(&self, random: &mut Random) -> usize {
         let ledger = self.ledger();
         let layout = *ledger.layout();
+        let stride = thread::stride(layout.held as usize) as u64;
+        let thread = layout.threads.offset + random.below(THREADS) * stride;
         let (start, used) = match random.below(8) {
             0 => (self.checked() as u64 * 8, 4096 - self.checked() as u64 * 8),
-            1 => {
-                let stride = layout.threads.offset + random.below(THREADS) * 28672;
-                (stride, 4096 + 2048)
-            }
-            2 => (layout.threads.offset + random.below(THREADS) * 28672 + 12288, 256),
+            // What a thread is, waits for and knows; what it holds.
+            1 => (thread, 4096 + 2048),
+            2 => (thread + thread::held_offset() as u64, 256),
             3 => (layout.locks.offset, (LOCKS + 10) * 64),
             4 => (layout.extensions.offset, (LOCKS + 2) * 2048),
             5 => (layout.stacks.offset, LOCKS * 48),
@@ -276,4 +279,61 @@ fn damage_ends_in_poorer_reports_and_no_worse() {
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("hangs with seed {seed}"),
         Err(_) => panic!("panicked with seed {seed}"),
     }
+}
+
+/// A ledger as the library makes it, as large as can be.
+fn file() -> (Ledger<'static>, OwnedFd) {
+    let layout = Layout::divide(Layout::LARGEST);
+    // SAFETY: a new memory file, and a mapping of all of it that stays until the
+    // end; nobody else knows of it yet.
+    unsafe {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        let file = libc::memfd_create(c"damaged".as_ptr(), flags);
+        assert!(file >= 0);
+        let file = OwnedFd::from_raw_fd(file);
+        assert_eq!(libc::ftruncate(file.as_raw_fd(), layout.size as i64), 0);
+        assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK), 0);
+        let base = libc::mmap(
+            std::ptr::null_mut(),
+            layout.size as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(base, libc::MAP_FAILED);
+        (Ledger::create(base.cast(), layout, 42, 1), file)
+    }
+}
+
+#[test]
+fn counters_that_the_file_does_not_bear_out_are_not_believed() {
+    let (ledger, file) = file();
+    let copy = File::from(file.try_clone().expect("a descriptor"));
+    let mapped = Mapped::new(file, false).expect("a ledger");
+    let worker = ledger.thread(ledger.claim(Part::Threads, 1).expect("room")).expect("claimed");
+    worker.record.state.store(state::LIVE, Relaxed);
+    for number in 1..=20_000 {
+        let stack = ledger.intern_stack(&[number % 100], 0);
+        let (address, kind) = (address(number), Kind::Mutex);
+        let birth =
+            Birth { address, kind, attributes: 0, init_stack: stack, first_stack: 0, module: 0 };
+        let _ = ledger.init_lock(&birth).expect("room");
+        if number % 1000 == 0 {
+            assert_eq!(mapped.view().used(Part::Locks) as u64, number + 1);
+        }
+    }
+    assert!(!mapped.is_damaged());
+    let before = copy.metadata().expect("open").blocks();
+    for counter in [&ledger.header().threads_used, &ledger.header().locks_used] {
+        counter.store(u64::MAX, Relaxed);
+        let view = mapped.view();
+        assert!(mapped.is_damaged());
+        assert_eq!((view.used(Part::Threads), view.used(Part::Locks)), (1, 20_001));
+        let mut observer = Observer::default();
+        observer.look(&view);
+        let _ = Sample::take(&view, 1 << 40);
+    }
+    let after = copy.metadata().expect("open").blocks();
+    assert!(after - before < 1000, "{before} blocks became {after}");
 }

@@ -93,10 +93,11 @@ impl Default for Times {
 }
 
 impl Times {
-    /// The number of durations.
+    /// The number of durations. Counts of a damaged ledger may be any, here and
+    /// below: a sum stays at the most there is.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
     /// An upper estimate of the quantile `q` (0.5 is the median): the geometric
@@ -111,9 +112,9 @@ impl Times {
         // The rank counts from one; a fraction of a duration is one more.
         let scaled = q.clamp(0.0, 1.0) * count as f64;
         let rank = (scaled as u64 + u64::from(scaled > (scaled as u64) as f64)).clamp(1, count);
-        let mut seen = 0;
+        let mut seen: u64 = 0;
         for (bucket, &here) in self.counts.iter().enumerate() {
-            seen += here;
+            seen = seen.saturating_add(here);
             if seen >= rank {
                 let low = 1u64 << bucket;
                 return (low + low * 2 / 5).min(self.max);
@@ -125,9 +126,9 @@ impl Times {
     /// Adds another histogram's content.
     pub fn absorb(&mut self, other: &Times) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.total += other.total;
+        self.total = self.total.saturating_add(other.total);
         if other.max > self.max {
             (self.max, self.max_stack) = (other.max, other.max_stack);
         }

@@ -6,7 +6,7 @@ use crate::header::{Header, Layout, MAGIC, Region, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::table::Table;
-use crate::thread::{self, Thread};
+use crate::thread::{self, Thread, ThreadRecord};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -75,7 +75,57 @@ pub enum Part {
     Modules,
 }
 
+/// How many elements of each part have been claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Extent(pub [u64; 5]);
+
+impl Extent {
+    /// In the order of the numbers.
+    const PARTS: [Part; 5] =
+        [Part::Threads, Part::Locks, Part::Extensions, Part::StackWords, Part::Modules];
+
+    /// Bytes of the file that exist if so many were claimed: whoever claims an
+    /// element writes to it. Less, if more.
+    #[must_use]
+    pub fn least_bytes(&self) -> u64 {
+        let sizes = [
+            size_of::<ThreadRecord>(),
+            size_of::<LockRecord>(),
+            size_of::<Extension>(),
+            size_of::<u64>(),
+            size_of::<ModuleRecord>(),
+        ];
+        let all = self.0.iter().zip(sizes);
+        all.fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(size as u64)))
+    }
+}
+
 impl<'a> Ledger<'a> {
+    /// How much of it has been claimed.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent(Extent::PARTS.map(|part| self.used(part) as u64))
+    }
+
+    /// A view in which nothing lies beyond these numbers: for a reader who does
+    /// not believe the counters.
+    #[must_use]
+    pub fn within(mut self, most: &Extent) -> Ledger<'a> {
+        let [threads, locks, extensions, words, modules] = most.0;
+        let layout = &mut self.layout;
+        for (region, most) in [
+            (&mut layout.threads, threads),
+            (&mut layout.locks, locks),
+            (&mut layout.extensions, extensions),
+            (&mut layout.stacks, words),
+            (&mut layout.classes, words),
+            (&mut layout.modules, modules),
+        ] {
+            region.capacity = region.capacity.min(most);
+        }
+        self
+    }
+
     /// Makes a ledger in a fresh mapping of zeroes.
     ///
     /// # Safety

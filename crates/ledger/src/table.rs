@@ -34,6 +34,10 @@ use lockstead_core::Atomic64;
 /// Logarithm of the slots of the first level.
 pub const FIRST: u32 = 12;
 
+/// Levels above the first that any table can have: more slots than bytes of
+/// address space.
+const MOST_LEVELS: u32 = 32;
+
 /// Slots an insertion looks at before it goes to a new level.
 const PROBES: usize = 128;
 
@@ -83,16 +87,20 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
 
     /// The slots of a level.
     fn level(&self, level: u32) -> Option<&'a [C::Word]> {
-        let first = 1usize << START;
-        let start = (first << level) - first;
-        self.slots.get(start..start + (first << level))
+        let slots = (1usize << START).checked_shl(level).filter(|_| level <= MOST_LEVELS)?;
+        let start = slots - (1 << START);
+        self.slots.get(start..start + slots)
+    }
+
+    /// The newest level, or, of a damaged ledger, one that can be.
+    fn newest(&self) -> u32 {
+        self.level.load(Acquire).min(u64::from(MOST_LEVELS)) as u32
     }
 
     /// The element with this hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let newest = self.level.load(Acquire) as u32;
-        (0..=newest).rev().find_map(|level| {
+        (0..=self.newest()).rev().find_map(|level| {
             let slots = self.level(level)?;
             match probe(slots, hash, &is) {
                 Probe::Found(index) => Some(index),
@@ -107,7 +115,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
             return Inserted::Found(found);
         }
         loop {
-            let newest = self.level.load(Acquire);
+            let newest = u64::from(self.newest());
             let Some(slots) = self.level(newest as u32) else { return Inserted::Full };
             match probe(slots, hash, &is) {
                 Probe::Found(found) => return Inserted::Found(found),
@@ -144,8 +152,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
     /// newest: for a reader that reports memory.
     #[must_use]
     pub fn open_slots(&self) -> usize {
-        let level = self.level.load(Relaxed) as u32;
-        ((2usize << level) - 1) << START
+        ((2usize << self.newest()) - 1) << START
     }
 }
 

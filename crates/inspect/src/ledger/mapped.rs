@@ -6,12 +6,14 @@
 //! likes: it must not be able to end the command, so a file that can shrink is
 //! not mapped, and what is in it is checked where it is used.
 
+use lockstead_ledger::ledger::Extent;
 use lockstead_ledger::{Layout, Ledger};
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Bytes of the first page, which holds the coarse clock.
 const FIRST_PAGE: usize = 4096;
@@ -25,7 +27,15 @@ pub struct Mapped {
     writable: bool,
     /// For no longer than this value lives.
     ledger: Option<Ledger<'static>>,
+    /// How far the file was seen to bear out the counters of what is claimed.
+    borne_out: [AtomicU64; 5],
+    damaged: AtomicBool,
 }
+
+/// Elements of a part that may have been claimed since they were counted.
+const NEW: u64 = 4096;
+/// Bytes that may have been claimed and not been written to.
+const UNWRITTEN: u64 = 1 << 20;
 
 // SAFETY: the mapping is shared memory of atomics, at an address that stays
 // until the value is dropped.
@@ -58,7 +68,15 @@ impl Mapped {
         }
         let file = OwnedFd::from(file);
         let base = map(&file, ptr::null_mut(), size, libc::PROT_READ, 0)?;
-        let mut mapped = Mapped { file, base, size, writable: keeps_clock, ledger: None };
+        let mut mapped = Mapped {
+            file,
+            base,
+            size,
+            writable: keeps_clock,
+            ledger: None,
+            borne_out: Default::default(),
+            damaged: AtomicBool::new(false),
+        };
         if keeps_clock {
             let both = libc::PROT_READ | libc::PROT_WRITE;
             map(&mapped.file, mapped.base.cast(), FIRST_PAGE, both, libc::MAP_FIXED)?;
@@ -71,19 +89,53 @@ impl Mapped {
     }
 
     /// The ledger. Its version and layout are those that were checked when it
-    /// was mapped.
+    /// was mapped. If the program has written over the counters of what is
+    /// claimed, it ends where they were last right: to look at what was never
+    /// written makes it exist, and a ledger is larger than most memories.
     ///
     /// # Panics
     /// Never: it was there when `new` returned.
     #[must_use]
     pub fn view(&self) -> Ledger<'_> {
-        self.ledger.expect("set by new")
+        let ledger = self.ledger.expect("set by new");
+        let claimed = ledger.extent();
+        let known = || Extent(std::array::from_fn(|part| self.borne_out[part].load(Relaxed)));
+        if claimed != known() && !self.is_damaged() {
+            if claimed.least_bytes() > self.bytes().saturating_add(UNWRITTEN) {
+                self.damaged.store(true, Relaxed);
+            } else {
+                for (known, claimed) in self.borne_out.iter().zip(claimed.0) {
+                    known.store(claimed, Relaxed);
+                }
+            }
+        }
+        let new = if self.is_damaged() { 0 } else { NEW };
+        ledger.within(&Extent(known().0.map(|count| count + new)))
+    }
+
+    /// Whether the program has written over it, as far as that was noticed:
+    /// what it recorded later is not to be seen.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Relaxed)
+    }
+
+    /// Bytes of the file that exist.
+    fn bytes(&self) -> u64 {
+        let mut facts = MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: asks about an open descriptor, into a live structure, of which
+        // zeroes are a valid value.
+        unsafe {
+            libc::fstat(self.file.as_raw_fd(), facts.as_mut_ptr());
+            facts.assume_init().st_blocks.unsigned_abs().saturating_mul(512)
+        }
     }
 
     /// Sets the coarse clock, if this process keeps it.
     pub fn set_clock(&self, now: u64) {
         if self.writable {
-            let header = self.view().header();
+            let Some(ledger) = &self.ledger else { return };
+            let header = ledger.header();
             header.clock_before.store(header.clock.0.load(Relaxed), Relaxed);
             header.clock.0.store(now, Relaxed);
         }

@@ -158,8 +158,8 @@ fn losses(ledger: &Ledger<'_>, account: &Account) -> Losses {
         held: retired.held_dropped.load(Relaxed),
     };
     for thread in ledger.threads() {
-        losses.in_handlers += thread.record.skipped.load(Relaxed);
-        losses.held += thread.record.held_dropped.load(Relaxed);
+        losses.in_handlers = losses.in_handlers.saturating_add(thread.record.skipped.load(Relaxed));
+        losses.held = losses.held.saturating_add(thread.record.held_dropped.load(Relaxed));
     }
     losses
 }

@@ -84,8 +84,8 @@ fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {
         if let Some(statistics) = extension {
             sum.wait.absorb(&statistics.wait.read());
             sum.hold.absorb(&statistics.hold.read());
-            sum.timed_out += statistics.timed_out.load(Relaxed);
-            sum.refused += statistics.refused.load(Relaxed);
+            sum.timed_out = sum.timed_out.saturating_add(statistics.timed_out.load(Relaxed));
+            sum.refused = sum.refused.saturating_add(statistics.refused.load(Relaxed));
             add_shares(&mut sum.waited_at, &statistics.waited_at);
             add_shares(&mut sum.held_at, &statistics.held_at);
         }

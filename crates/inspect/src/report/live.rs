@@ -138,18 +138,19 @@ impl Sample {
             };
             if matches!(lock.shape().1, Life::Live | Life::Destroyed) {
                 let sums = sample.sums(ledger, owner);
-                sums.contended += extension.contended.load(Relaxed);
-                sums.waited_ns += extension.wait.total();
+                sums.contended = sums.contended.saturating_add(extension.contended.load(Relaxed));
+                sums.waited_ns = sums.waited_ns.saturating_add(extension.wait.total());
             }
         }
         for thread in ledger.threads() {
-            sample.acquisitions += acquisitions(&thread);
+            sample.acquisitions = sample.acquisitions.saturating_add(acquisitions(&thread));
             for known in thread.known() {
                 let lock = known.lock.load(Relaxed);
                 let count = u64::from(known.count.load(Relaxed));
                 let current = ledger.lock(lock).map(|lock| lock.generation.load(Relaxed));
                 if count != 0 && current == Some(known.generation.load(Relaxed)) {
-                    sample.sums(ledger, lock).acquisitions += count;
+                    let sums = sample.sums(ledger, lock);
+                    sums.acquisitions = sums.acquisitions.saturating_add(count);
                 }
             }
             if is_running(&thread) {
@@ -179,7 +180,8 @@ impl Sample {
         let joins = wait.how.kind() == How::JOIN;
         let lock = if joins { None } else { ledger.find_lock(wait.target) };
         if let Some(index) = lock {
-            self.sums(ledger, index).waited_ns += for_ns;
+            let sums = self.sums(ledger, index);
+            sums.waited_ns = sums.waited_ns.saturating_add(for_ns);
         }
         self.waiters.push(Waiter {
             tid: thread.record.tid.load(Relaxed),
@@ -254,7 +256,7 @@ impl Sample {
                 waiting: waiting.get(&lock).copied().unwrap_or(0),
                 held: held.get(&lock).copied(),
             };
-            live.waited_ns += rate.waited_ns;
+            live.waited_ns = live.waited_ns.saturating_add(rate.waited_ns);
             let is_used = rate.waited_ns != 0 || rate.acquisitions != 0 || rate.waiting != 0;
             if is_used || rate.held.is_some() {
                 live.locks.push(rate);

@@ -50,7 +50,7 @@ pub(super) fn count(
     let retired = &ledger.header().retired;
     let gone = retired.threads.load(Relaxed);
     if gone != 0 {
-        threads.created += gone;
+        threads.created = threads.created.saturating_add(gone);
         waiting.thread_ns = waiting.thread_ns.saturating_add(retired.lived.load(Relaxed));
         waiting.waited_ns = waiting.waited_ns.saturating_add(retired.waited.load(Relaxed));
         waiting.idled_ns = waiting.idled_ns.saturating_add(retired.idled.load(Relaxed));
