@@ -183,8 +183,6 @@ pub enum End {
         /// In the last frame.
         address: u64,
     },
-    /// The process ended, or refused to be read, before its stack was.
-    Gone,
 }
 
 impl End {
@@ -222,7 +220,6 @@ impl fmt::Display for End {
             End::Backwards { address } => {
                 write!(f, "ends here: the caller of {address:#x} would lie below it on the stack")
             }
-            End::Gone => write!(f, "unknown: the thread's memory could not be read"),
         }
     }
 }

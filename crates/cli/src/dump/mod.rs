@@ -1,13 +1,16 @@
 //! `lockstead dump PID`: who waits for what in a process, who holds it, and the
 //! deadlock if there is one.
 
+mod held;
 mod text;
 
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
-use lockstead_inspect::proc::process::Process;
+use lockstead_inspect::ledger::attach;
+use lockstead_inspect::proc::process::{Process, Unusable};
 use lockstead_inspect::snapshot::{self, Snapshot};
+use std::io;
 
 /// Looks at the process and prints.
 ///
@@ -34,10 +37,26 @@ pub(crate) fn run(flags: &args::Dump) -> Result<(), Failure> {
     if found.is_deadlocked() { Err(Failure::Deadlock) } else { Ok(()) }
 }
 
-/// The one place that decides where the facts come from.
-fn take(
-    process: &Process,
-    flags: &args::Dump,
-) -> Result<Snapshot, lockstead_inspect::proc::process::Unusable> {
-    snapshot::capture(process, flags.all)
+/// The one place that decides where the facts come from: the ledger, if the
+/// process has one that can be had.
+fn take(process: &Process, flags: &args::Dump) -> Result<Snapshot, Unusable> {
+    match attach(process.pid) {
+        Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all),
+        Ok(None) => snapshot::capture(process, flags.all),
+        Err(error) => {
+            let mut found = snapshot::capture(process, flags.all)?;
+            // Where the maps may not be read, nothing tells whether there is a
+            // ledger, and the snapshot says why they may not.
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                found.limits.insert(
+                    0,
+                    format!(
+                        "the ledger of the process cannot be had ({error}): this is what its \
+                         memory shows, and held locks that nobody waits for are not in it"
+                    ),
+                );
+            }
+            Ok(found)
+        }
+    }
 }

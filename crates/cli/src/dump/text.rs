@@ -1,34 +1,20 @@
 //! The snapshot as text: cycles first, then the other threads that wait, then
 //! the holders that do not.
 
+use crate::report::clean;
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::snapshot::model::{
-    Activity, Held, Lock, Ring, Snapshot, Source, Target, Thread, Until, Verdict, Wait,
+    Activity, Held, Holder, Lock, Ring, Snapshot, Source, Target, Thread, Until, Verdict, Wait,
 };
 use lockstead_inspect::stack::{Frame, Stack};
-use lockstead_inspect::symbols::is_lock_wrapper;
+use lockstead_inspect::symbols::program_frames;
 use std::collections::BTreeSet;
 
 const ALARM: Style = AnsiColor::Red.on_default().bold();
-const HEAD: Style = Style::new().bold();
+pub(super) const HEAD: Style = Style::new().bold();
 
 /// Threads of a group that are listed by name; the rest is counted.
 const LISTED: usize = 8;
-
-/// Functions that start programs and threads: of the last frames of a stack.
-const STARTERS: &[&str] = &[
-    "_start",
-    "__libc_start_main",
-    "__libc_start_main_impl",
-    "__libc_start_call_main",
-    "start_thread",
-    "clone",
-    "clone3",
-    "__clone",
-    "__clone3",
-];
-/// No stack starts with more frames than this.
-const STARTING: usize = 4;
 
 /// The whole text. `everything`: threads that neither wait nor hold too, every
 /// thread of a group, every frame.
@@ -46,14 +32,14 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
     text.out
 }
 
-struct Text<'a> {
-    found: &'a Snapshot,
+pub(super) struct Text<'a> {
+    pub(super) found: &'a Snapshot,
     everything: bool,
-    out: String,
+    pub(super) out: String,
 }
 
 impl Text<'_> {
-    fn line(&mut self, indent: usize, line: &str) {
+    pub(super) fn line(&mut self, indent: usize, line: &str) {
         self.out += &format!("{:indent$}{line}\n", "");
     }
 
@@ -61,7 +47,8 @@ impl Text<'_> {
         let process = &self.found.process;
         let waiting = self.found.threads.iter().filter(|thread| thread.wait().is_some()).count();
         let own = process.own_pid.map(|own| format!(", {own} to itself")).unwrap_or_default();
-        let deadlock = if self.found.threads.iter().any(is_unknown) {
+        let from_memory = self.found.source == Source::Memory;
+        let deadlock = if from_memory && self.found.threads.iter().any(is_unknown) {
             "what they wait for cannot be read".to_owned()
         } else if self.found.is_deadlocked() {
             format!("{waiting} wait, DEADLOCK")
@@ -71,7 +58,7 @@ impl Text<'_> {
         let line = format!(
             "process {} ({}{own}): {}, {deadlock}",
             process.pid,
-            process.name,
+            clean(&process.name),
             count(self.found.threads.len(), "thread"),
         );
         self.line(0, &line);
@@ -152,7 +139,7 @@ impl Text<'_> {
         let Some(wait) = thread.wait() else { return };
         let who = self.who(tids);
         let verb = if tids.len() == 1 { "waits" } else { "wait" };
-        let until = wait.until.as_ref().map(limit).unwrap_or_default();
+        let until = self.since(tids) + &wait.until.as_ref().map(limit).unwrap_or_default();
         match &wait.target {
             Target::Join { thread } => {
                 let joined = self.named(*thread);
@@ -175,6 +162,10 @@ impl Text<'_> {
                 None => self.line(2, &format!("{who} {verb} for a lock at {address:#x}{until}")),
             },
         }
+        // Beside the stacks of the holders it needs a word.
+        if wait.waited_ns.is_some() && thread.stack.is_some() {
+            self.line(4, "waits at");
+        }
         self.stack(thread);
     }
 
@@ -182,7 +173,8 @@ impl Text<'_> {
     fn held(&mut self, lock: &Lock) {
         match &lock.held {
             Held::By { holders } => {
-                for holder in holders {
+                let listed = if self.everything { holders.len() } else { LISTED };
+                for holder in holders.iter().take(listed) {
                     let name = self.named(holder.thread);
                     let how = if holder.shared { " to read" } else { "" };
                     let now = match self.found.thread(holder.thread) {
@@ -191,41 +183,25 @@ impl Text<'_> {
                         }
                         _ => String::new(),
                     };
-                    self.line(4, &format!("held{how} by {name}{now}"));
-                    for frame in holder.acquired.iter().flat_map(|stack| &stack.frames) {
-                        self.line(6, &format!("taken in {}", frame.site()));
-                    }
+                    let time = lasting(holder);
+                    self.line(4, &format!("held{how} by {name}{time}{now}"));
+                    self.taken(holder.acquired);
+                }
+                if holders.len() > listed {
+                    let more = holders.len() - listed;
+                    self.line(4, &format!("and {more} more (--all lists them)"));
                 }
             }
             Held::Readers { count: readers } => {
                 let text = count(*readers as usize, "reader");
                 self.line(4, &format!("held by {text}; who they are is not in the lock"));
             }
-            Held::Elsewhere { owner, why } => self.line(4, &format!("held by {owner}: {why}")),
+            Held::Elsewhere { owner, why, acquired } => {
+                self.line(4, &format!("held by {owner}: {why}"));
+                self.taken(*acquired);
+            }
             Held::Unknown { why } => self.line(4, why),
             Held::Never => {}
-        }
-    }
-
-    /// Holders that do not wait themselves.
-    fn holders(&mut self, shown: &mut BTreeSet<u32>) {
-        let found = self.found;
-        let mut titled = false;
-        for thread in &found.threads {
-            let held: Vec<&Lock> =
-                found.locks.iter().filter(|lock| holds(lock, thread.tid)).collect();
-            if held.is_empty() || !shown.insert(thread.tid) {
-                continue;
-            }
-            if !titled {
-                self.out += "\n";
-                self.line(0, &format!("{HEAD}holding{HEAD:#}"));
-                titled = true;
-            }
-            let names: Vec<String> = held.iter().map(|lock| title(lock)).collect();
-            let (who, names) = (self.named(thread.tid), names.join(", "));
-            self.line(2, &format!("{who} holds {names} and {}", does(thread)));
-            self.stack(thread);
         }
     }
 
@@ -238,7 +214,8 @@ impl Text<'_> {
         }
         self.out += "\n";
         // Where nothing is known of any thread, names are all there is.
-        if !self.everything && !rest.iter().any(|thread| is_unknown(thread)) {
+        let nameless = found.source == Source::Ledger || !rest.iter().any(|t| is_unknown(t));
+        if !self.everything && nameless {
             let kind = match found.source {
                 Source::Memory => "neither waiting for a lock nor holding one that others want",
                 Source::Ledger => "neither waiting for a lock nor holding one",
@@ -255,27 +232,55 @@ impl Text<'_> {
         }
     }
 
-    fn stack(&mut self, thread: &Thread) {
+    pub(super) fn stack(&mut self, thread: &Thread) {
         let Some(stack) = &thread.stack else { return };
-        let frames: &[Frame] =
-            if self.everything { &stack.frames } else { own_frames(&stack.frames) };
+        self.frames(6, stack);
+    }
+
+    /// Where a lock was acquired, by the index of the stack.
+    fn taken(&mut self, acquired: Option<usize>) {
+        let found = self.found;
+        if let Some(stack) = acquired.and_then(|at| found.stacks.get(at)) {
+            self.line(4, "taken at");
+            self.frames(6, stack);
+        }
+    }
+
+    fn frames(&mut self, indent: usize, stack: &Stack) {
+        let frames: Vec<&Frame> =
+            if self.everything { stack.frames.iter().collect() } else { program_frames(stack) };
+        let shown = !frames.is_empty();
         for frame in frames {
             let inlined = if frame.inlined { " (inlined)" } else { "" };
             let found = if frame.found { " (probable)" } else { "" };
-            let site = frame.site();
-            self.line(6, &format!("{site}{inlined}{found}"));
+            let site = clean(&frame.site());
+            self.line(indent, &format!("{site}{inlined}{found}"));
         }
-        if !stack.end.is_complete() {
-            self.line(6, &format!("({})", stack.end));
+        // What lockstead's own functions were called by is none of the program.
+        let whole = shown && stack.frames.last().is_some_and(Frame::is_lockstead);
+        if !stack.end.is_complete() && (self.everything || !whole) {
+            self.line(indent, &format!("({})", clean(&stack.end.to_string())));
+        }
+    }
+
+    /// How long a thread has waited; of several, the one that has the longest.
+    fn since(&self, tids: &[u32]) -> String {
+        let waits = tids.iter().filter_map(|&tid| self.found.thread(tid)?.wait()?.waited_ns);
+        match waits.max() {
+            Some(ns) if tids.len() > 1 => format!(", the first since {}", time(ns)),
+            Some(ns) => format!(", since {}", time(ns)),
+            None => String::new(),
         }
     }
 
     /// `thread 12 "worker"`.
-    fn named(&self, tid: u32) -> String {
+    pub(super) fn named(&self, tid: u32) -> String {
         match self.found.thread(tid) {
             Some(thread) => match thread.own_tid {
-                Some(own) => format!("thread {tid} \"{}\" ({own} to itself)", thread.name),
-                None => format!("thread {tid} \"{}\"", thread.name),
+                Some(own) => {
+                    format!("thread {tid} \"{}\" ({own} to itself)", clean(&thread.name))
+                }
+                None => format!("thread {tid} \"{}\"", clean(&thread.name)),
             },
             None => format!("thread {tid}"),
         }
@@ -299,19 +304,15 @@ fn is_unknown(thread: &Thread) -> bool {
     matches!(thread.activity, Activity::Unknown { .. })
 }
 
-fn holds(lock: &Lock, tid: u32) -> bool {
-    matches!(&lock.held, Held::By { holders } if holders.iter().any(|h| h.thread == tid))
-}
-
 /// A lock with its attributes: `mutex cache.lock (recursive, robust)`.
-fn title(lock: &Lock) -> String {
+pub(super) fn title(lock: &Lock) -> String {
     match lock.attributes.join(", ") {
-        none if none.is_empty() => lock.name.clone(),
-        some => format!("{} ({some})", lock.name),
+        none if none.is_empty() => clean(&lock.name),
+        some => format!("{} ({some})", clean(&lock.name)),
     }
 }
 
-fn does(thread: &Thread) -> String {
+pub(super) fn does(thread: &Thread) -> String {
     match &thread.activity {
         Activity::Waiting { .. } => "waits".into(),
         Activity::Asleep { call } => format!("is asleep in {call}()"),
@@ -342,23 +343,19 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn addresses(stack: &Stack) -> Vec<u64> {
-    stack.frames.iter().map(|frame| frame.address).collect()
+/// `, for 3.1 s`: how long a lock has been held, if that is known.
+pub(super) fn lasting(holder: &Holder) -> String {
+    match holder.held_ns {
+        Some(ns) if holder.exact => format!(", for {}", time(ns)),
+        Some(ns) => format!(", for at most {}", time(ns)),
+        None => String::new(),
+    }
 }
 
-/// The frames of the program: without those that only lead into the wait, and
-/// without those that start threads and programs.
-fn own_frames(frames: &[Frame]) -> &[Frame] {
-    let starts = |(at, frame): (usize, &Frame)| {
-        let function = frame.function.as_deref().unwrap_or_default();
-        function.contains("__rust_begin_short_backtrace")
-            || frames.len() - at <= STARTING && STARTERS.contains(&function)
-    };
-    let started = &frames[..frames.iter().enumerate().position(starts).unwrap_or(frames.len())];
-    let first = started.iter().position(|frame| !frame.is_libc() && !is_lock_wrapper(frame));
-    let last = started.iter().rposition(|frame| !frame.is_libc());
-    match (first, last) {
-        (Some(first), Some(last)) => &started[first..=last],
-        _ => frames,
-    }
+fn time(ns: u64) -> String {
+    crate::table::time(ns as f64)
+}
+
+fn addresses(stack: &Stack) -> Vec<u64> {
+    stack.frames.iter().map(|frame| frame.address).collect()
 }

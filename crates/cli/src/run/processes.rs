@@ -4,13 +4,12 @@ use lockstead_inspect::ledger::passing::Peer;
 use lockstead_inspect::ledger::{Mapped, code};
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::waits::blocked::Patience;
-use lockstead_inspect::waits::detect::{Context, Detector, Found};
+use lockstead_inspect::waits::detect::{Detector, Found};
 use lockstead_inspect::waits::observe::{Observer, Waiter};
+use lockstead_inspect::waits::surroundings::Surroundings;
 use lockstead_inspect::waits::verify::{self, Verdict};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::hello::Hello;
-use lockstead_ledger::lock::attribute;
-use lockstead_ledger::thread::state;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -205,7 +204,7 @@ impl Watch {
     }
 
     fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, news: &mut Vec<News>) {
-        let context = Surroundings { process, ledger };
+        let context = Surroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
         self.pending = false;
         for found in self.detector.find(self.observer.waiters(), &context) {
             match verify::verify(&found, ledger, process.pid, process.visible) {
@@ -214,33 +213,5 @@ impl Watch {
                 Verdict::True | Verdict::False => {}
             }
         }
-    }
-}
-
-struct Surroundings<'a> {
-    process: &'a Observed,
-    ledger: &'a Ledger<'a>,
-}
-
-impl Context for Surroundings<'_> {
-    fn joined(&self, waiter: &Waiter) -> Option<u32> {
-        let position = self.ledger.threads().position(|thread| {
-            let record = thread.record;
-            // A handle is used again, for a thread that the waiter does not mean.
-            record.handle.load(Relaxed) == waiter.waiting.target
-                && record.began.load(Relaxed) < waiter.waiting.since
-                && record.state.load(Relaxed) == state::LIVE
-                && record.handle_released.load(Relaxed) == 0
-        });
-        position.and_then(|index| u32::try_from(index).ok())
-    }
-
-    fn writers_first(&self, lock: u64) -> bool {
-        let record = self.ledger.find_lock(lock).and_then(|index| self.ledger.lock(index));
-        record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
-    }
-
-    fn is_taking_back(&self, waiter: &Waiter) -> bool {
-        self.process.visible && verify::is_taking_back(self.process.pid, waiter)
     }
 }

@@ -37,7 +37,8 @@ impl Barrier {
             .unwrap_or(0);
         // SAFETY: asks for a number.
         let me = u64::from(unsafe { libc::geteuid() });
-        let owner = std::fs::metadata(format!("/proc/{pid}"))
+        // Of the folder itself the kernel shows the user in any case.
+        let owner = std::fs::metadata(format!("/proc/{pid}/stat"))
             .ok()
             .map(|meta| u64::from(std::os::unix::fs::MetadataExt::uid(&meta)));
         Barrier::judge(me, status, owner, scope)

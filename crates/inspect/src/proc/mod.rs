@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`process`] | whether a process can be looked at, and what it is |
 //! | [`task`] | one thread: name, state, the system call it sleeps in |
+//! | `file` | reading small files |
 //! | [`futex`] | the waits among the system calls |
 //! | [`calls`] | names of system calls that sleep |
 //! | [`access`] | why a process does not let itself be read, and what helps |
@@ -17,6 +18,7 @@
 
 pub mod access;
 pub mod calls;
+mod file;
 pub mod futex;
 pub mod process;
 pub mod status;

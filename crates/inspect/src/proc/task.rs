@@ -1,5 +1,6 @@
 //! One thread as `/proc/PID/task/TID` shows it.
 
+use super::file;
 use super::futex::FutexWait;
 use super::status::Status;
 use std::io;
@@ -89,7 +90,7 @@ impl Task {
     /// # Errors
     /// It has ended.
     pub fn read(pid: u32, tid: u32, nested: bool) -> io::Result<Task> {
-        let stat = std::fs::read(format!("/proc/{pid}/task/{tid}/stat"))?;
+        let stat = file::read(&format!("/proc/{pid}/task/{tid}/stat"))?;
         let (name, state) = stat_name_and_state(&String::from_utf8_lossy(&stat))
             .ok_or(io::ErrorKind::InvalidData)?;
         // Only where numbers differ is it worth a file a thread.
@@ -123,8 +124,9 @@ impl Task {
 /// # Errors
 /// It has ended.
 pub fn doing(pid: u32, tid: u32) -> io::Result<Doing> {
-    match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) {
-        Ok(text) => Doing::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+    match file::read(&format!("/proc/{pid}/task/{tid}/syscall")) {
+        Ok(text) => Doing::parse(&String::from_utf8_lossy(&text))
+            .ok_or_else(|| io::ErrorKind::InvalidData.into()),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
             Ok(Doing::Refused)
         }

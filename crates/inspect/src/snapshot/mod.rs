@@ -3,7 +3,8 @@
 //!
 //! # Role
 //! [`model`] is what a report is made from, and can be filled from anywhere.
-//! [`mod@capture`] fills it from `/proc` and the process's memory alone. Nothing is
+//! [`mod@capture`] fills it from `/proc` and the process's memory alone,
+//! [`mod@recorded`] from the ledger of a process under `lockstead run`. Nothing is
 //! stopped, so what was read first may be gone when the last is read; only a
 //! cycle that [`verify`] has proved is called a deadlock.
 //!
@@ -11,15 +12,22 @@
 //! |---|---|
 //! | [`model`] | the snapshot as data |
 //! | [`mod@capture`] | how to take one of a living process |
+//! | [`mod@recorded`] | how to take one of a process with a ledger |
+//! | `entries` | what the ledger says of each thread |
+//! | `objects` | names and holders of what is waited for |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`unknown`] | what cannot be known, in words |
 //! | [`verify`] | when a cycle is a deadlock |
 
 pub mod capture;
+mod entries;
 pub mod model;
+mod objects;
 pub mod recognise;
+pub mod recorded;
 pub mod unknown;
 pub mod verify;
 
 pub use capture::capture;
 pub use model::Snapshot;
+pub use recorded::recorded;

@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub locks: Vec<Lock>,
     /// Threads that wait for each other in a ring.
     pub cycles: Vec<Ring>,
+    /// Where locks were acquired; holders say which of these.
+    pub stacks: Vec<Stack>,
     /// What could not be read, and what helps.
     pub limits: Vec<String>,
 }
@@ -92,7 +94,7 @@ pub enum Activity {
     },
 }
 
-/// A wait in a futex call.
+/// A wait in a futex call, or one that a ledger tells of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// What for.
@@ -101,10 +103,12 @@ pub struct Wait {
     pub shared: bool,
     /// When it ends by itself.
     pub until: Option<Until>,
-    /// The word slept on; with several, the first.
-    pub word: u64,
+    /// How long it has lasted, if somebody wrote down when it began.
+    pub waited_ns: Option<u64>,
+    /// The word slept on; with several, the first. Not known from a ledger.
+    pub word: Option<u64>,
     /// What the word was compared with.
-    pub expected: u32,
+    pub expected: Option<u32>,
 }
 
 /// What a thread waits for.
@@ -178,6 +182,8 @@ pub enum Held {
         owner: u32,
         /// What that may mean.
         why: String,
+        /// Where it took it, as an index into [`Snapshot::stacks`].
+        acquired: Option<usize>,
     },
     /// It is an object that nobody holds.
     Never,
@@ -195,8 +201,21 @@ pub struct Holder {
     pub thread: u32,
     /// With others, or alone.
     pub shared: bool,
-    /// Where it took it, if somebody wrote that down.
-    pub acquired: Option<Stack>,
+    /// How long it has held it, if somebody wrote down since when.
+    pub held_ns: Option<u64>,
+    /// That time is exact; otherwise it is right to some milliseconds.
+    pub exact: bool,
+    /// Where it took it, if somebody wrote that down: an index into
+    /// [`Snapshot::stacks`].
+    pub acquired: Option<usize>,
+}
+
+impl Holder {
+    /// A thread that holds a lock alone, and nothing more is known.
+    #[must_use]
+    pub fn alone(thread: u32) -> Holder {
+        Holder { thread, shared: false, held_ns: None, exact: false, acquired: None }
+    }
 }
 
 /// Threads that wait for each other in a ring: each for the next one, the last

@@ -136,8 +136,13 @@ impl Symbolizer {
     }
 
     fn site_of(&mut self, chain: &[CodeAddress]) -> Option<Box<Frame>> {
+        if let Some(known) = self.sites.get(chain) {
+            return known.clone().map(Box::new);
+        }
         let stack = self.stack(chain, End::Bottom);
-        site(&stack).cloned().map(Box::new)
+        let found = site(&stack).cloned();
+        self.sites.insert(chain.to_vec(), found.clone());
+        found.map(Box::new)
     }
 }
 

@@ -16,7 +16,7 @@ mod site;
 
 pub use data::Variable;
 pub use lock::{LockFacts, LockName, Origin};
-pub use site::{is_lock_wrapper, site};
+pub use site::{is_lock_wrapper, program_frames, site};
 
 use crate::maps::Maps;
 use crate::modules::{Modules, Place};
@@ -40,6 +40,8 @@ pub struct Symbolizer {
     /// Frames by the address looked up, innermost first.
     code: HashMap<u64, Rc<[Frame]>>,
     data: HashMap<PathBuf, Rc<DataSymbols>>,
+    /// The places of call chains: thousands of locks come from a few.
+    sites: HashMap<Vec<CodeAddress>, Option<Frame>>,
 }
 
 impl Symbolizer {
@@ -53,6 +55,7 @@ impl Symbolizer {
             unreadable: Vec::new(),
             code: HashMap::new(),
             data: HashMap::new(),
+            sites: HashMap::new(),
         }
     }
 
@@ -62,6 +65,7 @@ impl Symbolizer {
         // A library may have taken another's place.
         if maps != *self.modules.maps() {
             self.code.clear();
+            self.sites.clear();
             self.modules.update(maps);
         }
     }

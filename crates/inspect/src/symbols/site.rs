@@ -174,6 +174,43 @@ pub fn site(stack: &Stack) -> Option<&Frame> {
     frames.find(|frame| !is_lock_wrapper(frame)).or(first)
 }
 
+/// Functions that start programs and threads: of the last frames of a stack.
+const STARTERS: &[&str] = &[
+    "_start",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+];
+/// No stack starts with more frames than this.
+const STARTING: usize = 4;
+
+/// The frames that a reader wants of a thread that waits: of those that are
+/// [visible](Stack::visible), without the wrappers above the first function
+/// that is none, and without those that start threads and programs. All that
+/// are visible, where nothing else would be left.
+#[must_use]
+pub fn program_frames(stack: &Stack) -> Vec<&Frame> {
+    let visible: Vec<&Frame> = stack.visible().collect();
+    let starts = |(at, frame): (usize, &&Frame)| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        function.contains("__rust_begin_short_backtrace")
+            || visible.len() - at <= STARTING && STARTERS.contains(&function)
+    };
+    let end = visible.iter().enumerate().position(starts).unwrap_or(visible.len());
+    let started = &visible[..end];
+    let first = started.iter().position(|frame| !is_lock_wrapper(frame));
+    let last = started.iter().rposition(|frame| !frame.is_libc());
+    match (first, last) {
+        (Some(first), Some(last)) => started[first..=last].to_vec(),
+        _ => visible,
+    }
+}
+
 /// A name without the return type that C++ mangles into those of function
 /// templates, and without inline namespaces.
 fn plain(function: &str) -> String {
@@ -209,6 +246,26 @@ mod tests {
             module: Some(module.into()),
             ..Frame::default()
         }
+    }
+
+    #[test]
+    fn the_frames_of_the_program_are_between_wrappers_and_starters() {
+        let shown = |functions: &[(&str, &str)]| {
+            let frames = functions.iter().map(|(function, module)| frame(function, module));
+            let stack = Stack { frames: frames.collect(), end: End::Bottom };
+            let functions = program_frames(&stack).into_iter().map(|f| f.function.clone());
+            functions.collect::<Option<Vec<_>>>().expect("all have names")
+        };
+        let (own, libc, preload) =
+            ("/bin/prog", "/lib/libc.so.6", "/memfd:liblockstead_preload.so");
+        let bottom = [("start_thread", libc), ("clone3", libc)];
+        let named =
+            [("__futex_wait", libc), ("std::mutex::lock()", own), ("work", own), ("run", own)];
+        assert_eq!(shown(&[&named[..], &bottom].concat()), ["work", "run"]);
+        let under = [("lock", preload), ("work", own), ("thread_start", preload)];
+        assert_eq!(shown(&[&under[..], &bottom].concat()), ["work"]);
+        assert_eq!(shown(&[("pause", libc), ("start_thread", libc)]), ["pause", "start_thread"]);
+        assert_eq!(shown(&[("work", own), ("pthread_once", libc), ("main", own)]).len(), 3);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | [`graph`] | the cycles among threads that wait, as pure data |
 //! | [`observe`] | the threads of a ledger that stay in one wait |
 //! | [`detect`] | which cycles among them are news |
+//! | [`surroundings`] | what the detection asks beside the waits |
 //! | [`verify`] | whether such a cycle is true outside the ledger |
 //! | [`blocked`] | which waits are worth a word because they last |
 
@@ -12,4 +13,5 @@ pub mod blocked;
 pub mod detect;
 pub mod graph;
 pub mod observe;
+pub mod surroundings;
 pub mod verify;

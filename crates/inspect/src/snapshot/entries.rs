@@ -1,0 +1,362 @@
+//! The threads' parts of a ledger as a report shows them: what they hold and
+//! what they wait for.
+
+use super::capture::Looking;
+use super::model::{Held, Holder, Lock, Target, Until, Wait};
+use super::objects::now;
+use crate::proc::futex::FutexWait;
+use crate::proc::task::{self, Doing};
+use crate::report::Names;
+use crate::report::names::{attribute_names, noun};
+use crate::stack::{CodeAddress, Stack};
+use crate::symbols::LockFacts;
+use crate::waits::surroundings::joined;
+use lockstead_ledger::Ledger;
+use lockstead_ledger::header::TICK_SHIFT;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::thread::{Thread, state};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of the largest lock of glibc: its futex words lie within.
+const LARGEST_LOCK: u64 = 56;
+
+/// One wait.
+pub(super) struct Waits {
+    /// Index of the thread's record, if the ledger has the wait.
+    pub(super) record: Option<u32>,
+    pub(super) wait: Wait,
+}
+
+/// What a ledger says at one moment.
+pub(super) struct Entries {
+    /// By the threads' ids here.
+    pub(super) waits: BTreeMap<u32, Waits>,
+    /// By address.
+    pub(super) locks: BTreeMap<u64, Lock>,
+    /// Where locks were acquired.
+    pub(super) stacks: Vec<Stack>,
+    /// The names of threads by the stacks that they run on.
+    thread_stacks: Vec<(u64, u64, String)>,
+    now: u64,
+}
+
+/// A thread's part, as read.
+struct Part {
+    index: u32,
+    tid: u32,
+    leaked: bool,
+    waiting: Option<Waiting>,
+    held: Vec<Holding>,
+}
+
+impl Entries {
+    /// Reads all threads. The stacks of their waits go to `looking`.
+    /// `taking_back`: threads, by their records, that are known to be getting a
+    /// mutex back after a condition.
+    pub(super) fn read(
+        looking: &mut Looking,
+        ledger: &Ledger<'_>,
+        taking_back: &HashSet<u32>,
+    ) -> Entries {
+        let (seconds, nanos) = now(libc::CLOCK_MONOTONIC);
+        let mut entries = Entries {
+            waits: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            stacks: Vec::new(),
+            thread_stacks: thread_stacks(ledger, looking),
+            now: seconds.unsigned_abs() * 1_000_000_000 + nanos.unsigned_abs(),
+        };
+        let threads = ledger.threads().enumerate();
+        let parts: Vec<Part> =
+            threads.filter_map(|(index, thread)| part(looking, index as u32, &thread)).collect();
+        let sites = entries.name_stacks(looking, ledger, &parts);
+        for part in &parts {
+            for holding in &part.held {
+                entries.hold(looking, ledger, part, holding, sites.get(&holding.stack).copied());
+            }
+        }
+        for part in &parts {
+            let Some(waiting) = part.waiting else { continue };
+            let back = taking_back.contains(&part.index) || {
+                let companion = entries.locks.get(&waiting.companion);
+                companion.is_some() && sleeps_in(looking, part.tid, waiting.companion)
+            };
+            entries.wait(looking, ledger, part.index, part.tid, &waiting, back);
+            if let Some(&at) = sites.get(&waiting.stack) {
+                looking.stacks.insert(part.tid, entries.stacks[at].clone());
+            }
+        }
+        entries
+    }
+
+    /// Names each stack once; says where in `stacks` it is.
+    fn name_stacks(
+        &mut self,
+        looking: &mut Looking,
+        ledger: &Ledger<'_>,
+        parts: &[Part],
+    ) -> HashMap<u32, usize> {
+        let mut sites = HashMap::new();
+        let Some((_, symbolizer)) = &mut looking.code else { return sites };
+        let mut stored = Vec::new();
+        for part in parts {
+            let waiting = part.waiting.iter().map(|waiting| waiting.stack);
+            for id in part.held.iter().map(|holding| holding.stack).chain(waiting) {
+                if let Entry::Vacant(entry) = sites.entry(id)
+                    && let Some(stack) = ledger.stack(id)
+                {
+                    entry.insert(stored.len());
+                    stored.push((stack.returns().collect::<Vec<u64>>(), stack.end));
+                }
+            }
+        }
+        let all = stored.iter().flat_map(|(returns, _)| returns);
+        symbolizer.prepare(all.copied().map(CodeAddress::return_to));
+        let named = stored.iter().map(|(returns, end)| Names::stack(symbolizer, returns, *end));
+        self.stacks = named.collect();
+        sites
+    }
+
+    fn hold(
+        &mut self,
+        looking: &mut Looking,
+        ledger: &Ledger<'_>,
+        part: &Part,
+        holding: &Holding,
+        acquired: Option<usize>,
+    ) {
+        let exact = holding.started != 0;
+        let began = if exact { holding.started } else { u64::from(holding.tick) << TICK_SHIFT };
+        let holder = Holder {
+            thread: part.tid,
+            shared: holding.flags.has(Flags::READ),
+            held_ns: Some(self.now.saturating_sub(began)),
+            exact,
+            acquired,
+        };
+        let lock = self.lock(looking, ledger, holding.address, Kind::Unknown);
+        match &mut lock.held {
+            // The first of several times that a thread holds it counts.
+            Held::By { holders } if holders.iter().any(|h| h.thread == part.tid) => {}
+            Held::By { holders } => holders.push(holder),
+            held if part.leaked => {
+                let why = "that thread has ended without giving it back".into();
+                *held = Held::Elsewhere { owner: part.tid, why, acquired };
+            }
+            held => *held = Held::By { holders: vec![holder] },
+        }
+    }
+
+    /// The lock at an address, made on first use; `kind` is what it is if the
+    /// ledger does not say.
+    fn lock(
+        &mut self,
+        looking: &mut Looking,
+        ledger: &Ledger<'_>,
+        address: u64,
+        kind: Kind,
+    ) -> &mut Lock {
+        let thread_stacks = &self.thread_stacks;
+        self.locks.entry(address).or_insert_with(|| {
+            let record = ledger.find_lock(address).and_then(|index| ledger.lock(index));
+            let (kind, attributes) = match record.map(|record| record.shape()) {
+                Some((Kind::Unknown, _, attributes)) => (kind, attributes),
+                Some((kind, _, attributes)) => (kind, attributes),
+                None => (kind, 0),
+            };
+            let chain = |id: Option<u32>| {
+                let stored = id.filter(|&id| id != 0).and_then(|id| ledger.stack(id));
+                stored.map(|stack| stack.returns().map(CodeAddress::return_to).collect::<Vec<_>>())
+            };
+            let initialised = chain(record.map(|record| record.init_stack.load(Relaxed)));
+            let first_locked = chain(record.map(|record| record.first_stack.load(Relaxed)));
+            let serial = record.map(|record| u64::from(record.serial.load(Relaxed)));
+            let at = thread_stacks.partition_point(|(low, ..)| *low <= address);
+            let around = at.checked_sub(1).and_then(|at| thread_stacks.get(at));
+            let noun = if kind == Kind::Condition { "condition variable" } else { noun(kind) };
+            let name = looking.name_by(&LockFacts {
+                kind: noun,
+                address,
+                on_stack_of: around
+                    .filter(|(_, high, _)| address < *high)
+                    .map(|(.., name)| name.as_str()),
+                initialised: initialised.as_deref(),
+                first_locked: first_locked.as_deref(),
+                serial: serial.filter(|&serial| serial != 0),
+            });
+            Lock {
+                address,
+                kind: noun.into(),
+                attributes: attribute_names(attributes).into_iter().map(str::to_owned).collect(),
+                name,
+                held: unheld(kind),
+                waiting: Vec::new(),
+            }
+        })
+    }
+
+    fn wait(
+        &mut self,
+        looking: &mut Looking,
+        ledger: &Ledger<'_>,
+        record: u32,
+        tid: u32,
+        waiting: &Waiting,
+        back: bool,
+    ) {
+        let (address, kind) = match waiting.how.kind() {
+            How::CONDITION if back => (waiting.companion, Kind::Mutex),
+            How::CONDITION => (waiting.target, Kind::Condition),
+            How::MUTEX => (waiting.target, Kind::Mutex),
+            How::READ | How::WRITE => (waiting.target, Kind::RwLock),
+            How::SPIN => (waiting.target, Kind::Spin),
+            How::SEMAPHORE => (waiting.target, Kind::Semaphore),
+            How::BARRIER => (waiting.target, Kind::Barrier),
+            _ => (waiting.target, Kind::Unknown),
+        };
+        let target = if waiting.how.kind() == How::JOIN {
+            let joined = joined(ledger, waiting.target, waiting.since)
+                .and_then(|index| ledger.thread(index as usize))
+                .and_then(|thread| looking.numbers.get(&thread.record.tid.load(Relaxed)));
+            match joined {
+                Some(&thread) => Target::Join { thread },
+                None => Target::Unknown { why: "the end of a thread that is not known".into() },
+            }
+        } else {
+            let lock = self.lock(looking, ledger, address, kind);
+            lock.waiting.push(tid);
+            Target::Lock { address }
+        };
+        let wait = Wait {
+            target,
+            shared: waiting.how.kind() == How::READ,
+            // Getting a mutex back has no end of its own.
+            until: if back { None } else { until(waiting) },
+            waited_ns: Some(self.now.saturating_sub(waiting.since)),
+            word: None,
+            expected: None,
+        };
+        self.waits.insert(tid, Waits { record: Some(record), wait });
+    }
+
+    /// Whether the ledger has a wait of this thread by now.
+    pub(super) fn waits_now(&self, looking: &Looking, ledger: &Ledger<'_>, tid: u32) -> bool {
+        ledger.threads().any(|thread| {
+            let own = thread.record.tid.load(Relaxed);
+            thread.record.state.load(Relaxed) == state::LIVE
+                && looking.numbers.get(&own) == Some(&tid)
+                && thread.record.wait.read().is_some()
+        })
+    }
+
+    /// Threads that wait for a lock of which the ledger knows no holder, though
+    /// it should have one.
+    pub(super) fn without_holder(&self) -> HashSet<u32> {
+        let locks = self.locks.values().filter(|lock| {
+            let ownable = ["mutex", "rwlock"].contains(&lock.kind.as_str());
+            ownable && matches!(lock.held, Held::Unknown { .. })
+        });
+        locks.flat_map(|lock| lock.waiting.iter().copied()).collect()
+    }
+
+    /// Threads that hold what others wait for.
+    pub(super) fn wanted_holders(&self) -> HashSet<u32> {
+        let wanted = self.locks.values().filter(|lock| !lock.waiting.is_empty());
+        wanted
+            .flat_map(|lock| match &lock.held {
+                Held::By { holders } => holders.as_slice(),
+                _ => &[],
+            })
+            .map(|holder| holder.thread)
+            .collect()
+    }
+}
+
+/// Reads one thread; `None` for one that does not run and has left nothing.
+fn part(looking: &Looking, index: u32, thread: &Thread<'_>) -> Option<Part> {
+    /// A thread may run on while it is read.
+    const ATTEMPTS: u32 = 3;
+    let record = thread.record;
+    let own = record.tid.load(Relaxed);
+    let leaked = match record.state.load(Relaxed) {
+        state::LIVE => false,
+        state::LEAKED => true,
+        _ => return None,
+    };
+    let tid = match looking.numbers.get(&own) {
+        Some(&tid) if !leaked => tid,
+        None if leaked => own,
+        _ => return None,
+    };
+    let mut part = Part { index, tid, leaked, waiting: None, held: Vec::new() };
+    for _ in 0..ATTEMPTS {
+        let wait = record.wait.read().filter(|_| !leaked);
+        let stack = thread.stack();
+        let held = (0..stack.depth()).filter_map(|at| stack.entry(at).read());
+        part.held = held.filter(|holding| !holding.flags.has(Flags::LENT)).collect();
+        part.waiting = wait.map(|(_, waiting)| waiting);
+        if wait.is_none_or(|(episode, _)| record.wait.is_still(episode)) {
+            return Some(part);
+        }
+    }
+    // It waits again and again: it runs.
+    part.waiting = None;
+    Some(part)
+}
+
+fn thread_stacks(ledger: &Ledger<'_>, looking: &Looking) -> Vec<(u64, u64, String)> {
+    let names: HashMap<u32, &str> =
+        looking.tasks.iter().map(|task| (task.own, task.name.as_str())).collect();
+    let mut found: Vec<_> = ledger
+        .threads()
+        .filter_map(|thread| {
+            let record = thread.record;
+            let name = names.get(&record.tid.load(Relaxed))?;
+            let [low, high] = [&record.stack_low, &record.stack_high].map(|end| end.load(Relaxed));
+            let live = record.state.load(Relaxed) == state::LIVE && low != 0;
+            live.then(|| (low, high, (*name).to_owned()))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Whether the thread sleeps in a futex call on a lock at this address.
+fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
+    let Ok(Doing::Call(call)) = task::doing(looking.pid, tid) else { return false };
+    FutexWait::decode(&call).is_some_and(|wait| (lock..lock + LARGEST_LOCK).contains(&wait.address))
+}
+
+/// What is said of an object while no holder of it is known.
+fn unheld(kind: Kind) -> Held {
+    let why = match kind {
+        Kind::Condition | Kind::Barrier => return Held::Never,
+        Kind::Semaphore => "a semaphore has no owner: who will post it cannot be told",
+        _ => {
+            "no holder is recorded: it is changing hands, or was taken before lockstead came or \
+             in a signal handler"
+        }
+    };
+    Held::Unknown { why: why.into() }
+}
+
+fn until(waiting: &Waiting) -> Option<Until> {
+    if !waiting.how.is_timed() {
+        return None;
+    }
+    let (clock, id) = if waiting.how.is_realtime() {
+        ("realtime", libc::CLOCK_REALTIME)
+    } else {
+        ("monotonic", libc::CLOCK_MONOTONIC)
+    };
+    let deadline = i64::try_from(waiting.deadline).ok();
+    let left_ns = deadline.and_then(|deadline| {
+        let (seconds, nanos) = now(id);
+        deadline.checked_sub(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?)
+    });
+    let seconds = deadline.map(|deadline| deadline / 1_000_000_000);
+    Some(Until { clock: Some(clock), seconds, left_ns })
+}

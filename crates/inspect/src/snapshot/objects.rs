@@ -1,0 +1,204 @@
+//! What threads wait for, as a report shows it: from the memory of their locks.
+//!
+//! # Role
+//! The half of a look that gives names and holders to what [`recognise`] found.
+//!
+//! [`recognise`]: super::recognise
+
+use super::capture::{Known, Looking};
+use super::model::{Held, Holder, Lock, Target, Until, Wait};
+use super::recognise::Found;
+use super::unknown;
+use crate::glibc::others::Ownerless;
+use crate::maps::Backing;
+use crate::memory::Memory;
+use crate::proc::futex::{FutexWait, Limit};
+use crate::symbols::{LockFacts, Origin};
+use std::collections::BTreeMap;
+
+impl Looking {
+    /// The wait as a report shows it; enters its object into `locks`.
+    pub(super) fn wait_of(
+        &mut self,
+        tid: u32,
+        known: &Known,
+        locks: &mut BTreeMap<u64, Lock>,
+    ) -> Wait {
+        let mut shared = false;
+        let holder = |thread| Held::By { holders: vec![Holder::alone(thread)] };
+        let (address, kind, attributes, held) = match &known.found {
+            Found::Join(own) => {
+                let target = match self.numbers.get(own) {
+                    Some(&thread) => Target::Join { thread },
+                    None => Target::Unknown {
+                        why: format!("the end of thread {own}, which is not there"),
+                    },
+                };
+                return self.wait(known, target, shared);
+            }
+            Found::Refused => {
+                let target = Target::Unknown { why: unknown::REFUSED.into() };
+                return self.wait(known, target, shared);
+            }
+            Found::Mutex(mutex) => (
+                mutex.address,
+                "mutex",
+                mutex.kind.words().into_iter().map(str::to_owned).collect(),
+                match self.numbers.get(&mutex.owner) {
+                    Some(&thread) => holder(thread),
+                    None => elsewhere(mutex.owner, mutex.kind.is_shared()),
+                },
+            ),
+            Found::Stream(stream) => (
+                stream.address,
+                "stream lock",
+                Vec::new(),
+                match self.numbers.get(&stream.owner) {
+                    Some(&thread) => holder(thread),
+                    None => elsewhere(stream.owner, false),
+                },
+            ),
+            Found::RwLock(lock) => {
+                shared = !lock.exclusive;
+                let held =
+                    match (lock.writer.map(|own| (own, self.numbers.get(&own))), lock.readers) {
+                        (Some((_, Some(&thread))), _) => holder(thread),
+                        (Some((own, None)), _) => elsewhere(own, lock.shared),
+                        (None, 0) => Held::Unknown { why: "it is being handed over".into() },
+                        (None, count) => Held::Readers { count },
+                    };
+                (lock.address, "rwlock", Vec::new(), held)
+            }
+            Found::Ownerless(object) => ownerless(object),
+            Found::Unknown { kind, why } => {
+                (known.wait.address, kind.as_str(), Vec::new(), Held::Unknown { why: why.clone() })
+            }
+        };
+        let lock = locks.entry(address).or_insert_with(|| {
+            let known_shape = !matches!(known.found, Found::Unknown { .. });
+            let name = self.lock_name(kind, address, known_shape);
+            let (kind, waiting) = (kind.to_owned(), Vec::new());
+            Lock { address, kind, attributes, name, held, waiting }
+        });
+        lock.waiting.push(tid);
+        self.wait(known, Target::Lock { address }, shared)
+    }
+
+    fn wait(&self, known: &Known, target: Target, shared: bool) -> Wait {
+        let words = known.wait.words(&self.memory);
+        let (word, expected) =
+            words.first().copied().unwrap_or((known.wait.address, known.wait.expected));
+        Wait {
+            target,
+            shared,
+            until: until(&known.wait, &self.memory),
+            waited_ns: None,
+            word: Some(word),
+            expected: Some(expected),
+        }
+    }
+
+    /// `maybe_on_stack`: stacks that the C library made lie in mappings of their
+    /// own; of those of other runtimes nothing is known.
+    fn lock_name(&mut self, kind: &str, address: u64, maybe_on_stack: bool) -> String {
+        let on_stack_of = self.stack_around(address).filter(|_| maybe_on_stack);
+        self.name_by(&LockFacts {
+            kind,
+            address,
+            on_stack_of: on_stack_of.as_deref(),
+            initialised: None,
+            first_locked: None,
+            serial: None,
+        })
+    }
+
+    /// The name of a lock, its kind in front.
+    pub(super) fn name_by(&mut self, facts: &LockFacts<'_>) -> String {
+        let (kind, address) = (facts.kind, facts.address);
+        let Some((unwinder, symbolizer)) = &mut self.code else {
+            return format!("{kind} at {address:#x}");
+        };
+        let name = symbolizer.lock_name(facts);
+        match &name.origin {
+            Origin::Variable(variable) => format!("{kind} {variable}"),
+            Origin::Address => {
+                let backing = unwinder.modules().maps().find(address).map(|m| m.backing.clone());
+                let place = match backing {
+                    Some(Backing::Special(name)) if name == "[heap]" => " (heap)",
+                    Some(Backing::Anonymous) => " (heap or other private memory)",
+                    _ => "",
+                };
+                format!("{name}{place}")
+            }
+            _ => name.to_string(),
+        }
+    }
+
+    /// The thread whose stack an address is on: that with the nearest stack
+    /// pointer below it, in the same mapping.
+    fn stack_around(&self, address: u64) -> Option<String> {
+        let maps = self.code.as_ref()?.0.modules().maps();
+        let mapping = maps.find(address)?;
+        self.tasks
+            .iter()
+            .filter_map(|task| Some((task.doing.registers()?.0, &task.name)))
+            .filter(|(sp, _)| mapping.range.contains(sp) && *sp <= address)
+            .max_by_key(|(sp, _)| *sp)
+            .map(|(_, name)| name.clone())
+    }
+}
+
+fn elsewhere(owner: u32, shared: bool) -> Held {
+    let why = if shared {
+        "it is shared between processes: that thread is one of another process, or has ended"
+    } else {
+        "no thread of this process has this id: it has ended without giving the lock back, or held \
+         it in the parent when this process was forked"
+    };
+    Held::Elsewhere { owner, why: why.into(), acquired: None }
+}
+
+fn ownerless(object: &Ownerless) -> (u64, &'static str, Vec<String>, Held) {
+    match *object {
+        Ownerless::Condition { address, .. } => {
+            (address, "condition variable", Vec::new(), Held::Never)
+        }
+        Ownerless::Semaphore { address, .. } => {
+            let why = "a semaphore has no owner in it: who will post it cannot be told";
+            (address, "semaphore", Vec::new(), Held::Unknown { why: why.into() })
+        }
+        Ownerless::Barrier { address, come, of } => {
+            (address, "barrier", vec![format!("{come} of {of} threads have come")], Held::Never)
+        }
+    }
+}
+
+fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<Until> {
+    let time = wait.limit_time(memory);
+    let seconds = time.map(|(seconds, _)| seconds);
+    match wait.limit {
+        Limit::None => None,
+        Limit::After { .. } => Some(Until { clock: None, seconds, left_ns: None }),
+        Limit::At { realtime, .. } => {
+            let (clock, id) = if realtime {
+                ("realtime", libc::CLOCK_REALTIME)
+            } else {
+                ("monotonic", libc::CLOCK_MONOTONIC)
+            };
+            let left_ns = time.and_then(|(seconds, nanos)| {
+                let (now, now_nanos) = now(id);
+                let seconds = seconds.checked_sub(now)?.checked_mul(1_000_000_000)?;
+                seconds.checked_add(nanos - now_nanos)
+            });
+            Some(Until { clock: Some(clock), seconds, left_ns })
+        }
+    }
+}
+
+/// Seconds and nanoseconds of a clock.
+pub(super) fn now(clock: libc::clockid_t) -> (i64, i64) {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a live timespec; both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    (time.tv_sec, time.tv_nsec)
+}

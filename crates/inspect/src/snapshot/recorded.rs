@@ -1,0 +1,212 @@
+//! A snapshot of a process under `lockstead run`, from its ledger.
+//!
+//! # Role
+//! The ledger says who holds what since when and from where, and who waits. The
+//! process's memory is asked only for what no ledger has: threads that sleep in
+//! futex calls of other libraries, the owners of locks that were taken before
+//! the library came, and what threads that do not wait are doing.
+//!
+//! # Order
+//! The cycles first, which stay if they are true; then the threads as the kernel
+//! shows them; then the ledger, thread by thread while they run.
+//!
+//! # Cost
+//! Two small files of `/proc` a thread, and each distinct stack named once,
+//! however many locks were acquired there.
+
+use super::capture::{Facts, Looking};
+use super::entries::{Entries, Waits};
+use super::model::{Held, Lock, Ring, Snapshot, Source, Target, Verdict};
+use crate::ledger::{Mapped, code};
+use crate::modules::Modules;
+use crate::proc::process::{Process, Unusable};
+use crate::proc::task::{self, Doing};
+use crate::waits::detect::{Detector, Found};
+use crate::waits::graph::Wants;
+use crate::waits::observe::Observer;
+use crate::waits::surroundings::Surroundings;
+use crate::waits::verify;
+use lockstead_ledger::Ledger;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Looks at a cycle until its threads sleep, so often.
+const ROUNDS: u32 = 5;
+/// Between two of them.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Looks at a process that has a ledger. `everything`: also the stacks of
+/// threads that neither wait nor hold what others want.
+///
+/// # Errors
+/// It ended meanwhile.
+pub fn recorded(
+    process: &Process,
+    mapped: &Mapped,
+    everything: bool,
+) -> Result<Snapshot, Unusable> {
+    let ledger = mapped.view();
+    let refused = matches!(task::doing(process.pid, process.pid), Ok(Doing::Refused));
+    let visible = !process.status.nested() && !refused;
+    let found = cycles(&Surroundings { ledger, pid: process.pid, visible });
+    let mut looking = Looking::start(process)?;
+    looking.open_code(|| {
+        Modules::of(process.pid).or_else(|_| Ok(Modules::saved(code_of(process, &ledger))))
+    });
+    if let Some(barrier) = looking.barrier(process) {
+        looking.limits.push(format!(
+            "only what the ledger has is shown, and not what threads that do not wait are doing: \
+             {}",
+            barrier.reason()
+        ));
+    }
+    looking.limits.extend(losses(&ledger));
+
+    let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
+    let mut entries = Entries::read(&mut looking, &ledger, &taking_back);
+    look_in_memory(&mut looking, &ledger, &mut entries);
+    let waits = entries.waits.iter();
+    let tids: HashMap<u32, u32> =
+        waits.filter_map(|(&tid, waits)| Some((waits.record?, tid))).collect();
+    let mut cycles: Vec<Ring> =
+        found.iter().filter_map(|(verdict, found)| ring(*verdict, found, &tids)).collect();
+    cycles.extend(unrecorded_cycles(&mut looking, &cycles));
+    cycles.sort_by(|a, b| a.threads.cmp(&b.threads));
+
+    let wanted: HashSet<u32> = entries.wanted_holders();
+    looking.read_other_stacks(|tid| {
+        everything || wanted.contains(&tid) || entries.waits.contains_key(&tid)
+    });
+    let Entries { waits, mut locks, stacks, .. } = entries;
+    locks.values_mut().for_each(|lock| lock.waiting.sort_unstable());
+    let waits = waits.into_iter().map(|(tid, wait)| (tid, wait.wait)).collect();
+    let source = Source::Ledger;
+    Ok(looking.finish(process, Facts { source, waits, locks, cycles, stacks }))
+}
+
+/// The cycles that the ledger shows, and what they are.
+fn cycles(surroundings: &Surroundings<'_>) -> Vec<(Verdict, Found)> {
+    let (ledger, detector) = (&surroundings.ledger, Detector::default());
+    let (mut observer, mut judged) = (Observer::default(), Vec::new());
+    observer.look(ledger);
+    for round in 1..=ROUNDS {
+        observer.look(ledger);
+        judged.clear();
+        let mut pending = false;
+        for found in detector.find(observer.waiters(), surroundings) {
+            let verdict =
+                match verify::verify(&found, ledger, surroundings.pid, surroundings.visible) {
+                    verify::Verdict::True if found.timed => Verdict::Timed,
+                    verify::Verdict::True => Verdict::Deadlock,
+                    verify::Verdict::NotYet => {
+                        pending = true;
+                        Verdict::Unconfirmed
+                    }
+                    verify::Verdict::False => continue,
+                };
+            judged.push((verdict, found));
+        }
+        if !pending || round == ROUNDS {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    judged
+}
+
+/// The threads of a cycle that are getting a mutex back after a condition, by
+/// the indices of their records.
+fn taking_back(found: &Found) -> impl Iterator<Item = u32> + '_ {
+    let members = found.members.iter();
+    members
+        .filter(|member| member.lock.is_some_and(|lock| lock == member.waiter.waiting.companion))
+        .map(|member| member.waiter.thread)
+}
+
+/// The cycle by its threads' ids, which `tids` has by their records; `None` if it
+/// has gone since.
+fn ring(verdict: Verdict, found: &Found, tids: &HashMap<u32, u32>) -> Option<Ring> {
+    let members = found.members.iter();
+    let threads: Option<Vec<u32>> =
+        members.map(|member| tids.get(&member.waiter.thread).copied()).collect();
+    let mut threads = threads?;
+    let first = threads.iter().enumerate().min_by_key(|(_, tid)| **tid)?.0;
+    threads.rotate_left(first);
+    Some(Ring { verdict, threads })
+}
+
+/// The threads that sleep for something the ledger knows nothing of, and the
+/// owners of what it knows no owner of.
+fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entries) {
+    let silent = entries.without_holder();
+    looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));
+    let found: Vec<u32> = looking.waits.keys().copied().collect();
+    for tid in found {
+        let known = looking.waits.remove(&tid);
+        let Some(known) = known else { continue };
+        let mut own = BTreeMap::new();
+        let wait = looking.wait_of(tid, &known, &mut own);
+        let Some(recorded) = entries.waits.get(&tid) else {
+            if !looking.stays(tid) || entries.waits_now(looking, ledger, tid) {
+                continue;
+            }
+            for (address, lock) in own {
+                let there =
+                    entries.locks.entry(address).or_insert(Lock { waiting: Vec::new(), ..lock });
+                there.waiting.push(tid);
+            }
+            looking.waits.insert(tid, known);
+            entries.waits.insert(tid, Waits { record: None, wait });
+            continue;
+        };
+        let Target::Lock { address } = recorded.wait.target else { continue };
+        if let (Some(lock), Some(seen)) = (entries.locks.get_mut(&address), own.remove(&address))
+            && matches!(seen.held, Held::By { .. } | Held::Elsewhere { .. } | Held::Readers { .. })
+        {
+            lock.held = seen.held;
+        }
+    }
+}
+
+/// Cycles through locks that are in no ledger: of all threads that sleep, by
+/// memory alone. Only where such a lock has an owner.
+fn unrecorded_cycles(looking: &mut Looking, known: &[Ring]) -> Vec<Ring> {
+    let facts = looking.facts();
+    let owned = facts
+        .values()
+        .any(|fact| fact.holder.is_some() || matches!(fact.wants, Some(Wants::Join(_))));
+    if !owned {
+        return Vec::new();
+    }
+    looking.find_waits(|_| true);
+    let members = |ring: &Ring| ring.threads.iter().copied().collect::<BTreeSet<u32>>();
+    let known: Vec<BTreeSet<u32>> = known.iter().map(members).collect();
+    let mut rings = looking.rings();
+    rings.retain(|ring| !known.contains(&members(ring)));
+    rings
+}
+
+/// The code of a process of which not even the maps may be read: the ledger has
+/// the files that its recorded addresses lie in.
+fn code_of(process: &Process, ledger: &Ledger<'_>) -> crate::maps::Maps {
+    // Anybody may read how it was called; a bare name is none of a file.
+    let program = process.command.first().filter(|name| name.starts_with('/'));
+    let program = program.map(PathBuf::from).unwrap_or_default();
+    code::maps(b"", &code::modules(ledger), &program)
+}
+
+/// What the ledger lacks.
+fn losses(ledger: &Ledger<'_>) -> Option<String> {
+    let mut lost = ledger.header().losses.threads.load(Relaxed);
+    for thread in ledger.threads() {
+        lost += thread.record.held_dropped.load(Relaxed) + thread.record.skipped.load(Relaxed);
+    }
+    (lost != 0).then(|| {
+        format!(
+            "{lost} acquisitions and waits were not recorded (in signal handlers, or for want of \
+             room): a lock that is held may be missing"
+        )
+    })
+}

@@ -1,0 +1,51 @@
+//! What the detection asks of a living process beside its waits: by its ledger
+//! and by `/proc`.
+
+use super::detect::Context;
+use super::observe::Waiter;
+use super::verify;
+use lockstead_ledger::Ledger;
+use lockstead_ledger::lock::attribute;
+use lockstead_ledger::thread::state;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// One process.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Its ledger.
+    pub ledger: Ledger<'a>,
+    /// Its number here.
+    pub pid: u32,
+    /// Whether the thread numbers in its ledger are those of `/proc` here.
+    pub visible: bool,
+}
+
+impl Context for Surroundings<'_> {
+    fn joined(&self, waiter: &Waiter) -> Option<u32> {
+        joined(&self.ledger, waiter.waiting.target, waiter.waiting.since)
+    }
+
+    fn writers_first(&self, lock: u64) -> bool {
+        let record = self.ledger.find_lock(lock).and_then(|index| self.ledger.lock(index));
+        record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
+    }
+
+    fn is_taking_back(&self, waiter: &Waiter) -> bool {
+        self.visible && verify::is_taking_back(self.pid, waiter)
+    }
+}
+
+/// The thread that a join which began at `since` means by this `pthread_t`, by
+/// the index of its record.
+#[must_use]
+pub fn joined(ledger: &Ledger<'_>, handle: u64, since: u64) -> Option<u32> {
+    let position = ledger.threads().position(|thread| {
+        let record = thread.record;
+        // A handle is used again, for a thread that the waiter does not mean.
+        record.handle.load(Relaxed) == handle
+            && record.began.load(Relaxed) < since
+            && record.state.load(Relaxed) == state::LIVE
+            && record.handle_released.load(Relaxed) == 0
+    });
+    position.and_then(|index| u32::try_from(index).ok())
+}
