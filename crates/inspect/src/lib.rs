@@ -3,7 +3,8 @@
 //!
 //! # Role
 //! Everything here runs in the command. The process that is looked at is
-//! neither stopped nor traced, and nothing is ever written to it: what is read
+//! neither stopped nor traced, but for a moment by [`still`], and nothing is
+//! ever written to it: what is read
 //! may change under the reader, so every value is checked before it is used
 //! and every failure is an answer ("cannot be read", "no debug information"),
 //! never the end of a report.
@@ -16,6 +17,7 @@
 //! | [`unwind`] | the return addresses on a thread's stack |
 //! | [`symbols`] | names of code and of variables, files and lines |
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
+//! | [`still`] | where a thread is that runs |
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
@@ -33,6 +35,7 @@ pub mod proc;
 pub mod report;
 pub mod snapshot;
 pub mod stack;
+pub mod still;
 pub mod symbols;
 pub mod unwind;
 pub mod waits;

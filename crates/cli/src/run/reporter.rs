@@ -8,7 +8,7 @@
 use super::blocked_text;
 use super::deadlock_text;
 use super::processes::Observed;
-use super::scene::Scene;
+use super::scene::{Scene, ThreadNames, current_name};
 use crate::args::OnDeadlock;
 use crate::output;
 use lockstead_inspect::report::finding::{Finding, Party};
@@ -39,6 +39,23 @@ pub(super) enum Job {
     },
 }
 
+/// A job, and the names of its threads when it came.
+type Named = (Job, ThreadNames);
+
+impl Job {
+    /// The names of those who wait, as they are now.
+    fn names(&self) -> ThreadNames {
+        let (process, waiters): (_, Vec<&Waiter>) = match self {
+            Job::Cycle { process, found } => {
+                (process, found.members.iter().map(|member| &member.waiter).collect())
+            }
+            Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
+        };
+        let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
+        waiters.iter().filter_map(name).collect()
+    }
+}
+
 /// What was reported in a run.
 #[derive(Default)]
 pub(super) struct Reports {
@@ -53,7 +70,7 @@ pub(super) struct Reporter {
     on_deadlock: OnDeadlock,
     program: u32,
     start: u64,
-    running: Option<(Sender<Job>, JoinHandle<Reports>)>,
+    running: Option<(Sender<Named>, JoinHandle<Reports>)>,
 }
 
 impl Reporter {
@@ -62,8 +79,9 @@ impl Reporter {
         Reporter { on_deadlock, program, start, running: None }
     }
 
-    /// Reports, some time soon.
+    /// Reports, some time soon; the names are those of now.
     pub(super) fn report(&mut self, job: Job) {
+        let names = job.names();
         let (on_deadlock, program, start) = (self.on_deadlock, self.program, self.start);
         let (sender, _) = self.running.get_or_insert_with(|| {
             let (sender, receiver) = mpsc::channel();
@@ -72,7 +90,7 @@ impl Reporter {
             (sender, thread::spawn(work))
         });
         // It ends only after the sender.
-        let _ = sender.send(job);
+        let _ = sender.send((job, names));
     }
 
     /// Waits until all is printed.
@@ -98,12 +116,12 @@ struct Work {
 }
 
 impl Work {
-    fn all(mut self, jobs: Receiver<Job>) -> Reports {
-        for job in jobs {
+    fn all(mut self, jobs: Receiver<Named>) -> Reports {
+        for (job, names) in jobs {
             match job {
                 Job::Cycle { process, found } => {
                     let now = super::supervise::now();
-                    let scene = self.scene(&process);
+                    let scene = self.scene(&process, names);
                     let parties = deadlock_text::parties(scene, &found, now);
                     let text = deadlock_text::text(&scene.program(), &parties, found.timed);
                     let kind = if found.timed { "timed_cycle" } else { "deadlock" };
@@ -113,7 +131,7 @@ impl Work {
                     }
                 }
                 Job::Blocked { process, waiter, at } => {
-                    let scene = self.scene(&process);
+                    let scene = self.scene(&process, names);
                     let blocked = blocked_text::blocked(scene, &waiter, at);
                     let text = blocked_text::text(&scene.program(), &blocked);
                     self.print("blocked", &process, text, blocked.into_parties());
@@ -123,12 +141,13 @@ impl Work {
         self.reports
     }
 
-    fn scene(&mut self, process: &Arc<Observed>) -> &mut Scene {
+    fn scene(&mut self, process: &Arc<Observed>, names: ThreadNames) -> &mut Scene {
         let scene = self
             .scenes
             .entry(Arc::as_ptr(process) as usize)
             .or_insert_with(|| Scene::new(process.clone()));
         scene.update();
+        scene.names = names;
         scene
     }
 

@@ -2,7 +2,7 @@
 //! stacks; and the words for them.
 
 use super::processes::Observed;
-use lockstead_inspect::memory::ProcessMemory;
+use lockstead_inspect::memory::{Memory, ProcessMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, Doing};
@@ -10,12 +10,15 @@ use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,9 +27,18 @@ use crate::report::clean;
 /// Functions below which a thread's stack is glibc's and not the program's.
 const BOTTOM: [&str; 4] = ["start_thread", "__libc_start_call_main", "__libc_start_main", "_start"];
 
+/// How often a thread that runs and sleeps by turns is tried to be seen.
+const TRIES: usize = 5;
+
+/// Names of threads by the indices of their records.
+pub(super) type ThreadNames = HashMap<u32, String>;
+
 /// One process, to be described.
 pub(super) struct Scene {
     pub(super) process: Arc<Observed>,
+    /// As they were when something was found: threads end, and rename
+    /// themselves.
+    pub(super) names: ThreadNames,
     symbolizer: Symbolizer,
     unwinder: Option<Unwinder>,
 }
@@ -37,7 +49,7 @@ impl Scene {
             Modules::of(process.pid).unwrap_or_else(|_| Modules::saved(process.maps()))
         };
         let symbolizer = Symbolizer::new(modules(&process));
-        Scene { symbolizer, process, unwinder: None }
+        Scene { symbolizer, process, names: ThreadNames::new(), unwinder: None }
     }
 
     /// Takes in code that has been loaded since.
@@ -60,11 +72,9 @@ impl Scene {
     }
 
     fn thread_name(&self, ledger: &Ledger<'_>, index: u32, tid: u32) -> Option<String> {
-        let live = format!("/proc/{}/task/{tid}/comm", self.process.pid);
-        if self.process.visible
-            && let Ok(name) = fs::read_to_string(live)
-        {
-            return Some(name.trim_end_matches('\n').to_owned());
+        let known = self.names.get(&index).cloned();
+        if let Some(name) = known.or_else(|| current_name(&self.process, tid)) {
+            return Some(name);
         }
         let record = ledger.thread(index as usize)?.record;
         let bytes: Vec<u8> =
@@ -128,15 +138,24 @@ impl Scene {
         Some(Names::stack(&mut self.symbolizer, &returns, stored.end))
     }
 
-    /// What a thread is doing at this moment, and its stack, where it sleeps.
+    /// What a thread is doing at this moment, and its stack.
     pub(super) fn doing(&mut self, tid: u32) -> Activity {
         let said = |what: &str| Activity { what: what.into(), stack: None };
+        let pid = self.process.pid;
         if !self.process.visible {
             return said("cannot be seen from this PID namespace");
         }
-        let doing = match task::doing(self.process.pid, tid) {
-            Ok(doing) => doing,
-            Err(_) => return said("has ended"),
+        let mut tries = 0;
+        let (doing, still) = loop {
+            let Ok(doing) = task::doing(pid, tid) else { return said("has ended") };
+            if doing != Doing::Running {
+                break (doing, None);
+            }
+            match Still::of(pid, tid) {
+                // It has gone to sleep in the meantime.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && tries < TRIES => tries += 1,
+                still => break (doing, still.ok()),
+            }
         };
         let what = match &doing {
             Doing::Running => "is now running on a processor, or ready to".into(),
@@ -147,17 +166,28 @@ impl Scene {
             Doing::Stopped { .. } => "is now stopped, or waits for memory".into(),
             Doing::Refused => "is alive; what it does may not be seen".into(),
         };
-        Activity { what, stack: doing.registers().and_then(|(sp, pc)| self.unwound(sp, pc)) }
+        let stack = match (doing.registers(), still) {
+            (Some((sp, pc)), _) => self.unwound(&ProcessMemory::new(pid), Registers::new(pc, sp)),
+            (None, Some(still)) => self.unwound(&still.stack, still.registers),
+            (None, None) => None,
+        };
+        Activity { what, stack }
     }
 
-    fn unwound(&mut self, sp: u64, pc: u64) -> Option<Stack> {
+    fn unwound(&mut self, memory: &dyn Memory, from: Registers) -> Option<Stack> {
         let modules = Modules::of(self.process.pid).ok()?;
         let unwinder = self.unwinder.get_or_insert_with(|| Unwinder::new(modules));
         unwinder.update(self.process.maps());
-        let memory = ProcessMemory::new(self.process.pid);
-        let walked = unwinder.unwind(&memory, Registers::new(pc, sp));
+        let walked = unwinder.unwind(memory, from);
         Some(self.symbolizer.stack(&walked.frames, walked.end))
     }
+}
+
+/// The name that a thread has now.
+pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
+    let file = format!("/proc/{}/task/{tid}/comm", process.pid);
+    let name = process.visible.then(|| fs::read(file).ok())??;
+    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
 /// `thread "worker" (tid 13)`.

@@ -1,6 +1,6 @@
 //! Programs in C, compiled here, under `lockstead run`; and what is reported.
 
-#![allow(dead_code, reason = "each file of tests uses its part")]
+#![allow(dead_code, unused_imports, reason = "each file of tests uses its part")]
 
 mod reports;
 mod running;

@@ -69,6 +69,14 @@ fn an_owner_that_reads() {
 }
 
 #[test]
+fn an_owner_that_runs() {
+    let Some(report) = report("runs") else { return };
+    let doing = "    is now running on a processor, or ready to:";
+    let (holds, turns, runs) = (at("runs", "runs-holds"), at("turn", "turns"), at("runs", "runs"));
+    expect(&report, &[OWNER, &holds, doing, &turns, &runs]);
+}
+
+#[test]
 fn an_owner_that_has_ended() {
     let Some(report) = report("leaks") else { return };
     let leaked = "  held by thread \"owner\" (tid #), which has ended without releasing it; \

@@ -68,6 +68,21 @@ impl Registers {
         self.with(RBP, Some(bp))
     }
 
+    /// All of a thread that is held, in the order of DWARF.
+    pub(crate) fn all(from: &libc::user_regs_struct) -> Self {
+        let known = [
+            from.rax, from.rdx, from.rcx, from.rbx, from.rsi, from.rdi, from.rbp, from.rsp,
+            from.r8, from.r9, from.r10, from.r11, from.r12, from.r13, from.r14, from.r15, from.rip,
+        ];
+        Registers { pc: from.rip, known: known.map(Some) }
+    }
+
+    /// The stack pointer.
+    #[must_use]
+    pub fn stack_pointer(&self) -> Option<u64> {
+        self.get(RSP)
+    }
+
     fn with(mut self, register: Register, value: Option<u64>) -> Self {
         if let Some(place) = self.known.get_mut(usize::from(register.0)) {
             *place = value;

@@ -1,0 +1,221 @@
+//! The registers and the stack of a thread that runs.
+//!
+//! # Role
+//! Of a thread that sleeps the kernel tells the stack pointer; of one that runs
+//! it tells nothing, and its stack changes while it is read. So it is held for
+//! as long as it takes to copy registers and stack, some ten microseconds. This
+//! is the one place that stops anything, and it is for `lockstead run` only,
+//! whose program cannot be somebody else's: `lockstead dump` never stops.
+//!
+//! # What the thread notices
+//! Nothing but the time. No signal is sent to it; one that arrives in the
+//! meantime is delivered. A thread that has begun a system call since it was
+//! seen running starts that call again; the few calls that do not start again
+//! (`epoll_wait` and its like) return `EINTR`, as they do after `SIGSTOP` and
+//! `SIGCONT`. It is therefore looked at once more right before.
+//!
+//! # Progress
+//! A thread that cannot be held within [`PATIENCE`] is let go. Who holds it is a
+//! thread of its own: with the end of that, the kernel lets go of everything.
+
+use crate::memory::{Memory, ProcessMemory, SavedMemory};
+use crate::proc::task::{self, Doing};
+use crate::unwind::Registers;
+use std::io;
+use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long it may take until the thread is held. It stops when it is next on a
+/// processor, for which it may have to wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks whether it is held.
+const PAUSE: Duration = Duration::from_micros(50);
+/// Bytes of stack that are copied: some thousand ordinary frames.
+const STACK: usize = 256 << 10;
+/// A function that calls no other keeps its variables below the stack pointer.
+const RED_ZONE: u64 = 128;
+
+/// A thread at one moment at which it ran.
+pub struct Still {
+    /// All its registers.
+    pub registers: Registers,
+    /// Its stack.
+    pub stack: SavedMemory,
+}
+
+impl Still {
+    /// Copies what the thread `tid` of the process `pid` is at.
+    ///
+    /// # Errors
+    /// It does not run, it has ended, it may not be traced, or somebody else
+    /// traces it.
+    pub fn of(pid: u32, tid: u32) -> io::Result<Still> {
+        let copy = thread::Builder::new().spawn(move || copy(pid, tid))?;
+        copy.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    }
+}
+
+fn copy(pid: u32, tid: u32) -> io::Result<Still> {
+    let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    runs(pid, tid)?;
+    request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0)?;
+    // If this fails, it may stand still for a signal nevertheless: the end of
+    // this thread lets it go on with that, a request to detach without it.
+    let copied = copy_seized(pid, tid, number)?;
+    let signal = signal_on_its_way(number);
+    request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal)?;
+    Ok(copied)
+}
+
+fn runs(pid: u32, tid: u32) -> io::Result<()> {
+    match task::doing(pid, tid)? {
+        Doing::Running => Ok(()),
+        _ => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
+    runs(pid, tid)?;
+    request(libc::PTRACE_INTERRUPT, number, ptr::null_mut(), 0)?;
+    let start = Instant::now();
+    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    // The kernel says "no such process" of a thread that is not held yet.
+    while let Err(error) =
+        request(libc::PTRACE_GETREGS, number, ptr::from_mut(&mut registers).cast(), 0)
+    {
+        if error.raw_os_error() != Some(libc::ESRCH) || start.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        thread::sleep(PAUSE);
+    }
+    let mut bytes = vec![0; STACK];
+    let low = registers.rsp.saturating_sub(RED_ZONE) & !63;
+    let length = ProcessMemory::new(pid).read(low, &mut bytes)?;
+    bytes.truncate(length);
+    Ok(Still { registers: Registers::all(&registers), stack: SavedMemory::new(low, bytes) })
+}
+
+/// The signal that a thread which stands still is about to get; 0 for none.
+fn signal_on_its_way(tid: libc::pid_t) -> libc::c_int {
+    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    match request(libc::PTRACE_GETSIGINFO, tid, ptr::from_mut(&mut info).cast(), 0) {
+        // Held because it was asked for, or because it is stopped anyway.
+        Ok(()) if info.si_code >> 8 == libc::PTRACE_EVENT_STOP => 0,
+        Ok(()) => info.si_signo,
+        Err(_) => 0,
+    }
+}
+
+/// A request without an address. `data` must be null or what the request writes
+/// to; `signal` is the data of requests that take a number.
+fn request(
+    what: libc::c_uint,
+    tid: libc::pid_t,
+    data: *mut libc::c_void,
+    signal: libc::c_int,
+) -> io::Result<()> {
+    let data = if data.is_null() {
+        ptr::without_provenance_mut(signal.unsigned_abs() as usize)
+    } else {
+        data
+    };
+    // SAFETY: the requests of this file write the structure that `data` was
+    // made from, which its caller borrows exclusively, or nothing.
+    match unsafe { libc::ptrace(what, tid, ptr::null_mut::<libc::c_void>(), data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+    use std::sync::mpsc;
+
+    /// A program that does what is asked, until the test is over.
+    struct Running(Child);
+
+    impl Running {
+        fn start(script: &str) -> Running {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            Running(command.spawn().expect("a shell"))
+        }
+
+        fn state(&self) -> Option<Doing> {
+            task::doing(self.0.id(), self.0.id()).ok()
+        }
+
+        fn until(&self, reached: impl Fn(Option<Doing>) -> bool) {
+            let start = Instant::now();
+            while !reached(self.state()) {
+                assert!(start.elapsed() < Duration::from_secs(10), "{:?}", self.state());
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_thread_that_runs_is_copied_and_goes_on() {
+        let program = Running::start("while :; do :; done");
+        let pid = program.0.id();
+        program.until(|doing| doing == Some(Doing::Running));
+        for _ in 0..50 {
+            match Still::of(pid, pid) {
+                Ok(still) => {
+                    let mut bytes = [0; 4096];
+                    let low = still.registers.stack_pointer().expect("known") - RED_ZONE;
+                    assert!(still.stack.read(low, &mut bytes).is_ok_and(|length| length > 128));
+                }
+                // The shell may be in a system call.
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        let status = || std::fs::read_to_string(format!("/proc/{pid}/status"));
+        program.until(|_| status().is_ok_and(|status| status.contains("TracerPid:\t0\n")));
+        program.until(|doing| doing == Some(Doing::Running));
+    }
+
+    #[test]
+    fn signals_that_come_while_it_is_held_arrive() {
+        let mut program = Running::start("trap 'echo came' USR1; echo ready; while :; do :; done");
+        let output = program.0.stdout.take().expect("piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            BufReader::new(output).lines().try_for_each(|line| sender.send(line))
+        });
+        let line = || lines.recv_timeout(Duration::from_secs(10)).expect("a line").expect("text");
+        assert_eq!(line(), "ready");
+        let pid = program.0.id();
+        for _ in 0..200 {
+            // SAFETY: sends a signal to a child that has not been waited for.
+            unsafe { libc::kill(pid.cast_signed(), libc::SIGUSR1) };
+            let _ = Still::of(pid, pid);
+            assert_eq!(line(), "came");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_left_alone() {
+        let program = Running::start("read line");
+        let pid = program.0.id();
+        program.until(
+            |doing| matches!(doing, Some(Doing::Call(call)) if call.number == libc::SYS_read),
+        );
+        let error = Still::of(pid, pid).err().expect("not held");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(Still::of(u32::MAX, u32::MAX).is_err());
+    }
+}
