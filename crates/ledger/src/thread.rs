@@ -219,7 +219,8 @@ impl<'a> Thread<'a> {
     /// is ever used twice.
     pub fn retire(&self, totals: &Retired) {
         let record = self.record;
-        totals.threads.fetch_add(1, Relaxed);
+        // One that was never to run has not ended either.
+        totals.threads.fetch_add(u64::from(record.ended.load(Relaxed) != 0), Relaxed);
         let lived = record.ended.load(Relaxed).saturating_sub(record.began.load(Relaxed));
         totals.lived.fetch_add(lived, Relaxed);
         record.acquisitions.store(0, Relaxed);

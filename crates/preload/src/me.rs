@@ -254,8 +254,42 @@ pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const Thread
     // SAFETY: by the caller's promise.
     let thread = unsafe { Thread::at(record.cast(), STATE.held.load(Relaxed)) };
     let me = Me::work(ledger, thread);
-    adopt(&me, tls::words());
-    me
+    let words = tls::words();
+    // In one instruction: a handler comes before or after.
+    let place = core::ptr::from_ref(thread.record).cast_mut().cast();
+    if words.record.compare_exchange(core::ptr::null_mut(), place, Relaxed, Relaxed).is_ok() {
+        adopt(&me, words);
+        return me;
+    }
+    // One came before, has used a lock and so made a record: that one stays.
+    drop(me);
+    // SAFETY: as in `enter`; no handler leaves the thread's first frames but to
+    // come back, so that it is not busy.
+    let own = Me::work(ledger, unsafe {
+        Thread::at(words.record.load(Relaxed), STATE.held.load(Relaxed))
+    });
+    own.is_what_was_expected(thread.record);
+    own
+}
+
+impl Me {
+    /// The thread, which has a record already, is the one that its creator has
+    /// claimed `expected` for.
+    fn is_what_was_expected(&self, expected: &ThreadRecord) {
+        let record = self.record();
+        record.start_routine.store(expected.start_routine.load(Relaxed), Relaxed);
+        record.began.store(expected.began.load(Relaxed), Relaxed);
+        record.creator.store(expected.creator.load(Relaxed), Relaxed);
+        record.creation_stack.store(expected.creation_stack.load(Relaxed), Relaxed);
+        abandon(expected);
+    }
+}
+
+/// A claimed record is that of no thread after all.
+pub fn abandon(record: &ThreadRecord) {
+    record.began.store(0, Relaxed);
+    record.state.store(life::FREE, Relaxed);
+    spare_record(record);
 }
 
 /// Runs at the end of a thread.
@@ -325,7 +359,7 @@ impl Me {
 
 /// The record of a thread that has ended may be used again. Where none of the
 /// slots is free, it is not.
-pub fn spare_record(record: &ThreadRecord) {
+fn spare_record(record: &ThreadRecord) {
     let index = record.index.load(Relaxed) + 1;
     let _ =
         STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());

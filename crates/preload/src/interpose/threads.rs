@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::thread::{ThreadRecord, state as life};
+use lockstead_ledger::thread::ThreadRecord;
 
 crate::thunk! {
     pthread_create(4) => create;
@@ -44,12 +44,6 @@ fn expect(
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
     Some(record)
-}
-
-/// The thread that was expected has not come to be.
-fn expect_no_more(record: &'static ThreadRecord) {
-    record.state.store(life::ENDED, Relaxed);
-    me::spare_record(record);
 }
 
 /// Bytes of the stack of a thread with these attributes.
@@ -95,7 +89,7 @@ unsafe extern "C" fn create(
         real()(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
     };
     if answer != 0 {
-        expect_no_more(record);
+        me::abandon(record);
     }
     answer
 }
@@ -121,7 +115,7 @@ unsafe extern "C" fn create_c11(
         real()(thread, begin, core::ptr::from_ref(record).cast_mut().cast())
     };
     if answer != 0 {
-        expect_no_more(record);
+        me::abandon(record);
     }
     answer
 }
@@ -179,7 +173,7 @@ unsafe extern "C" fn adopt(record: *const ThreadRecord) -> Start {
     // name that it has from its creator by default is none of its own.
     let name = name_now();
     if name.iter().zip(&INHERITED).any(|(new, old)| *new != old.load(Relaxed)) {
-        for (word, half) in record.name.iter().zip(name) {
+        for (word, half) in me.record().name.iter().zip(name) {
             word.store(half, Relaxed);
         }
     }

@@ -1,0 +1,54 @@
+//! Signals at any time, in whatever they interrupt: handlers that use locks, that
+//! jump away; forks and cancelled threads between. Afterwards the ledger knows of
+//! nothing that is held or waited for, and of as many acquisitions as there were.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use lockstead_ledger::thread::state;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{SystemTime, UNIX_EPOCH};
+use support::{Observed, compile, view};
+
+const RUNS: u64 = 2;
+const MILLISECONDS: &str = "1000";
+
+fn run(program: &std::path::Path, seed: u64) {
+    println!("seed {seed}");
+    let mut observed = Observed::start(program, &[&seed.to_string(), MILLISECONDS]);
+    observed.reach("over");
+    let ledger = observed.ledger();
+    view::assert_quiet(&ledger);
+    let number = |name: &str| observed.address(name);
+    for name in ["ticks", "kicks", "jumps", "forks", "cancelled", "uses"] {
+        println!("  {} {name}", number(name));
+        assert_ne!(number(name), 0, "{name}: the program did not do what it is for");
+    }
+    // What a handler does in the middle of the library's work is not recorded,
+    // but counted.
+    let live = view::threads(&ledger);
+    let skipped: u64 = live.iter().map(|thread| thread.record.skipped.load(Relaxed)).sum();
+    let skipped = skipped + ledger.header().retired.skipped.load(Relaxed);
+    println!("  {skipped} calls skipped");
+    for name in ["of_handlers", "read_by_handlers", "spin_of_handlers"] {
+        let acquisitions = view::facts(&ledger, number(name)).acquisitions;
+        let ticks = number("ticks");
+        assert!(acquisitions <= ticks, "{name}: {acquisitions} of {ticks}");
+        assert!(acquisitions + skipped >= ticks, "{name}: {acquisitions} of {ticks}");
+    }
+    assert_eq!(view::facts(&ledger, number("of_forks")).acquisitions, number("forks"));
+    // No thread was silenced: all that ended have said so.
+    let ended = live.iter().filter(|thread| thread.record.state.load(Relaxed) == state::ENDED);
+    assert_eq!(ended.count(), live.len() - 1);
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
+#[test]
+fn nothing_is_held_or_awaited_after_a_storm_of_signals() {
+    let Some(program) = compile("signals") else { return };
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let seed = u64::from(since.subsec_nanos());
+    (seed..seed + RUNS).for_each(|seed| run(&program, seed));
+}
