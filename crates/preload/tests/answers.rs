@@ -37,3 +37,8 @@ fn answers_of_threads_are_those_of_the_real_functions() {
 fn answers_in_processes_are_those_of_the_real_functions() {
     assert_same_answers("answers_processes", 350);
 }
+
+#[test]
+fn the_programs_allocator_is_asked_for_what_the_real_functions_ask() {
+    assert_same_answers("allocations", 90);
+}
