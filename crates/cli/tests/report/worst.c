@@ -90,8 +90,9 @@ static void run(int stay)
     if (stay)
         while (getchar() != EOF)
             ;
-    pthread_mutex_unlock(&hot);
+    /* No worker can be done before main waits. */
     pthread_mutex_lock(&queue);
+    pthread_mutex_unlock(&hot);
     while (jobs < WORKERS)
         pthread_cond_wait(&filled, &queue); /* idles */
     pthread_mutex_unlock(&queue);
