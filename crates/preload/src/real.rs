@@ -186,25 +186,41 @@ const RTLD_NEXT: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
 static RESOLVED: AtomicBool = AtomicBool::new(false);
 static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
 
+/// The version before the one that the table asks for, of the functions that
+/// have two.
+const OLD: &[u8] = b"GLIBC_2.2.5\0";
+
 /// The next function with this name, and this version unless that is empty.
 /// Both end in a zero byte. Zero if there is none.
+///
+/// Another library that interposes gives its functions no version, and a
+/// look-up by version would pass over it: the thread sanitizer would see a
+/// mutex locked twice that a condition wait has released. So the version only
+/// decides where the plain look-up has come to the old function.
 ///
 /// Not inlined, so that the caller that the look-up starts after is certainly
 /// this library.
 #[inline(never)]
 fn look_up(name: &[u8], version: &[u8]) -> usize {
+    // SAFETY: the name is zero-terminated.
+    let plain = unsafe { dlsym(RTLD_NEXT, name.as_ptr().cast()) as usize };
     if version.len() > 1 {
-        let dlvsym = look_up(b"dlvsym\0", b"\0");
+        // SAFETY: as above.
+        let dlvsym = unsafe { dlsym(RTLD_NEXT, c"dlvsym".as_ptr()) as usize };
         if dlvsym != 0 {
-            // SAFETY: it is `dlvsym`; both strings are zero-terminated.
-            return unsafe {
+            // SAFETY: it is `dlvsym`; all strings are zero-terminated.
+            unsafe {
                 let dlvsym: Dlvsym = core::mem::transmute(dlvsym);
-                dlvsym(RTLD_NEXT, name.as_ptr().cast(), version.as_ptr().cast())
-            } as usize;
+                let of = |version: &[u8]| {
+                    dlvsym(RTLD_NEXT, name.as_ptr().cast(), version.as_ptr().cast()) as usize
+                };
+                if plain == of(OLD) {
+                    return of(version);
+                }
+            }
         }
     }
-    // SAFETY: the name is zero-terminated.
-    unsafe { dlsym(RTLD_NEXT, name.as_ptr().cast()) as usize }
+    plain
 }
 
 /// Fills the table, unless that has been done. The constructor does; the

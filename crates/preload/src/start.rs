@@ -236,9 +236,11 @@ fn limit(resource: u32) -> u64 {
 /// The largest ledger that there is room for. Going above the limit of file
 /// sizes would kill the process with a signal, so that one is asked for first.
 fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
-    // Of a limited address space the program keeps seven eighths.
-    let most = MOST.load(Relaxed);
-    let most = most.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
+    // Of a limited address space the program keeps all but a small part, of a
+    // very small one seven eighths.
+    let space = limit(libc::RLIMIT_AS);
+    let part = (space / 32).max(Layout::SMALLEST.min(space / 8));
+    let most = MOST.load(Relaxed).min(limit(libc::RLIMIT_FSIZE)).min(part);
     let mut size = Layout::LARGEST;
     while size >= Layout::SMALLEST {
         if size <= most

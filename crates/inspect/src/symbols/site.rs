@@ -24,6 +24,7 @@ const WRAPPERS: &[&str] = &[
     "futex_",
     "__gthread_",
     "__gthrw_",
+    "__glibcxx_rwlock_",
     // C++.
     "std::mutex::",
     "std::__mutex_base::",
@@ -283,6 +284,7 @@ mod tests {
             "std::sys::sync::mutex::pthread::Mutex::lock",
             "<core::cell::RefCell<T> as core::fmt::Debug>::fmt",
             "parking_lot::raw_mutex::RawMutex::lock_slow",
+            "__glibcxx_rwlock_wrlock(pthread_rwlock_t*)",
             "uv_mutex_lock",
             "PyThread_acquire_lock_timed",
             "Mutex::lock_contended(Thread*)",
