@@ -279,8 +279,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "ledger_looks_into_the_newest_level_only",
         file: "table.rs",
-        line: "(0..=newest).rev().find_map(|level| {",
-        instead: "(newest..=newest).rev().find_map(|level| {",
+        line: "(0..=self.newest()).rev().find_map(|level| {",
+        instead: "(self.newest()..=self.newest()).rev().find_map(|level| {",
     },
     Variant {
         name: "ledger_overwrites_a_slot",
