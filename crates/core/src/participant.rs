@@ -72,6 +72,13 @@ pub struct Participant<P: Platform> {
 }
 
 impl<P: Platform> Participant<P> {
+    /// Where in a seat the number of its thread stands; 0: nobody sits here. For
+    /// those who read the table from outside.
+    pub const TID: usize = core::mem::offset_of!(Self, tid);
+    /// Where in a seat its standing stands: 0 vacant, 1 taken, 2 left behind by
+    /// `fork`.
+    pub const STANDING: usize = core::mem::offset_of!(Self, standing);
+
     /// An empty seat; usable in constants, for tables that grow by zeroed
     /// memory natively: an empty seat is all zeros.
     pub const VACANT: Self = Self {

@@ -254,6 +254,19 @@ pub trait Platform: Sized + 'static {
     /// let a wait with a cancellation word hear both.)
     fn wait_heir(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
+    /// As [`Platform::wait_low`], on a word that names its owner by its slot. A
+    /// platform may let those who look at the process from outside see that.
+    #[track_caller]
+    fn wait_low_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        Self::wait_low(word, expected, how)
+    }
+
+    /// As [`Platform::wait_heir`], on a word that names its owner by its slot.
+    #[track_caller]
+    fn wait_heir_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        Self::wait_heir(word, expected, how)
+    }
+
     /// Where waiters of [`Platform::wait32`] on `word` sleep.
     fn address32(word: &Self::U32) -> Address;
 

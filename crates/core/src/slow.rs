@@ -160,7 +160,11 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let nap = Wait { deadline: Some(until), ..*how };
         crowd = P::dozing();
-        let outcome = P::wait_low(word, asleep.low(), &nap);
+        let outcome = if K::OWNED {
+            P::wait_low_owned(word, asleep.low(), &nap)
+        } else {
+            P::wait_low(word, asleep.low(), &nap)
+        };
         P::awake();
         waiter.heard(outcome);
         now = P::now();
@@ -213,7 +217,12 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
         if !seen.ring() && exchange::<P>(word, seen, seen.with_ring()).is_err() {
             continue;
         }
-        waiter.heard(P::wait_heir(word, seen.with_ring().low(), how));
+        let asleep = seen.with_ring().low();
+        waiter.heard(if K::OWNED {
+            P::wait_heir_owned(word, asleep, how)
+        } else {
+            P::wait_heir(word, asleep, how)
+        });
     }
 }
 

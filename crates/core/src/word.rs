@@ -232,6 +232,8 @@ impl core::fmt::Debug for Word {
 /// What tells a mutex from a semaphore: the rules of the subject field. The
 /// spin queue, the sleep and the inheritance are the same code for both.
 pub trait Kind: 'static {
+    /// Whether the subject is an owner.
+    const OWNED: bool;
     /// Whether the heir may take.
     fn available(word: Word) -> bool;
     /// Whether a newcomer may take.
@@ -250,6 +252,7 @@ pub trait Kind: 'static {
 pub struct Exclusive;
 
 impl Kind for Exclusive {
+    const OWNED: bool = true;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() == 0
@@ -275,6 +278,7 @@ impl Counting {
 }
 
 impl Kind for Counting {
+    const OWNED: bool = false;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() != 0

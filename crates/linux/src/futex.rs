@@ -55,11 +55,31 @@ pub(crate) enum Channel {
     Heir,
 }
 
+/// Whether the word that a thread sleeps on names its owner. Changes nothing but
+/// what `/proc` shows of the sleep: see `seats.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owned {
+    /// By the slot in its low 20 bits.
+    Yes,
+    /// It does not.
+    No,
+}
+
 impl Channel {
+    /// The bits of a wake-up: every sleeper of the channel has one of them.
     const fn bits(self) -> u32 {
         match self {
-            Channel::Crowd => !1,
-            Channel::Heir => 1,
+            Channel::Crowd => !3,
+            Channel::Heir => 3,
+        }
+    }
+
+    /// The bits of a sleep.
+    const fn heard(self, owned: Owned) -> u32 {
+        match (self, owned) {
+            (_, Owned::No) => self.bits(),
+            (Channel::Crowd, Owned::Yes) => !7,
+            (Channel::Heir, Owned::Yes) => 1,
         }
     }
 }
@@ -117,7 +137,7 @@ pub fn now() -> Nanos {
 /// [`Outcome::Woken`] at any time. Leaves `errno` alone.
 #[must_use]
 pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
-    wait_at(word.as_ptr(), expected, until, scope, Channel::Crowd)
+    wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, Owned::No))
 }
 
 /// As [`wait`], by address: for a half of a 64-bit word. The kernel checks
@@ -127,7 +147,7 @@ pub(crate) fn wait_at(
     expected: u32,
     until: &Until<'_>,
     scope: Scope,
-    channel: Channel,
+    channel: (Channel, Owned),
 ) -> Outcome {
     let _errno = KeepErrno::new();
     let Some(cancel) = until.cancel else {
@@ -195,7 +215,7 @@ fn wait_one(
     deadline: Option<Nanos>,
     interruptible: bool,
     scope: Scope,
-    channel: Channel,
+    channel: (Channel, Owned),
 ) -> Outcome {
     // The kernel resumes a sleep without a time by itself after a handler
     // installed with SA_RESTART; one with a time it ends.
@@ -212,7 +232,7 @@ fn wait_one(
             expected,
             time.as_ref().map_or(null(), core::ptr::from_ref),
             null::<u32>(),
-            channel.bits(),
+            channel.0.heard(channel.1),
         )
     };
     if result >= 0 {
@@ -287,7 +307,7 @@ fn wait_looking(
     cancel: &AtomicU32,
     until: &Until<'_>,
     scope: Scope,
-    channel: Channel,
+    channel: (Channel, Owned),
 ) -> Outcome {
     loop {
         if cancel.load(Ordering::Relaxed) != 0 {

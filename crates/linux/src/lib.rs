@@ -30,6 +30,7 @@ pub mod owner;
 mod platform;
 mod processors;
 mod rseq;
+mod seats;
 mod sys;
 mod table;
 

@@ -1,7 +1,7 @@
 //! [`Linux`], the machine that programs run on.
 
 use crate::atomics::{Cell, U32, U64};
-use crate::futex::{self, Channel, Scope, Until};
+use crate::futex::{self, Channel, Owned, Scope, Until};
 use crate::{membership, owner, processors, table};
 use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
 
@@ -66,11 +66,19 @@ impl Platform for Linux {
     }
 
     fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, Channel::Crowd)
+        sleep(word, expected, how, Channel::Crowd, Owned::No)
     }
 
     fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, Channel::Heir)
+        sleep(word, expected, how, Channel::Heir, Owned::No)
+    }
+
+    fn wait_low_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        sleep(word, expected, how, Channel::Crowd, Owned::Yes)
+    }
+
+    fn wait_heir_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        sleep(word, expected, how, Channel::Heir, Owned::Yes)
     }
 
     #[inline]
@@ -90,6 +98,16 @@ impl Platform for Linux {
     fn wake_heir(address: Address) {
         futex::wake_on(address.0, u32::MAX, Scope::Private, Channel::Heir);
     }
+}
+
+fn sleep(
+    word: &U64,
+    expected: u32,
+    how: &Wait<'_, Linux>,
+    channel: Channel,
+    owned: Owned,
+) -> Outcome {
+    futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, (channel, owned))
 }
 
 fn until<'a>(how: &Wait<'a, Linux>) -> Until<'a> {

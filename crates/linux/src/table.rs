@@ -16,27 +16,28 @@
 
 use crate::atomics::U32;
 use crate::platform::Linux;
+use crate::seats;
 use crate::sys;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use lockstead_core::{MAX_SLOTS, Participant, Slot};
 
 const CHUNK_BITS: u32 = 10;
-const CHUNK: u32 = 1 << CHUNK_BITS;
-const CHUNKS: u32 = (MAX_SLOTS + 1) / CHUNK;
+pub(crate) const CHUNK: u32 = 1 << CHUNK_BITS;
+pub(crate) const CHUNKS: u32 = (MAX_SLOTS + 1) / CHUNK;
 
 /// Seats looked at before the table grows instead: keeps joining cheap when
 /// nearly all seats are taken.
 const LOOKS: u32 = 64;
 
 #[repr(C)]
-struct Chunk {
+pub(crate) struct Chunk {
     seats: [Participant<Linux>; CHUNK as usize],
     /// Not zero: nothing will tell when the thread of this seat ends.
     unattended: [U32; CHUNK as usize],
 }
 
-static DIRECTORY: [AtomicPtr<Chunk>; CHUNKS as usize] =
+pub(crate) static DIRECTORY: [AtomicPtr<Chunk>; CHUNKS as usize] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS as usize];
 /// Chunks in use; the others may exist already, but give no seats.
 static OPEN: AtomicU32 = AtomicU32::new(1);
@@ -78,6 +79,7 @@ fn publish(index: u32) -> &'static Chunk {
     let Some(fresh) = sys::map_zeroed(size) else {
         sys::die("no memory for the table of threads that take locks");
     };
+    seats::keep();
     let entry = &DIRECTORY[index as usize];
     let chunk: NonNull<Chunk> = fresh.cast();
     // ord: TAB-2 release, pairs with TAB-1. Failure: acquire, as TAB-1.
