@@ -17,6 +17,8 @@ mod no_deadlock;
 mod on_deadlock;
 #[path = "run/once.rs"]
 mod once;
+#[path = "run/other_libc.rs"]
+mod other_libc;
 mod programs;
 #[path = "run/silent.rs"]
 mod silent;

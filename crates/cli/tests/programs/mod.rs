@@ -30,20 +30,35 @@ static BUILT: LazyLock<Mutex<HashMap<PathBuf, Option<PathBuf>>>> = LazyLock::new
 /// The program of a source, compiled once; `None`, and said, where there is no
 /// compiler for it.
 pub(crate) fn program(source: &str) -> Option<PathBuf> {
-    compiled(source, "", &[])
+    compiled(source, compiler_of(source), "", &[])
 }
 
 /// The same, as a shared library.
 pub(crate) fn library(source: &str) -> Option<PathBuf> {
-    compiled(source, "", &["-shared", "-fPIC"])
+    compiled(source, compiler_of(source), "", &["-shared", "-fPIC"])
 }
 
 /// The same, with the C library inside; not every system has what it takes.
 pub(crate) fn fixed(source: &str) -> Option<PathBuf> {
-    compiled(source, "-static", &["-static"])
+    compiled(source, compiler_of(source), "-static", &["-static"])
 }
 
-fn compiled(source: &str, suffix: &str, options: &[&str]) -> Option<PathBuf> {
+/// The same, for another C library.
+pub(crate) fn with_musl(source: &str) -> Option<PathBuf> {
+    compiled(source, "musl-gcc", "-musl", &[])
+}
+
+/// The same, to be started by the dynamic linker that lies at `path`.
+pub(crate) fn started_by(source: &str, path: &Path) -> Option<PathBuf> {
+    let option = format!("-Wl,--dynamic-linker={}", path.display());
+    compiled(source, compiler_of(source), "-linker", &[&option])
+}
+
+fn compiler_of(source: &str) -> &'static str {
+    if source.ends_with(".c") { "cc" } else { "c++" }
+}
+
+fn compiled(source: &str, compiler: &str, suffix: &str, options: &[&str]) -> Option<PathBuf> {
     let name = source.split('.').next().unwrap_or(source);
     let to = FOLDER.path().join(format!("{name}{suffix}"));
     // Held while compiling: other tests may want the same program.
@@ -51,7 +66,6 @@ fn compiled(source: &str, suffix: &str, options: &[&str]) -> Option<PathBuf> {
     if let Some(known) = built.get(&to) {
         return known.clone();
     }
-    let compiler = if source.ends_with(".c") { "cc" } else { "c++" };
     let output = Command::new(compiler)
         .args(["-g", "-O0", "-Wall", "-pthread", "-o"])
         .arg(&to)
