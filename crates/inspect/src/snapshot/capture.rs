@@ -8,7 +8,7 @@
 use super::model::{About, Activity, Lock, Ring, Snapshot, Source, Thread, Wait};
 use super::recognise::{self, Caller, Found};
 use super::verify;
-use crate::maps::Backing;
+use crate::maps::{Backing, Maps};
 use crate::memory::ProcessMemory;
 use crate::modules::Modules;
 use crate::proc::access::Barrier;
@@ -16,9 +16,11 @@ use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{Process, Unusable};
 use crate::proc::task::{self, Doing, Task};
+use crate::seats::{self, OwnMutex, Seats};
 use crate::stack::Stack;
 use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
@@ -81,6 +83,8 @@ pub(super) struct Looking {
     /// `None` where the maps may not be read.
     pub(super) code: Option<(Unwinder, Symbolizer)>,
     has_libc: bool,
+    /// The tables of lockstead's own locks, by the files that have some.
+    seats: RefCell<HashMap<String, Option<Seats>>>,
     pub(super) limits: Vec<String>,
     /// The threads of the process have other numbers for themselves than here.
     pub(super) nested: bool,
@@ -108,6 +112,7 @@ impl Looking {
             memory: ProcessMemory::new(pid),
             code: None,
             has_libc: false,
+            seats: RefCell::default(),
             limits: Vec::new(),
             nested,
         })
@@ -167,10 +172,25 @@ impl Looking {
             let why = "its memory cannot be read".to_owned();
             return Found::Unknown { kind: "futex word".into(), why };
         };
+        if let Some(mutex) = self.own_mutex(wait, stack, unwinder.modules().maps()) {
+            return Found::Own(mutex);
+        }
         let caller: Caller = recognise::caller(stack, self.has_libc);
         let mapping = unwinder.modules().maps().find(wait.address);
         let writable = mapping.is_some_and(|mapping| mapping.writable);
         recognise::recognise(task, wait, stack, caller, writable, &self.memory)
+    }
+
+    /// The mutex of the crate lockstead that a thread sleeps for, if it does.
+    fn own_mutex(&self, wait: &FutexWait, stack: &Stack, maps: &Maps) -> Option<OwnMutex> {
+        seats::mutex_sleep(wait)?;
+        let frame = stack.frames.iter().find(|frame| !frame.is_libc())?;
+        let module = frame.module.as_deref()?;
+        let mut known = self.seats.borrow_mut();
+        let seats = known
+            .entry(module.to_owned())
+            .or_insert_with(|| Seats::find(maps, module, &self.memory));
+        OwnMutex::behind(wait, seats.as_ref()?, &self.memory)
     }
 
     fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {
@@ -225,7 +245,10 @@ impl Looking {
                 }
                 let wait = before.futex()?;
                 let known = Known { wait, found: self.recognise(before, &wait) };
-                let switches = task::switches(self.pid, tid);
+                // One that looks at its mutex from time to time sleeps soundly
+                // at no time.
+                let sound = !matches!(&known.found, Found::Own(mutex) if !mutex.sound);
+                let switches = sound.then(|| task::switches(self.pid, tid)).flatten();
                 let fact = verify::Fact::new(&known, &self.numbers);
                 Some((tid, verify::Fact { switches, ..fact }))
             })

@@ -13,6 +13,7 @@ use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Limit};
+use crate::seats::Owner;
 use crate::symbols::{LockFacts, Origin};
 use std::collections::BTreeMap;
 
@@ -70,6 +71,21 @@ impl Looking {
                 (lock.address, "rwlock", Vec::new(), held)
             }
             Found::Ownerless(object) => ownerless(object),
+            Found::Own(mutex) => {
+                let unknown = |why: &str| Held::Unknown { why: why.into() };
+                let held = match mutex.owner {
+                    Owner::Thread(own) => match self.numbers.get(&own) {
+                        Some(&thread) => holder(thread),
+                        None => elsewhere(own, false),
+                    },
+                    Owner::None => unknown("it is changing hands"),
+                    Owner::Ended => unknown("its owner has ended without giving it back"),
+                    Owner::Lost => unknown(
+                        "its owner was left behind in the parent when this process was forked",
+                    ),
+                };
+                (mutex.address, "lockstead mutex", Vec::new(), held)
+            }
             Found::Unknown { kind, why } => {
                 (known.wait.address, kind.as_str(), Vec::new(), Held::Unknown { why: why.clone() })
             }
@@ -88,10 +104,11 @@ impl Looking {
         let words = known.wait.words(&self.memory);
         let (word, expected) =
             words.first().copied().unwrap_or((known.wait.address, known.wait.expected));
+        let limited = !matches!(&known.found, Found::Own(mutex) if !mutex.timed);
         Wait {
             target,
             shared,
-            until: until(&known.wait, &self.memory),
+            until: until(&known.wait, &self.memory).filter(|_| limited),
             waited_ns: None,
             word: Some(word),
             expected: Some(expected),

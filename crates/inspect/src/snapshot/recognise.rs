@@ -15,6 +15,7 @@ use crate::glibc::thread::{self, StreamLock};
 use crate::memory::Memory;
 use crate::proc::futex::FutexWait;
 use crate::proc::task::Task;
+use crate::seats::OwnMutex;
 use crate::stack::Stack;
 
 /// Who made the call.
@@ -44,6 +45,8 @@ pub enum Found {
     Ownerless(Ownerless),
     /// A mutex that the kernel has refused; which, is not known.
     Refused,
+    /// A mutex of the crate lockstead.
+    Own(OwnMutex),
     /// Nothing known, with its kind and the reason.
     Unknown {
         /// What it seems to be.

@@ -6,6 +6,7 @@
 //! said, never who is called the holder.
 
 use crate::proc::futex::{FutexWait, Operation};
+use crate::seats;
 use crate::stack::Stack;
 
 /// A function by a part of its name, the object, and what is not known.
@@ -63,17 +64,7 @@ const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
         "a thread of the Go runtime waits for work: goroutines and their locks cannot be seen \
          from here (SIGQUIT makes the program print them)",
     ),
-    (
-        &["lockstead_core::", "lockstead_linux::"],
-        "lockstead lock",
-        "a lock of the crate lockstead names its owner by a slot of the process's own table, which \
-         cannot be read from here: the holder cannot be told",
-    ),
 ];
-
-/// Bits of wake-ups that the sleepers of lockstead's locks hear, and nobody
-/// else's: all but the lowest, or the lowest alone.
-const LOCKSTEAD_BITS: [u32; 2] = [!1, 1];
 
 /// What kind of object it seems to be, and why no more is known.
 #[must_use]
@@ -86,6 +77,21 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
             .any(|function| parts.iter().any(|part| function.contains(part)))
     };
     let text = |(kind, why): (&str, &str)| (kind.to_owned(), why.to_owned());
+    let is_own = seats::is_lockstead(wait) || named(&["lockstead_core::", "lockstead_linux::"]);
+    if is_own && seats::mutex_sleep(wait).is_some() {
+        return text((
+            "lockstead mutex",
+            "a mutex of the crate lockstead names its owner by a slot of a table, which was not \
+             found in the program: the holder cannot be told",
+        ));
+    }
+    if is_own {
+        return text((
+            "lockstead lock",
+            "a lock of the crate lockstead that is no plain mutex, or a wait for one that can be \
+             cancelled: the holder cannot be told",
+        ));
+    }
     if let Some((_, kind, why)) = BY_FUNCTION.iter().find(|(parts, ..)| named(parts)) {
         return text((kind, why));
     }
@@ -95,11 +101,6 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
             "Java thread",
             "a thread of the Java machine: its monitors cannot be seen from here (jstack shows \
              them)",
-        ),
-        Operation::Wait { bits } if LOCKSTEAD_BITS.contains(&bits) => (
-            "lockstead lock",
-            "a lock of the crate lockstead, by the wake-ups it hears: it names its owner by a slot \
-             of the process's own table, which cannot be read from here",
         ),
         Operation::Several { .. } => (
             "several futex words",
@@ -157,6 +158,9 @@ mod tests {
         assert!(describe_in(None, wait, 2).contains("as Rust's std::sync::Mutex has"));
         assert!(describe_in(None, wait, 7).contains("of no known lock"));
         assert!(describe_in(Some("runtime.futex.abi0"), wait, 0).contains("Go runtime"));
-        assert!(describe_in(None, Operation::Wait { bits: !1 }, 5).contains("crate lockstead"));
+        assert!(describe_in(None, Operation::Wait { bits: !3 }, 5).contains("is no plain mutex"));
+        assert!(
+            describe_in(None, Operation::Wait { bits: !7 }, 5).contains("table, which was not")
+        );
     }
 }

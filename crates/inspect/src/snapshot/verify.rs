@@ -17,6 +17,7 @@
 use super::capture::Known;
 use super::model::{Ring, Verdict};
 use super::recognise::Found;
+use crate::seats::Owner;
 use crate::waits::graph::{self, Cycle, Hold, Wants};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -53,10 +54,21 @@ impl Fact {
                 let wants = if lock.exclusive { Wants::Exclusive } else { Wants::Shared };
                 (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
             }
+            Found::Own(mutex) => {
+                let holder = match mutex.owner {
+                    Owner::Thread(own) => here(&own),
+                    Owner::None | Owner::Ended | Owner::Lost => None,
+                };
+                (Some(Wants::Exclusive(mutex.address)), holder)
+            }
             Found::Join(own) => (here(own).map(Wants::Join), None),
             Found::Ownerless(_) | Found::Refused | Found::Unknown { .. } => (None, None),
         };
-        Fact { wants, timed: known.wait.timed(), holder, switches: None }
+        let timed = match &known.found {
+            Found::Own(mutex) => mutex.timed,
+            _ => known.wait.timed(),
+        };
+        Fact { wants, timed, holder, switches: None }
     }
 }
 

@@ -145,6 +145,15 @@ const WRAPPERS: &[&str] = &[
     "parking_lot::",
     "parking_lot_core::",
     "<lock_api::",
+    "lockstead_core::",
+    "lockstead_linux::",
+    "<lockstead_linux::",
+    "lockstead::mutex::",
+    "lockstead::rwlock::",
+    "lockstead::semaphore::",
+    "lockstead::condvar::",
+    "lockstead::once::",
+    "<lockstead::",
 ];
 
 /// Libraries that consist of such functions.

@@ -1,0 +1,162 @@
+//! `lockstead dump` on a program whose locks are lockstead's own.
+
+mod common;
+
+#[path = "dump/support.rs"]
+#[allow(dead_code, reason = "shared with the tests of glibc's locks")]
+mod support;
+
+use common::Outcome;
+use lockstead::{Condvar, Mutex};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use support::{Hung, plain};
+
+/// Makes this very program hang, in the way that it says.
+const HANG: &str = "LOCKSTEAD_TEST_HANG";
+
+static FRONT: Mutex<u32> = Mutex::new(0);
+static BACK: Mutex<u32> = Mutex::new(0);
+static HELD: Mutex<u32> = Mutex::new(0);
+static COME: Condvar = Condvar::new();
+static GUARD: Mutex<u32> = Mutex::new(0);
+
+fn named(name: &str, body: fn()) {
+    std::thread::Builder::new().name(name.into()).spawn(body).expect("a thread");
+}
+
+fn rest() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// The programs to look at: run by the tests below, in processes of their own.
+fn hang(how: &str) -> ! {
+    static BOTH: Barrier = Barrier::new(2);
+    static READY: AtomicU32 = AtomicU32::new(0);
+    match how {
+        "cycle" => {
+            named("teller", || {
+                let _front = FRONT.lock();
+                BOTH.wait();
+                let _back = BACK.lock();
+            });
+            named("auditor", || {
+                let _back = BACK.lock();
+                BOTH.wait();
+                let _front = FRONT.lock();
+            });
+        }
+        _ => {
+            named("sleeper", || {
+                let _held = HELD.lock();
+                READY.store(1, Ordering::Release);
+                rest();
+            });
+            while READY.load(Ordering::Acquire) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            named("patient", || drop(HELD.lock()));
+            named("brief", || drop(HELD.lock_timeout(Duration::from_secs(3600))));
+            named("notified", || COME.wait(&mut GUARD.lock()));
+        }
+    }
+    rest();
+}
+
+/// This program, hanging in that way in a process of its own; `None`, and a
+/// reason, where it may not be read.
+fn start(test: &str, how: &str, program: &Path, sleepers: usize) -> Option<Hung> {
+    let mut command = Command::new(program);
+    command.args(["--exact", test, "--test-threads=1"]).env(HANG, how);
+    let hung = Hung::start(&mut command);
+    hung.settle(sleepers).then_some(hung)
+}
+
+fn me() -> PathBuf {
+    if let Ok(how) = std::env::var(HANG) {
+        hang(&how);
+    }
+    std::env::current_exe().expect("a test has a file")
+}
+
+#[test]
+fn a_cycle_of_its_own_mutexes_is_a_deadlock() {
+    let Some(hung) = start("a_cycle_of_its_own_mutexes_is_a_deadlock", "cycle", &me(), 3) else {
+        return;
+    };
+    expect_deadlock(&hung, "dump_own::FRONT", "dump_own::BACK");
+    let text = plain(&hung.dump(&[]).stdout);
+    assert!(text.contains("dump_own::hang"), "{text}");
+}
+
+/// A waiter looks at its mutex in the first milliseconds, and later again while
+/// another is the heir: so not every look finds all of them asleep.
+fn dump_until(hung: &Hung, settled: impl Fn(&Outcome) -> bool) -> Outcome {
+    let mut outcome = hung.dump(&[]);
+    for _ in 0..500 {
+        if settled(&outcome) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        outcome = hung.dump(&[]);
+    }
+    outcome
+}
+
+fn expect_deadlock(hung: &Hung, front: &str, back: &str) {
+    let outcome = dump_until(hung, |outcome| outcome.status == 3);
+    assert_eq!(outcome.status, 3, "{outcome:?}");
+    let text = plain(&outcome.stdout);
+    assert!(text.contains("DEADLOCK: 2 threads wait for each other\n"), "{text}");
+    for (waiter, lock, owner) in [("teller", back, "auditor"), ("auditor", front, "teller")] {
+        let line = text
+            .lines()
+            .skip_while(|line| !line.contains(&format!("thread \"{waiter}\" waits for")))
+            .take(2)
+            .collect::<Vec<_>>();
+        assert!(line[0].contains(&format!("lockstead mutex {lock}")), "{text}");
+        assert_eq!(line[1], format!("    held by thread \"{owner}\""), "{text}");
+    }
+}
+
+#[test]
+fn a_program_without_symbols_has_its_table_all_the_same() {
+    let me = me();
+    let folder = tempfile::tempdir().expect("a folder");
+    let bare = folder.path().join("bare");
+    match Command::new("strip").arg("-o").arg(&bare).arg(&me).status() {
+        Ok(status) if status.success() => {}
+        other => {
+            eprintln!("skipped: no strip: {other:?}");
+            return;
+        }
+    }
+    let test = "a_program_without_symbols_has_its_table_all_the_same";
+    let Some(hung) = start(test, "cycle", &bare, 3) else { return };
+    expect_deadlock(&hung, "in bare+0x", "in bare+0x");
+}
+
+#[test]
+fn owners_of_other_locks_are_not_guessed() {
+    let test = "owners_of_other_locks_are_not_guessed";
+    let Some(hung) = start(test, "waits", &me(), 4) else { return };
+    let wanted = [
+        "thread \"patient\" waits for lockstead mutex dump_own::HELD\n    held by thread \"sleeper\"",
+        "thread \"brief\" waits for lockstead mutex dump_own::HELD",
+        "thread \"notified\" waits for lockstead lock dump_own::COME\n    a lock of the crate \
+         lockstead that is no plain mutex",
+        "thread \"sleeper\" holds lockstead mutex dump_own::HELD and is asleep in",
+    ];
+    let all = |outcome: &Outcome| wanted.iter().all(|w| plain(&outcome.stdout).contains(w));
+    let outcome = dump_until(&hung, all);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let text = plain(&outcome.stdout);
+    for words in wanted {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
