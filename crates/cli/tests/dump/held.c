@@ -130,6 +130,8 @@ static void *heaped_then_front(void *unused)
 
 static void *leaves(void *unused)
 {
+    /* Not before it has its name. */
+    await(&both, 1);
     pthread_mutex_lock(&wanted);
     return unused;
 }
@@ -168,6 +170,7 @@ int main(int count, char **argument)
         start(idles, "idle");
     } else if (strcmp(what, "leaked") == 0) {
         pthread_t gone = start(leaves, "gone");
+        atomic_fetch_add(&both, 1);
         pthread_join(gone, NULL);
         start(wants, "wants");
     } else {
