@@ -12,6 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use support::{Observed, compile, view};
 
 const RUNS: u64 = 2;
+/// Calls that one tick of the clock makes to interposed functions.
+const CALLS_OF_HANDLER: u64 = 6;
 const MILLISECONDS: &str = "1000";
 
 fn run(program: &std::path::Path, seed: u64) {
@@ -31,6 +33,9 @@ fn run(program: &std::path::Path, seed: u64) {
     let skipped: u64 = live.iter().map(|thread| thread.record.skipped.load(Relaxed)).sum();
     let skipped = skipped + ledger.header().retired.skipped.load(Relaxed);
     println!("  {skipped} calls skipped");
+    // But no others, whatever was left by a jump.
+    let calls = number("ticks") * CALLS_OF_HANDLER + number("jumps");
+    assert!(skipped <= calls, "{skipped} of {calls} at most");
     for name in ["of_handlers", "read_by_handlers", "spin_of_handlers"] {
         let acquisitions = view::facts(&ledger, number(name)).acquisitions;
         let ticks = number("ticks");
