@@ -45,8 +45,18 @@ pub(crate) fn compile(name: &str) -> Option<PathBuf> {
     // Tests run at the same time: each has a program of its own.
     let unique = format!("{name}-{:?}", thread::current().id());
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
+    // Bound at once: what a look-up at the first call does is none of the call's.
     let output = Command::new("cc")
-        .args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"])
+        .args([
+            "-O1",
+            "-g",
+            "-pthread",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_GNU_SOURCE",
+            "-Wl,-z,now",
+        ])
         .arg(folder.join(format!("{name}.c")))
         .arg("-o")
         .arg(&program)

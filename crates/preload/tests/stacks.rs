@@ -1,0 +1,33 @@
+//! The library runs on the stacks of the program, which has measured them for
+//! itself: it takes little of them, also when it walks a stack for the first time.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use std::collections::BTreeMap;
+use support::{Observed, compile, run_natively};
+
+/// Bytes that a call of an interposed function may take beyond the real one.
+const MOST: usize = 4096;
+
+fn used(output: &str) -> BTreeMap<&str, usize> {
+    let lines = output.lines().map(|line| line.split_once(' ').expect("a name and a number"));
+    lines.map(|(name, bytes)| (name, bytes.parse().expect("a number"))).collect()
+}
+
+#[test]
+fn calls_take_little_of_the_stack() {
+    let Some(program) = compile("stacks") else { return };
+    let (native, status) = run_natively(&program, &[]);
+    assert!(status.success(), "{status}");
+    let (observed, status) = Observed::start(&program, &[]).end();
+    assert!(status.success(), "{status}");
+    let (native, observed) = (used(&native), used(&observed));
+    assert_eq!(native.len(), 6);
+    for (name, bytes) in native {
+        let with_library = observed[name];
+        println!("{name}: {bytes} bytes, {with_library} with the library");
+        assert!(with_library <= bytes + MOST, "{name}: {bytes}, then {with_library}");
+    }
+}
