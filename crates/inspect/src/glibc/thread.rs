@@ -4,7 +4,8 @@
 //! # Layout
 //! On x86-64 the record starts with a pointer to itself, repeated at offset 16,
 //! and lies at a multiple of 64. The thread's number is in it; the kernel
-//! erases it at the thread's end, and wakes those that join.
+//! erases it at the thread's end, and wakes those that join. From version 2.43 on
+//! they sleep on a word that the library keeps beside it.
 
 use super::{Fields, is_thread};
 use crate::memory::Memory;
@@ -12,25 +13,35 @@ use crate::proc::futex::{FutexWait, Operation};
 
 /// Where the number is, in every library since the record has these fields.
 const NUMBER: u64 = 0x2d0;
-/// No version has it further in.
-const FURTHEST: u64 = 0x400;
+/// No version has what a join sleeps on further in.
+const FURTHEST: u64 = 0x800;
+/// From version 2.43 on a join sleeps on a word of its own: the state of a
+/// thread that runs, and of one that is about to end.
+const STATES: std::ops::RangeInclusive<u32> = 1..=2;
 
 /// The thread that a join waits for, by the number that it has for itself.
 #[must_use]
 pub fn joined(wait: &FutexWait, memory: &dyn Memory) -> Option<u32> {
     let waits = wait.operation == Operation::Wait { bits: !0 } && !wait.private;
-    if !waits || !is_thread(wait.expected) || number_at(wait.address, memory)? != wait.expected {
+    let by_number = is_thread(wait.expected) && wait.expected > *STATES.end();
+    let by_state = STATES.contains(&wait.expected);
+    if !waits || !(by_number || by_state) {
+        return None;
+    }
+    if number_at(wait.address, memory)? != wait.expected {
         return None;
     }
     let lowest = wait.address.checked_sub(FURTHEST)?;
     let mut start = wait.address & !63;
-    while start > lowest {
-        if is_record(start, memory) {
-            return Some(wait.expected);
-        }
+    while start > lowest && !is_record(start, memory) {
         start = start.checked_sub(64)?;
     }
-    None
+    if start <= lowest {
+        return None;
+    }
+    let number = number_at(start.checked_add(NUMBER)?, memory)?;
+    let slept_on_number = number == wait.expected;
+    (is_thread(number) && (by_state || slept_on_number)).then_some(number)
 }
 
 /// The lock of a stream of `stdio`: a word, how often its owner took it, and
@@ -121,6 +132,16 @@ mod tests {
         assert_eq!(joined(&wait(NUMBER, 78, false), &memory()), None, "another number");
         assert_eq!(joined(&wait(NUMBER, 77, true), &memory()), None, "the kernel wakes shared");
         assert_eq!(joined(&wait(NUMBER - 4, 0, false), &memory()), None, "no number");
+    }
+
+    #[test]
+    fn a_join_may_sleep_on_a_state() {
+        assert_eq!(joined(&wait(0x500, 2, false), &memory()), Some(77));
+        assert_eq!(joined(&wait(0x504, 1, false), &memory()), Some(77));
+        assert_eq!(joined(&wait(0x500, 1, false), &memory()), None, "another state by now");
+        assert_eq!(joined(&wait(0x500, 2, true), &memory()), None);
+        let stray = SavedMemory::new(RECORD, 2_u32.to_ne_bytes().repeat(0x200));
+        assert_eq!(joined(&wait(0x628, 2, false), &stray), None, "in no record");
     }
 
     #[test]

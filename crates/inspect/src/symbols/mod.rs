@@ -12,6 +12,7 @@
 mod data;
 mod debug_file;
 mod lock;
+mod quiet;
 mod site;
 
 pub use data::Variable;
@@ -24,8 +25,8 @@ use crate::stack::{CodeAddress, End, Frame, Stack};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
 use data::{DataSymbols, demangled};
+use quiet::quietly;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -170,7 +171,7 @@ impl Symbolizer {
         let stated: Vec<_> = addresses.iter().map(|&(_, stated)| stated).collect();
         // The reader takes much of a file on trust, and panics over a damaged
         // one; a report goes on without its names.
-        let answers = catch_unwind(AssertUnwindSafe(|| {
+        let answers = quietly(|| {
             let answers = self.reader.symbolize(&source, Input::VirtOffset(&stated)).ok()?;
             let named = addresses.iter().zip(answers).filter_map(|(&(address, _), answer)| {
                 let bare = self.code.get(&address)?.first()?;
@@ -180,7 +181,7 @@ impl Symbolizer {
                 }
             });
             Some(named.collect::<Vec<_>>())
-        }));
+        });
         match answers {
             Ok(Some(answers)) => {
                 self.code.extend(answers.into_iter().map(|(address, f)| (address, f.into())));
