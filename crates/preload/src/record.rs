@@ -59,6 +59,8 @@ pub enum Outcome {
     TimedOut,
     /// It does not, for the lock is taken.
     Refused,
+    /// It does not, for a handler has interrupted the wait.
+    Interrupted,
     /// It does not, for another reason.
     Failed,
 }
@@ -141,7 +143,7 @@ pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
                 statistics.refused.fetch_add(1, Relaxed);
             }
         }
-        Outcome::TimedOut | Outcome::Failed => {}
+        Outcome::TimedOut | Outcome::Interrupted | Outcome::Failed => {}
     }
 }
 
@@ -202,11 +204,15 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     record.wait.end();
     let waited = now.saturating_sub(since);
     let holds = leads_to_holding(call.how);
-    let total = if holds { &record.waited } else { &record.idled };
-    total.store(total.load(Relaxed) + waited, Relaxed);
     if call.companion != 0 {
         me.take_back(call.companion, now);
     }
+    // What was not to be had by waiting has not been waited for.
+    if outcome == Outcome::Failed {
+        return;
+    }
+    let total = if holds { &record.waited } else { &record.idled };
+    total.store(total.load(Relaxed) + waited, Relaxed);
     if is_join(call.how) {
         return;
     }
@@ -215,11 +221,12 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     if holds && acquired {
         record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
     }
-    if outcome != Outcome::Failed
-        && let Some(statistics) = me.ledger.extension(place.lock)
-    {
-        let result = if acquired { &statistics.contended } else { &statistics.timed_out };
-        result.fetch_add(1, Relaxed);
+    if let Some(statistics) = me.ledger.extension(place.lock) {
+        match outcome {
+            Outcome::Acquired => statistics.contended.fetch_add(1, Relaxed),
+            Outcome::TimedOut => statistics.timed_out.fetch_add(1, Relaxed),
+            Outcome::Refused | Outcome::Interrupted | Outcome::Failed => 0,
+        };
         statistics.wait.add(waited, 1, place.stack);
         let site = call.site.return_address();
         add_site(&statistics.waited_at, site, place.stack, 1, waited);

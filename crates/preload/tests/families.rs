@@ -152,10 +152,18 @@ fn all_families_are_recorded_as_what_they_are() {
     observed.go_on();
     observed.reach("released");
     view::assert_quiet(&observed.ledger());
-    for (name, times) in [("plain", 1), ("recursive", 2), ("tried", 1), ("readers", 2)] {
+    for (name, times) in
+        [("plain", 1), ("recursive", 2), ("tried", 1), ("readers", 3), ("checking", 2)]
+    {
         let facts = view::facts(&observed.ledger(), observed.address(name));
         assert_eq!(facts.acquisitions, times, "{name}");
         assert_eq!((facts.contended, facts.waits), (0, 0), "{name}");
+    }
+    // Nobody has waited: what was refused was not to be had by waiting.
+    let ledger = observed.ledger();
+    let record = view::first(&ledger).record;
+    for waits in [&record.contended, &record.waited, &record.idled] {
+        assert_eq!(waits.load(Relaxed), 0);
     }
     observed.go_on();
     observed.reach("waiting");

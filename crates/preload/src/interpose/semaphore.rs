@@ -68,6 +68,7 @@ fn outcome(answer: isize) -> Outcome {
         _ => match Errno::keep().value() {
             libc::ETIMEDOUT => Outcome::TimedOut,
             libc::EAGAIN => Outcome::Refused,
+            libc::EINTR => Outcome::Interrupted,
             _ => Outcome::Failed,
         },
     }

@@ -85,6 +85,22 @@ static void release_all(void)
     pthread_spin_unlock(&spin);
 }
 
+/* What libc refuses, whatever time one has. */
+static void be_refused(void)
+{
+    static const struct timespec none = {1, 1000000000};
+    pthread_mutex_lock(&checking);
+    if (pthread_mutex_lock(&checking) != EDEADLK)
+        abort();
+    if (pthread_cond_timedwait(&cond, &plain, &none) != EINVAL)
+        abort();
+    pthread_mutex_unlock(&checking);
+    pthread_rwlock_wrlock(&readers);
+    if (pthread_rwlock_rdlock(&readers) != EDEADLK)
+        abort();
+    pthread_rwlock_unlock(&readers);
+}
+
 /* Waiting: a thread for each way, named like it. */
 static struct timespec far(clockid_t clock)
 {
@@ -194,6 +210,7 @@ int main(void)
     acquire_all();
     stop("held");
     release_all();
+    be_refused();
     stop("released");
     wait_for_all();
     return 0;
