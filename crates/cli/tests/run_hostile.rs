@@ -51,6 +51,7 @@ goes_on! {
     the_owner_of_a_robust_mutex_dies: "owner-dies";
     a_jump_out_of_a_wait: "jump-out";
     thread_handles_that_are_used_again: "handles";
+    a_thread_without_system_calls_and_clock: "jail";
     a_crowd_that_keeps_the_order: "crowd";
 }
 
@@ -96,4 +97,24 @@ is_found! {
         "join-ring": 3;
     by_a_thread_that_holds_many:
         "after-1024": 1; "after-16000": 1;
+}
+
+/// Ledgers of children that write over them in all places: the command goes on,
+/// says as much as before and no more, and ends with the program's status.
+#[test]
+fn a_program_that_writes_over_its_ledger() {
+    let Some(scribbles) = program("scribbles.c") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let [json, html] = ["report.json", "report.html"].map(|name| folder.path().join(name));
+    let [json, html] = [&json, &html].map(|path| path.to_str().expect("a plain name"));
+    let flags = ["--watch", "20ms", "--by-class", "--json", json, "--html", html];
+    let program = [scribbles.as_os_str(), "1".as_ref(), "40".as_ref()];
+    let ended = under(&flags, &program).end();
+    assert_eq!((ended.stdout.as_str(), ended.status.code()), ("done\n", Some(7)));
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    let lines = ended.stderr.lines().count();
+    assert!(lines < 40 * 200, "{lines} lines");
+    let text = std::fs::read_to_string(json).expect("it was written");
+    assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    assert!(std::fs::metadata(html).is_ok_and(|file| file.len() > 1000));
 }

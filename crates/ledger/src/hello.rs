@@ -92,10 +92,14 @@ pub struct Hello {
     /// 1: a child made by `fork` that has not called `exec` since; 0: a new
     /// program.
     pub forked: u32,
-    /// Bytes of the ledger.
+    /// Bytes of the ledger; 0: there is none.
     pub size: u64,
     /// When the library began in this process, `CLOCK_MONOTONIC` nanoseconds.
     pub began: u64,
+    /// Why there is no ledger: the kernel's number; 0: there is one.
+    pub error: u32,
+    /// Nothing.
+    pub spare: u32,
     /// Bytes of `program` in use.
     pub program_length: u32,
     /// Bytes of `arguments` in use.
@@ -103,7 +107,7 @@ pub struct Hello {
     /// Path of the program's file.
     pub program: [u8; 512],
     /// Its arguments, each followed by a zero byte; cut at the end.
-    pub arguments: [u8; 448],
+    pub arguments: [u8; 440],
 }
 
 const _: () = assert!(size_of::<Hello>() == 1008);
@@ -118,10 +122,12 @@ impl Hello {
         forked: 0,
         size: 0,
         began: 0,
+        error: 0,
+        spare: 0,
         program_length: 0,
         arguments_length: 0,
         program: [0; 512],
-        arguments: [0; 448],
+        arguments: [0; 440],
     };
 
     /// The bytes to send.

@@ -178,7 +178,10 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
     }
     // Whatever happens now, a handler in between does not come here again.
     words.stage.store(Stage::Silent as usize, Relaxed);
-    let thread = claim(ledger)?;
+    let Some(thread) = claim(ledger) else {
+        ledger.header().losses.threads.fetch_add(1, Relaxed);
+        return None;
+    };
     let me = Me::work(ledger, thread);
     adopt(&me, words);
     if words.stack_high.load(Relaxed) == 0 && sys::gettid() == sys::getpid() {
@@ -189,7 +192,7 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
 }
 
 /// Claims a record for a thread that is not running yet, or not recorded.
-/// `None`, and the loss counted, when there is none left.
+/// `None` when there is none left: a loss if the thread ever uses a lock.
 #[must_use]
 pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     let fresh = || {
@@ -201,10 +204,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     let used = ledger.used(Part::Threads);
     let thread =
         if used < KEEP_ENDED { fresh() } else { None }.or_else(|| spare(ledger)).or_else(fresh);
-    let Some(thread) = thread else {
-        ledger.header().losses.threads.fetch_add(1, Relaxed);
-        return None;
-    };
+    let thread = thread?;
     let record = thread.record;
     record.generation.fetch_add(1, Relaxed);
     record.dice.store(sys::now() | 1, Relaxed);
@@ -290,6 +290,15 @@ pub fn abandon(record: &ThreadRecord) {
     record.began.store(0, Relaxed);
     record.state.store(life::FREE, Relaxed);
     spare_record(record);
+}
+
+/// From now on nothing of the calling thread is recorded.
+pub fn fall_silent() {
+    let Some(me) = enter() else { return };
+    let words = tls::words();
+    words.stage.store(Stage::Silent as usize, Relaxed);
+    words.record.store(core::ptr::null_mut(), Relaxed);
+    me.end();
 }
 
 /// Runs at the end of a thread.

@@ -164,6 +164,7 @@ table! {
     __register_atfork: fn(Handler, Handler, Handler, *mut c_void) -> c_int;
     _Fork: fn() -> c_int;
     dlclose: fn(*mut c_void) -> c_int;
+    prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
 }
 
 /// What a POSIX thread starts with.

@@ -9,6 +9,7 @@
 //! descriptors used are closed again: the program finds the numbers it expects.
 
 use crate::interpose::threads;
+use crate::sys::Errno;
 use crate::{environment, me, real, state, sys};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -107,8 +108,13 @@ pub fn begin_child() {
 fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
     let Some(command) = connect(&kept.token[..kept.token_length]) else { return false };
     let sent = share(command, &kept.token[..kept.token_length], &mut kept.hello);
+    if let Err(error) = sent {
+        // That it is not watched is not to be a secret.
+        (kept.hello.size, kept.hello.error) = (0, error.0.unsigned_abs());
+        let _ = send(command, None, &kept.hello);
+    }
     sys::close(command);
-    let Some(ledger) = sent else { return false };
+    let Ok(ledger) = sent else { return false };
     // SAFETY: mapped for good; one thread (P2).
     unsafe { state::set(ledger, KEY.load(Relaxed)) };
     drop(me::enter());
@@ -185,43 +191,44 @@ fn connect(token: &[u8]) -> Option<usize> {
 }
 
 /// Makes a ledger and sends it to the command.
-fn share(command: usize, token: &[u8], hello: &mut Hello) -> Option<Ledger<'static>> {
+fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'static>, Errno> {
+    hello.pid = sys::getpid();
+    hello.parent = sys::getppid();
+    hello.began = sys::now();
     let file = memory_file(token)?;
     let Some((base, layout)) = map_ledger(file) else {
         sys::close(file);
-        return None;
+        return Err(Errno(libc::ENOMEM));
     };
-    hello.pid = sys::getpid();
-    hello.parent = sys::getppid();
-    hello.size = layout.size;
-    hello.began = sys::now();
+    (hello.size, hello.error) = (layout.size, 0);
     // SAFETY: a new mapping of a new file: zeroes that nobody else knows, and
     // that stay (they are given back below only if this ledger goes nowhere).
     let ledger = unsafe { Ledger::create(base, layout, hello.pid, hello.began) };
-    let sent = send(command, file, hello);
+    let sent = send(command, Some(file), hello);
     sys::close(file);
-    if !sent {
+    if let Err(error) = sent {
         // SAFETY: the mapping made above; the ledger is not used any more.
         unsafe { sys::unmap(base, layout.size as usize) };
-        return None;
+        return Err(error);
     }
-    Some(ledger)
+    Ok(ledger)
 }
 
 /// Named like the command's socket: the maps of a process so tell others whom
 /// to ask for its ledger.
-fn memory_file(token: &[u8]) -> Option<usize> {
+fn memory_file(token: &[u8]) -> sys::Answer {
     let (name, length) = hello::socket_name(token);
     let mut terminated = [0; 10 + TOKEN + 1];
     terminated[..length].copy_from_slice(&name[..length]);
     // Kernels of a strict kind want to hear that it is never executed, old ones
     // do not know the word.
     let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as usize;
-    [flags | libc::MFD_NOEXEC_SEAL as usize, flags].into_iter().find_map(|flags| {
+    let make = |flags| {
         let name = terminated.as_ptr() as usize;
         // SAFETY: a zero-terminated name.
-        unsafe { sys::call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) }.ok()
-    })
+        unsafe { sys::call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) }
+    };
+    make(flags | libc::MFD_NOEXEC_SEAL as usize).or_else(|_| make(flags))
 }
 
 /// The soft limit of a resource, all ones for none.
@@ -272,7 +279,7 @@ fn map(file: usize, size: usize) -> Option<*mut u8> {
     }
 }
 
-fn send(command: usize, file: usize, hello: &Hello) -> bool {
+fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::Answer {
     /// A control message with one descriptor, laid out as `CMSG_SPACE` has it.
     #[repr(C)]
     struct Control {
@@ -286,7 +293,7 @@ fn send(command: usize, file: usize, hello: &Hello) -> bool {
             cmsg_level: libc::SOL_SOCKET,
             cmsg_type: libc::SCM_RIGHTS,
         },
-        descriptor: file as c_int,
+        descriptor: file.unwrap_or(0) as c_int,
         padding: 0,
     };
     let bytes = hello.as_bytes();
@@ -297,12 +304,12 @@ fn send(command: usize, file: usize, hello: &Hello) -> bool {
         msg_iov: &raw mut part,
         msg_iovlen: 1,
         msg_control: (&raw mut control).cast(),
-        msg_controllen: size_of::<Control>(),
+        msg_controllen: if file.is_some() { size_of::<Control>() } else { 0 },
         msg_flags: 0,
     };
     let arguments = [command, &raw const message as usize, libc::MSG_NOSIGNAL as usize, 0, 0, 0];
     // SAFETY: the message and what it points to are live.
-    unsafe { sys::call(libc::SYS_sendmsg, arguments) }.is_ok()
+    unsafe { sys::call(libc::SYS_sendmsg, arguments) }
 }
 
 /// Run by the dynamic loader before all other constructors.

@@ -86,6 +86,9 @@ macro_rules! site_register {
     (4) => {
         "r8"
     };
+    (5) => {
+        "r9"
+    };
 }
 
 /// `thunk! { name(2) => implementation; ... }`: exports `name`, a function of

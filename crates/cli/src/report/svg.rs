@@ -125,7 +125,7 @@ pub(super) fn thread_time(process: &ProcessReport) -> String {
         return String::new();
     }
     let whole = waiting.thread_ns.max(waiting.waited_ns.saturating_add(waiting.idled_ns));
-    let rest = whole - waiting.waited_ns - waiting.idled_ns;
+    let rest = whole.saturating_sub(waiting.waited_ns).saturating_sub(waiting.idled_ns);
     let mut svg = open(BARS_WIDTH, 22, "what the threads spent their time on");
     let mut x = 0.0;
     for (class, ns, what) in [
@@ -186,5 +186,9 @@ mod tests {
         let mut process = sample::process(1, 0);
         process.waiting = Default::default();
         assert_eq!((waiting_bars(&process), thread_time(&process)), (String::new(), String::new()));
+        // More than there is: the ledger was damaged.
+        process.waiting.thread_ns = 1;
+        (process.waiting.waited_ns, process.waiting.idled_ns) = (u64::MAX, u64::MAX);
+        Document::parse(&thread_time(&process)).expect("XML");
     }
 }

@@ -125,10 +125,11 @@ impl Work {
                     let parties = deadlock_text::parties(scene, &found, now);
                     let text = deadlock_text::text(&scene.program(), &parties, found.timed);
                     let kind = if found.timed { "timed_cycle" } else { "deadlock" };
-                    self.print(kind, &process, text, parties);
+                    // First, for nobody may be there to read.
                     if !found.timed {
                         self.end(&process);
                     }
+                    self.print(kind, &process, text, parties);
                 }
                 Job::Blocked { process, waiter, at } => {
                     let scene = self.scene(&process, names);

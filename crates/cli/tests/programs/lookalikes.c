@@ -2,8 +2,11 @@
  * WHAT`. Each stays long enough in the state that looks so, goes on by itself
  * and ends in order. */
 #include "common.h"
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 /* How long a suspicious state lasts: several looks, and a wait of calm. */
 #define LASTS 250
@@ -472,6 +475,31 @@ static void handles(void)
     }
 }
 
+/* A thread that may make no system call but reading, writing and ending, and may
+ * not read the processor's clock. */
+static void *in_jail(void *unused)
+{
+    lock(&two);
+    unlock(&two);
+    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+    for (int i = 0; i < 100000; i++) {
+        lock(&one);
+        lock(&two);
+        unlock(&two);
+        unlock(&one);
+    }
+    syscall(SYS_exit, 0);
+    return unused;
+}
+
+static void jail(void)
+{
+    pthread_t thread = begin(in_jail, NULL);
+    must(pthread_join(thread, NULL));
+    lock(&one);
+    unlock(&one);
+}
+
 /* More threads than processors, all in one order. */
 static pthread_mutex_t chain[8];
 
@@ -522,6 +550,7 @@ int main(int argc, char **argument)
         {"owner-dies", owner_dies},
         {"jump-out", jump_out},
         {"handles", handles},
+        {"jail", jail},
         {"crowd", crowd},
     };
     for (size_t i = 0; argc == 2 && i < sizeof all / sizeof *all; i++) {

@@ -73,6 +73,10 @@ impl Account {
                 continue;
             }
             let index = known.lock.load(Relaxed);
+            if index == 0 {
+                // One of the locks that found no room, which are counted.
+                continue;
+            }
             let of = match ledger.lock(index) {
                 Some(lock) if lock.generation.load(Relaxed) == known.generation.load(Relaxed) => {
                     Some(canonical(ledger, index))

@@ -30,6 +30,7 @@ pub mod barrier;
 pub mod c11;
 pub mod code;
 pub mod condition;
+pub mod jail;
 pub mod join;
 pub mod mutex;
 pub mod rwlock;
