@@ -382,11 +382,14 @@ static void c11(void)
     SAY(mtx_init(&mutex, 99));
     SAY(mtx_init(&mutex, mtx_timed));
     SAY(mtx_lock(&mutex));
-    SAY(thrd_create(&thread, c11_routine, &mutex));
+    /* Said when the thread has said all that it has to say. */
+    int created = thrd_create(&thread, c11_routine, &mutex);
     SAY(thrd_join(thread, &result));
+    SAY(created);
     SAY(result);
-    SAY(thrd_create(&thread, c11_routine, &mutex));
+    created = thrd_create(&thread, c11_routine, &mutex);
     SAY(thrd_join(thread, NULL));
+    SAY(created);
     SAY(cnd_init(&cond));
     SAY(cnd_timedwait(&cond, &mutex, &past));
     SAY(cnd_timedwait(&cond, &mutex, &bad));

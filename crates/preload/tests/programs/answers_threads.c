@@ -112,8 +112,10 @@ static void attributes(void)
     pthread_t thread;
     pthread_attr_init(&attr);
     SAY(pthread_attr_setstack(&attr, stack, sizeof stack));
-    SAY(pthread_create(&thread, &attr, own_stack, NULL));
+    /* Said when the thread has said all that it has to say. */
+    int created = pthread_create(&thread, &attr, own_stack, NULL);
     SAY(pthread_join(thread, NULL));
+    SAY(created);
     pthread_attr_destroy(&attr);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 1ul << 46);
