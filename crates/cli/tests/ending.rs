@@ -3,6 +3,7 @@
 mod common;
 
 use common::{entries, finish, lockstead, text};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,21 @@ fn an_interrupted_demo_removes_its_files() {
         .spawn()
         .expect("the command starts");
     wait_until(|| !entries(folder.path()).is_empty());
+    signal(&child, libc::SIGINT);
+    assert_eq!(finish(child).status, 130);
+    assert_eq!(entries(folder.path()), [""; 0], "files are left");
+}
+
+#[test]
+fn a_demo_is_interrupted_while_it_shows_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = lockstead(&["demo", "--seconds=600", "--dir", text(folder.path())])
+        .spawn()
+        .expect("the command starts");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("text");
+    assert!(line.starts_with("1. a "), "{line}");
     signal(&child, libc::SIGINT);
     assert_eq!(finish(child).status, 130);
     assert_eq!(entries(folder.path()), [""; 0], "files are left");

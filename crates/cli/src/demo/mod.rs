@@ -12,6 +12,7 @@ use crate::output::{self, print};
 use crate::table::{self, Table};
 use lockstead_bench::published::{size_2005, vfs_2005};
 use lockstead_bench::{LockName, uncontended, vfs};
+use std::sync::atomic::Ordering::Relaxed;
 
 const LOCKS: [LockName; 5] = [
     LockName::Lockstead,
@@ -33,7 +34,10 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
         options.dir.clone_from(&flags.dir);
     }
     vfs::check(&options)?;
-    programs::show(&interrupt)?;
+    // Interrupted, a program or the compiler fails in a way of its own.
+    programs::show(&interrupt).map_err(|failure| {
+        if interrupt.flag().load(Relaxed) { Failure::Interrupted } else { failure }
+    })?;
     let folder = options.dir.clone().unwrap_or_default();
     output::note(format_args!(
         "measuring {} locks for {} seconds each, with temporary files in {}",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How long a second report would have to show itself.
-const SETTLE: Duration = Duration::from_millis(400);
+const SETTLE: Duration = Duration::from_millis(200);
 
 /// A program that runs, under `lockstead run` or by itself; its process group is
 /// killed when the test is done with it.
