@@ -47,7 +47,8 @@ pub(crate) enum Command {
     /// Show who waits for which lock in a running process, who holds it, and deadlocks
     ///
     /// From /proc and the process's memory alone: the process is neither stopped nor traced, and
-    /// need not have been started by lockstead. Says what cannot be known.
+    /// need not have been started by lockstead. Of one that was, under `lockstead run`, all held
+    /// locks are shown, with times and places. Says what cannot be known.
     Dump(Dump),
     /// Run a program and watch its locks: deadlocks as they close, the worst locks at the end
     ///

@@ -119,6 +119,40 @@ impl Task {
     }
 }
 
+/// Threads for which one reader is enough.
+const SHARE: usize = 128;
+/// Most of the time goes to the kernel, which has locks of its own.
+const READERS: usize = 4;
+
+/// Reads these threads; those that have ended since are left out. Of many, each
+/// processor reads a part: the sooner the last is read, the closer is the whole
+/// to one moment.
+#[must_use]
+pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<Task> {
+    let read = |tids: &[u32]| -> Vec<Task> {
+        tids.iter().filter_map(|&tid| Task::read(pid, tid, nested).ok()).collect()
+    };
+    let readers = std::thread::available_parallelism().map_or(1, usize::from);
+    let readers = readers.min(READERS).min(tids.len().div_ceil(SHARE)).max(1);
+    let part = tids.len().div_ceil(readers).max(1);
+    let mut parts = tids.chunks(part);
+    let first = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        // Where no thread can be had, the caller reads that part too.
+        let others: Vec<_> = parts
+            .map(|part| {
+                let reader = std::thread::Builder::new().spawn_scoped(scope, move || read(part));
+                (part, reader.ok())
+            })
+            .collect();
+        let mut tasks = read(first);
+        for (part, reader) in others {
+            tasks.extend(reader.and_then(|r| r.join().ok()).unwrap_or_else(|| read(part)));
+        }
+        tasks
+    })
+}
+
 /// What a thread is doing now.
 ///
 /// # Errors
@@ -189,6 +223,26 @@ mod tests {
         );
         assert_eq!(Doing::parse(""), None);
         assert_eq!(Doing::parse("202 0x10"), None);
+    }
+
+    #[test]
+    fn many_threads_are_all_read_in_their_order() {
+        let end = std::sync::Barrier::new(3 * SHARE + 1);
+        let end = std::sync::Arc::new(end);
+        let threads: Vec<_> = (0..3 * SHARE)
+            .map(|_| {
+                let end = end.clone();
+                std::thread::spawn(move || end.wait().is_leader())
+            })
+            .collect();
+        let pid = std::process::id();
+        let tids = numbers(pid).expect("one's own");
+        let read: Vec<u32> = read_all(pid, &tids, false).iter().map(|task| task.tid).collect();
+        end.wait();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        assert!(read.len() >= 3 * SHARE && read.is_sorted(), "{} of {}", read.len(), tids.len());
+        assert!(read.iter().all(|tid| tids.contains(tid)));
+        assert!(read_all(u32::MAX, &[1, 2], false).is_empty());
     }
 
     #[test]

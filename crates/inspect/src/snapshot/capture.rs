@@ -96,9 +96,7 @@ impl Looking {
         let pid = process.pid;
         let nested = process.status.nested();
         let numbers = task::numbers(pid).map_err(|_| Unusable::Ended)?;
-        // A thread that ended since is none.
-        let tasks: Vec<Task> =
-            numbers.iter().filter_map(|&tid| Task::read(pid, tid, nested).ok()).collect();
+        let tasks = task::read_all(pid, &numbers, nested);
         if tasks.is_empty() {
             return Err(Unusable::Ended);
         }

@@ -327,7 +327,8 @@ fn thread_stacks(ledger: &Ledger<'_>, looking: &Looking) -> Vec<(u64, u64, Strin
 /// Whether the thread sleeps in a futex call on a lock at this address.
 fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
     let Ok(Doing::Call(call)) = task::doing(looking.pid, tid) else { return false };
-    FutexWait::decode(&call).is_some_and(|wait| (lock..lock + LARGEST_LOCK).contains(&wait.address))
+    let offset = FutexWait::decode(&call).and_then(|wait| wait.address.checked_sub(lock));
+    offset.is_some_and(|offset| offset < LARGEST_LOCK)
 }
 
 /// What is said of an object while no holder of it is known.

@@ -203,7 +203,8 @@ pub struct Holder {
     pub shared: bool,
     /// How long it has held it, if somebody wrote down since when.
     pub held_ns: Option<u64>,
-    /// That time is exact; otherwise it is right to some milliseconds.
+    /// That time is exact; otherwise it is at most so long, and less by
+    /// no more than some tens of milliseconds.
     pub exact: bool,
     /// Where it took it, if somebody wrote that down: an index into
     /// [`Snapshot::stacks`].

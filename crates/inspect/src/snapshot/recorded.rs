@@ -199,10 +199,12 @@ fn code_of(process: &Process, ledger: &Ledger<'_>) -> crate::maps::Maps {
 
 /// What the ledger lacks.
 fn losses(ledger: &Ledger<'_>) -> Option<String> {
-    let mut lost = ledger.header().losses.threads.load(Relaxed);
-    for thread in ledger.threads() {
-        lost += thread.record.held_dropped.load(Relaxed) + thread.record.skipped.load(Relaxed);
-    }
+    // Whatever a program has written there.
+    let of_threads = ledger.threads().map(|thread| {
+        let [held, skipped] = [&thread.record.held_dropped, &thread.record.skipped];
+        held.load(Relaxed).saturating_add(skipped.load(Relaxed))
+    });
+    let lost = of_threads.fold(ledger.header().losses.threads.load(Relaxed), u64::saturating_add);
     (lost != 0).then(|| {
         format!(
             "{lost} acquisitions and waits were not recorded (in signal handlers, or for want of \
