@@ -9,6 +9,7 @@
 //! execute would make the loader of every descendant complain, which is why
 //! each place is tried out first.
 
+use lockstead_ledger::hello;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
@@ -24,14 +25,12 @@ const IMAGE: Option<&[u8]> = Some(include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")
 #[cfg(not(preload_image))]
 const IMAGE: Option<&[u8]> = None;
 
-const NAME: &str = "liblockstead_preload.so";
-
 /// The library as a file; gone when this goes.
 #[derive(Debug)]
 pub(crate) struct PreloadImage {
     path: PathBuf,
     /// Removed, or closed, with the image.
-    _keeper: Keeper,
+    keeper: Keeper,
 }
 
 #[derive(Debug)]
@@ -62,6 +61,14 @@ impl PreloadImage {
     /// `LD_PRELOAD`.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the library expects a socket, if there is such a place.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        match self.keeper {
+            Keeper::Directory { .. } => Some(self.path.with_file_name(hello::SOCKET)),
+            Keeper::Memory { .. } => None,
+        }
     }
 }
 
@@ -123,13 +130,13 @@ fn in_directory(place: &Path, image: &[u8]) -> io::Result<PreloadImage> {
         .prefix("lockstead-")
         .permissions(Permissions::from_mode(0o755))
         .tempdir_in(place)?;
-    let path = directory.path().join(NAME);
+    let path = directory.path().join(hello::LIBRARY);
     fs::write(&path, image)?;
     // Whatever the user's mask is.
     fs::set_permissions(&path, Permissions::from_mode(0o755))?;
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
     try_out(&fs::File::open(&path)?)?;
-    Ok(PreloadImage { path, _keeper: Keeper::Directory { _directory: directory } })
+    Ok(PreloadImage { path, keeper: Keeper::Directory { _directory: directory } })
 }
 
 /// Where no directory will do: a file in memory, which is found through this
@@ -146,7 +153,7 @@ fn in_memory(image: &[u8]) -> io::Result<PreloadImage> {
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     fs::write(&path, image)?;
     try_out(&file)?;
-    Ok(PreloadImage { path, _keeper: Keeper::Memory { _file: file } })
+    Ok(PreloadImage { path, keeper: Keeper::Memory { _file: file } })
 }
 
 /// Maps the file as the loader will.

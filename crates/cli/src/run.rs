@@ -72,9 +72,11 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     let file = program::find(&flags.program[0], std::env::var_os("PATH").as_deref())
         .and_then(|file| program::check(&file).map(|()| file))
         .map_err(refused)?;
-    let listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
+    let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
     let image =
         PreloadImage::install().map_err(|text| Failure::Refused { status: REFUSED, text })?;
+    // Without it all but programs in other network namespaces are watched.
+    let _ = image.socket().map(|path| listener.listen_beside(&path));
     let settings = Settings { token: listener.token().as_bytes(), follow: !flags.no_follow };
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
     let program = Program {

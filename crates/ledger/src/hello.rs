@@ -5,10 +5,12 @@
 //! # Protocol
 //! The command listens on a `SOCK_SEQPACKET` socket with the abstract name
 //! [`socket_name`], and starts the program with [`VARIABLE`] in its
-//! environment. The library connects, sends one [`Hello`] with the descriptor
-//! of the ledger's file as `SCM_RIGHTS`, and closes. It waits for no answer; it
-//! waits at most [`PATIENCE_MS`] for room in the command's queue. Nobody
-//! listens: the library records nothing and the program runs as ever.
+//! environment. Abstract names belong to a network namespace: for processes in
+//! another there is a second socket, a file beside the library, which they have
+//! loaded and so can reach. The library connects, sends one [`Hello`] with the
+//! descriptor of the ledger's file as `SCM_RIGHTS`, and closes. It waits for no
+//! answer; it waits at most [`PATIENCE_MS`] for room in the command's queue.
+//! Nobody listens: the library records nothing and the program runs as ever.
 //!
 //! The process id in the message is the one the process has in its own PID
 //! namespace; the command asks the socket (`SO_PEERCRED`) for the one in its own.
@@ -17,6 +19,12 @@ use core::fmt;
 
 /// The environment variable.
 pub const VARIABLE: &str = "LOCKSTEAD_RUN";
+
+/// File name of the library.
+pub const LIBRARY: &str = "liblockstead_preload.so";
+
+/// File name of the command's second socket, which lies beside the library.
+pub const SOCKET: &str = "socket";
 
 /// Longest wait for room in the command's queue, in milliseconds.
 pub const PATIENCE_MS: u64 = 2000;

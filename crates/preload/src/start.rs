@@ -23,6 +23,9 @@ use lockstead_ledger::{Layout, Ledger};
 struct Kept {
     token: [u8; TOKEN],
     token_length: usize,
+    /// The command's socket in the file system; empty if it has none.
+    beside: [u8; PATH],
+    beside_length: usize,
     hello: Hello,
 }
 
@@ -32,8 +35,16 @@ struct KeptCell(UnsafeCell<Kept>);
 // while it has one thread; read only after that.
 unsafe impl Sync for KeptCell {}
 
-static KEPT: KeptCell =
-    KeptCell(UnsafeCell::new(Kept { token: [0; TOKEN], token_length: 0, hello: Hello::EMPTY }));
+/// Room for the name of a socket.
+const PATH: usize = 108;
+
+static KEPT: KeptCell = KeptCell(UnsafeCell::new(Kept {
+    token: [0; TOKEN],
+    token_length: 0,
+    beside: [0; PATH],
+    beside_length: 0,
+    hello: Hello::EMPTY,
+}));
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static FOLLOW: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -70,6 +81,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     threads::note_first_name();
     // SAFETY: as above.
     let libraries = unsafe { environment::find(envp, b"LD_PRELOAD") }.unwrap_or_default();
+    kept.beside_length = beside(libraries, &mut kept.beside);
     if libraries.windows(VALGRIND.len()).any(|part| part == VALGRIND) {
         MOST.store(MOST_ON_VALGRIND, Relaxed);
     }
@@ -106,7 +118,7 @@ pub fn begin_child() {
 }
 
 fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
-    let Some(command) = connect(&kept.token[..kept.token_length]) else { return false };
+    let Some(command) = connect(kept) else { return false };
     let sent = share(command, &kept.token[..kept.token_length], &mut kept.hello);
     if let Err(error) = sent {
         // That it is not watched is not to be a secret.
@@ -149,8 +161,25 @@ unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
     hello.arguments_length = at as u32;
 }
 
+/// The path of the socket that lies beside our library, which is one of these:
+/// its bytes in `path`, and their number. Zero if there is none.
+fn beside(libraries: &[u8], path: &mut [u8; PATH]) -> usize {
+    let ours = libraries
+        .split(|byte| matches!(byte, b':' | b' '))
+        .find_map(|file| file.strip_suffix(hello::LIBRARY.as_bytes()));
+    let Some(folder) = ours.filter(|folder| folder.ends_with(b"/")) else { return 0 };
+    let length = folder.len() + hello::SOCKET.len();
+    // A zero follows.
+    if length >= path.len() {
+        return 0;
+    }
+    path[..folder.len()].copy_from_slice(folder);
+    path[folder.len()..length].copy_from_slice(hello::SOCKET.as_bytes());
+    length
+}
+
 /// A socket connected to the command; `None` if nobody listens.
-fn connect(token: &[u8]) -> Option<usize> {
+fn connect(kept: &Kept) -> Option<usize> {
     let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as usize;
     // SAFETY: takes numbers only.
     let socket = unsafe { sys::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) };
@@ -159,18 +188,9 @@ fn connect(token: &[u8]) -> Option<usize> {
         tv_sec: (PATIENCE_MS / 1000) as i64,
         tv_usec: (PATIENCE_MS % 1000 * 1000) as i64,
     };
-    let (name, length) = hello::socket_name(token);
-    // SAFETY: zero is valid for a C structure of numbers and bytes.
-    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-    address.sun_family = libc::AF_UNIX as u16;
-    // The first byte stays zero: an abstract name.
-    for (to, from) in address.sun_path[1..].iter_mut().zip(&name[..length]) {
-        *to = *from as c_char;
-    }
-    let size = size_of::<libc::sa_family_t>() + 1 + length;
-    // SAFETY: both structures are live and of the sizes given.
-    let connected = unsafe {
-        let _ = sys::call(
+    // SAFETY: the structure is live and of the size given.
+    let _ = unsafe {
+        sys::call(
             libc::SYS_setsockopt,
             [
                 socket,
@@ -180,14 +200,33 @@ fn connect(token: &[u8]) -> Option<usize> {
                 size_of_val(&patience),
                 0,
             ],
-        );
-        sys::call(libc::SYS_connect, [socket, &raw const address as usize, size, 0, 0, 0])
+        )
     };
-    if connected.is_err() {
-        sys::close(socket);
-        return None;
+    let (name, length) = hello::socket_name(&kept.token[..kept.token_length]);
+    let path = &kept.beside[..kept.beside_length];
+    // An abstract name begins with a zero, a path ends with one.
+    if connect_to(socket, 1, &name[..length], 1 + length)
+        || !path.is_empty() && connect_to(socket, 0, path, path.len() + 1)
+    {
+        return Some(socket);
     }
-    Some(socket)
+    sys::close(socket);
+    None
+}
+
+/// Connects the socket to a name that stands `at` this place of an address with
+/// zeroes around, of which `length` bytes count.
+fn connect_to(socket: usize, at: usize, name: &[u8], length: usize) -> bool {
+    // SAFETY: zero is valid for a C structure of numbers and bytes.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as u16;
+    for (to, from) in address.sun_path[at..].iter_mut().zip(name) {
+        *to = *from as c_char;
+    }
+    let size = size_of::<libc::sa_family_t>() + length;
+    let arguments = [socket, &raw const address as usize, size, 0, 0, 0];
+    // SAFETY: the address is live and at least of the size given.
+    unsafe { sys::call(libc::SYS_connect, arguments) }.is_ok()
 }
 
 /// Makes a ledger and sends it to the command.
@@ -317,3 +356,27 @@ fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::Answer {
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = begin;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_lies_beside_our_library() {
+        let lies = |libraries: &[u8], expected: &[u8]| {
+            let mut path = [0; PATH];
+            let length = beside(libraries, &mut path);
+            assert_eq!(&path[..length], expected);
+        };
+        let ours = b"/tmp/lockstead-x/liblockstead_preload.so";
+        lies(ours, b"/tmp/lockstead-x/socket");
+        lies(b"a.so /b.so:/t/liblockstead_preload.so:c.so", b"/t/socket");
+        for none in ["", "/lib/other.so", "liblockstead_preload.so", "/proc/7/fd/3"] {
+            lies(none.as_bytes(), b"");
+        }
+        let mut long = [b'/'; 150];
+        let name = long.len() - hello::LIBRARY.len();
+        long[name..].copy_from_slice(hello::LIBRARY.as_bytes());
+        lies(&long, b"");
+    }
+}

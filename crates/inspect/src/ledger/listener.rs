@@ -7,9 +7,11 @@
 
 use super::passing::{self, Peer};
 use lockstead_ledger::hello::{self, Hello};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// First bytes of the question for a ledger; the process id follows, in the
@@ -22,6 +24,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Listens for the processes of one run.
 #[derive(Debug)]
 pub struct Listener {
+    /// For those that the abstract one is hidden from.
+    beside: Option<OwnedFd>,
     socket: OwnedFd,
     token: String,
     open: Vec<(OwnedFd, Peer, Instant)>,
@@ -79,7 +83,18 @@ impl Listener {
         let token = format!("{:016x}", u64::from_ne_bytes(random));
         let (name, length) = hello::socket_name(token.as_bytes());
         let socket = passing::listen(&name[..length])?;
-        Ok(Listener { socket, token, open: Vec::new() })
+        Ok(Listener { beside: None, socket, token, open: Vec::new() })
+    }
+
+    /// Listens at a path too, which is reached from other network namespaces.
+    /// The file stays when the listener goes.
+    ///
+    /// # Errors
+    /// As of `bind`.
+    pub fn listen_beside(&mut self, path: &Path) -> io::Result<()> {
+        self.beside = Some(passing::listen_at(path)?);
+        // Processes of the run may become other users; who calls is checked.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777))
     }
 
     /// What tells this run from all others.
@@ -90,12 +105,22 @@ impl Listener {
 
     /// The descriptors of which one becomes readable when somebody calls.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.socket.as_fd()).chain(self.open.iter().map(|(open, ..)| open.as_fd()))
+        let own = self.beside.iter().chain([&self.socket]).map(AsFd::as_fd);
+        own.chain(self.open.iter().map(|(open, ..)| open.as_fd()))
+    }
+
+    /// The next caller, at either socket.
+    fn accept(&self) -> io::Result<OwnedFd> {
+        match self.beside.as_ref().map(|socket| passing::accept(socket.as_fd())) {
+            Some(Ok(caller)) => Ok(caller),
+            Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => passing::accept(self.socket.as_fd()),
+        }
     }
 
     /// All calls that are there.
     pub fn calls(&mut self) -> Vec<Call> {
-        while let Ok(connection) = passing::accept(self.socket.as_fd()) {
+        while let Ok(connection) = self.accept() {
             if let Ok(peer) = passing::peer(connection.as_fd()) {
                 self.open.push((connection, peer, Instant::now()));
             }

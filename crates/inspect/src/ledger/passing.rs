@@ -8,6 +8,8 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
 
 /// Who is at the other end of a connection, as the kernel says.
@@ -59,11 +61,26 @@ fn address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
 /// # Errors
 /// The name is taken, or no socket can be had.
 pub fn listen(name: &[u8]) -> io::Result<OwnedFd> {
+    listen_to(&address(name)?)
+}
+
+/// Listens at a path that does not exist.
+///
+/// # Errors
+/// It does, it is too long, or no socket can be had.
+pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+    let path = path.as_os_str().as_bytes();
+    // As if it were abstract, then moved to the front; the zero goes behind.
+    let (mut address, length) = address(path)?;
+    address.sun_path.rotate_left(1);
+    listen_to(&(address, length))
+}
+
+fn listen_to((address, length): &(libc::sockaddr_un, libc::socklen_t)) -> io::Result<OwnedFd> {
     let socket = socket()?;
-    let (address, length) = address(name)?;
     // SAFETY: the address is valid and as long as said; the socket is open.
     let made = unsafe {
-        libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) == 0
+        libc::bind(socket.as_raw_fd(), ptr::from_ref(address).cast(), *length) == 0
             && libc::listen(socket.as_raw_fd(), libc::c_int::from(i16::MAX)) == 0
     };
     if made { Ok(socket) } else { Err(io::Error::last_os_error()) }
