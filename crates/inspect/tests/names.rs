@@ -12,6 +12,9 @@ use std::fs;
 use std::process::Command;
 use support::{Running, build};
 
+/// The call that a thread sleeps in for a mutex.
+const FUTEX: i64 = 202;
+
 fn started(name: &str, source: &str, flags: &[&str]) -> Option<Running> {
     let mut program = Running::start(&build(name, source, flags)?, &[]);
     program.read_addresses();
@@ -219,7 +222,7 @@ fn cpp_names_are_demangled_and_guards_passed_over() {
     let mut name = |what| variable(&mut symbols, program.addresses[what]);
     assert_eq!(name("lock_").as_deref(), Some("app::Cache::lock_"));
     assert_eq!(name("local").as_deref(), Some("main::local"));
-    let Some(asleep) = program.asleep("names-cpp", libc::SYS_futex, 1) else { return };
+    let Some(asleep) = program.asleep("names-cpp", FUTEX, 1) else { return };
     let modules = Modules::of(program.pid()).expect("readable");
     let memory = lockstead_inspect::memory::ProcessMemory::new(program.pid());
     let mut unwinder = lockstead_inspect::unwind::Unwinder::new(modules);
