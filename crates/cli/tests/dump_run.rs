@@ -202,6 +202,20 @@ fn a_lock_that_its_thread_left_behind() {
 }
 
 #[test]
+fn threads_that_go_on_are_in_no_cycle() {
+    let Some(watched) = watch("lively", None) else { return };
+    for _ in 0..20 {
+        let report = watched.json();
+        assert_eq!(report["cycles"], serde_json::json!([]), "{report:#}");
+        let locks = report["locks"].as_array().expect("an array");
+        for lock in locks.iter().filter(|lock| lock["held"] == "by") {
+            assert!(lock["holders"].as_array().is_some_and(|h| !h.is_empty()), "{report:#}");
+            assert!(lock["name"].as_str().is_some_and(|name| name.starts_with("mutex ")));
+        }
+    }
+}
+
+#[test]
 fn without_its_command_the_memory_is_shown() {
     let Some(mut watched) = watch("deadlock", None) else { return };
     watched.settled(2, &[]);

@@ -136,6 +136,18 @@ static void *leaves(void *unused)
     return unused;
 }
 
+/* Two locks, always in the same order. */
+static void *takes_both(void *unused)
+{
+    for (;;) {
+        pthread_mutex_lock(&front);
+        pthread_mutex_lock(heaped);
+        pthread_mutex_unlock(heaped);
+        pthread_mutex_unlock(&front);
+    }
+    return unused;
+}
+
 static pthread_t start(void *(*body)(void *), const char *name)
 {
     pthread_t thread;
@@ -168,6 +180,9 @@ int main(int count, char **argument)
         start(heaped_then_front, "auditor");
         start(reads, "reader");
         start(idles, "idle");
+    } else if (strcmp(what, "lively") == 0) {
+        for (int i = 0; i < 4; i++)
+            start(takes_both, "lively");
     } else if (strcmp(what, "leaked") == 0) {
         pthread_t gone = start(leaves, "gone");
         atomic_fetch_add(&both, 1);
