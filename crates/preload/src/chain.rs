@@ -101,13 +101,17 @@ impl Me {
     #[inline]
     pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
         let line = &self.thread.cache[line_of(address, site.return_address())];
-        if line.known.address.load(Relaxed) != address
+        let known = &line.known;
+        // Whether it is still that lock is asked now and then, for the answer is
+        // in memory that others write.
+        let is_due = known.count.load(Relaxed) >= known.next_sample.load(Relaxed);
+        if known.address.load(Relaxed) != address
             || !leads_here(line, site)
-            || self.is_outdated(&line.known)
+            || is_due && self.is_outdated(known)
         {
             return self.look(line, address, site, nature);
         }
-        &line.known
+        known
     }
 
     /// The numbers of this lock and this call.

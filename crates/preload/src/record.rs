@@ -158,7 +158,7 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
 /// is counted.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
-        me.count(me.known_lock(call.target, call.site, call.nature));
+        me.counts_as_sample(me.known_lock(call.target, call.site, call.nature));
     }
 }
 
@@ -234,7 +234,7 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     if holds && acquired {
         me.acquired(call, Flags::CONTENDED);
     } else if acquired {
-        me.count(me.known_lock(call.target, call.site, call.nature));
+        me.counts_as_sample(me.known_lock(call.target, call.site, call.nature));
     }
 }
 
