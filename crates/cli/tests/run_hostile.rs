@@ -5,10 +5,10 @@ mod programs;
 
 use programs::{cycles, program, under};
 
-/// `lookalikes KIND` goes on by itself; lockstead says nothing.
-fn goes_on(kind: &str) {
-    let Some(lookalikes) = program("lookalikes.c") else { return };
-    let ended = under(&["--no-report"], &[lookalikes.as_os_str(), kind.as_ref()]).end();
+/// `SOURCE KIND` goes on by itself; lockstead says nothing.
+fn goes_on(source: &str, kind: &str) {
+    let Some(program) = program(source) else { return };
+    let ended = under(&["--no-report"], &[program.as_os_str(), kind.as_ref()]).end();
     assert_eq!(ended.stderr, "", "{kind}");
     assert_eq!((ended.stdout.as_str(), ended.status.code()), ("went on\n", Some(0)), "{kind}");
 }
@@ -25,15 +25,16 @@ fn is_found(kind: &str, sizes: &[usize]) {
 }
 
 macro_rules! goes_on {
-    ($($name:ident: $kind:literal;)*) => { $(
+    ($source:literal: $($name:ident: $kind:literal;)*) => { $(
         #[test]
         fn $name() {
-            goes_on($kind);
+            goes_on($source, $kind);
         }
     )* };
 }
 
 goes_on! {
+    "stale.c":
     a_mutex_wiped_while_held: "wiped";
     a_mutex_initialised_while_held: "begun-anew";
     a_rwlock_wiped_while_read: "read-and-wiped";
@@ -43,6 +44,10 @@ goes_on! {
     locks_that_a_forked_child_initialises: "in-a-child";
     a_rwlock_that_another_process_gives_back: "between-processes";
     locks_that_a_forked_child_waits_for_and_its_parent_holds: "parents";
+}
+
+goes_on! {
+    "lookalikes.c":
     a_mutex_that_serves_as_a_signal: "handed-over";
     trying_and_letting_go: "livelock";
     a_mutex_lent_to_a_condition: "lent";
