@@ -42,6 +42,24 @@ fn a_malloc_of_the_programs_own() {
 }
 
 #[test]
+fn a_program_with_a_gap_between_its_segments() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The unwind tables follow the constants, far from the code.
+    let options = ["-no-pie", "-Wl,--section-start=.rodata=0x900000"];
+    let Some(load) = compiled(folder.path(), "load.c", &options) else { return };
+    let seen = Case::new(&load).unharmed();
+    assert_eq!(seen.status, Some(7));
+    let found = processes(&seen.report, "load");
+    let idle = found[0]["idle"].as_array().expect("an array");
+    let condition = idle.iter().find(|object| object["name"] == "load_room").expect("it waited");
+    for site in condition["waited_at"].as_array().expect("an array") {
+        let stack = &site["stack"];
+        assert_eq!(stack["end"]["why"], "bottom", "{stack:#}");
+        assert!(stack["frames"].as_array().is_some_and(|f| f.len() >= 2), "{stack:#}");
+    }
+}
+
+#[test]
 fn sanitizers() {
     for (option, rounds) in [("address", "3000"), ("thread", "500"), ("undefined", "3000")] {
         let folder = tempfile::tempdir().expect("a folder");

@@ -65,10 +65,9 @@ impl Loaded {
     }
 }
 
-impl Modules for Loaded {
-    type Image<'a> = Mapped;
-
-    fn find(&self, pc: u64) -> Option<(Mapped, u64)> {
+impl Loaded {
+    /// What glibc knows of the module that holds the address.
+    fn ask(&self, address: u64) -> Option<Found> {
         let mut found = Found {
             flags: 0,
             map_start: 0,
@@ -79,15 +78,27 @@ impl Modules for Loaded {
         };
         // SAFETY: the function is what its type says, by the constructor's
         // promise, and takes any address; the place has the documented layout.
-        let status = unsafe { (self.find)(pc as *mut c_void, (&raw mut found).cast()) };
-        if status != 0 || found.eh_frame == 0 {
-            return None;
-        }
-        Some((Mapped { start: found.map_start, end: found.map_end }, found.eh_frame))
+        let status = unsafe { (self.find)(address as *mut c_void, (&raw mut found).cast()) };
+        (status == 0).then_some(found)
     }
 }
 
-/// The mapping of a loaded module.
+impl Modules for Loaded {
+    type Image<'a> = Mapped;
+
+    fn find(&self, pc: u64) -> Option<(Mapped, u64)> {
+        let mut found = self.ask(pc).filter(|found| found.eh_frame != 0)?;
+        let header = found.eh_frame;
+        // Of a module with gaps between its segments glibc tells the segment.
+        // The tables lie in another, together.
+        if !(found.map_start..found.map_end).contains(&header) {
+            found = self.ask(header)?;
+        }
+        Some((Mapped { start: found.map_start, end: found.map_end }, header))
+    }
+}
+
+/// The mapping of a loaded module, or of the segment with its tables.
 ///
 /// It stays while one of the module's functions is on the stack, which is how a
 /// walk comes to it. (A program that unloads code to which it will return has no
