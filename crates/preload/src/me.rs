@@ -51,6 +51,8 @@ pub struct Me {
     pub ledger: &'static Ledger<'static>,
     /// The thread's part of it.
     pub thread: Thread<'static>,
+    /// What [`Words::busy_at`] was.
+    busy_before: usize,
 }
 
 impl Drop for Me {
@@ -58,6 +60,8 @@ impl Drop for Me {
     fn drop(&mut self) {
         compiler_fence(core::sync::atomic::Ordering::SeqCst);
         self.record().busy.store(0, Relaxed);
+        // For whoever was about to become busy when a handler came.
+        tls::words().busy_at.store(self.busy_before, Relaxed);
     }
 }
 
@@ -86,10 +90,13 @@ pub fn enter() -> Option<Me> {
 impl Me {
     #[inline(always)]
     fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
-        tls::words().busy_at.store(&raw const thread as usize, Relaxed);
+        let words = tls::words();
+        let busy_before = words.busy_at.load(Relaxed);
+        words.busy_at.store(&raw const thread as usize, Relaxed);
+        // A handler in between leaves it as it was.
         thread.record.busy.store(WORKING, Relaxed);
         compiler_fence(core::sync::atomic::Ordering::SeqCst);
-        Me { ledger, thread }
+        Me { ledger, thread, busy_before }
     }
 
     /// The first page of the thread's part.

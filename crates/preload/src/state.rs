@@ -45,6 +45,26 @@ pub static STATE: State = State {
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),
 };
 
+/// The ledger that was set last, for a forked child: its page is empty.
+struct Last(UnsafeCell<Option<Ledger<'static>>>);
+
+// SAFETY: written with the page, while one thread runs in the library (P2), and
+// read by a forked child, which has one thread.
+unsafe impl Sync for Last {}
+
+static LAST: Last = Last(UnsafeCell::new(None));
+
+/// The ledger of the process that this one was forked from, which is not mapped
+/// here.
+///
+/// # Safety
+/// Called in a forked child, before it has a ledger of its own.
+#[must_use]
+pub unsafe fn of_parent() -> Option<Ledger<'static>> {
+    // SAFETY: by the caller's promise there is one thread.
+    unsafe { *LAST.0.get() }
+}
+
 /// The ledger of this process, if it records.
 #[inline(always)]
 #[must_use]
@@ -62,11 +82,23 @@ pub fn ledger() -> Option<&'static Ledger<'static>> {
 /// The ledger stays mapped to the end of the process; no other thread runs in
 /// the library, and the page is empty.
 pub unsafe fn set(ledger: Ledger<'static>, key: u32) {
-    // SAFETY: nobody reads it while the base is zero, nobody else writes.
-    unsafe { (*STATE.ledger.get()).write(ledger) };
+    // SAFETY: by the caller's promise.
+    unsafe {
+        *LAST.0.get() = Some(ledger);
+        set_aside(ledger);
+    }
     STATE.key.store(key, Relaxed);
     STATE.held.store(ledger.layout().held as usize, Relaxed);
     STATE.base.store(ledger.base() as usize, Release);
+}
+
+/// Fills in the ledger for those that have begun to use it, and for nobody else.
+///
+/// # Safety
+/// As [`set`].
+pub unsafe fn set_aside(ledger: Ledger<'static>) {
+    // SAFETY: nobody else reads it while the base is zero, nobody else writes.
+    unsafe { (*STATE.ledger.get()).write(ledger) };
 }
 
 /// Asks the kernel to empty the page in forked children. False where it cannot:

@@ -147,8 +147,13 @@ fn now() -> u64 {
 impl Observed {
     /// Starts it and takes its ledger.
     pub(crate) fn start(program: &Path, arguments: &[&str]) -> Observed {
+        Observed::start_with(program, arguments, true)
+    }
+
+    /// The same; says whether its children record as well.
+    pub(crate) fn start_with(program: &Path, arguments: &[&str], follow: bool) -> Observed {
         let mut listener = Listener::new().expect("a socket");
-        let settings = Settings { token: listener.token().as_bytes(), follow: true };
+        let settings = Settings { token: listener.token().as_bytes(), follow };
         let running = Running::start(
             Command::new(program)
                 .args(arguments)

@@ -1,0 +1,21 @@
+//! A child that a signal handler has forked goes on with what the signal has
+//! interrupted, be it the library's work on its parent's ledger.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use support::{Observed, compile, view};
+
+#[test]
+fn children_that_a_handler_forks_go_on() {
+    let Some(program) = compile("handler_forks") else { return };
+    for follow in [true, false] {
+        let mut observed = Observed::start_with(&program, &[], follow);
+        observed.reach("forked");
+        assert!(observed.address("forks") >= 150);
+        view::assert_quiet(&observed.ledger());
+        observed.go_on();
+        assert!(observed.end().1.success());
+    }
+}
