@@ -15,6 +15,7 @@
 //!   memory that is its own, and nobody is waited for. It gets no signal, for
 //!   none was asked for.
 
+mod accountant;
 mod blocked_text;
 mod deadlock_text;
 mod elf;
@@ -35,11 +36,8 @@ use crate::preload_image::{self, PreloadImage};
 use crate::report;
 use launch::Program;
 use lockstead_inspect::ledger::Listener;
-use lockstead_inspect::modules::Modules;
-use lockstead_inspect::report::{Facts, Process, collect};
-use lockstead_inspect::symbols::Symbolizer;
+use lockstead_inspect::report::{Whole, assemble};
 use lockstead_ledger::hello::{Settings, VARIABLE};
-use processes::inside;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use signals::Signals;
 use std::io;
@@ -56,6 +54,7 @@ struct Options {
     on_deadlock: OnDeadlock,
     watch: Option<Duration>,
     wait_all: bool,
+    report: lockstead_inspect::report::Options,
 }
 
 /// Runs the program and reports. Returns only if the program's own status is 0.
@@ -72,6 +71,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     let file = program::find(&flags.program[0], std::env::var_os("PATH").as_deref())
         .and_then(|file| program::check(&file).map(|()| file))
         .map_err(refused)?;
+    origin::raise_descriptors();
     let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
     let image =
         PreloadImage::install().map_err(|text| Failure::Refused { status: REFUSED, text })?;
@@ -94,11 +94,13 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
             if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
         Failure::Refused { status, text: format!("{}: {error}", file.display()) }
     })?;
-    let options =
-        Options { on_deadlock: flags.on_deadlock, watch: flags.watch.0, wait_all: flags.wait_all };
-    let outcome = supervise::supervise(child, &options, listener, &signals);
-    // From here on signals end the command as they would any other.
-    drop(signals);
+    let options = Options {
+        on_deadlock: flags.on_deadlock,
+        watch: flags.watch.0,
+        wait_all: flags.wait_all,
+        report: flags.report.options(),
+    };
+    let outcome = supervise::supervise(child, &options, listener, signals);
     let ended_program = outcome.reports.ended_program;
     let end = outcome.end;
     let reported = say(flags, outcome);
@@ -128,45 +130,19 @@ fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
             outcome.recurrences
         ));
     }
-    if outcome.processes.is_empty() && outcome.losses.is_empty() {
+    let accounts = outcome.accounts;
+    if accounts.count == 0 && outcome.losses.is_empty() {
         output::note(
             "lockstead: nothing was recorded: the library did not start in the program, or the \
              program ended before it",
         );
     }
-    let mut names: Vec<Symbolizer> = outcome
-        .processes
-        .iter()
-        .map(|process| Symbolizer::new(Modules::saved(process.maps())))
-        .collect();
-    let mut processes: Vec<Process<'_>> = outcome
-        .processes
-        .iter()
-        .zip(&mut names)
-        .enumerate()
-        .map(|(index, (process, names))| Process {
-            ledger: process.ledger.view(),
-            facts: Facts {
-                pid: process.pid,
-                parent: process.parent,
-                exe: Some(process.program.to_string_lossy().into_owned()),
-                command: process.arguments.clone(),
-                ended_ns: *inside(&process.ended),
-                exit: (index == 0).then(|| words(outcome.end)),
-            },
-            names,
-        })
-        .collect();
-    let command = flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let wall = u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX);
-    let findings = outcome.reports.findings;
-    let report = collect(&mut processes, findings, wall, command, &flags.report.options());
+    let whole = Whole {
+        command: flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
+        silent_processes: accounts.silent,
+        findings: outcome.reports.findings,
+    };
+    let report = assemble(accounts.processes, whole, &flags.report.options());
     report::finish(&report, &flags.report)
-}
-
-fn words(end: End) -> String {
-    match end {
-        End::Exited(status) => format!("exit status {status}"),
-        End::Killed(signal) => format!("killed by signal {signal}"),
-    }
 }

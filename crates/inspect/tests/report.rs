@@ -3,7 +3,8 @@
 
 use lockstead_inspect::report::live::{Lasting, Sample};
 use lockstead_inspect::report::{
-    Facts, Finding, LockFacts, Names, Options, Process, Report, Sort, collect,
+    Facts, Finding, LockFacts, Names, Options, Process, Report, Sort, Whole, assemble,
+    describe_process,
 };
 use lockstead_inspect::stack::{End, Frame, Stack};
 use lockstead_ledger::header::tick_of;
@@ -118,17 +119,12 @@ fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u6
 }
 
 fn report(areas: &[&Area], options: &Options) -> Report {
-    let mut names: Vec<Plain> = areas.iter().map(|_| Plain).collect();
-    let mut processes: Vec<Process<'_>> = areas
-        .iter()
-        .zip(&mut names)
-        .enumerate()
-        .map(|(number, (area, names))| Process {
-            ledger: area.ledger(),
-            facts: Facts { pid: 10 + number as u32, ..Facts::default() },
-            names,
-        })
-        .collect();
+    let describe = |(number, area): (usize, &&Area)| {
+        let facts = Facts { pid: 10 + number as u32, ..Facts::default() };
+        let process = Process { ledger: area.ledger(), facts, names: &mut Plain };
+        describe_process(process, options)
+    };
+    let processes: Vec<_> = areas.iter().enumerate().filter_map(describe).collect();
     let finding = Finding {
         kind: "deadlock".into(),
         pid: 10,
@@ -137,7 +133,13 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         text: "lockstead: DEADLOCK".into(),
         threads: Vec::new(),
     };
-    collect(&mut processes, vec![finding], 1000 * MS, vec!["prog".into()], options)
+    let whole = Whole {
+        command: vec!["prog".into()],
+        wall_ns: 1000 * MS,
+        silent_processes: (areas.len() - processes.len()) as u64,
+        findings: vec![finding],
+    };
+    assemble(processes, whole, options)
 }
 
 #[test]

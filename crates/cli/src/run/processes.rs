@@ -39,6 +39,8 @@ pub(super) struct Observed {
     handle: Option<OwnedFd>,
     /// When it ended.
     pub(super) ended: Mutex<Option<u64>>,
+    /// How it ended, where that is known.
+    pub(super) exit: Mutex<Option<String>>,
 }
 
 /// A value behind a lock that nobody leaves half-changed.
@@ -71,6 +73,7 @@ impl Observed {
             // SAFETY: just opened, and nobody else's.
             handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
             ended: Mutex::default(),
+            exit: Mutex::default(),
         };
         observed.read_maps();
         Ok(observed)

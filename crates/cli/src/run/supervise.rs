@@ -7,12 +7,15 @@
 //! for the reporter, so that the clock does not stand still for it.
 
 use super::Options;
+use super::accountant::{Accountant, Accounts};
 use super::pace::Pace;
 use super::processes::{News, Observed, Watch, inside};
 use super::reporter::{Job, Reporter, Reports};
 use super::signals::{self, Signal, Signals};
 use lockstead_inspect::ledger::{Call, Listener};
 use lockstead_inspect::proc::status::Status;
+use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,12 +35,21 @@ pub(super) enum End {
     Killed(i32),
 }
 
+impl End {
+    fn words(self) -> String {
+        match self {
+            End::Exited(status) => format!("exit status {status}"),
+            End::Killed(signal) => format!("killed by signal {signal}"),
+        }
+    }
+}
+
 /// What a run came to.
 pub(super) struct Outcome {
     /// How the program that was started ended.
     pub(super) end: End,
-    /// All processes whose ledgers came in.
-    pub(super) processes: Vec<Arc<Observed>>,
+    /// What the processes came to whose ledgers came in.
+    pub(super) accounts: Accounts,
     /// What was reported.
     pub(super) reports: Reports,
     /// What could not be watched, and why.
@@ -61,9 +73,10 @@ struct Supervisor<'a> {
     options: &'a Options,
     listener: Listener,
     live: Vec<(Arc<Observed>, Watch)>,
-    all: Vec<Arc<Observed>>,
+    accountant: Accountant,
     reporter: Reporter,
-    losses: Vec<String>,
+    /// Why processes are not watched: the first of them, and how many more.
+    losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
     end: Option<End>,
     interrupted: bool,
@@ -77,7 +90,7 @@ pub(super) fn supervise(
     child: libc::pid_t,
     options: &Options,
     listener: Listener,
-    signals: &Signals,
+    signals: Signals,
 ) -> Outcome {
     let started = Instant::now();
     let mut supervisor = Supervisor {
@@ -85,9 +98,9 @@ pub(super) fn supervise(
         options,
         listener,
         live: Vec::new(),
-        all: Vec::new(),
+        accountant: Accountant::start(options.report),
         reporter: Reporter::new(options.on_deadlock, child.unsigned_abs(), now()),
-        losses: Vec::new(),
+        losses: BTreeMap::new(),
         recurrences: 0,
         end: None,
         interrupted: false,
@@ -96,7 +109,7 @@ pub(super) fn supervise(
         ends: started + ENDS,
     };
     let end = loop {
-        let (signalled, called) = supervisor.sleep(signals);
+        let (signalled, called) = supervisor.sleep(&signals);
         while signalled && let Some(signal) = signals.next() {
             supervisor.signal(&signal);
         }
@@ -113,21 +126,32 @@ pub(super) fn supervise(
     // Who called before the end is in the queue still.
     supervisor.calls();
     for (process, watch) in std::mem::take(&mut supervisor.live) {
-        supervisor.recurrences += watch.detector.recurrences();
         if process.has_ended() {
             inside(&process.ended).get_or_insert_with(now);
         } else {
             process.read_maps();
         }
+        supervisor.settle(process, &watch);
     }
     let took = started.elapsed();
+    // From here on signals end the command as they would any other: what it
+    // writes to may be full, and nobody reads.
+    drop(signals);
+    let reports = supervisor.reporter.finish();
     Outcome {
         end,
-        processes: supervisor.all,
-        reports: supervisor.reporter.finish(),
-        losses: supervisor.losses,
+        accounts: supervisor.accountant.finish(),
+        reports,
+        losses: supervisor.losses.into_iter().map(lost).collect(),
         recurrences: supervisor.recurrences,
         took,
+    }
+}
+
+fn lost((why, (first, more)): (String, (String, u64))) -> String {
+    match more {
+        0 => format!("{first}: {why}"),
+        _ => format!("{first} and {more} more: {why}"),
     }
 }
 
@@ -198,6 +222,8 @@ impl Supervisor<'_> {
     }
 
     fn calls(&mut self) {
+        // Who has ended makes room.
+        self.look_for_ends(now());
         for call in self.listener.calls() {
             match call {
                 Call::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
@@ -205,12 +231,24 @@ impl Supervisor<'_> {
                         Ok(process) => self.adopt(Arc::new(process)),
                         Err(error) => {
                             let program = String::from_utf8_lossy(hello.program());
-                            self.losses.push(format!("process {} ({program}): {error}", hello.pid));
+                            let who = format!("process {} ({program})", hello.pid);
+                            self.lose(who, error.to_string());
                         }
                     }
                 }
                 // A stranger who has found the name of the socket.
                 Call::Hello { .. } => {}
+                Call::Lost { peer, error } if self.belongs(peer.user, peer.pid) => {
+                    let why = format!("{error}; `ulimit -n` is what lockstead may open");
+                    self.lose(format!("process {}", peer.pid), why);
+                }
+                Call::Without { hello, peer } if self.belongs(peer.user, peer.pid) => {
+                    let program = String::from_utf8_lossy(hello.program()).into_owned();
+                    let error = io::Error::from_raw_os_error(hello.error.cast_signed());
+                    let who = format!("process {} ({program})", hello.pid);
+                    self.lose(who, format!("no ledger could be made in it: {error}"));
+                }
+                Call::Lost { .. } | Call::Without { .. } => {}
                 Call::Question { pid, caller } => {
                     let found = self.live.iter().find(|(process, _)| process.pid == pid);
                     // SAFETY: asks for a number.
@@ -230,15 +268,31 @@ impl Supervisor<'_> {
         }
     }
 
+    /// A process is not watched.
+    fn lose(&mut self, who: String, why: String) {
+        self.losses.entry(why).and_modify(|(_, more)| *more += 1).or_insert((who, 0));
+    }
+
+    /// Nothing more is to be seen of a process.
+    fn settle(&mut self, process: Arc<Observed>, watch: &Watch) {
+        self.recurrences += watch.detector.recurrences();
+        if let Some(end) = self.end
+            && process.pid == self.child.unsigned_abs()
+        {
+            inside(&process.exit).get_or_insert_with(|| end.words());
+        }
+        self.accountant.settle(process);
+    }
+
     fn adopt(&mut self, process: Arc<Observed>) {
         process.ledger.set_clock(now());
         // The same process again: it has called exec, and its old image is gone.
         if let Some(at) = self.live.iter().position(|(old, _)| old.pid == process.pid) {
             let (old, watch) = self.live.swap_remove(at);
-            self.recurrences += watch.detector.recurrences();
             inside(&old.ended).get_or_insert_with(now);
+            inside(&old.exit).get_or_insert_with(|| "replaced by exec".into());
+            self.settle(old, &watch);
         }
-        self.all.push(process.clone());
         self.pace.stir(Instant::now());
         let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
         self.live.push((process, Watch::new(patience)));
@@ -305,14 +359,14 @@ impl Supervisor<'_> {
     }
 
     fn look_for_ends(&mut self, time: u64) {
-        let recurrences = &mut self.recurrences;
-        self.live.retain(|(process, watch)| {
-            let ended = process.has_ended();
-            if ended {
-                *recurrences += watch.detector.recurrences();
-                inside(&process.ended).get_or_insert(time);
-            }
-            !ended
-        });
+        let (child, end) = (self.child.unsigned_abs(), self.end);
+        let gone = |process: &Observed| {
+            // The program's own end is known when it is reaped.
+            process.has_ended() && (process.pid != child || end.is_some())
+        };
+        for (process, watch) in self.live.extract_if(.., |live| gone(&live.0)).collect::<Vec<_>>() {
+            inside(&process.ended).get_or_insert(time);
+            self.settle(process, &watch);
+        }
     }
 }

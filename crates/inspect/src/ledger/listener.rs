@@ -29,6 +29,9 @@ pub struct Listener {
     socket: OwnedFd,
     token: String,
     open: Vec<(OwnedFd, Peer, Instant)>,
+    /// Given up for a caller when there is no other descriptor left: somebody who
+    /// is not heard would call for ever.
+    spare: Option<File>,
 }
 
 /// What a caller wants.
@@ -42,6 +45,20 @@ pub enum Call {
         file: OwnedFd,
         /// Who it is.
         peer: Peer,
+    },
+    /// A process could not make a ledger.
+    Without {
+        /// What it says of itself, and why.
+        hello: Box<Hello>,
+        /// Who it is.
+        peer: Peer,
+    },
+    /// A process could not hand over its ledger.
+    Lost {
+        /// Who it is.
+        peer: Peer,
+        /// Why.
+        error: io::Error,
     },
     /// Somebody asks for the ledger of a process.
     Question {
@@ -83,7 +100,7 @@ impl Listener {
         let token = format!("{:016x}", u64::from_ne_bytes(random));
         let (name, length) = hello::socket_name(token.as_bytes());
         let socket = passing::listen(&name[..length])?;
-        Ok(Listener { beside: None, socket, token, open: Vec::new() })
+        Ok(Listener { beside: None, socket, token, open: Vec::new(), spare: spare() })
     }
 
     /// Listens at a path too, which is reached from other network namespaces.
@@ -120,12 +137,25 @@ impl Listener {
 
     /// All calls that are there.
     pub fn calls(&mut self) -> Vec<Call> {
-        while let Ok(connection) = self.accept() {
-            if let Ok(peer) = passing::peer(connection.as_fd()) {
-                self.open.push((connection, peer, Instant::now()));
+        let mut calls = Vec::new();
+        loop {
+            match self.accept() {
+                Ok(connection) => {
+                    if let Ok(peer) = passing::peer(connection.as_fd()) {
+                        self.open.push((connection, peer, Instant::now()));
+                    }
+                }
+                // The kernel says so also when nobody calls.
+                Err(error) if is_shortage(&error) && self.spare.take().is_some() => {
+                    let refused = self.accept();
+                    let peer = refused.and_then(|refused| passing::peer(refused.as_fd()));
+                    self.spare = spare();
+                    let Ok(peer) = peer else { break };
+                    calls.push(Call::Lost { peer, error });
+                }
+                Err(_) => break,
             }
         }
-        let mut calls = Vec::new();
         for (connection, peer, since) in std::mem::take(&mut self.open) {
             match passing::receive(connection.as_fd()) {
                 Ok((message, file)) => calls.extend(understand(&message, file, peer, connection)),
@@ -134,11 +164,20 @@ impl Listener {
                         self.open.push((connection, peer, since));
                     }
                 }
+                Err(error) if is_shortage(&error) => calls.push(Call::Lost { peer, error }),
                 Err(_) => {}
             }
         }
         calls
     }
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 fn understand(
@@ -147,8 +186,12 @@ fn understand(
     peer: Peer,
     connection: OwnedFd,
 ) -> Option<Call> {
-    if let (Some(hello), Some(file)) = (Hello::from_bytes(message), file) {
-        return Some(Call::Hello { hello: Box::new(hello), file, peer });
+    if let Some(hello) = Hello::from_bytes(message) {
+        let hello = Box::new(hello);
+        return Some(match file {
+            Some(file) => Call::Hello { hello, file, peer },
+            None => Call::Without { hello, peer },
+        });
     }
     let pid = message.strip_prefix(QUESTION)?;
     let pid = u32::from_le_bytes(pid.try_into().ok()?);

@@ -190,7 +190,8 @@ pub fn send(
 /// Receives a message, and the descriptor that came with it.
 ///
 /// # Errors
-/// `WouldBlock` if none is there; `InvalidData` for one that is too long.
+/// `WouldBlock` if none is there; `InvalidData` for one that is too long; `EMFILE`
+/// if a descriptor came that this process has no room for.
 pub fn receive(connection: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut message = vec![0; LONGEST];
     let mut part = libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
@@ -223,6 +224,9 @@ pub fn receive(connection: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedF
     }
     if header.msg_flags & libc::MSG_TRUNC != 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
+    }
+    if header.msg_flags & libc::MSG_CTRUNC != 0 && received.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
     message.truncate(length);
     // Nobody here sends two.

@@ -56,39 +56,44 @@ impl Default for Options {
     }
 }
 
-/// Makes the report of a run of `command` that took `wall_ns`.
-pub fn collect(
-    processes: &mut [Process<'_>],
-    findings: Vec<Finding>,
-    wall_ns: u64,
-    command: Vec<String>,
-    options: &Options,
-) -> Report {
-    let all = processes.len();
-    let mut reports: Vec<ProcessReport> =
-        processes.iter_mut().filter_map(|process| one(process, options)).collect();
-    reports.sort_by_key(|report| (Reverse(report.waiting.waited_ns), report.pid));
+/// What there is to say of a whole run besides its processes.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    /// What was run.
+    pub command: Vec<String>,
+    /// How long it took.
+    pub wall_ns: u64,
+    /// Processes in which nothing at all happened.
+    pub silent_processes: u64,
+    /// What was reported meanwhile.
+    pub findings: Vec<Finding>,
+}
+
+/// Makes the report of a run from those on its processes.
+#[must_use]
+pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Options) -> Report {
+    processes.sort_by_key(|report| (Reverse(report.waiting.waited_ns), report.pid));
     Report {
         schema: SCHEMA,
         version: VERSION,
         lockstead: env!("CARGO_PKG_VERSION"),
-        command,
-        wall_ns,
+        command: whole.command,
+        wall_ns: whole.wall_ns,
         sort: options.sort,
         top: options.top,
         by_class: options.by_class,
-        silent_processes: (all - reports.len()) as u64,
-        processes: reports,
-        findings,
+        silent_processes: whole.silent_processes,
+        processes,
+        findings: whole.findings,
     }
 }
 
-/// The report on one process; none if nothing at all happened in it: one thread
-/// and no lock.
-fn one(process: &mut Process<'_>, options: &Options) -> Option<ProcessReport> {
+/// Makes the report on one process; `None` if nothing at all happened in it: one
+/// thread and no lock.
+pub fn describe_process(process: Process<'_>, options: &Options) -> Option<ProcessReport> {
     let ledger = process.ledger;
-    let facts = &process.facts;
-    let names = &mut *process.names;
+    let facts = process.facts;
+    let names = process.names;
     let header = ledger.header();
     let began = header.began.load(Relaxed);
     let ended = header.ended.load(Relaxed);
@@ -122,9 +127,9 @@ fn one(process: &mut Process<'_>, options: &Options) -> Option<ProcessReport> {
     Some(ProcessReport {
         pid: facts.pid,
         parent: facts.parent,
-        exe: facts.exe.clone(),
-        command: facts.command.clone(),
-        exit: facts.exit.clone(),
+        exe: facts.exe,
+        command: facts.command,
+        exit: facts.exit,
         lived_ns: end - began,
         threads,
         waiting,

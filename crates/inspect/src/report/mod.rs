@@ -29,7 +29,7 @@ mod rows;
 mod symbolized;
 mod threads;
 
-pub use collect::{Facts, Options, Process, collect};
+pub use collect::{Facts, Options, Process, Whole, assemble, describe_process};
 pub use finding::Finding;
 pub use model::{Report, Sort};
 pub use names::{LockFacts, Names};

@@ -1,0 +1,104 @@
+//! Makes the report on each process when it has ended, and lets go of it.
+//!
+//! # Role
+//! A ledger takes descriptors, memory and much address space: a build starts
+//! tens of thousands of processes, so none is kept for longer than it lives.
+//! Finding names takes time, so that is done in a thread of its own, which
+//! gives way to the program.
+
+use super::processes::{Observed, inside};
+use crate::output;
+use lockstead_inspect::modules::Modules;
+use lockstead_inspect::report::model::ProcessReport;
+use lockstead_inspect::report::{Facts, Options, Process, describe_process};
+use lockstead_inspect::symbols::Symbolizer;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long somebody waits for the end before being told what for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Added to the niceness.
+const GIVE_WAY: libc::c_int = 10;
+
+/// What all processes came to.
+#[derive(Default)]
+pub(super) struct Accounts {
+    /// Those that used a lock, in the order in which they ended.
+    pub(super) processes: Vec<ProcessReport>,
+    /// The number of the others.
+    pub(super) silent: u64,
+    /// All of them, in the order in which they came.
+    pub(super) count: u64,
+}
+
+/// Takes processes that have ended.
+pub(super) struct Accountant {
+    to: Sender<Arc<Observed>>,
+    done: Receiver<()>,
+    thread: JoinHandle<Accounts>,
+}
+
+impl Accountant {
+    /// Starts one, for reports made in this way.
+    pub(super) fn start(options: Options) -> Self {
+        let (to, processes) = mpsc::channel();
+        // Dropped with the thread: then there is nothing to wait for any more.
+        let (finished, done) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let _finished = finished;
+            work(&processes, &options)
+        });
+        Accountant { to, done, thread }
+    }
+
+    /// The process has ended, or is as good as ended.
+    pub(super) fn settle(&self, process: Arc<Observed>) {
+        // The thread ends only after the sender.
+        let _ = self.to.send(process);
+    }
+
+    /// Waits for all reports.
+    pub(super) fn finish(self) -> Accounts {
+        drop(self.to);
+        if self.done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            output::note("lockstead: looking up names for the report ...");
+        }
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn work(processes: &Receiver<Arc<Observed>>, options: &Options) -> Accounts {
+    // SAFETY: takes numbers; on Linux it is this thread's priority, and the
+    // worst that can happen is that it stays as it is.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, libc::getpriority(0, 0) + GIVE_WAY) };
+    let mut accounts = Accounts::default();
+    let mut names: Option<Symbolizer> = None;
+    for process in processes {
+        accounts.count += 1;
+        let maps = process.maps();
+        let names = match &mut names {
+            // What it has read of files serves for all processes.
+            Some(names) => {
+                names.update(maps);
+                names
+            }
+            None => names.insert(Symbolizer::new(Modules::saved(maps))),
+        };
+        let facts = Facts {
+            pid: process.pid,
+            parent: process.parent,
+            exe: Some(process.program.to_string_lossy().into_owned()),
+            command: process.arguments.clone(),
+            ended_ns: *inside(&process.ended),
+            exit: inside(&process.exit).clone(),
+        };
+        let process = Process { ledger: process.ledger.view(), facts, names };
+        match describe_process(process, options) {
+            Some(report) => accounts.processes.push(report),
+            None => accounts.silent += 1,
+        }
+    }
+    accounts
+}
