@@ -158,11 +158,7 @@ macro_rules! fast_acquire {
                 ".cfi_restore rbx",
                 "test eax, eax",
                 "jne 3f",
-                // A child that a handler has forked just now may have no ledger,
-                // and its parent's is not mapped; or the record is another one.
-                "mov rsi, qword ptr [rip + {state} + {base}]",
-                "test rsi, rsi",
-                "je 3f",
+                // In a child the record is another one.
                 "mov rcx, qword ptr [rip + lockstead_words@GOTTPOFF]",
                 "cmp qword ptr fs:[rcx], r8",
                 "jne 3f",
@@ -175,6 +171,10 @@ macro_rules! fast_acquire {
                 "mov rcx, qword ptr [r8 + {top}]",
                 "cmp rcx, qword ptr [rip + {state} + {capacity}]",
                 "jae 4f",
+                // A child that a handler has forked just now may have no ledger.
+                "mov rsi, qword ptr [rip + {state} + {base}]",
+                "test rsi, rsi",
+                "je 3f",
                 "mov rsi, qword ptr [rsi + {clock}]",
                 "shr rsi, {tick_shift}",
                 "mov esi, esi",
