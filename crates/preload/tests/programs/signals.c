@@ -69,7 +69,10 @@ static struct timespec in(long nanoseconds)
 static void tick(int signal)
 {
     (void)signal;
-    int before = errno;
+    int before = errno, state;
+    /* What it has interrupted may be a point of cancellation: then a thread is
+     * cancelled at once, here as well. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     must(pthread_mutex_lock(&of_handlers));
     must(pthread_rwlock_rdlock(&read_by_handlers));
     must(pthread_spin_lock(&spin_of_handlers));
@@ -79,6 +82,7 @@ static void tick(int signal)
     sem_post(&tokens);
     add(&ticks);
     errno = before;
+    pthread_setcancelstate(state, &state);
 }
 
 static __thread sigjmp_buf out;
