@@ -228,17 +228,15 @@ struct link {
     struct link *next;
 };
 
-static atomic_int linked;
-static int links;
+/* Too many to look for each other again and again. */
+static pthread_barrier_t linked;
 
 static void *in_ring(void *link)
 {
     struct link *mine = link;
     must(pthread_mutex_lock(&mine->mutex)); /* @ring-holds */
-    atomic_fetch_add(&linked, 1);
-    /* Many look, so they look seldom. */
-    while (!orderly && atomic_load(&linked) < links)
-        nap(50);
+    if (!orderly)
+        pthread_barrier_wait(&linked);
     must(pthread_mutex_lock(&mine->next->mutex)); /* @ring-waits */
     unlock(&mine->mutex, &mine->next->mutex);
     return NULL;
@@ -251,7 +249,7 @@ static void ring_of(int n)
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 << 10);
-    links = n;
+    must(pthread_barrier_init(&linked, NULL, n));
     for (int i = 0; i < n; i++) {
         pthread_t thread;
         must(pthread_mutex_init(&all[i].mutex, NULL)); /* @ring-init */
