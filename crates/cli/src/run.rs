@@ -54,7 +54,8 @@ struct Options {
     on_deadlock: OnDeadlock,
     watch: Option<Duration>,
     wait_all: bool,
-    report: lockstead_inspect::report::Options,
+    /// How to report on the processes, if at all.
+    report: Option<lockstead_inspect::report::Options>,
 }
 
 /// Runs the program and reports. Returns only if the program's own status is 0.
@@ -98,7 +99,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
         wait_all: flags.wait_all,
-        report: flags.report.options(),
+        report: flags.report.is_wanted().then(|| flags.report.options()),
     };
     let outcome = supervise::supervise(child, &options, listener, signals);
     let ended_program = outcome.reports.ended_program;
@@ -143,6 +144,9 @@ fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
         silent_processes: accounts.silent,
         findings: outcome.reports.findings,
     };
+    if !flags.report.is_wanted() {
+        return Ok(());
+    }
     let report = assemble(accounts.processes, whole, &flags.report.options());
     report::finish(&report, &flags.report)
 }

@@ -120,9 +120,15 @@ impl Frame {
     /// Whether the frame is the C library's.
     #[must_use]
     pub fn is_libc(&self) -> bool {
-        let name = self.module.as_deref().map(base_name).unwrap_or_default();
-        ["libc.so", "libc-", "libpthread", "ld-linux", "[vdso]"].iter().any(|p| name.starts_with(p))
+        self.module.as_deref().is_some_and(is_libc)
     }
+}
+
+/// Whether a file is the C library, its loader, or the kernel's part of it.
+#[must_use]
+pub fn is_libc(path: &str) -> bool {
+    let name = base_name(path);
+    ["libc.so", "libc-", "libpthread", "ld-linux", "[vdso]"].iter().any(|p| name.starts_with(p))
 }
 
 /// Functions of C++ and Rust come with their parameters, or with brackets of

@@ -64,6 +64,11 @@ pub(crate) struct ReportFlags {
 }
 
 impl ReportFlags {
+    /// Whether anybody will see it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.no_report || self.json.is_some() || self.html.is_some()
+    }
+
     /// What to collect.
     pub(crate) fn options(&self) -> Options {
         Options { top: self.top, sort: self.sort.into(), by_class: self.by_class }

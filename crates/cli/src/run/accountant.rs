@@ -41,14 +41,14 @@ pub(super) struct Accountant {
 }
 
 impl Accountant {
-    /// Starts one, for reports made in this way.
-    pub(super) fn start(options: Options) -> Self {
+    /// Starts one, for reports made in this way; without, it only counts.
+    pub(super) fn start(options: Option<Options>) -> Self {
         let (to, processes) = mpsc::channel();
         // Dropped with the thread: then there is nothing to wait for any more.
         let (finished, done) = mpsc::channel();
         let thread = thread::spawn(move || {
             let _finished = finished;
-            work(&processes, &options)
+            work(&processes, options.as_ref())
         });
         Accountant { to, done, thread }
     }
@@ -69,7 +69,7 @@ impl Accountant {
     }
 }
 
-fn work(processes: &Receiver<Arc<Observed>>, options: &Options) -> Accounts {
+fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>) -> Accounts {
     // SAFETY: takes numbers; on Linux it is this thread's priority, and the
     // worst that can happen is that it stays as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, libc::getpriority(0, 0) + GIVE_WAY) };
@@ -77,6 +77,7 @@ fn work(processes: &Receiver<Arc<Observed>>, options: &Options) -> Accounts {
     let mut names: Option<Symbolizer> = None;
     for process in processes {
         accounts.count += 1;
+        let Some(options) = options else { continue };
         let maps = process.maps();
         let names = match &mut names {
             // What it has read of files serves for all processes.

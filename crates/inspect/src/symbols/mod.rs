@@ -21,7 +21,7 @@ pub use site::{is_lock_wrapper, program_frames, site};
 
 use crate::maps::Maps;
 use crate::modules::{Modules, Place};
-use crate::stack::{CodeAddress, End, Frame, Stack};
+use crate::stack::{CodeAddress, End, Frame, Stack, is_libc};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
 use data::{DataSymbols, demangled};
@@ -132,11 +132,15 @@ impl Symbolizer {
     /// Names addresses of one file, given as in the process and as stated.
     fn name(&mut self, file: &Path, addresses: &[(u64, u64)]) {
         let mut remaining = addresses;
+        // Lines inside the C library help nobody, and to unpack its debug
+        // information, where that is installed, takes longer than all else.
+        let has_lines = !is_libc(&file.to_string_lossy());
         // One address in a damaged part of the debug information fails the
         // whole lot: then one by one, and after three failures without it.
         for (lot, attempts) in [(addresses.len(), 1), (1, 3)] {
             let mut failures = 0;
-            while !remaining.is_empty()
+            while has_lines
+                && !remaining.is_empty()
                 && failures < attempts
                 && !self.without_debug.iter().any(|path| path == file)
             {
