@@ -28,22 +28,22 @@ fn all_held_locks_and_all_waits() {
         "process N (held): 12 threads, 7 wait, no deadlock found\n\n\
          waiting\n\
          \x20 thread \"writer\" waits for rwlock table to write, since T\n\
-         \x20   held to read by thread \"reader-1\", for at most T, which is asleep in pause()\n\
+         \x20   held to read by thread \"reader-1\", for T, which is asleep in pause()\n\
          \x20   taken at\n\
          \x20     {reads}\n\
-         \x20   held to read by thread \"reader-2\", for at most T, which is asleep in pause()\n\
+         \x20   held to read by thread \"reader-2\", for T, which is asleep in pause()\n\
          \x20   taken at\n\
          \x20     {reads}\n\
          \x20   waits at\n\
          \x20     {writes}\n\
          \x20 thread \"wants\" waits for mutex wanted, since T\n\
-         \x20   held by thread \"keeper\", for at most T, which is asleep in pause()\n\
+         \x20   held by thread \"keeper\", for T, which is asleep in pause()\n\
          \x20   taken at\n\
          \x20     {keeps}\n\
          \x20   waits at\n\
          \x20     {wants}\n\
          \x20 thread \"wants-timed\" waits for mutex wanted, since T (for T more)\n\
-         \x20   held by thread \"keeper\", for at most T, which is asleep in pause()\n\
+         \x20   held by thread \"keeper\", for T, which is asleep in pause()\n\
          \x20   taken at\n\
          \x20     {keeps}\n\
          \x20   waits at\n\
@@ -63,18 +63,18 @@ fn all_held_locks_and_all_waits() {
          \x20     {barrier}\n\n\
          holding\n\
          \x20 thread \"keeper\" is asleep in pause(), and holds\n\
-         \x20   mutex quiet, for at most T, taken in {quiet}\n\
-         \x20   mutex wanted, for at most T, taken in {keeps}\n\
-         \x20   spin lock spin, for at most T, taken in {spin}\n\
-         \x20   mutex from {make}, #1 (recursive), for at most T, taken in {heaped}\n\
+         \x20   mutex quiet, for T, taken in {quiet}\n\
+         \x20   mutex wanted, for T, taken in {keeps}\n\
+         \x20   spin lock spin, for T, taken in {spin}\n\
+         \x20   mutex from {make}, #1 (recursive), for T, taken in {heaped}\n\
          \x20     {rest}\n\
          \x20     {kept}\n\
          \x20 thread \"reader-1\" is asleep in pause(), and holds\n\
-         \x20   rwlock table to read, for at most T, taken in {reads}\n\
+         \x20   rwlock table to read, for T, taken in {reads}\n\
          \x20     {rest}\n\
          \x20     {read}\n\
          \x20 thread \"reader-2\" is asleep in pause(), and holds\n\
-         \x20   rwlock table to read, for at most T, taken in {reads}\n\
+         \x20   rwlock table to read, for T, taken in {reads}\n\
          \x20     {rest}\n\
          \x20     {read}\n\n\
          not shown: 2 threads, neither waiting for a lock nor holding one (--all shows them)\n",
@@ -113,7 +113,7 @@ fn a_spinning_thread_waits() {
     let Some(watched) = watch("spin", None) else { return };
     let text = text(&watched, 8, 0);
     let line = "thread \"spinner\" waits for spin lock spin, since T\n\
-                \x20   held by thread \"keeper\", for at most T";
+                \x20   held by thread \"keeper\", for T";
     assert!(text.contains(line), "{text}");
 }
 
@@ -125,13 +125,13 @@ fn a_deadlock_and_nobody_else() {
     let cycle = format!(
         "lockstead: DEADLOCK: 2 threads wait for each other\n\
          \x20 thread \"teller\" waits for mutex from {make}, #1 (recursive), since T\n\
-         \x20   held by thread \"auditor\", for at most T\n\
+         \x20   held by thread \"auditor\", for T\n\
          \x20   taken at\n\
          \x20     {heaped}\n\
          \x20   waits at\n\
          \x20     {for_heaped}\n\
          \x20 thread \"auditor\" waits for mutex front, since T\n\
-         \x20   held by thread \"teller\", for at most T\n\
+         \x20   held by thread \"teller\", for T\n\
          \x20   taken at\n\
          \x20     {first}\
          \x20   waits at\n\
@@ -248,7 +248,7 @@ fn a_process_that_forbids_being_read_has_a_ledger_all_the_same() {
     for words in [
         "12 threads, 7 wait, no deadlock found\n".to_owned(),
         "thread \"writer\" waits for rwlock table to write, since T\n".to_owned(),
-        format!("mutex quiet, for at most T, taken in {}\n", at("keeps", "lock(&quiet")),
+        format!("mutex quiet, for T, taken in {}\n", at("keeps", "lock(&quiet")),
         format!("    waits at\n      {}\n", at("waits_sem", "sem_wait")),
         "not shown: 2 threads, neither waiting for a lock nor holding one".to_owned(),
     ] {

@@ -120,7 +120,8 @@ impl Watched {
     }
 }
 
-/// The text without times: `since T`, `for T`, `for at most T`.
+/// The text without times: `since T`, `for T`. A few holds are timed exactly, of
+/// the others it says `at most`: which is which is chance.
 pub(crate) fn timeless(text: &str) -> String {
     let mut out = String::new();
     let mut words = text.split(' ').peekable();
@@ -138,7 +139,7 @@ pub(crate) fn timeless(text: &str) -> String {
         out += " ";
     }
     out.pop();
-    out
+    out.replace("for at most T", "for T")
 }
 
 /// `function() at held.c:N`: the first line after its start that has `text`.
