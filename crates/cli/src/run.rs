@@ -132,6 +132,12 @@ fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
         ));
     }
     let accounts = outcome.accounts;
+    for process in &accounts.damaged {
+        output::note(format_args!(
+            "lockstead: {process} has written over its ledger: the report lacks what it recorded \
+             after that"
+        ));
+    }
     if accounts.count == 0 && outcome.losses.is_empty() {
         output::note(
             "lockstead: nothing was recorded: the library did not start in the program, or the \

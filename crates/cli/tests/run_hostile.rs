@@ -123,3 +123,12 @@ fn a_program_that_writes_over_its_ledger() {
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
     assert!(std::fs::metadata(html).is_ok_and(|file| file.len() > 1000));
 }
+
+#[test]
+fn a_ledger_that_is_seen_to_be_damaged_is_said_to_be() {
+    let Some(scribbles) = program("scribbles.c") else { return };
+    let ended = under(&[], &[scribbles.as_os_str(), "claims".as_ref()]).end();
+    assert_eq!((ended.stdout.as_str(), ended.status.code()), ("done\n", Some(7)));
+    let said = "has written over its ledger: the report lacks what it recorded after that";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}

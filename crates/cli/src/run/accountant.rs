@@ -8,6 +8,7 @@
 
 use super::processes::{Observed, inside};
 use crate::output;
+use crate::report::clean;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
 use lockstead_inspect::report::{Facts, Options, Process, describe_process};
@@ -29,8 +30,10 @@ pub(super) struct Accounts {
     pub(super) processes: Vec<ProcessReport>,
     /// The number of the others.
     pub(super) silent: u64,
-    /// All of them, in the order in which they came.
+    /// How many came.
     pub(super) count: u64,
+    /// Those that have written over their ledgers.
+    pub(super) damaged: Vec<String>,
 }
 
 /// Takes processes that have ended.
@@ -77,6 +80,9 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>) -> Accou
     let mut names: Option<Symbolizer> = None;
     for process in processes {
         accounts.count += 1;
+        if process.ledger.is_damaged() {
+            accounts.damaged.push(format!("{} (pid {})", clean(&process.name()), process.pid));
+        }
         let Some(options) = options else { continue };
         let maps = process.maps();
         let names = match &mut names {

@@ -1,7 +1,8 @@
 /* A program that writes over what lockstead reads: `scribbles FIRST COUNT` has
  * COUNT children, each with a seed of its own, deadlocked threads and threads
- * that go on, which damage their ledgers and end as they like. Without lockstead
- * there is nothing to write over. */
+ * that go on, which damage their ledgers and end as they like. `scribbles claims`
+ * only writes over the counters. Without lockstead there is nothing to write
+ * over. */
 #include "common.h"
 #include <inttypes.h>
 
@@ -87,8 +88,23 @@ static void child(uint64_t seed)
     _exit(0);
 }
 
+/* Claims that all parts of the ledger are full. */
+static int claims(void)
+{
+    must(pthread_mutex_lock(&one));
+    volatile uint64_t *words = ledger();
+    for (int at = 22; words != NULL && at < 28; at++)
+        words[at] = UINT32_MAX;
+    nap(50);
+    puts("done");
+    fflush(stdout);
+    _exit(7);
+}
+
 int main(int argc, char **argument)
 {
+    if (argc == 2)
+        return claims();
     if (argc != 3)
         return 98;
     uint64_t first = strtoull(argument[1], NULL, 10), count = strtoull(argument[2], NULL, 10);
