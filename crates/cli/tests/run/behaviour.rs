@@ -8,7 +8,23 @@ use std::process::{Command, Output, Stdio};
 
 /// A shell script under `lockstead run`.
 fn script(text: &str) -> Command {
-    lockstead(&["run", "--no-report", "--", "/bin/sh", "-c", text])
+    heeding(lockstead(&["run", "--no-report", "--", "/bin/sh", "-c", text]))
+}
+
+/// With the signals not ignored that whoever started the test may ignore, as
+/// `nohup` does: a shell cannot undo that.
+fn heeding(mut command: Command) -> Command {
+    let heed = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            // SAFETY: a plain system call between fork and exec; the default
+            // runs no code of this process.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: `heed` makes system calls only.
+    unsafe { command.pre_exec(heed) };
+    command
 }
 
 fn output(command: &mut Command) -> Output {
@@ -50,7 +66,7 @@ fn what_a_program_finds_is_what_it_would_have_found() {
                 }
                 Ok(())
             };
-            let mut bare = Command::new("/bin/sh");
+            let mut bare = heeding(Command::new("/bin/sh"));
             bare.args(["-c", text]).stdin(Stdio::null());
             // SAFETY: `prepare` makes system calls only.
             let outcomes = [bare, script(text)].map(|mut command| unsafe {
