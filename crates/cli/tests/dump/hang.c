@@ -112,8 +112,15 @@ static void *takes_twice(void *unused) {
 
 static void self(void) { start(takes_twice, NULL); }
 
-/* A ring of locks of different kinds. */
+/* A ring of locks of different kinds; of which the last is closed last. */
 static size_t around;
+static int in_order;
+
+/* The kernel marks a priority-inheritance mutex for which somebody sleeps. */
+static void wait_for_a_sleeper(pthread_mutex_t *mutex) {
+    while (!(*(volatile unsigned *)&mutex->__data.__lock & 0x80000000u)) usleep(1000);
+    usleep(20000);
+}
 
 static void *one_of_ring(void *argument) {
     size_t at = (size_t)argument;
@@ -122,6 +129,7 @@ static void *one_of_ring(void *argument) {
     name(text);
     lock(&ring[at]);
     pthread_barrier_wait(&gate);
+    if (in_order && at + 1 == around) wait_for_a_sleeper(&ring[at]);
     lock(&ring[(at + 1) % around]);
     return NULL;
 }
@@ -145,8 +153,10 @@ static void kinds(void) {
     for (size_t i = 0; i < around; i++) start(one_of_ring, (void *)i);
 }
 
-/* A cycle of priority-inheritance mutexes alone, which the kernel refuses. */
+/* A cycle of priority-inheritance mutexes alone, which the kernel refuses: to the
+ * thread that closes it, and to both if they come at one instant. */
 static void inherit(void) {
+    in_order = 1;
     around = 2;
     make(&ring[0], PTHREAD_MUTEX_NORMAL, 0, 1);
     make(&ring[1], PTHREAD_MUTEX_NORMAL, 0, 1);
