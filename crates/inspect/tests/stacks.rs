@@ -11,6 +11,9 @@ use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
 use support::{Running, build};
 
+/// The number of the futex call, which no test makes: the Linux crate does.
+const FUTEX: i64 = 202;
+
 /// The stacks of the threads `name`, asleep in the system call `call`.
 fn stacks(program: &Running, name: &str, call: i64, count: usize) -> Option<Vec<Stack>> {
     let asleep = program.asleep(name, call, count)?;
@@ -46,7 +49,7 @@ fn sleepers_are_found(name: &str, flags: &[&str]) {
     let Some(program) = build(name, "sleepers.c", flags) else { return };
     let program = Running::start(&program, &["2", "2"]);
     let Some(holders) = stacks(&program, "holder", libc::SYS_clock_nanosleep, 1) else { return };
-    let Some(waiters) = stacks(&program, "waiter", libc::SYS_futex, 2) else { return };
+    let Some(waiters) = stacks(&program, "waiter", FUTEX, 2) else { return };
     let holder = ["hold_for_long() at sleepers.c:17", "holder() at sleepers.c:26"];
     assert_eq!(own(&holders[0], name), holder);
     let waiter = [
@@ -96,7 +99,7 @@ fn code_without_tables_ends_the_stack_with_a_reason() {
     let flags = ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
     let Some(program) = build("sleepers-bare", "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "2"]);
-    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
     let own = own(&found[0], "sleepers-bare");
     assert!(own.len() == 1 && own[0].starts_with("take_the_lock+0x"), "{own:?}");
     let End::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
@@ -109,7 +112,7 @@ fn a_stripped_program_has_frames_without_names() {
     let flags = ["-O2", "-s", "-fomit-frame-pointer"];
     let Some(program) = build(name, "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "2"]);
-    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
     assert_eq!(found[0].end, End::Bottom);
     let own = own(&found[0], name);
     assert_eq!(own.len(), 4, "{own:?}");
@@ -124,7 +127,7 @@ fn a_deep_stack_is_cut_and_says_so() {
     let flags = ["-O2", "-g", "-fomit-frame-pointer"];
     let Some(program) = build("sleepers-deep", "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "300"]);
-    let Some(found) = stacks(&program, "waiter", libc::SYS_futex, 1) else { return };
+    let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
     assert_eq!(found[0].end, End::Limit { frames: MAX_FRAMES });
     let compiled = found[0].frames.iter().filter(|f| !f.inlined).count();
     assert_eq!(compiled, MAX_FRAMES);
