@@ -84,12 +84,11 @@ const OTHER_FAMILIES: &[(&str, &str)] = &[
 ];
 
 /// What we interpose though it is in none of the families, and why.
-const EXTRA: &[(&str, &str)] =
-    &[
-        ("dlclose", "addresses of code may change their meaning"),
-        ("prctl", "a thread that may not read the clock any more"),
-        ("pthread_setname_np", "names"),
-    ];
+const EXTRA: &[(&str, &str)] = &[
+    ("dlclose", "addresses of code may change their meaning"),
+    ("prctl", "a thread that may not read the clock any more"),
+    ("pthread_setname_np", "names"),
+];
 
 /// What the shared object may ask of libc: nothing that allocates through the
 /// program's allocator, takes a lock of the program's kind, or prints.
