@@ -15,7 +15,7 @@
 //! `SIGCONT`. It is therefore looked at once more right before.
 //!
 //! # Progress
-//! A thread that cannot be held within [`PATIENCE`] is let go. Who holds it is a
+//! A thread that cannot be held within a second is let go. Who holds it is a
 //! thread of its own: with the end of that, the kernel lets go of everything.
 
 use crate::memory::{Memory, ProcessMemory, SavedMemory};

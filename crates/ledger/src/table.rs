@@ -25,7 +25,7 @@
 //! # Progress
 //! Lock-free: a failed exchange means that another thread has inserted. A probe
 //! ends, for a level is never more than three quarters full: an insert that
-//! finds no empty slot within [`PROBES`] opens the next level.
+//! finds no empty slot within `PROBES` opens the next level.
 
 use crate::cells::{Cells, Native};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};

@@ -11,7 +11,7 @@
 
 //!
 //! # Map
-//! A call arrives in [`interpose`], by way of an assembler [`thunk`] that notes
+//! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes
 //! its [`site`]; what it means goes through [`record`] into the ledger, with the
 //! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
 //! files); [`fast`] does the same without Rust for what is common. [`me`] is the calling thread, [`tls`] its own few words, [`state`]

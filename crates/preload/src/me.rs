@@ -312,7 +312,7 @@ pub fn fall_silent() {
 ///
 /// # Safety
 /// Called by libc, as the destructor of our key, with the value that
-/// [`adopt`] has set.
+/// `adopt` has set.
 pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     let words = tls::words();
     if value.cast() != words.record.load(Relaxed) {

@@ -3,7 +3,7 @@
 //!
 //! | macro | for | what is live while the real function runs |
 //! |---|---|---|
-//! | [`thunk!`](crate::thunk) | functions at which no thread is cancelled | a Rust function that calls the real one |
+//! | [`thunk!`](crate::thunk!) | functions at which no thread is cancelled | a Rust function that calls the real one |
 //! | [`passing!`](crate::passing) | functions that need a look first and none after | nothing: a jump |
 //! | [`cancellable!`](crate::cancellable) | functions at which a thread may be cancelled | the trampoline's frame, which the unwinder can leave |
 //!

@@ -85,6 +85,11 @@ impl Observed {
         name.unwrap_or_else(|| "a program".into())
     }
 
+    /// When the library began in this image of the process.
+    pub(super) fn began(&self) -> u64 {
+        self.ledger.view().header().began.load(Relaxed)
+    }
+
     /// Reads its maps while they are there.
     pub(super) fn read_maps(&self) {
         if let Ok(text) = fs::read(format!("/proc/{}/maps", self.pid))

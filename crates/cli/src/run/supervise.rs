@@ -286,16 +286,22 @@ impl Supervisor<'_> {
 
     fn adopt(&mut self, process: Arc<Observed>) {
         process.ledger.set_clock(now());
+        let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
+        let mut newest = (process, Watch::new(patience));
         // The same process again: it has called exec, and its old image is gone.
-        if let Some(at) = self.live.iter().position(|(old, _)| old.pid == process.pid) {
-            let (old, watch) = self.live.swap_remove(at);
+        // Its calls may have come by different sockets, the later one first.
+        if let Some(at) = self.live.iter().position(|(old, _)| old.pid == newest.0.pid) {
+            let mut older = self.live.swap_remove(at);
+            if older.0.began() > newest.0.began() {
+                std::mem::swap(&mut older, &mut newest);
+            }
+            let (old, watch) = older;
             inside(&old.ended).get_or_insert_with(now);
             inside(&old.exit).get_or_insert_with(|| "replaced by exec".into());
             self.settle(old, &watch);
         }
         self.pace.stir(Instant::now());
-        let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
-        self.live.push((process, Watch::new(patience)));
+        self.live.push(newest);
     }
 
     /// Whether a caller is a process of this run: one of the same user, or a

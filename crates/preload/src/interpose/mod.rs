@@ -1,7 +1,7 @@
 //! The functions that the program's calls reach in place of glibc's, by family.
 //!
 //! # How to write one
-//! Export it with a macro of [`thunk`](crate::thunk). In it, call the real
+//! Export it with a macro of [`thunk`](mod@crate::thunk). In it, call the real
 //! function through [`real::call`](crate::real::call), and around it what
 //! [`record`](crate::record) offers:
 //!
