@@ -6,6 +6,7 @@
 //! `run`.
 
 use std::env;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 include!("../preload/shared_object.rs");
@@ -37,6 +38,10 @@ fn main() {
         Ok(image) => {
             println!("cargo::rustc-cfg=preload_image");
             println!("cargo::rustc-env=LOCKSTEAD_PRELOAD_IMAGE={}", image.display());
+            let bytes = std::fs::read(&image).expect("it was just built");
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&bytes);
+            println!("cargo::rustc-env=LOCKSTEAD_PRELOAD_HASH={:016x}", hasher.finish());
         }
         Err(reason) => {
             eprintln!("the library for `lockstead run` could not be built: {reason}");

@@ -1,6 +1,6 @@
 //! The library that `run` puts under a program: embedded in the command, and
-//! for the time of a run a file that the dynamic loader of the program and of
-//! all its descendants can read and map.
+//! as a file that the dynamic loader of the program and of all its descendants
+//! can read and map.
 //!
 //! A descendant may be another user's, have closed all descriptors it
 //! inherited, or have another directory for temporary files; so it is a plain
@@ -8,6 +8,10 @@
 //! reach where there is one. A file system that is mounted without the right to
 //! execute would make the loader of every descendant complain, which is why
 //! each place is tried out first.
+//!
+//! A descendant may also outlive the command, and start programs then; their
+//! loader would complain if the file were gone. So it stays, one for each user
+//! and version of the library, and serves all runs.
 
 use lockstead_ledger::hello;
 use std::ffi::OsStr;
@@ -15,28 +19,31 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
-/// The library's bytes, on targets that have one.
+/// A library, and what tells it from others.
+#[derive(Clone, Copy)]
+struct Image {
+    bytes: &'static [u8],
+    version: &'static str,
+}
+
+/// The library, on targets that have one.
 #[cfg(preload_image)]
-const IMAGE: Option<&[u8]> = Some(include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")));
+const IMAGE: Option<Image> = Some(Image {
+    bytes: include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")),
+    version: env!("LOCKSTEAD_PRELOAD_HASH"),
+});
 #[cfg(not(preload_image))]
-const IMAGE: Option<&[u8]> = None;
+const IMAGE: Option<Image> = None;
 
-/// The library as a file; gone when this goes.
+/// The library as a file.
 #[derive(Debug)]
 pub(crate) struct PreloadImage {
     path: PathBuf,
-    /// Removed, or closed, with the image.
-    keeper: Keeper,
-}
-
-#[derive(Debug)]
-enum Keeper {
-    Directory { _directory: TempDir },
-    Memory { _file: OwnedFd },
+    /// Of one in memory, which goes with the command.
+    memory: Option<OwnedFd>,
 }
 
 impl PreloadImage {
@@ -63,16 +70,13 @@ impl PreloadImage {
         &self.path
     }
 
-    /// Where the library expects a socket, if there is such a place.
-    pub(crate) fn socket(&self) -> Option<PathBuf> {
-        match self.keeper {
-            Keeper::Directory { .. } => Some(self.path.with_file_name(hello::SOCKET)),
-            Keeper::Memory { .. } => None,
-        }
+    /// The directory that the library lies in, if it lies in one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        if self.memory.is_some() { None } else { self.path.parent() }
     }
 }
 
-fn install_in(places: &[PathBuf], image: &[u8]) -> Result<PreloadImage, String> {
+fn install_in(places: &[PathBuf], image: Image) -> Result<PreloadImage, String> {
     let mut failures = Vec::new();
     for place in places {
         match in_directory(place, image) {
@@ -80,7 +84,7 @@ fn install_in(places: &[PathBuf], image: &[u8]) -> Result<PreloadImage, String> 
             Err(error) => failures.push(format!("{}: {error}", place.display())),
         }
     }
-    match in_memory(image) {
+    match in_memory(image.bytes) {
         Ok(installed) => Ok(installed),
         Err(error) => Err(format!(
             "no place to put the library that goes under the program ({}; in memory: {error}); \
@@ -125,18 +129,46 @@ fn reachable_by_others(path: &Path) -> bool {
     })
 }
 
-fn in_directory(place: &Path, image: &[u8]) -> io::Result<PreloadImage> {
-    let directory = tempfile::Builder::new()
-        .prefix("lockstead-")
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir_in(place)?;
-    let path = directory.path().join(hello::LIBRARY);
-    fs::write(&path, image)?;
-    // Whatever the user's mask is.
-    fs::set_permissions(&path, Permissions::from_mode(0o755))?;
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+fn in_directory(place: &Path, image: Image) -> io::Result<PreloadImage> {
+    // SAFETY: asks for a number.
+    let user = unsafe { libc::geteuid() };
+    let directory = place.join(format!("lockstead-{user}-{}", image.version));
+    let path = directory.join(hello::LIBRARY);
+    if !(is_safe(&directory, user) && is_safe(&path, user) && fs::read(&path)? == image.bytes) {
+        publish(place, &directory, user, image.bytes)?;
+    }
     try_out(&fs::File::open(&path)?)?;
-    Ok(PreloadImage { path, keeper: Keeper::Directory { _directory: directory } })
+    Ok(PreloadImage { path, memory: None })
+}
+
+/// Puts the library into `directory`, below `place`: all at once, for other
+/// commands may do the same at this moment.
+fn publish(place: &Path, directory: &Path, user: u32, bytes: &[u8]) -> io::Result<()> {
+    let new = tempfile::Builder::new().prefix(".lockstead-").tempdir_in(place)?;
+    let file = new.path().join(hello::LIBRARY);
+    fs::write(&file, bytes)?;
+    // Whatever the user's mask is.
+    for path in [&*file, new.path()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
+    // Nothing is left where it would not do.
+    try_out(&fs::File::open(&file)?)?;
+    // Replaces an empty directory only.
+    if fs::rename(new.path(), directory).is_ok() {
+        let _ = new.keep();
+        return Ok(());
+    }
+    if !is_safe(directory, user) {
+        let why = format!("{} is not this user's alone", directory.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    fs::rename(&file, directory.join(hello::LIBRARY))
+}
+
+/// Whether nobody else can change what is there.
+fn is_safe(path: &Path, user: u32) -> bool {
+    let Ok(facts) = path.symlink_metadata() else { return false };
+    !facts.is_symlink() && facts.uid() == user && facts.permissions().mode() & 0o022 == 0
 }
 
 /// Where no directory will do: a file in memory, which is found through this
@@ -153,7 +185,7 @@ fn in_memory(image: &[u8]) -> io::Result<PreloadImage> {
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     fs::write(&path, image)?;
     try_out(&file)?;
-    Ok(PreloadImage { path, keeper: Keeper::Memory { _file: file } })
+    Ok(PreloadImage { path, memory: Some(file) })
 }
 
 /// Maps the file as the loader will.
@@ -193,33 +225,75 @@ mod tests {
     use super::*;
 
     const BYTES: &[u8] = &[0x7f; 5000];
+    const IMAGE: Image = Image { bytes: BYTES, version: "0123" };
+
+    fn entries(place: &Path) -> usize {
+        fs::read_dir(place).expect("readable").count()
+    }
 
     #[test]
-    fn the_file_is_there_for_everybody_and_goes() {
+    fn the_file_is_there_for_everybody_and_all_runs() {
         let place = tempfile::tempdir().expect("a directory");
-        let image = install_in(&[place.path().to_owned()], BYTES).expect("installed");
-        let path = image.path().to_owned();
+        let install = || install_in(&[place.path().to_owned()], IMAGE).expect("installed");
+        let path = install().path().to_owned();
         assert!(path.starts_with(place.path()));
         assert_eq!(fs::read(&path).expect("readable"), BYTES);
         for path in [&*path, path.parent().expect("its directory")] {
             let mode = path.metadata().expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o755, "{}", path.display());
         }
-        drop(image);
-        assert_eq!(fs::read_dir(place.path()).expect("readable").count(), 0);
+        let made = path.metadata().expect("there").ino();
+        assert_eq!(install().path(), path);
+        assert_eq!(path.metadata().expect("there").ino(), made, "made once");
+        assert_eq!(entries(place.path()), 1);
+    }
+
+    #[test]
+    fn what_is_damaged_or_was_removed_is_made_anew() {
+        let place = tempfile::tempdir().expect("a directory");
+        let install = || install_in(&[place.path().to_owned()], IMAGE).expect("installed");
+        let path = install().path().to_owned();
+        let damage: [&dyn Fn(); 4] = [
+            &|| fs::write(&path, b"damaged").expect("written"),
+            &|| fs::remove_file(&path).expect("removed"),
+            &|| fs::remove_dir_all(path.parent().expect("there")).expect("removed"),
+            &|| {
+                fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("anybody's");
+                fs::write(path.with_file_name("socket-1"), b"").expect("written");
+            },
+        ];
+        for damage in damage {
+            damage();
+            assert_eq!(install().path(), path);
+            assert_eq!(fs::read(&path).expect("readable"), BYTES);
+            assert_eq!(path.metadata().expect("there").permissions().mode() & 0o022, 0);
+            assert_eq!(entries(place.path()), 1);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_not_used() {
+        let [place, next] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        let places = [place.path().to_owned(), next.path().to_owned()];
+        let path = install_in(&places, IMAGE).expect("installed").path().to_owned();
+        let directory = path.parent().expect("there");
+        fs::set_permissions(directory, Permissions::from_mode(0o777)).expect("anybody's");
+        let image = install_in(&places, IMAGE).expect("installed");
+        assert!(image.path().starts_with(next.path()));
+        assert_eq!(entries(place.path()), 1);
     }
 
     #[test]
     fn a_place_that_will_not_do_is_passed_over() {
         let place = tempfile::tempdir().expect("a directory");
         let missing = place.path().join("missing");
-        let image = install_in(&[missing, place.path().to_owned()], BYTES).expect("installed");
+        let image = install_in(&[missing, place.path().to_owned()], IMAGE).expect("installed");
         assert!(image.path().starts_with(place.path()));
     }
 
     #[test]
     fn without_any_place_the_file_is_in_memory() {
-        let image = match install_in(&[], BYTES) {
+        let image = match install_in(&[], IMAGE) {
             Ok(image) => image,
             Err(reason) => {
                 eprintln!("skipped: this kernel maps no memory file for execution: {reason}");
@@ -241,7 +315,8 @@ mod tests {
 
     #[test]
     fn the_list_keeps_what_was_there() {
-        let image = install_in(&[std::env::temp_dir()], BYTES).expect("installed");
+        let place = tempfile::tempdir().expect("a directory");
+        let image = install_in(&[place.path().to_owned()], IMAGE).expect("installed");
         let path = image.path().display();
         assert_eq!(ld_preload(&image, None), *format!("{path}"));
         assert_eq!(ld_preload(&image, Some("".as_ref())), *format!("{path}"));

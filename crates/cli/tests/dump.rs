@@ -383,6 +383,14 @@ fn a_narrow_program_is_refused() {
             return;
         }
     };
+    // The parent is let go within exec, just before the program has its name.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::fs::read_to_string(format!("/proc/{}/comm", hung.pid())).expect("it sleeps")
+        != "narrow\n"
+    {
+        assert!(std::time::Instant::now() < deadline, "the program has not got its name");
+        std::thread::yield_now();
+    }
     let outcome = hung.dump(&[]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
     assert!(outcome.stderr.contains("(narrow) is a 32-bit program"), "{outcome:?}");

@@ -23,8 +23,9 @@ pub const VARIABLE: &str = "LOCKSTEAD_RUN";
 /// File name of the library.
 pub const LIBRARY: &str = "liblockstead_preload.so";
 
-/// File name of the command's second socket, which lies beside the library.
-pub const SOCKET: &str = "socket";
+/// Beginning of the file name of the command's second socket, which lies beside
+/// the library; the token follows.
+pub const SOCKET: &str = "socket-";
 
 /// Longest wait for room in the command's queue, in milliseconds.
 pub const PATIENCE_MS: u64 = 2000;

@@ -81,7 +81,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     threads::note_first_name();
     // SAFETY: as above.
     let libraries = unsafe { environment::find(envp, b"LD_PRELOAD") }.unwrap_or_default();
-    kept.beside_length = beside(libraries, &mut kept.beside);
+    kept.beside_length = beside(libraries, &kept.token[..kept.token_length], &mut kept.beside);
     if libraries.windows(VALGRIND.len()).any(|part| part == VALGRIND) {
         MOST.store(MOST_ON_VALGRIND, Relaxed);
     }
@@ -161,20 +161,22 @@ unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
     hello.arguments_length = at as u32;
 }
 
-/// The path of the socket that lies beside our library, which is one of these:
-/// its bytes in `path`, and their number. Zero if there is none.
-fn beside(libraries: &[u8], path: &mut [u8; PATH]) -> usize {
+/// The path of the socket of this token that lies beside our library, which is
+/// one of these: its bytes in `path`, and their number. Zero if there is none.
+fn beside(libraries: &[u8], token: &[u8], path: &mut [u8; PATH]) -> usize {
     let ours = libraries
         .split(|byte| matches!(byte, b':' | b' '))
         .find_map(|file| file.strip_suffix(hello::LIBRARY.as_bytes()));
     let Some(folder) = ours.filter(|folder| folder.ends_with(b"/")) else { return 0 };
-    let length = folder.len() + hello::SOCKET.len();
+    let parts = [folder, hello::SOCKET.as_bytes(), token];
+    let length = parts.iter().map(|part| part.len()).sum();
     // A zero follows.
     if length >= path.len() {
         return 0;
     }
-    path[..folder.len()].copy_from_slice(folder);
-    path[folder.len()..length].copy_from_slice(hello::SOCKET.as_bytes());
+    for (byte, part) in path.iter_mut().zip(parts.iter().copied().flatten()) {
+        *byte = *part;
+    }
     length
 }
 
@@ -365,12 +367,12 @@ mod tests {
     fn the_socket_lies_beside_our_library() {
         let lies = |libraries: &[u8], expected: &[u8]| {
             let mut path = [0; PATH];
-            let length = beside(libraries, &mut path);
+            let length = beside(libraries, b"7f", &mut path);
             assert_eq!(&path[..length], expected);
         };
         let ours = b"/tmp/lockstead-x/liblockstead_preload.so";
-        lies(ours, b"/tmp/lockstead-x/socket");
-        lies(b"a.so /b.so:/t/liblockstead_preload.so:c.so", b"/t/socket");
+        lies(ours, b"/tmp/lockstead-x/socket-7f");
+        lies(b"a.so /b.so:/t/liblockstead_preload.so:c.so", b"/t/socket-7f");
         for none in ["", "/lib/other.so", "liblockstead_preload.so", "/proc/7/fd/3"] {
             lies(none.as_bytes(), b"");
         }

@@ -117,6 +117,20 @@ fn the_program_outlives_the_command() {
 }
 
 #[test]
+fn what_is_left_behind_starts_programs_as_ever() {
+    // `$PPID` is the command: it has ended when `ls` starts, though nobody has
+    // waited for it yet.
+    let text = "(while read -r _ _ state _ < /proc/$PPID/stat && [ $state != Z ]; do
+            sleep 0.02
+        done
+        ls -d /; echo done) & :";
+    let outcome = output(&mut script(text));
+    assert!(outcome.status.success(), "{outcome:?}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!((&*text(&outcome.stdout), &*text(&outcome.stderr)), ("/\ndone\n", ""));
+}
+
+#[test]
 fn what_cannot_be_watched_is_refused_with_a_way_out() {
     let refuse = |program: &str, status: i32, words: &[&str]| {
         let outcome = run(&["run", "--", program]);

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// First bytes of the question for a ledger; the process id follows, in the
@@ -21,11 +21,24 @@ pub(super) const QUESTION: &[u8; 8] = b"lsLedger";
 /// A caller that says nothing for so long is hung up on.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// A socket in the file system, which goes with the command.
+#[derive(Debug)]
+struct Beside {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 /// Listens for the processes of one run.
 #[derive(Debug)]
 pub struct Listener {
     /// For those that the abstract one is hidden from.
-    beside: Option<OwnedFd>,
+    beside: Option<Beside>,
     socket: OwnedFd,
     token: String,
     open: Vec<(OwnedFd, Peer, Instant)>,
@@ -103,15 +116,30 @@ impl Listener {
         Ok(Listener { beside: None, socket, token, open: Vec::new(), spare: spare() })
     }
 
-    /// Listens at a path too, which is reached from other network namespaces.
-    /// The file stays when the listener goes.
+    /// Listens in a directory too, which is reached from other network
+    /// namespaces; and removes what commands have left there that were killed.
     ///
     /// # Errors
     /// As of `bind`.
-    pub fn listen_beside(&mut self, path: &Path) -> io::Result<()> {
-        self.beside = Some(passing::listen_at(path)?);
+    pub fn listen_in(&mut self, directory: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let is_socket = entry.file_name().to_string_lossy().starts_with(hello::SOCKET);
+            if is_socket && passing::is_deserted(&entry.path()) {
+                // Another command may be faster.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        // Under another name until somebody listens, lest it looks deserted.
+        let path = directory.join(format!("new-{}", self.token));
+        let socket = passing::listen_at(&path)?;
+        let mut beside = Beside { socket, path };
         // Processes of the run may become other users; who calls is checked.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777))
+        fs::set_permissions(&beside.path, fs::Permissions::from_mode(0o777))?;
+        let name = directory.join(format!("{}{}", hello::SOCKET, self.token));
+        fs::rename(&beside.path, &name)?;
+        beside.path = name;
+        self.beside = Some(beside);
+        Ok(())
     }
 
     /// What tells this run from all others.
@@ -122,16 +150,18 @@ impl Listener {
 
     /// The descriptors of which one becomes readable when somebody calls.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let own = self.beside.iter().chain([&self.socket]).map(AsFd::as_fd);
+        let beside = self.beside.iter().map(|beside| beside.socket.as_fd());
+        let own = [self.socket.as_fd()].into_iter().chain(beside);
         own.chain(self.open.iter().map(|(open, ..)| open.as_fd()))
     }
 
     /// The next caller, at either socket.
     fn accept(&self) -> io::Result<OwnedFd> {
-        match self.beside.as_ref().map(|socket| passing::accept(socket.as_fd())) {
-            Some(Ok(caller)) => Ok(caller),
-            Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            _ => passing::accept(self.socket.as_fd()),
+        match (passing::accept(self.socket.as_fd()), &self.beside) {
+            (Err(error), Some(beside)) if error.kind() == io::ErrorKind::WouldBlock => {
+                passing::accept(beside.socket.as_fd())
+            }
+            (accepted, _) => accepted,
         }
     }
 

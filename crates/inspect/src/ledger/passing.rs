@@ -76,6 +76,20 @@ pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     listen_to(&(address, length))
 }
 
+/// Whether the socket at a path is one at which nobody listens any more.
+pub fn is_deserted(path: &Path) -> bool {
+    let refused = || {
+        let socket = socket()?;
+        let (mut address, length) = address(path.as_os_str().as_bytes())?;
+        address.sun_path.rotate_left(1);
+        // SAFETY: as in `listen_to`.
+        let done =
+            unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    refused().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 fn listen_to((address, length): &(libc::sockaddr_un, libc::socklen_t)) -> io::Result<OwnedFd> {
     let socket = socket()?;
     // SAFETY: the address is valid and as long as said; the socket is open.
