@@ -3,7 +3,7 @@
 //! The page is also well-formed XML, so that a test can read it.
 
 use super::svg;
-use super::words::{clean, losses, percent, plural, process_name, thread_name};
+use super::words::{clean, late, losses, percent, plural, process_name, thread_name};
 use crate::table::{count, time};
 use askama::Template;
 use lockstead_inspect::report::model::{
@@ -195,7 +195,10 @@ fn process(process: &ProcessReport) -> ProcessView {
         }),
         threads: process.threads.worst.iter().map(thread).collect(),
         idle: lock_views(&process.idle, process.pid, "i"),
-        losses: losses(&process.losses),
+        losses: losses(&process.losses)
+            .into_iter()
+            .chain(late(process.losses.late_acquisitions))
+            .collect(),
     }
 }
 

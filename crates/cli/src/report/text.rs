@@ -1,7 +1,7 @@
 //! The exit report as text: 80 columns suffice, a wide terminal gets longer
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
-use super::words::{clean, fit, losses, percent, plural, process_name, thread_name};
+use super::words::{clean, fit, late, losses, percent, plural, process_name, thread_name};
 use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::report::Sort;
@@ -43,6 +43,7 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
         report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
     if busy.is_empty() && report.findings.is_empty() && quiet.len() <= 1 {
         page.nothing(quiet.first().copied(), report);
+        page.late(report);
         return page.text;
     }
     for process in busy.iter().take(TABLES) {
@@ -62,6 +63,7 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
             format!("* of holds of a few ms and less, one in {SAMPLE} is timed; waits all are");
         page.line(FAINT, &note);
     }
+    page.late(report);
     page.text
 }
 
@@ -283,6 +285,13 @@ impl Page {
         for line in losses(&process.losses) {
             let text = format!("{WARNING}warning:{WARNING:#} pid {}: {line}", process.pid);
             self.text += &(text + "\n");
+        }
+    }
+
+    fn late(&mut self, report: &Report) {
+        let acquisitions = report.processes.iter().map(|one| one.losses.late_acquisitions).sum();
+        if let Some(text) = late(acquisitions) {
+            self.line(FAINT, &text);
         }
     }
 

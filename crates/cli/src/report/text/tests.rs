@@ -88,9 +88,11 @@ fn many_processes_are_grouped_and_none_is_forgotten() {
 fn losses_are_always_said() {
     for waited in [0, 5] {
         let mut process = sample::process(100, waited);
-        process.losses = Losses { locks: 3, ..Losses::default() };
+        process.losses = Losses { locks: 3, late_acquisitions: 7, ..Losses::default() };
         let text = plain(&sample::report(vec![process]), None);
         assert!(text.contains("warning: pid 100: not recorded: 3 locks"), "{text}");
+        let last = "\nnot recorded: which of the destroyed locks had 7 acquisitions\n";
+        assert!(text.ends_with(last), "{text}");
     }
 }
 
