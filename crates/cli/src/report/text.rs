@@ -289,8 +289,9 @@ impl Page {
     }
 
     fn late(&mut self, report: &Report) {
-        let acquisitions = report.processes.iter().map(|one| one.losses.late_acquisitions).sum();
-        if let Some(text) = late(acquisitions) {
+        let each = report.processes.iter().map(|process| process.losses.late_acquisitions);
+        // What a program has written over its ledger may be any number.
+        if let Some(text) = late(each.fold(0, u64::saturating_add)) {
             self.line(FAINT, &text);
         }
     }
