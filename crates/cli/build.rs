@@ -1,5 +1,5 @@
-//! Builds the library that `lockstead run` puts under a program, for the command
-//! to embed.
+//! Builds the libraries that `lockstead run` puts under a program, for the
+//! command to embed: one that observes, and one that checks as well.
 //!
 //! On a target that the library does not support, or without its sources (a
 //! package on its own), the command is built without, and says so when asked to
@@ -32,16 +32,23 @@ fn main() {
     ] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
-    let target_dir = Path::new(&variable("OUT_DIR")).join("preload");
+    println!("cargo::rustc-cfg=preload_image");
+    build(workspace, "preload", false);
+    build(workspace, "check", true);
+}
+
+/// Builds one of them, in a directory `name`, and tells the command where it is.
+fn build(workspace: &Path, name: &str, checks: bool) {
+    let target_dir = Path::new(&variable("OUT_DIR")).join(name);
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    match build_shared_object(&cargo, workspace, &target_dir, &variable("TARGET")) {
+    match build_shared_object(&cargo, workspace, &target_dir, &variable("TARGET"), checks) {
         Ok(image) => {
-            println!("cargo::rustc-cfg=preload_image");
-            println!("cargo::rustc-env=LOCKSTEAD_PRELOAD_IMAGE={}", image.display());
+            let name = name.to_uppercase();
+            println!("cargo::rustc-env=LOCKSTEAD_{name}_IMAGE={}", image.display());
             let bytes = std::fs::read(&image).expect("it was just built");
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
-            println!("cargo::rustc-env=LOCKSTEAD_PRELOAD_HASH={:016x}", hasher.finish());
+            println!("cargo::rustc-env=LOCKSTEAD_{name}_HASH={:016x}", hasher.finish());
         }
         Err(reason) => {
             eprintln!("the library for `lockstead run` could not be built: {reason}");

@@ -5,8 +5,8 @@
 // one would need a panic handler that its tests already have; so the object is
 // built by a cargo of its own, in a target directory of its own.
 
-/// Builds the shared object for `target` with the packages of `workspace` and
-/// returns its path.
+/// Builds the shared object for `target` with the packages of `workspace`, as
+/// the one that checks or the one that only observes, and returns its path.
 ///
 /// # Errors
 /// What cargo said.
@@ -15,6 +15,7 @@ fn build_shared_object(
     workspace: &std::path::Path,
     target_dir: &std::path::Path,
     target: &str,
+    checks: bool,
 ) -> Result<std::path::PathBuf, String> {
     use std::process::{Command, Stdio};
 
@@ -22,7 +23,8 @@ fn build_shared_object(
         let mut command = Command::new(cargo);
         command.current_dir(workspace);
         command.args(["rustc", "--package", "lockstead-preload", "--lib", "--locked"]);
-        command.args(["--crate-type", "cdylib", "--features", "shared-object"]);
+        let features = if checks { "shared-object,check" } else { "shared-object" };
+        command.args(["--crate-type", "cdylib", "--features", features]);
         command.args(["--profile", "preload", "--target", target, "--target-dir"]).arg(target_dir);
         if offline {
             command.arg("--offline");

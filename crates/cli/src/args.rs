@@ -239,6 +239,9 @@ Exit status: that of the program (if a signal ended it, lockstead ends by the sa
   126  it cannot be executed
   127  it was not found")]
 pub(crate) struct Run {
+    /// Check the order in which locks are taken, and the rules of their use
+    #[arg(long)]
+    pub(crate) check: bool,
     /// What to do with a program that has a deadlock, after the report: `abort` leaves a core
     #[arg(long, value_name = "WHAT", default_value = "continue")]
     pub(crate) on_deadlock: OnDeadlock,

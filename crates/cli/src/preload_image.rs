@@ -29,14 +29,21 @@ struct Image {
     version: &'static str,
 }
 
-/// The library, on targets that have one.
+/// The library that observes, and the one that checks as well, on targets that
+/// have them.
 #[cfg(preload_image)]
-const IMAGE: Option<Image> = Some(Image {
-    bytes: include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")),
-    version: env!("LOCKSTEAD_PRELOAD_HASH"),
-});
+const IMAGES: Option<[Image; 2]> = Some([
+    Image {
+        bytes: include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")),
+        version: env!("LOCKSTEAD_PRELOAD_HASH"),
+    },
+    Image {
+        bytes: include_bytes!(env!("LOCKSTEAD_CHECK_IMAGE")),
+        version: env!("LOCKSTEAD_CHECK_HASH"),
+    },
+]);
 #[cfg(not(preload_image))]
-const IMAGE: Option<Image> = None;
+const IMAGES: Option<[Image; 2]> = None;
 
 /// The library as a file.
 #[derive(Debug)]
@@ -47,13 +54,14 @@ pub(crate) struct PreloadImage {
 }
 
 impl PreloadImage {
-    /// Puts the library where programs can load it.
+    /// Puts the library where programs can load it: the one that observes, or
+    /// the one that checks.
     ///
     /// # Errors
     /// There is none for this target, or no place to put it; the message says
     /// what to do.
-    pub(crate) fn install() -> Result<PreloadImage, String> {
-        let image = IMAGE.ok_or_else(|| {
+    pub(crate) fn install(checks: bool) -> Result<PreloadImage, String> {
+        let [observes, check] = IMAGES.ok_or_else(|| {
             format!(
                 "this command was built without the library for `run`: it exists for \
                  x86-64 Linux with glibc, and this is {}-{}; `lockstead dump PID` works",
@@ -61,7 +69,7 @@ impl PreloadImage {
                 std::env::consts::OS
             )
         })?;
-        install_in(&places(), image)
+        install_in(&places(), if checks { check } else { observes })
     }
 
     /// The file's absolute path, without any character that would end it in

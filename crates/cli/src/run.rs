@@ -74,8 +74,8 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         .map_err(refused)?;
     origin::raise_descriptors();
     let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
-    let image =
-        PreloadImage::install().map_err(|text| Failure::Refused { status: REFUSED, text })?;
+    let image = PreloadImage::install(flags.check)
+        .map_err(|text| Failure::Refused { status: REFUSED, text })?;
     // Without it all but programs in other network namespaces are watched.
     let _ = image.directory().map(|directory| listener.listen_in(directory));
     let settings = Settings { token: listener.token().as_bytes(), follow: !flags.no_follow };

@@ -1,8 +1,10 @@
 //! The first page of a ledger: where everything lies, and the coarse clock.
 
+use crate::breach::BreachRecord;
 use crate::cells::Native;
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
+use crate::order::EdgeRecord;
 use crate::publish::Held;
 use crate::table;
 use crate::thread;
@@ -12,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// Version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A hold that is timed stands for this many.
 pub const SAMPLE: u32 = 128;
@@ -62,6 +64,12 @@ pub struct Layout {
     pub address_table: Region,
     /// Slots of the table from hash to stack, all levels together.
     pub stack_table: Region,
+    /// [`EdgeRecord`]s.
+    pub edges: Region,
+    /// Slots of the table from hash to edge, all levels together.
+    pub edge_table: Region,
+    /// [`BreachRecord`]s.
+    pub breaches: Region,
 }
 
 impl Layout {
@@ -100,6 +108,9 @@ impl Layout {
             (size / 64).min(16384 * size_of::<ModuleRecord>() as u64),
             size_of::<ModuleRecord>() as u64,
         );
+        let edges = region(size / 64, size_of::<EdgeRecord>() as u64);
+        let edge_table = region(table::bytes(edges.capacity), 8);
+        let breaches = region(size / 512, size_of::<BreachRecord>() as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
         Layout {
             size,
@@ -112,6 +123,9 @@ impl Layout {
             classes,
             address_table,
             stack_table,
+            edges,
+            edge_table,
+            breaches,
         }
     }
 
@@ -142,6 +156,10 @@ pub struct Losses {
     /// Acquisitions counted by a thread for a lock that had been destroyed and
     /// replaced by one of another class before they were added to its count.
     pub late: AtomicU64,
+    /// Edges between locks that found no room.
+    pub edges: AtomicU64,
+    /// Breaches of rules that found no room.
+    pub breaches: AtomicU64,
 }
 
 /// What threads counted whose records have been given to others: added up when
@@ -207,6 +225,17 @@ pub struct Header {
     pub address_fill: AtomicU64,
     /// Entries in the newest level of the stack table.
     pub stack_fill: AtomicU64,
+    /// Edges between locks recorded.
+    pub edges_used: AtomicU64,
+    /// Levels of the edge table in use, less one.
+    pub edge_level: AtomicU64,
+    /// Entries in the newest level of the edge table.
+    pub edge_fill: AtomicU64,
+    /// Breaches of rules recorded.
+    pub breaches_used: AtomicU64,
+    /// Threads ever, for their serial numbers.
+    pub serials: AtomicU32,
+    spare: AtomicU32,
     /// Set by `dlclose`: addresses of code may have changed their meaning.
     pub unloads: AtomicU64,
     /// What could not be recorded.

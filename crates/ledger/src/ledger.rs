@@ -1,10 +1,12 @@
 //! A mapped ledger: its parts as slices, and how room is claimed in them.
 
+use crate::breach::BreachRecord;
 use crate::cells::NativeWord;
 use crate::class::Class;
 use crate::header::{Header, Layout, MAGIC, Region, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
+use crate::order::EdgeRecord;
 use crate::table::Table;
 use crate::thread::{self, Thread, ThreadRecord};
 use core::fmt;
@@ -73,16 +75,27 @@ pub enum Part {
     StackWords,
     /// Modules.
     Modules,
+    /// Edges between locks.
+    Edges,
+    /// Breaches of rules.
+    Breaches,
 }
 
 /// How many elements of each part have been claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Extent(pub [u64; 5]);
+pub struct Extent(pub [u64; 7]);
 
 impl Extent {
     /// In the order of the numbers.
-    const PARTS: [Part; 5] =
-        [Part::Threads, Part::Locks, Part::Extensions, Part::StackWords, Part::Modules];
+    const PARTS: [Part; 7] = [
+        Part::Threads,
+        Part::Locks,
+        Part::Extensions,
+        Part::StackWords,
+        Part::Modules,
+        Part::Edges,
+        Part::Breaches,
+    ];
 
     /// Bytes of the file that exist if so many were claimed: whoever claims an
     /// element writes to it. Less, if more.
@@ -94,6 +107,8 @@ impl Extent {
             size_of::<Extension>(),
             size_of::<u64>(),
             size_of::<ModuleRecord>(),
+            size_of::<EdgeRecord>(),
+            size_of::<BreachRecord>(),
         ];
         let all = self.0.iter().zip(sizes);
         all.fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(size as u64)))
@@ -111,7 +126,7 @@ impl<'a> Ledger<'a> {
     /// not believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
-        let [threads, locks, extensions, words, modules] = most.0;
+        let [threads, locks, extensions, words, modules, edges, breaches] = most.0;
         let layout = &mut self.layout;
         for (region, most) in [
             (&mut layout.threads, threads),
@@ -120,6 +135,8 @@ impl<'a> Ledger<'a> {
             (&mut layout.stacks, words),
             (&mut layout.classes, words),
             (&mut layout.modules, modules),
+            (&mut layout.edges, edges),
+            (&mut layout.breaches, breaches),
         ] {
             region.capacity = region.capacity.min(most);
         }
@@ -238,6 +255,14 @@ impl<'a> Ledger<'a> {
         self.part(self.layout.classes)
     }
 
+    pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
+        self.part(self.layout.edges)
+    }
+
+    pub(crate) fn breaches(&self) -> &'a [BreachRecord] {
+        self.part(self.layout.breaches)
+    }
+
     pub(crate) fn stack_words(&self) -> &'a [AtomicU64] {
         self.part(self.layout.stacks)
     }
@@ -260,6 +285,17 @@ impl<'a> Ledger<'a> {
             self.part(self.layout.stack_table),
             NativeWord::of(&header.stack_level),
             NativeWord::of(&header.stack_fill),
+        )
+    }
+
+    /// The table from the hash of an edge to its first record.
+    #[must_use]
+    pub fn edge_table(&self) -> Table<'a> {
+        let header = self.header();
+        Table::new(
+            self.part(self.layout.edge_table),
+            NativeWord::of(&header.edge_level),
+            NativeWord::of(&header.edge_fill),
         )
     }
 
@@ -291,6 +327,8 @@ impl<'a> Ledger<'a> {
             Part::Extensions => (&header.extensions_used, layout.extensions.capacity),
             Part::StackWords => (&header.stack_words_used, layout.stacks.capacity),
             Part::Modules => (&header.modules_used, layout.modules.capacity),
+            Part::Edges => (&header.edges_used, layout.edges.capacity),
+            Part::Breaches => (&header.breaches_used, layout.breaches.capacity),
         }
     }
 

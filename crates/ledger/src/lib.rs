@@ -10,6 +10,7 @@
 //! [`publish`]: what a thread holds and waits for, the one part that is a
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
+//! [`order`], [`breach`]: what a run that checks leaves.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
 //! [`header`]: where everything lies. [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
@@ -23,6 +24,7 @@
 
 #![no_std]
 
+pub mod breach;
 pub mod cells;
 pub mod class;
 pub mod header;
@@ -33,6 +35,7 @@ pub mod ledger;
 pub mod lives;
 pub mod lock;
 pub mod module;
+pub mod order;
 pub mod publish;
 pub mod stacks;
 pub mod table;

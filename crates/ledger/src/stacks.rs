@@ -19,7 +19,11 @@ pub struct StoredStack<'a> {
     pub end: u32,
 }
 
-impl StoredStack<'_> {
+impl<'a> StoredStack<'a> {
+    pub(crate) fn words(&self) -> &'a [core::sync::atomic::AtomicU64] {
+        self.words
+    }
+
     /// The return addresses, innermost first.
     pub fn returns(&self) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
         self.words.iter().map(|word| word.load(Relaxed))

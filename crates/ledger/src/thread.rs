@@ -122,6 +122,10 @@ pub struct ThreadRecord {
     pub held_dropped: AtomicU64,
     /// Which pages of the further sets have ever been used.
     pub far_pages: AtomicU64,
+    /// The how-manieth thread of the process it is, from 1: never that of
+    /// another one.
+    pub serial: AtomicU32,
+    spare: AtomicU32,
     /// The first sets.
     pub near: [Set; NEAR_SETS],
 }

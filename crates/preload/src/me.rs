@@ -214,6 +214,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     let thread = thread?;
     let record = thread.record;
     record.generation.fetch_add(1, Relaxed);
+    record.serial.store(ledger.header().serials.fetch_add(1, Relaxed) + 1, Relaxed);
     record.dice.store(sys::now() | 1, Relaxed);
     thread.first_sets();
     record.state.store(life::CLAIMED, Relaxed);

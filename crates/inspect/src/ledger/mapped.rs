@@ -28,7 +28,7 @@ pub struct Mapped {
     /// For no longer than this value lives.
     ledger: Option<Ledger<'static>>,
     /// How far the file was seen to bear out the counters of what is claimed.
-    borne_out: [AtomicU64; 5],
+    borne_out: [AtomicU64; 7],
     damaged: AtomicBool,
 }
 

@@ -29,8 +29,14 @@ pub(crate) fn shared_object() -> &'static Path {
         let workspace = package.ancestors().nth(2).expect("a package of a workspace");
         let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
         let target = "x86_64-unknown-linux-gnu";
-        build_shared_object(env!("CARGO").as_ref(), workspace, &target_dir, target)
-            .expect("the shared object is built")
+        build_shared_object(
+            env!("CARGO").as_ref(),
+            workspace,
+            &target_dir,
+            target,
+            cfg!(feature = "check"),
+        )
+        .expect("the shared object is built")
     })
 }
 

@@ -1,0 +1,214 @@
+//! Breaches of the rules of locks: written by the library that checks.
+//!
+//! # Role
+//! Whoever notices one leaves a record, once for each rule, call stack and
+//! origin of the lock; the command reads them in the order of their numbers and
+//! names and prints them. A breach that is repeated is counted.
+//!
+//! # Protocol
+//! As of [`order`](crate::order).
+
+use crate::ledger::{Ledger, Part};
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// The rules.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[repr(u32)]
+pub enum Rule {
+    /// Unlock by another thread than the owner.
+    UnlockByAnother = 1,
+    /// Unlock of a lock that nobody holds.
+    UnlockOfUnlocked = 2,
+    /// A lock that is not recursive, taken by the thread that holds it.
+    Recursion = 3,
+    /// Used without having been initialised.
+    Uninitialised = 4,
+    /// Its memory was written over while it was held.
+    Overwritten = 5,
+    /// A copy of an initialised lock is used.
+    Copied = 6,
+    /// A thread has ended that holds it.
+    ThreadExit = 7,
+    /// A thread that holds it has ended the process.
+    ProcessExit = 8,
+    /// Its memory was freed or reallocated while it was held.
+    Freed = 9,
+    /// Its memory was unmapped while it was held.
+    Unmapped = 10,
+    /// The stack frame or the stack that it lies in was left while it was held.
+    StackLeft = 11,
+    /// Initialised while it was held.
+    InitialisedHeld = 12,
+    /// Destroyed while it was held.
+    DestroyedHeld = 13,
+    /// Used after it was destroyed.
+    Destroyed = 14,
+    /// Taken in a signal handler and elsewhere with that signal unblocked.
+    InHandler = 15,
+    /// Used in a forked child, though another thread of the parent held it.
+    HeldAtFork = 16,
+    /// Held while joining a thread that takes it.
+    JoinHolding = 17,
+    /// A wait on a condition with a mutex that the caller does not hold.
+    ConditionUnlocked = 18,
+    /// Waits on one condition with two mutexes.
+    ConditionMutexes = 19,
+    /// Held while waiting for a condition that is signalled under it.
+    ConditionHolding = 20,
+    /// A read lock taken again, which a waiting writer makes a deadlock.
+    RecursiveRead = 21,
+    /// A call that may block for long, under a lock.
+    Sleepy = 22,
+}
+
+impl Rule {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Rule; 22] = [
+        Rule::UnlockByAnother,
+        Rule::UnlockOfUnlocked,
+        Rule::Recursion,
+        Rule::Uninitialised,
+        Rule::Overwritten,
+        Rule::Copied,
+        Rule::ThreadExit,
+        Rule::ProcessExit,
+        Rule::Freed,
+        Rule::Unmapped,
+        Rule::StackLeft,
+        Rule::InitialisedHeld,
+        Rule::DestroyedHeld,
+        Rule::Destroyed,
+        Rule::InHandler,
+        Rule::HeldAtFork,
+        Rule::JoinHolding,
+        Rule::ConditionUnlocked,
+        Rule::ConditionMutexes,
+        Rule::ConditionHolding,
+        Rule::RecursiveRead,
+        Rule::Sleepy,
+    ];
+
+    /// The rule with this number.
+    #[must_use]
+    pub fn from_raw(raw: u32) -> Option<Rule> {
+        Rule::ALL.into_iter().find(|&rule| rule as u32 == raw)
+    }
+}
+
+/// One breach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Breach {
+    /// Of which rule.
+    pub rule: Rule,
+    /// Index of the lock; 0 if it has no record.
+    pub lock: u32,
+    /// Its generation then.
+    pub generation: u32,
+    /// Its address.
+    pub address: u64,
+    /// Stack of the call that broke the rule; 0 if there was none.
+    pub stack: u32,
+    /// [`ThreadRecord::serial`](crate::thread::ThreadRecord::serial) of the
+    /// thread that called; 0 if it is not known.
+    pub thread: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Number of the other thread that has a part in it: the owner, say. 0 if
+    /// there is none.
+    pub other_tid: u32,
+    /// Stack of what that thread, or the same thread, did earlier: the
+    /// acquisition, say.
+    pub other_stack: u32,
+    /// Index of the other lock that has a part in it; 0 if there is none.
+    pub other_lock: u32,
+    /// The number of a signal, an address, an error: as the rule has it.
+    pub number: u64,
+}
+
+/// A [`Breach`] in the ledger: a cache line.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct BreachRecord {
+    ready: AtomicU32,
+    rule: AtomicU32,
+    address: AtomicU64,
+    number: AtomicU64,
+    lock: AtomicU32,
+    generation: AtomicU32,
+    stack: AtomicU32,
+    thread: AtomicU32,
+    tid: AtomicU32,
+    other_tid: AtomicU32,
+    other_stack: AtomicU32,
+    other_lock: AtomicU32,
+    /// How often it was repeated.
+    pub repeated: AtomicU32,
+}
+
+const _: () = assert!(size_of::<BreachRecord>() == 64);
+
+impl BreachRecord {
+    fn write(&self, breach: &Breach) {
+        self.address.store(breach.address, Relaxed);
+        self.number.store(breach.number, Relaxed);
+        for (word, value) in [
+            (&self.rule, breach.rule as u32),
+            (&self.lock, breach.lock),
+            (&self.generation, breach.generation),
+            (&self.stack, breach.stack),
+            (&self.thread, breach.thread),
+            (&self.tid, breach.tid),
+            (&self.other_tid, breach.other_tid),
+            (&self.other_stack, breach.other_stack),
+            (&self.other_lock, breach.other_lock),
+        ] {
+            word.store(value, Relaxed);
+        }
+        // ord: LED-7 (release): publishes the record.
+        self.ready.store(1, Release);
+    }
+
+    /// What it says; `None` if it is not complete yet, or of no rule.
+    #[must_use]
+    pub fn read(&self) -> Option<Breach> {
+        // ord: LED-7 (acquire): what was stored before is seen.
+        if self.ready.load(Acquire) == 0 {
+            return None;
+        }
+        Some(Breach {
+            rule: Rule::from_raw(self.rule.load(Relaxed))?,
+            lock: self.lock.load(Relaxed),
+            generation: self.generation.load(Relaxed),
+            address: self.address.load(Relaxed),
+            stack: self.stack.load(Relaxed),
+            thread: self.thread.load(Relaxed),
+            tid: self.tid.load(Relaxed),
+            other_tid: self.other_tid.load(Relaxed),
+            other_stack: self.other_stack.load(Relaxed),
+            other_lock: self.other_lock.load(Relaxed),
+            number: self.number.load(Relaxed),
+        })
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// Leaves a breach, and returns its number. A loss is counted when there is
+    /// no room.
+    pub fn add_breach(&self, breach: &Breach) -> Option<usize> {
+        let Some(index) = self.claim(Part::Breaches, 1) else {
+            self.header().losses.breaches.fetch_add(1, Relaxed);
+            return None;
+        };
+        self.breaches()[index].write(breach);
+        Some(index)
+    }
+
+    /// The record with this number: `None` beyond the last one.
+    #[must_use]
+    pub fn breach(&self, index: usize) -> Option<&'a BreachRecord> {
+        self.breaches().get(index).filter(|_| index < self.used(Part::Breaches))
+    }
+}

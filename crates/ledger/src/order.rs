@@ -1,0 +1,192 @@
+//! In which order locks were taken: written by the library that checks.
+//!
+//! # Role
+//! A thread that holds locks and asks for another one leaves an edge for each
+//! of them: once, and once more whenever a further thread does it or does it
+//! with other locks held (a *witness* of the same edge). The command reads them
+//! in the order of their numbers and looks for cycles.
+//!
+//! # Protocol
+//! A record is claimed by raising [`Part::Edges`], filled, and `ready` stored
+//! last. A reader that comes to a record that is not ready comes again; if the
+//! process has ended, it passes over it.
+
+use crate::ledger::{Ledger, Part};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// How a lock is held, or asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Mode {
+    /// Alone.
+    Write = 0,
+    /// With other readers; a reader waits behind a waiting writer.
+    Read = 1,
+    /// With other readers, past waiting writers: one thread may do so twice.
+    ReadRecursive = 2,
+}
+
+impl Mode {
+    const fn from_bits(bits: u32) -> Mode {
+        match bits & 3 {
+            0 => Mode::Write,
+            1 => Mode::Read,
+            _ => Mode::ReadRecursive,
+        }
+    }
+}
+
+/// One edge, as a thread saw it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// Index of the lock that was held.
+    pub from: u32,
+    /// Its [`LockRecord::generation`](crate::lock::LockRecord::generation).
+    pub from_generation: u32,
+    /// How it was held.
+    pub from_mode: Mode,
+    /// It was taken by trylock.
+    pub from_tried: bool,
+    /// Stack of its acquisition.
+    pub from_stack: u32,
+    /// Index of the lock that was asked for.
+    pub to: u32,
+    /// Its generation.
+    pub to_generation: u32,
+    /// How it was asked for.
+    pub to_mode: Mode,
+    /// Stack of the call.
+    pub to_stack: u32,
+    /// [`ThreadRecord::serial`](crate::thread::ThreadRecord::serial) of the thread.
+    pub thread: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Id of the [list](Ledger::lock_list) of all other locks that it held.
+    pub gates: u32,
+    /// The process had one thread.
+    pub alone: bool,
+    /// In a signal handler.
+    pub in_handler: bool,
+}
+
+/// Bits of [`EdgeRecord::how`].
+mod how {
+    pub(super) const TO_SHIFT: u32 = 2;
+    pub(super) const TRIED: u32 = 1 << 4;
+    pub(super) const ALONE: u32 = 1 << 5;
+    pub(super) const IN_HANDLER: u32 = 1 << 6;
+}
+
+/// An [`Edge`] in the ledger: a cache line.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct EdgeRecord {
+    ready: AtomicU32,
+    from: AtomicU32,
+    from_generation: AtomicU32,
+    from_stack: AtomicU32,
+    to: AtomicU32,
+    to_generation: AtomicU32,
+    to_stack: AtomicU32,
+    thread: AtomicU32,
+    tid: AtomicU32,
+    gates: AtomicU32,
+    how: AtomicU32,
+}
+
+const _: () = assert!(size_of::<EdgeRecord>() == 64);
+
+impl EdgeRecord {
+    /// Fills the record; by whoever claimed it.
+    fn write(&self, edge: &Edge) {
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        let how = edge.from_mode as u32
+            | (edge.to_mode as u32) << how::TO_SHIFT
+            | bit(edge.from_tried, how::TRIED)
+            | bit(edge.alone, how::ALONE)
+            | bit(edge.in_handler, how::IN_HANDLER);
+        for (word, value) in [
+            (&self.from, edge.from),
+            (&self.from_generation, edge.from_generation),
+            (&self.from_stack, edge.from_stack),
+            (&self.to, edge.to),
+            (&self.to_generation, edge.to_generation),
+            (&self.to_stack, edge.to_stack),
+            (&self.thread, edge.thread),
+            (&self.tid, edge.tid),
+            (&self.gates, edge.gates),
+            (&self.how, how),
+        ] {
+            word.store(value, Relaxed);
+        }
+        // ord: LED-7 (release): publishes the record.
+        self.ready.store(1, Release);
+    }
+
+    /// What it says; `None` if it is not complete yet.
+    #[must_use]
+    pub fn read(&self) -> Option<Edge> {
+        // ord: LED-7 (acquire): what was stored before is seen.
+        if self.ready.load(Acquire) == 0 {
+            return None;
+        }
+        let how = self.how.load(Relaxed);
+        Some(Edge {
+            from: self.from.load(Relaxed),
+            from_generation: self.from_generation.load(Relaxed),
+            from_mode: Mode::from_bits(how),
+            from_tried: how & how::TRIED != 0,
+            from_stack: self.from_stack.load(Relaxed),
+            to: self.to.load(Relaxed),
+            to_generation: self.to_generation.load(Relaxed),
+            to_mode: Mode::from_bits(how >> how::TO_SHIFT),
+            to_stack: self.to_stack.load(Relaxed),
+            thread: self.thread.load(Relaxed),
+            tid: self.tid.load(Relaxed),
+            gates: self.gates.load(Relaxed),
+            alone: how & how::ALONE != 0,
+            in_handler: how & how::IN_HANDLER != 0,
+        })
+    }
+}
+
+/// [`StoredStack::end`](crate::stacks::StoredStack::end) of a list of locks:
+/// no unwinder's.
+const LIST: u32 = u32::MAX;
+
+impl<'a> Ledger<'a> {
+    /// Leaves an edge. A loss is counted when there is no room.
+    pub fn add_edge(&self, edge: &Edge) {
+        match self.claim(Part::Edges, 1) {
+            Some(index) => self.edges()[index].write(edge),
+            None => {
+                self.header().losses.edges.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// The edge with this number: `None` beyond the last one, `Some(None)` if it
+    /// is not complete yet.
+    #[must_use]
+    pub fn edge(&self, index: usize) -> Option<Option<Edge>> {
+        let record = self.edges().get(index).filter(|_| index < self.used(Part::Edges))?;
+        Some(record.read())
+    }
+
+    /// The id of a list of locks by index, stored once; 0 for none, and when
+    /// there is no room, which is counted. At most
+    /// [`DEEPEST`](crate::stacks::DEEPEST) are kept, the first ones.
+    pub fn intern_lock_list(&self, locks: &[u64]) -> u32 {
+        if locks.is_empty() { 0 } else { self.intern_stack(locks, LIST) }
+    }
+
+    /// The locks of a list, by index.
+    pub fn lock_list(&self, id: u32) -> impl Iterator<Item = u32> + 'a {
+        let list = self.stack(id).filter(|list| list.end == LIST);
+        let words = list.map_or(&[][..], |list| list.words());
+        words.iter().filter_map(|word| u32::try_from(word.load(Relaxed)).ok())
+    }
+}
