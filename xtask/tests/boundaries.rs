@@ -74,6 +74,28 @@ fn the_ledger_stands_on_the_core_alone() {
     assert_eq!(dependencies("lockstead-ledger", &[None, Some("build")]), ["lockstead-core"]);
 }
 
+/// The command and the checking build of the crate both use the order graph, on
+/// whatever facts they have: it is data and nothing else.
+#[test]
+fn the_order_graph_knows_nothing_but_data() {
+    assert_eq!(dependencies("lockstead-lockdep", &[None, Some("build")]), ["hashbrown"]);
+    let main = text(&root().join("crates/lockdep/src/lib.rs"));
+    assert!(main.contains("#![no_std]") && main.contains("#![forbid(unsafe_code)]"));
+    for path in files("crates/lockdep/src", &["rs"]) {
+        for (number, line) in text(&path).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for banned in ["std::", "extern crate std", "Atomic", "Cell"] {
+                assert!(
+                    !code.contains(banned),
+                    "{}:{}: {banned} in the order graph",
+                    path.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
 /// What lies in somebody else's program allocates nothing and takes no lock of
 /// its kind: not by itself, not through a dependency.
 #[test]

@@ -1,0 +1,246 @@
+//! What goes into the graph and what comes out of it.
+
+use alloc::vec::Vec;
+
+/// A lock, for as long as it lives; chosen by the caller. Free to be given to
+/// another lock once [`forget`](crate::Graph::forget) has been called.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LockId(pub u32);
+
+/// Locks of one origin; chosen by the caller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClassId(pub u32);
+
+/// A thread; chosen by the caller, never used for another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadId(pub u32);
+
+/// A place in the program: a call chain, a line; chosen by the caller. The graph
+/// only hands it back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SiteId(pub u32);
+
+/// A class with its subclass: what locks are told apart by where they are not
+/// told apart by instance.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Class {
+    /// The origin.
+    pub id: ClassId,
+    /// Which of several of one origin: the place in a nesting that is meant.
+    pub subclass: u8,
+}
+
+/// How a lock is held or asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mode {
+    /// Alone: any lock that is no reader-writer lock, and the writer of one.
+    Write,
+    /// With other readers; a reader waits behind a waiting writer.
+    Read,
+    /// With other readers, past waiting writers: a thread may do so twice.
+    ReadRecursive,
+}
+
+impl Mode {
+    /// With others.
+    #[must_use]
+    pub const fn is_shared(self) -> bool {
+        matches!(self, Mode::Read | Mode::ReadRecursive)
+    }
+}
+
+/// A further lock that a thread holds: two threads that both hold it are not
+/// where they are at the same time, unless both share it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Gate {
+    /// Which.
+    pub lock: LockId,
+    /// Held by a reader.
+    pub shared: bool,
+}
+
+/// What one thread did: it held `from` and asked for `to`.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge<'a> {
+    /// The lock that it held.
+    pub from: LockId,
+    /// The lock that it asked for, not by trylock.
+    pub to: LockId,
+    /// How it held it.
+    pub from_mode: Mode,
+    /// How it asked.
+    pub to_mode: Mode,
+    /// Where it had taken `from`.
+    pub from_site: SiteId,
+    /// Where it asked for `to`.
+    pub to_site: SiteId,
+    /// Who.
+    pub thread: ThreadId,
+    /// All other locks that it held, in any order.
+    pub gates: &'a [Gate],
+    /// The process had one thread.
+    pub alone: bool,
+    /// It had `from` by trylock.
+    pub tried_from: bool,
+}
+
+/// Where a lock is taken, as a signal sees it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum World {
+    /// In a handler of the signal, not by trylock.
+    Handler,
+    /// Outside of its handlers, by a thread that the signal may interrupt.
+    Open,
+}
+
+/// That a lock is taken in one of the worlds of a signal.
+#[derive(Clone, Copy, Debug)]
+pub struct Use {
+    /// Its number, 1 to 64.
+    pub signal: u8,
+    /// Which side.
+    pub world: World,
+    /// How the lock is taken.
+    pub mode: Mode,
+    /// Where.
+    pub site: SiteId,
+    /// By whom.
+    pub thread: ThreadId,
+}
+
+/// How much the graph may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Locks that live at the same time.
+    pub locks: u32,
+    /// Edges between locks; as many again between classes.
+    pub edges: u32,
+    /// Classes with subclass.
+    pub classes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { locks: 1 << 20, edges: 4 << 20, classes: 1 << 16 }
+    }
+}
+
+/// How sure it is that a ring of threads may form.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Locks are taken in no one order, but what was seen cannot deadlock: the
+    /// [`Excuse`] says why.
+    Order,
+    /// Threads that were seen to do this can deadlock.
+    Potential,
+}
+
+/// What the steps of a finding are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// A ring of locks: each step begins with the lock that the one before it
+    /// asks for.
+    Cycle,
+    /// A ring of classes: a step begins with a lock of the same class as the
+    /// one that the step before it asks for. Its locks may be dead by now.
+    Classes,
+    /// A way from a lock that a handler takes to a lock under which that handler
+    /// may run. The last step is the handler: it holds `from` because it
+    /// interrupts who holds it, and asks for `to`. If that is the only step, the
+    /// two are the same lock, or of the same class.
+    Handler {
+        /// Its number.
+        signal: u8,
+    },
+}
+
+/// Why a ring is not called a potential deadlock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Excuse {
+    /// There are not as many threads as steps.
+    OneThread,
+    /// The threads hold this lock, so they are not there at the same time.
+    Gate(LockId),
+    /// A step was only seen while the process had one thread.
+    Alone,
+    /// The locks are not the same, only their classes.
+    OtherInstances,
+}
+
+/// Who was seen to take a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Witness {
+    /// See [`Edge::thread`].
+    pub thread: ThreadId,
+    /// See [`Edge::from_site`].
+    pub from_site: SiteId,
+    /// See [`Edge::to_site`].
+    pub to_site: SiteId,
+    /// See [`Edge::from_mode`].
+    pub from_mode: Mode,
+    /// See [`Edge::to_mode`].
+    pub to_mode: Mode,
+    /// See [`Edge::gates`].
+    pub gates: Vec<Gate>,
+    /// See [`Edge::alone`].
+    pub alone: bool,
+    /// See [`Edge::tried_from`].
+    pub tried_from: bool,
+}
+
+/// One edge of a ring or a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The lock that is held.
+    pub from: LockId,
+    /// The lock that is asked for.
+    pub to: LockId,
+    /// Class of `from`.
+    pub from_class: Class,
+    /// Class of `to`.
+    pub to_class: Class,
+    /// Who did it; of several, the one that proves most.
+    pub witness: Witness,
+}
+
+/// Something that is wrong with the order of locks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// How bad.
+    pub level: Level,
+    /// What.
+    pub kind: Kind,
+    /// The proof: no shorter one has this level.
+    pub steps: Vec<Step>,
+    /// What speaks against a deadlock; none at [`Level::Potential`].
+    pub excuse: Option<Excuse>,
+}
+
+/// What did not fit or was not looked at to the end.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Losses {
+    /// Locks beyond [`Limits::locks`].
+    pub locks: u64,
+    /// Edges beyond [`Limits::edges`], of locks or of classes.
+    pub edges: u64,
+    /// Classes beyond [`Limits::classes`]: their order is not looked at, that of
+    /// their locks is.
+    pub classes: u64,
+    /// Witnesses that were not kept since their edge had enough.
+    pub witnesses: u64,
+    /// Uses around signals beyond what fits.
+    pub uses: u64,
+    /// Edges and uses of locks that were not declared.
+    pub undeclared: u64,
+    /// Searches for a ring that were ended because it took too long: a ring may
+    /// be longer than it had to be, or of a lower level, or missing.
+    pub searches: u64,
+}
+
+impl Losses {
+    /// Nothing was lost.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Losses::default()
+    }
+}
