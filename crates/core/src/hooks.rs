@@ -21,6 +21,17 @@ pub struct LockId(pub usize);
 /// Where a call came from.
 pub type Site = &'static Location<'static>;
 
+/// With whom the caller shares what it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// With nobody: a mutex, or a reader-writer lock for writing.
+    Alone,
+    /// With other readers.
+    Shared,
+    /// One unit of a semaphore, which whoever has it need not give back.
+    Unit,
+}
+
 /// How an acquisition was granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
@@ -38,13 +49,23 @@ pub trait Hooks: Sized + 'static {
     const NEW: Self::State;
 
     /// Before an acquisition that may wait. `subclass` is the nesting level
-    /// given by the `_nested` calls, else 0.
+    /// given by the `_nested` calls, else 0. [`acquired`](Self::acquired) or
+    /// [`abandoned`](Self::abandoned) follows on the same thread; in between come
+    /// only calls of a signal handler's, in the same order.
     #[inline(always)]
-    fn will_acquire(_state: &Self::State, _lock: LockId, _subclass: u32, _site: Site) {}
+    fn will_acquire(
+        _state: &Self::State,
+        _lock: LockId,
+        _access: Access,
+        _subclass: u32,
+        _site: Site,
+    ) {
+    }
 
-    /// After a successful acquisition, before the caller's critical section.
+    /// After a successful acquisition, before the caller's critical section;
+    /// without a [`will_acquire`](Self::will_acquire) if it was only tried.
     #[inline(always)]
-    fn acquired(_state: &Self::State, _lock: LockId, _path: Path, _site: Site) {}
+    fn acquired(_state: &Self::State, _lock: LockId, _access: Access, _path: Path, _site: Site) {}
 
     /// An acquisition announced by `will_acquire` failed.
     #[inline(always)]

@@ -28,7 +28,7 @@ mod slow;
 pub mod word;
 
 pub use condvar::RawCondvar;
-pub use hooks::{Hooks, LockId, Off, Path, Site};
+pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use participant::{MAX_SLOTS, Participant, Slot};

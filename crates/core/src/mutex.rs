@@ -14,7 +14,7 @@
 //! releases it. A thread that takes the lock next may free its memory at once:
 //! the reference-count pattern is safe.
 
-use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::osq::exchange;
 use crate::participant::{MAX_SLOTS, Slot};
 use crate::platform::{Address, Atomic64, LockError, Ordering, Platform, Wait};
@@ -71,9 +71,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     /// As [`RawMutex::lock`], and the reasons in `how`.
     #[inline]
     pub fn lock_how(&self, how: &Wait<'_, P>, subclass: u32, site: Site) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), subclass, site);
+        H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if self.lock_fast() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
             return Ok(());
         }
         self.lock_slow(how, site)
@@ -91,9 +91,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), subclass, site);
+        H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if self.lock_fast() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
             return Ok(());
         }
         self.lock_slow(&how(), site)
@@ -103,7 +103,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline]
     pub fn try_lock(&self, site: Site) -> bool {
         if self.lock_fast() || self.try_lock_slow() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
             return true;
         }
         false
@@ -183,7 +183,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
             slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
         result

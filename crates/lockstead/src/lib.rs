@@ -89,7 +89,7 @@ pub use condvar::Condvar;
 pub use dec_and_lock::{Counter, dec_and_lock};
 pub use error::{Cancelled, Interrupted, TimedOut};
 pub use guard::{MappedMutexGuard, MutexGuard};
-pub use lockstead_core::{Hooks, LockId, Off, Path, Site};
+pub use lockstead_core::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::Mutex;
 pub use named::{Label, Named, NamedMutex, NamedRwLock};
 pub use once::{Once, OnceLock};

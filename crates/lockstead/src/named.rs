@@ -3,7 +3,7 @@
 use crate::{Mutex, RwLock, Site};
 use core::panic::Location;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use lockstead_core::{Hooks, LockId, Path};
+use lockstead_core::{Access, Hooks, LockId, Path};
 
 /// A [`Mutex`] with a name and the place of its latest acquisition, for the
 /// messages of recursive locking and for your own. 16 bytes more than an
@@ -36,7 +36,7 @@ impl Hooks for Named {
     const NEW: Label = Label::new(None);
 
     #[inline(always)]
-    fn acquired(label: &Label, _lock: LockId, _path: Path, site: Site) {
+    fn acquired(label: &Label, _lock: LockId, _access: Access, _path: Path, site: Site) {
         label.acquired_at.store(core::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 

@@ -67,7 +67,7 @@
 mod state;
 mod waiter;
 
-use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
 use crate::participant::Slot;
 use crate::platform::{Atomic32, Atomic64, LockError, Ordering, Platform, Wait};
@@ -130,9 +130,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), subclass, site);
+        H::will_acquire(&self.state, self.id(), Access::Shared, subclass, site);
         if self.read_fast() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Shared, Path::Fast, site);
             return Ok(());
         }
         self.acquire_slow(Mode::Read, &how(), site)
@@ -143,7 +143,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     pub fn try_read(&self, site: Site) -> bool {
         let taken = self.read_fast();
         if taken {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Shared, Path::Fast, site);
         }
         taken
     }
@@ -170,9 +170,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), subclass, site);
+        H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if self.write_fast() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
             return Ok(());
         }
         self.acquire_slow(Mode::Write, &how(), site)
@@ -183,7 +183,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     pub fn try_write(&self, site: Site) -> bool {
         let taken = self.write_fast() || self.try_write_slow();
         if taken {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
         }
         taken
     }
@@ -304,7 +304,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             }
         };
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Ok(()) => H::acquired(&self.state, self.id(), mode.access(), Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
         result

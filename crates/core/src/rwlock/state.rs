@@ -16,6 +16,7 @@
 //! | N | *next* wants to read, not to write | with *next* |
 //! | P (promised) | the lock goes to *next* as soon as it can: newcomers are held off | set by *next* past the bound; cleared with *next* |
 
+use crate::hooks::Access;
 use crate::participant::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
@@ -30,6 +31,16 @@ const NEXT_SHIFT: u32 = 32;
 pub(crate) enum Mode {
     Read,
     Write,
+}
+
+impl Mode {
+    /// As the hooks are told.
+    pub(crate) fn access(self) -> Access {
+        match self {
+            Mode::Read => Access::Shared,
+            Mode::Write => Access::Alone,
+        }
+    }
 }
 
 /// A value of the state word.

@@ -63,7 +63,7 @@
 
 use super::PermitOverflow;
 use crate::giveup::Reasons;
-use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::platform::{Address, Atomic64, LockError, Ordering, Platform, Wait};
 
 /// What stands for a count of zero.
@@ -191,9 +191,9 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         how: impl FnOnce() -> Wait<'a, P>,
         site: Site,
     ) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), 0, site);
+        H::will_acquire(&self.state, self.id(), Access::Unit, 0, site);
         if self.decrement().count() > 0 {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Unit, Path::Fast, site);
             return Ok(());
         }
         self.down_slow(&how(), site)
@@ -206,7 +206,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     pub fn try_down(&self, site: Site) -> bool {
         let taken = self.decrement().count() > 0 || self.try_down_slow();
         if taken {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Unit, Path::Fast, site);
         }
         taken
     }
@@ -269,7 +269,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
         let result = self.queue(how);
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Ok(()) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
         result

@@ -33,7 +33,7 @@
 //! permit.
 
 use super::PermitOverflow;
-use crate::hooks::{Hooks, LockId, Off, Path, Site};
+use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::osq::exchange;
 use crate::participant::MAX_SLOTS;
 use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
@@ -120,9 +120,9 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         how: impl FnOnce() -> Wait<'a, P>,
         site: Site,
     ) -> Result<(), LockError> {
-        H::will_acquire(&self.state, self.id(), 0, site);
+        H::will_acquire(&self.state, self.id(), Access::Unit, 0, site);
         if self.down_fast() {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Unit, Path::Fast, site);
             return Ok(());
         }
         self.down_slow(&how(), site)
@@ -133,7 +133,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     pub fn try_down(&self, site: Site) -> bool {
         let taken = self.down_fast() || self.try_down_slow();
         if taken {
-            H::acquired(&self.state, self.id(), Path::Fast, site);
+            H::acquired(&self.state, self.id(), Access::Unit, Path::Fast, site);
         }
         taken
     }
@@ -200,7 +200,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
         let result = slow::acquire::<P, Counting, Y>(&self.word, P::me(), how);
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Path::Slow, site),
+            Ok(()) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
         result
