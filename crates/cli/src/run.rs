@@ -78,7 +78,11 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         .map_err(|text| Failure::Refused { status: REFUSED, text })?;
     // Without it all but programs in other network namespaces are watched.
     let _ = image.directory().map(|directory| listener.listen_in(directory));
-    let settings = Settings { token: listener.token().as_bytes(), follow: !flags.no_follow };
+    let settings = Settings {
+        token: listener.token().as_bytes(),
+        follow: !flags.no_follow,
+        sleepy: false,
+    };
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
     let program = Program {
         file: &file,

@@ -44,6 +44,8 @@ pub struct Settings<'a> {
     pub token: &'a [u8],
     /// Record the children of the process too.
     pub follow: bool,
+    /// Note blocking calls under a lock; for the library that checks.
+    pub sleepy: bool,
 }
 
 impl<'a> Settings<'a> {
@@ -56,10 +58,11 @@ impl<'a> Settings<'a> {
         if token.is_empty() || token.len() > TOKEN || !token.iter().all(plain) {
             return None;
         }
-        let mut settings = Settings { token, follow: true };
+        let mut settings = Settings { token, follow: true, sleepy: false };
         for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
             match option {
                 b"no-follow" => settings.follow = false,
+                b"sleepy" => settings.sleepy = true,
                 _ => return None,
             }
         }
@@ -71,7 +74,12 @@ impl<'a> Settings<'a> {
 impl fmt::Display for Settings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.token.iter().try_for_each(|&byte| write!(f, "{}", byte as char))?;
-        f.write_str(if self.follow { ";" } else { ";no-follow" })
+        f.write_str(match (self.follow, self.sleepy) {
+            (true, false) => ";",
+            (false, false) => ";no-follow",
+            (true, true) => ";sleepy",
+            (false, true) => ";no-follow,sleepy",
+        })
     }
 }
 
@@ -182,8 +190,8 @@ mod tests {
 
     #[test]
     fn settings_survive_the_environment() {
-        for follow in [false, true] {
-            let settings = Settings { token: b"12-ab", follow };
+        for (follow, sleepy) in [(false, false), (true, false), (false, true), (true, true)] {
+            let settings = Settings { token: b"12-ab", follow, sleepy };
             assert_eq!(Settings::parse(settings.to_string().as_bytes()), Some(settings));
         }
         let long = [b'a'; TOKEN + 1];

@@ -159,7 +159,7 @@ impl Observed {
     /// The same; says whether its children record as well.
     pub(crate) fn start_with(program: &Path, arguments: &[&str], follow: bool) -> Observed {
         let mut listener = Listener::new().expect("a socket");
-        let settings = Settings { token: listener.token().as_bytes(), follow };
+        let settings = Settings { token: listener.token().as_bytes(), follow, sleepy: false };
         let running = Running::start(
             Command::new(program)
                 .args(arguments)
