@@ -76,6 +76,17 @@ static inline void hangs_now(void)
     fflush(stdout);
 }
 
+/* So many milliseconds from now. */
+static inline struct timespec soon(clockid_t clock, long ms)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    at.tv_nsec += ms * 1000000;
+    at.tv_sec += at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
+}
+
 struct a_case {
     const char *name;
     void (*run)(void);

@@ -138,16 +138,6 @@ static void never_locked(void)
  *     at: standard_twice() @standard-again
  *   DEADLOCK of 1 thread
  */
-static struct timespec soon(clockid_t clock, long ms)
-{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    at.tv_nsec += ms * 1000000;
-    at.tv_sec += at.tv_nsec / 1000000000;
-    at.tv_nsec %= 1000000000;
-    return at;
-}
-
 static void waits_for_itself(void)
 {
     struct timespec at = soon(CLOCK_REALTIME, 30);

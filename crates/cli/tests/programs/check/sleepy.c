@@ -1,0 +1,174 @@
+/* Calls that may last, made under a lock: said with --sleepy only. */
+#include "check.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static pthread_mutex_t desk = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lamp = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
+
+/* CASE sleep with --sleepy
+ *   RULE: blocking call under a lock
+ *     has: desk (mutex)
+ *     has: nanosleep
+ *     has: thread "sleeper"
+ *     at: sleeps() @sleep-holds
+ *     at: sleeps() @sleep-here
+ *     lacks: lamp
+ * CASE sleep-unasked
+ *   silent even with --strict
+ */
+static void sleeps(void)
+{
+    struct timespec short_time = {0, 1000000};
+    take(&lamp);
+    give(&lamp);
+    take(&desk); /* @sleep-holds */
+    must(nanosleep(&short_time, NULL)); /* @sleep-here */
+    give(&desk);
+}
+
+static void sleep_under_lock(void)
+{
+    in_a_thread("sleeper", sleeps);
+}
+
+/* CASE poll with --sleepy
+ *   RULE: blocking call under a lock
+ *     has: desk (mutex)
+ *     has: poll
+ *     at: polls() @poll-here
+ * CASE fsync with --sleepy
+ *   RULE: blocking call under a lock
+ *     has: desk (mutex)
+ *     has: fsync
+ *     at: syncs() @fsync-here
+ * CASE connect with --sleepy
+ *   RULE: blocking call under a lock
+ *     has: desk (mutex)
+ *     has: connect
+ *     at: connects() @connect-here
+ * CASE usleep with --sleepy
+ *   RULE: blocking call under a lock
+ *     has: usleep
+ *     at: usleeps() @usleep-here
+ */
+static void polls(void)
+{
+    take(&desk);
+    must(poll(NULL, 0, 5)); /* @poll-here */
+    give(&desk);
+}
+
+static void poll_under_lock(void)
+{
+    in_a_thread("poller", polls);
+}
+
+static void syncs(void)
+{
+    char name[] = "/tmp/lockstead-check-XXXXXX";
+    int file = mkstemp(name);
+    must(file < 0);
+    must(unlink(name));
+    take(&desk);
+    must(fsync(file)); /* @fsync-here */
+    give(&desk);
+    close(file);
+}
+
+static void fsync_under_lock(void)
+{
+    in_a_thread("syncer", syncs);
+}
+
+static void connects(void)
+{
+    struct sockaddr_un nobody = {.sun_family = AF_UNIX, .sun_path = "/nobody/listens/here"};
+    int end = socket(AF_UNIX, SOCK_STREAM, 0);
+    must(end < 0);
+    take(&desk);
+    must(connect(end, (struct sockaddr *)&nobody, sizeof nobody) == 0); /* @connect-here */
+    give(&desk);
+    close(end);
+}
+
+static void connect_under_lock(void)
+{
+    in_a_thread("caller", connects);
+}
+
+static void usleeps(void)
+{
+    take(&desk);
+    must(usleep(1000)); /* @usleep-here */
+    give(&desk);
+}
+
+static void usleep_under_lock(void)
+{
+    in_a_thread("sleeper", usleeps);
+}
+
+/* CASE sleep-without-locks with --sleepy
+ *   silent
+ * CASE condition-with-its-mutex with --sleepy
+ *   silent
+ * CASE poll-without-waiting with --sleepy
+ *   silent
+ */
+static void sleeps_outside(void)
+{
+    take(&desk);
+    give(&desk);
+    nap(1);
+    must(poll(NULL, 0, 1));
+}
+
+static void sleep_outside(void)
+{
+    in_a_thread("sleeper", sleeps_outside);
+}
+
+static void rests(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 10);
+    take(&desk);
+    must(pthread_cond_timedwait(&rested, &desk, &at) != ETIMEDOUT);
+    give(&desk);
+}
+
+static void condition(void)
+{
+    in_a_thread("rester", rests);
+}
+
+static void polls_at_once(void)
+{
+    take(&desk);
+    must(poll(NULL, 0, 0));
+    give(&desk);
+}
+
+static void poll_at_once(void)
+{
+    in_a_thread("poller", polls_at_once);
+}
+
+int main(int argc, char **argument)
+{
+    static const struct a_case all[] = {
+        {"sleep", sleep_under_lock},
+        {"sleep-unasked", sleep_under_lock},
+        {"poll", poll_under_lock},
+        {"fsync", fsync_under_lock},
+        {"connect", connect_under_lock},
+        {"usleep", usleep_under_lock},
+        {"sleep-without-locks", sleep_outside},
+        {"condition-with-its-mutex", condition},
+        {"poll-without-waiting", poll_at_once},
+    };
+    return run_case(argc, argument, all, COUNT(all));
+}
