@@ -103,6 +103,8 @@ static void cancelled(void)
  *   silent even with --strict
  * CASE shared-between-processes
  *   silent even with --strict
+ * CASE shared-and-held-at-fork
+ *   silent even with --strict
  */
 struct shared {
     pthread_mutex_t first, second;
@@ -177,6 +179,22 @@ static void between_processes(void)
     child_ends(child, 0);
     must(pthread_mutex_destroy(&all->first));
     must(munmap(all, sizeof *all));
+}
+
+static void held_at_fork(void)
+{
+    struct shared *all = share(PTHREAD_MUTEX_STALLED);
+    take(&all->first);
+    pid_t child = fork();
+    must(child < 0);
+    if (child == 0) {
+        take(&all->first);
+        give(&all->first);
+        _exit(0);
+    }
+    nap(30);
+    give(&all->first);
+    child_ends(child, 0);
 }
 
 /* CASE producers-and-consumers
@@ -372,6 +390,7 @@ int main(int argc, char **argument)
         {"cancelled-waits", cancelled},
         {"recovered-from-a-dead-process", recovered},
         {"shared-between-processes", between_processes},
+        {"shared-and-held-at-fork", held_at_fork},
         {"producers-and-consumers", queues},
         {"barriers-and-once", barriers},
         {"the-last-one-frees-it", last_one_frees},
