@@ -358,6 +358,39 @@ static void by_address(void)
     in_turn({"one", swaps}, {"two", swaps_back});
 }
 
+/* CASE two-inversions
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: oak (mutex)
+ *     has: elm (mutex)
+ *     lacks: fence
+ *     lacks: gate
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: fence (mutex)
+ *     has: gate (mutex)
+ *     lacks: oak
+ *     lacks: elm
+ */
+static void fence_gate(void)
+{
+    take(&fence);
+    take(&gate);
+    give(&gate);
+    give(&fence);
+}
+
+static void gate_fence(void)
+{
+    take(&gate);
+    take(&fence);
+    give(&fence);
+    give(&gate);
+}
+
+static void two_inversions(void)
+{
+    in_turn({"one", oak_elm}, {"two", elm_oak}, {"three", fence_gate}, {"four", gate_fence});
+}
+
 int main(int argc, char **argument)
 {
     static const struct a_case all[] = {
@@ -378,6 +411,7 @@ int main(int argc, char **argument)
         {"same-instances", instances},
         {"hand-over-hand", hand_over_hand},
         {"by-address", by_address},
+        {"two-inversions", two_inversions},
     };
     return run_case(argc, argument, all, COUNT(all));
 }

@@ -74,6 +74,18 @@ static void spin_by_another(void)
     in_turn({"owner", spins_only}, {"other", stops_only});
 }
 
+/* CASE unlock-by-another-as-announced
+ *   silent even with --strict
+ */
+extern void lockstead_handoff(void *) __attribute__((weak));
+
+static void announced(void)
+{
+    if (lockstead_handoff != NULL)
+        lockstead_handoff(&ledger);
+    in_turn({"owner", locks_only}, {"other", unlocks_only});
+}
+
 /* CASE unlock-twice
  *   RULE: unlock of an unlocked lock
  *     has: ledger (mutex)
@@ -380,6 +392,7 @@ int main(int argc, char **argument)
         {"unlock-by-another", unlock_by_another},
         {"unlock-of-a-rwlock-by-another", rwlock_by_another},
         {"unlock-of-a-spin-lock-by-another", spin_by_another},
+        {"unlock-by-another-as-announced", announced},
         {"unlock-twice", unlock_twice},
         {"unlock-of-a-free-rwlock", free_rwlock},
         {"unlock-never-locked", never_locked},
