@@ -62,6 +62,11 @@ pub trait Hooks: Sized + 'static {
     ) {
     }
 
+    /// An acquisition announced by `will_acquire` has failed its fast path.
+    /// `endless`: nothing but the lock itself ends the wait.
+    #[inline(always)]
+    fn will_wait(_state: &Self::State, _lock: LockId, _endless: bool) {}
+
     /// After a successful acquisition, before the caller's critical section;
     /// without a [`will_acquire`](Self::will_acquire) if it was only tried.
     #[inline(always)]

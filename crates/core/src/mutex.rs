@@ -169,6 +169,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let seen = self.peek();
         // Free, with somebody near: the usual case for the thread that keeps

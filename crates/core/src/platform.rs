@@ -135,6 +135,11 @@ impl<P: Platform> Wait<'_, P> {
     pub const FOREVER: Wait<'static, P> =
         Wait { deadline: None, cancel: None, interruptible: false };
 
+    /// Whether nothing ends the wait but its being granted.
+    pub fn is_endless(&self) -> bool {
+        self.deadline.is_none() && self.cancel.is_none() && !self.interruptible
+    }
+
     /// Whether the cancellation word has been set.
     pub fn cancelled(&self) -> bool {
         // ord: WAIT-1 (relaxed): a request to stop publishes nothing.

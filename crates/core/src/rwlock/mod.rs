@@ -293,6 +293,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn acquire_slow(&self, mode: Mode, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let result = if self.peek().writer() == Some(me) {
             Err(LockError::Recursive)
