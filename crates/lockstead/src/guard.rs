@@ -1,6 +1,6 @@
 //! Proof of holding a mutex.
 
-use crate::{Hooks, Mutex, Off};
+use crate::{Hooks, Mutex, Unnamed};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -19,7 +19,7 @@ use lockstead_linux::Linux;
 /// std::thread::scope(|s| { s.spawn(move || drop(guard)); });
 /// ```
 #[must_use = "the mutex is released as soon as the guard is dropped"]
-pub struct MutexGuard<'a, T: ?Sized, H: Hooks = Off> {
+pub struct MutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     mutex: &'a Mutex<T, H>,
     not_send: PhantomData<*const ()>,
 }
@@ -113,7 +113,7 @@ impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for MutexGuard<'_, T, H> {
 /// A [`MutexGuard`] narrowed to a part of the data by [`MutexGuard::map`];
 /// dropping it releases the whole mutex.
 #[must_use = "the mutex is released as soon as the guard is dropped"]
-pub struct MappedMutexGuard<'a, T: ?Sized, H: Hooks = Off> {
+pub struct MappedMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     raw: &'a RawMutex<Linux, H>,
     data: NonNull<T>,
     part: PhantomData<&'a mut T>,

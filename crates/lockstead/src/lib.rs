@@ -62,8 +62,14 @@
 //! # Features
 //! `lock_api_0_4`, off by default: the traits of `lock_api` 0.4 as well, for
 //! crates that have not moved to 0.5.
+//!
+//! `check`, off by default, for tests and development: lock order and lock rules
+//! are checked while the program runs, as the kernel's lockdep does. The locks
+//! are larger then, and slower; without it nothing of this exists.
 
 mod cancel;
+#[cfg(feature = "check")]
+pub mod check;
 #[cfg(doctest)]
 mod compile_fail;
 mod condvar;
@@ -96,5 +102,13 @@ pub use once::{Once, OnceLock};
 pub use owner::Owner;
 pub use rwlock::RwLock;
 pub use rwlock_guard::{RwLockReadGuard, RwLockWriteGuard};
+/// The hooks of locks without a name: nothing, or with the feature `check` what
+/// checks their use.
+#[cfg(not(feature = "check"))]
+pub type Unnamed = Off;
+/// The hooks of locks without a name: those that check their use.
+#[cfg(feature = "check")]
+pub type Unnamed = check::Checked;
+
 pub use semaphore::classic;
 pub use semaphore::tuned::{Permit, Semaphore};

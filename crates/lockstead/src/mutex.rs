@@ -3,7 +3,7 @@
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::MutexGuard;
 use crate::refusal::{Subject, refuse};
-use crate::{CancelToken, Hooks, Off, Owner, time};
+use crate::{CancelToken, Hooks, Owner, Unnamed, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -57,12 +57,14 @@ use std::time::{Duration, Instant};
 /// assert_eq!(*TOTAL.lock(), 4);
 /// ```
 #[repr(C)]
-pub struct Mutex<T: ?Sized, H: Hooks = Off> {
+pub struct Mutex<T: ?Sized, H: Hooks = Unnamed> {
     pub(crate) raw: RawMutex<Linux, H>,
     data: UnsafeCell<T>,
 }
 
+#[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<Mutex<()>>() == 8);
+#[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<Mutex<u64>>() == 16);
 
 // SAFETY: the data is reached from other threads by moving it (into_inner) or
@@ -73,8 +75,13 @@ unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for Mutex<T, H> {}
 impl<T> Mutex<T> {
     /// A free mutex that guards `value`.
     #[inline]
+    #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
-        Mutex { raw: RawMutex::new(), data: UnsafeCell::new(value) }
+        #[cfg(feature = "check")]
+        let raw = RawMutex::with_state(crate::check::Lock::new(None, Some(Location::caller())));
+        #[cfg(not(feature = "check"))]
+        let raw = RawMutex::new();
+        Mutex { raw, data: UnsafeCell::new(value) }
     }
 }
 

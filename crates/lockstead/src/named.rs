@@ -1,5 +1,7 @@
 //! Locks that know their name and where they were last taken.
 
+#[cfg(feature = "check")]
+use crate::check::Checked;
 use crate::{Mutex, RwLock, Site};
 use core::panic::Location;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -23,11 +25,18 @@ pub struct Label {
     name: Option<&'static str>,
     /// Written by each holder after it acquired. Null: not acquired so far.
     acquired_at: AtomicPtr<Location<'static>>,
+    #[cfg(feature = "check")]
+    lock: crate::check::Lock,
 }
 
 impl Label {
     const fn new(name: Option<&'static str>) -> Self {
-        Label { name, acquired_at: AtomicPtr::new(core::ptr::null_mut()) }
+        Label {
+            name,
+            acquired_at: AtomicPtr::new(core::ptr::null_mut()),
+            #[cfg(feature = "check")]
+            lock: crate::check::Lock::new(name, None),
+        }
     }
 }
 
@@ -36,8 +45,34 @@ impl Hooks for Named {
     const NEW: Label = Label::new(None);
 
     #[inline(always)]
-    fn acquired(label: &Label, _lock: LockId, _access: Access, _path: Path, site: Site) {
+    fn acquired(label: &Label, lock: LockId, access: Access, path: Path, site: Site) {
         label.acquired_at.store(core::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+        #[cfg(feature = "check")]
+        Checked::acquired(&label.lock, lock, access, path, site);
+        #[cfg(not(feature = "check"))]
+        let _ = (lock, access, path);
+    }
+
+    #[cfg(feature = "check")]
+    #[track_caller]
+    fn will_acquire(label: &Label, id: LockId, access: Access, subclass: u32, site: Site) {
+        Checked::will_acquire(&label.lock, id, access, subclass, site);
+    }
+
+    #[cfg(feature = "check")]
+    #[track_caller]
+    fn will_wait(label: &Label, id: LockId, endless: bool) {
+        Checked::will_wait(&label.lock, id, endless);
+    }
+
+    #[cfg(feature = "check")]
+    fn abandoned(label: &Label, id: LockId, site: Site) {
+        Checked::abandoned(&label.lock, id, site);
+    }
+
+    #[cfg(feature = "check")]
+    fn releasing(label: &Label, id: LockId) {
+        Checked::releasing(&label.lock, id);
     }
 
     fn name(label: &Label) -> Option<&'static str> {

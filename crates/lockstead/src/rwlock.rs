@@ -3,7 +3,7 @@
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::refusal::{Subject, refuse};
 use crate::rwlock_guard::{RwLockReadGuard, RwLockWriteGuard};
-use crate::{CancelToken, Hooks, Off, Owner, time};
+use crate::{CancelToken, Hooks, Owner, Unnamed, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -41,11 +41,12 @@ use std::time::{Duration, Instant};
 /// assert_eq!(routes.into_inner().len(), 2);
 /// ```
 #[repr(C)]
-pub struct RwLock<T: ?Sized, H: Hooks = Off> {
+pub struct RwLock<T: ?Sized, H: Hooks = Unnamed> {
     pub(crate) raw: RawRwLock<Linux, H>,
     data: UnsafeCell<T>,
 }
 
+#[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<RwLock<()>>() == 16);
 
 // SAFETY: readers share `&T` among threads, the writer may drop or replace the
@@ -55,8 +56,13 @@ unsafe impl<T: ?Sized + Send + Sync, H: Hooks<State: Sync>> Sync for RwLock<T, H
 impl<T> RwLock<T> {
     /// A free lock that guards `value`.
     #[inline]
+    #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
-        RwLock { raw: RawRwLock::new(), data: UnsafeCell::new(value) }
+        #[cfg(feature = "check")]
+        let raw = RawRwLock::with_state(crate::check::Lock::new(None, Some(Location::caller())));
+        #[cfg(not(feature = "check"))]
+        let raw = RawRwLock::new();
+        RwLock { raw, data: UnsafeCell::new(value) }
     }
 }
 

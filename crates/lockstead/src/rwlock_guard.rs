@@ -1,6 +1,6 @@
 //! Proof of holding a reader-writer lock.
 
-use crate::{Hooks, Off, RwLock};
+use crate::{Hooks, RwLock, Unnamed};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -8,14 +8,14 @@ use core::ops::{Deref, DerefMut};
 
 /// A reader's access to the data of a [`RwLock`]; dropping it releases.
 #[must_use = "the lock is released as soon as the guard is dropped"]
-pub struct RwLockReadGuard<'a, T: ?Sized, H: Hooks = Off> {
+pub struct RwLockReadGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     lock: &'a RwLock<T, H>,
     not_send: PhantomData<*const ()>,
 }
 
 /// The writer's access to the data of a [`RwLock`]; dropping it releases.
 #[must_use = "the lock is released as soon as the guard is dropped"]
-pub struct RwLockWriteGuard<'a, T: ?Sized, H: Hooks = Off> {
+pub struct RwLockWriteGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     lock: &'a RwLock<T, H>,
     not_send: PhantomData<*const ()>,
 }

@@ -1,0 +1,89 @@
+//! What a checked lock keeps, and its hooks.
+
+use super::{engine, thread};
+use crate::{Access, Hooks, LockId, Path, Site};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The hooks behind locks without a name, in a build with the feature `check`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checked;
+
+/// What [`Checked`] keeps in each lock. The lock may be moved while nobody holds
+/// it: it takes its identity along.
+#[derive(Debug)]
+pub struct Lock {
+    /// The lock's number in the order graph; 0 before its first use.
+    number: AtomicU32,
+    name: Option<&'static str>,
+    origin: Option<Site>,
+}
+
+impl Lock {
+    /// Of a lock that was created at `origin`.
+    pub(crate) const fn new(name: Option<&'static str>, origin: Option<Site>) -> Self {
+        Lock { number: AtomicU32::new(0), name, origin }
+    }
+
+    /// The lock's number, if it was ever used.
+    pub(super) fn known_number(&self) -> Option<u32> {
+        Some(self.number.load(Relaxed)).filter(|&number| number != 0)
+    }
+
+    /// The lock's number, given at its first use, which is at `site`.
+    pub(super) fn number(&self, address: LockId, site: Site) -> u32 {
+        let known = self.number.load(Relaxed);
+        if known != 0 {
+            return known;
+        }
+        let new = engine::introduce(self.name, self.origin.unwrap_or(site), address);
+        match self.number.compare_exchange(0, new, Relaxed, Relaxed) {
+            Ok(_) => new,
+            // Another thread used it at the same moment.
+            Err(first) => {
+                engine::forget(new);
+                first
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let number = *self.number.get_mut();
+        if number != 0 {
+            thread::outside(|| engine::forget(number));
+        }
+    }
+}
+
+impl Hooks for Checked {
+    type State = Lock;
+    #[allow(clippy::declare_interior_mutable_const, reason = "a value to begin with, not a place")]
+    const NEW: Lock = Lock::new(None, None);
+
+    #[track_caller]
+    fn will_acquire(lock: &Lock, id: LockId, access: Access, subclass: u32, site: Site) {
+        thread::will_acquire(lock, id, access, subclass, site);
+    }
+
+    #[track_caller]
+    fn will_wait(lock: &Lock, _id: LockId, endless: bool) {
+        thread::will_wait(lock, endless);
+    }
+
+    fn acquired(lock: &Lock, id: LockId, access: Access, _path: Path, site: Site) {
+        thread::acquired(lock, id, access, site);
+    }
+
+    fn abandoned(lock: &Lock, _id: LockId, _site: Site) {
+        thread::abandoned(lock);
+    }
+
+    fn releasing(lock: &Lock, _id: LockId) {
+        thread::releasing(lock);
+    }
+
+    fn name(lock: &Lock) -> Option<&'static str> {
+        lock.name
+    }
+}
