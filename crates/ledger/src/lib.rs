@@ -10,7 +10,7 @@
 //! [`publish`]: what a thread holds and waits for, the one part that is a
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
-//! [`order`], [`breach`]: what a run that checks leaves.
+//! [`order`], [`witness`], [`breach`]: what a run that checks leaves.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
 //! [`header`]: where everything lies. [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
@@ -40,6 +40,7 @@ pub mod publish;
 pub mod stacks;
 pub mod table;
 pub mod thread;
+pub mod witness;
 
 pub use cells::{Cells, Native};
 pub use header::{Header, Layout, SAMPLE};

@@ -14,6 +14,7 @@
 use crate::class::GRAVES;
 use crate::ledger::{Ledger, Part};
 use crate::lock::{Extension, Kind, Life, LockRecord};
+use crate::order::Edge;
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -96,7 +97,7 @@ impl<'a> Ledger<'a> {
     /// The lock is being initialised: a life that was not ended is ended.
     pub fn init_lock(&self, birth: &Birth) -> Option<u32> {
         if let Some(index) = self.find_lock(birth.address) {
-            self.end_life(index);
+            self.end_life(index, Life::Destroyed);
             self.begin(index, birth);
             return Some(index);
         }
@@ -106,7 +107,14 @@ impl<'a> Ledger<'a> {
     /// The lock has been destroyed.
     pub fn destroy_lock(&self, address: u64) {
         if let Some(index) = self.find_lock(address) {
-            self.end_life(index);
+            self.end_life(index, Life::Destroyed);
+        }
+    }
+
+    /// The lock's memory has become something else.
+    pub fn lose_lock(&self, index: u32) {
+        if (index as usize) < self.locks().len() {
+            self.end_life(index, Life::Gone);
         }
     }
 
@@ -151,6 +159,7 @@ impl<'a> Ledger<'a> {
         lock.serial.store(serial, Relaxed);
         lock.module.store(birth.module, Relaxed);
         lock.handed_on.store(0, Relaxed);
+        lock.frame.store(0, Relaxed);
         lock.set_shape(birth.kind, Life::Live, birth.attributes);
     }
 
@@ -167,15 +176,18 @@ impl<'a> Ledger<'a> {
             .map_or(0, |place| place.created.fetch_add(1, Relaxed) + 1)
     }
 
-    /// Buries what a life has left, and marks the record as destroyed.
-    fn end_life(&self, index: u32) {
+    /// Buries what a life has left, and marks the record as ended so.
+    fn end_life(&self, index: u32, so: Life) {
         let lock = &self.locks()[index as usize];
         let (kind, life, attributes) = lock.shape();
         if !matches!(life, Life::Live) {
             return;
         }
-        lock.set_shape(kind, Life::Destroyed, attributes);
-        lock.generation.fetch_add(1, Relaxed);
+        lock.set_shape(kind, so, attributes);
+        let generation = lock.generation.fetch_add(1, Relaxed);
+        if lock.ordered.swap(0, Relaxed) != 0 {
+            self.add_edge(&Edge::end_of(index, generation));
+        }
         let acquisitions = lock.acquisitions.swap(0, Relaxed);
         let extension = lock.extension.load(Relaxed);
         if acquisitions == 0 && extension == 0 {

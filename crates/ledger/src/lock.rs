@@ -53,6 +53,9 @@ pub enum Life {
     Grave = 3,
     /// The statistics of all further destroyed locks of one class.
     MassGrave = 4,
+    /// As [`Destroyed`](Life::Destroyed), but nobody has destroyed it: its
+    /// memory went.
+    Gone = 5,
 }
 
 /// Attributes of a lock that change what its waiters wait for, and its type as
@@ -114,6 +117,11 @@ pub struct LockRecord {
     /// How often a thread released it that did not hold it: it serves as a
     /// signal, and whoever holds it is not whom its waiters wait for.
     pub handed_on: AtomicU32,
+    /// Not zero: there are edges of this life in the ledger.
+    pub ordered: AtomicU32,
+    /// For the library that checks, of a lock on a stack: what tells whether its
+    /// frame is still there.
+    pub frame: AtomicU32,
 }
 
 const _: () = assert!(size_of::<LockRecord>() == 64);
@@ -128,6 +136,7 @@ impl LockRecord {
             2 => Life::Destroyed,
             3 => Life::Grave,
             4 => Life::MassGrave,
+            5 => Life::Gone,
             _ => Life::Unused,
         };
         (Kind::from_raw(shape as u8), life, (shape >> 16) as u16)

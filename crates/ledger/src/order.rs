@@ -3,8 +3,10 @@
 //! # Role
 //! A thread that holds locks and asks for another one leaves an edge for each
 //! of them: once, and once more whenever a further thread does it or does it
-//! with other locks held (a *witness* of the same edge). The command reads them
-//! in the order of their numbers and looks for cycles.
+//! with other locks held (a *witness* of the same edge; [`witness`](crate::witness)
+//! decides). When a lock that has edges ends its life, that is said by an edge
+//! from it to itself. The command reads them in the order of their numbers and
+//! looks for cycles.
 //!
 //! # Protocol
 //! A record is claimed by raising [`Part::Edges`], filled, and `ready` stored
@@ -72,6 +74,29 @@ pub struct Edge {
     pub in_handler: bool,
 }
 
+impl Edge {
+    /// Says that the life of a lock that has edges is over.
+    #[must_use]
+    pub fn end_of(lock: u32, generation: u32) -> Edge {
+        Edge {
+            from: lock,
+            from_generation: generation,
+            from_mode: Mode::Write,
+            from_tried: false,
+            from_stack: 0,
+            to: lock,
+            to_generation: generation,
+            to_mode: Mode::Write,
+            to_stack: 0,
+            thread: 0,
+            tid: 0,
+            gates: 0,
+            alone: false,
+            in_handler: false,
+        }
+    }
+}
+
 /// Bits of [`EdgeRecord::how`].
 mod how {
     pub(super) const TO_SHIFT: u32 = 2;
@@ -95,13 +120,15 @@ pub struct EdgeRecord {
     tid: AtomicU32,
     gates: AtomicU32,
     how: AtomicU32,
+    /// Number plus one of a further witness of the same edge; 0: there is none.
+    pub(crate) further: AtomicU32,
 }
 
 const _: () = assert!(size_of::<EdgeRecord>() == 64);
 
 impl EdgeRecord {
     /// Fills the record; by whoever claimed it.
-    fn write(&self, edge: &Edge) {
+    pub(crate) fn write(&self, edge: &Edge) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let how = edge.from_mode as u32
             | (edge.to_mode as u32) << how::TO_SHIFT
@@ -176,17 +203,24 @@ impl<'a> Ledger<'a> {
         Some(record.read())
     }
 
-    /// The id of a list of locks by index, stored once; 0 for none, and when
-    /// there is no room, which is counted. At most
+    /// The id of a list of locks, each a [`gate`], stored once; 0 for none, and
+    /// when there is no room, which is counted. At most
     /// [`DEEPEST`](crate::stacks::DEEPEST) are kept, the first ones.
     pub fn intern_lock_list(&self, locks: &[u64]) -> u32 {
         if locks.is_empty() { 0 } else { self.intern_stack(locks, LIST) }
     }
 
-    /// The locks of a list, by index.
-    pub fn lock_list(&self, id: u32) -> impl Iterator<Item = u32> + 'a {
+    /// The locks of a list, by index, and whether each was held with other
+    /// readers.
+    pub fn lock_list(&self, id: u32) -> impl Iterator<Item = (u32, bool)> + 'a {
         let list = self.stack(id).filter(|list| list.end == LIST);
         let words = list.map_or(&[][..], |list| list.words());
-        words.iter().filter_map(|word| u32::try_from(word.load(Relaxed)).ok())
+        words.iter().map(|word| word.load(Relaxed)).map(|word| (word as u32, word >> 32 & 1 != 0))
     }
+}
+
+/// A lock in a list: its index, and whether it was held with other readers.
+#[must_use]
+pub const fn gate(lock: u32, shared: bool) -> u64 {
+    lock as u64 | (shared as u64) << 32
 }

@@ -3,8 +3,8 @@
 //!
 //! # Layout
 //! One [`ThreadRecord`] (a page), [`CACHE_LINES`] lines of acquisition cache,
-//! [`CHAINS`] call chains (a page each), then the held stack and the room for
-//! further locks ([`Set`]), which are sparse: only touched pages exist. So a
+//! [`CHAINS`] call chains (a page each), then the held stack, the room for
+//! further locks ([`Set`]) and keys of what is held, which are sparse: only touched pages exist. So a
 //! thread costs 16 KiB until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
 //! once or uses more different ones than find room in its first page; then one
 //! page more for each [`SETS_IN_PAGE`] cache lines of the program in which there
@@ -59,8 +59,9 @@ pub struct ThreadRecord {
     /// Not zero while the library works for this thread outside its fast path:
     /// a signal handler that finds it set passes through unrecorded.
     pub busy: AtomicU32,
-    /// Locks that have lost their place in the sets to others.
-    pub displaced: AtomicU32,
+    /// Not zero in a signal handler, in the library that checks: then its fast
+    /// path does nothing.
+    pub context: AtomicU32,
     /// The highest address of the thread's stack; 0 when it is not known.
     pub stack_high: AtomicU64,
     /// The lowest.
@@ -125,7 +126,8 @@ pub struct ThreadRecord {
     /// The how-manieth thread of the process it is, from 1: never that of
     /// another one.
     pub serial: AtomicU32,
-    spare: AtomicU32,
+    /// Locks that have lost their place in the sets to others.
+    pub displaced: AtomicU32,
     /// The first sets.
     pub near: [Set; NEAR_SETS],
 }
@@ -150,7 +152,7 @@ pub const fn far_sets(held: usize) -> usize {
 /// Bytes from a thread's record to the next one's, for `held` entries.
 #[must_use]
 pub const fn stride(held: usize) -> usize {
-    (far_offset(held) + far_sets(held) * size_of::<Set>()).next_multiple_of(4096)
+    (keys_offset(held) + (held + 1) * size_of::<u64>()).next_multiple_of(4096)
 }
 
 /// Bytes from a thread's record to its acquisition cache.
@@ -177,6 +179,12 @@ pub const fn far_offset(held: usize) -> usize {
     (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
 }
 
+/// Bytes from a thread's record to its keys.
+#[must_use]
+pub const fn keys_offset(held: usize) -> usize {
+    far_offset(held) + far_sets(held) * size_of::<Set>()
+}
+
 /// A thread's whole part of the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread<'a> {
@@ -192,6 +200,9 @@ pub struct Thread<'a> {
     pub held: &'a [Held<Native>],
     /// Locks that find no place elsewhere.
     pub far: &'a [Set],
+    /// Of the library that checks, for itself: what the thread holds up to each
+    /// entry of the held stack, as a number.
+    pub keys: &'a [AtomicU64],
 }
 
 impl<'a> Thread<'a> {
@@ -214,6 +225,7 @@ impl<'a> Thread<'a> {
                 chains: &*base.add(chains_offset()).cast(),
                 held: core::slice::from_raw_parts(base.add(held_offset()).cast(), held),
                 far: core::slice::from_raw_parts(base.add(far_offset(held)).cast(), far_sets(held)),
+                keys: core::slice::from_raw_parts(base.add(keys_offset(held)).cast(), held + 1),
             }
         }
     }
@@ -257,6 +269,7 @@ impl<'a> Thread<'a> {
             &record.handle_released,
             &record.forked_by,
             &record.busy,
+            &record.context,
         ] {
             word.store(0, Relaxed);
         }

@@ -3,7 +3,7 @@
 use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::header::Layout;
 use lockstead_ledger::ledger::{Ledger, Part};
-use lockstead_ledger::order::{Edge, Mode};
+use lockstead_ledger::order::{Edge, Mode, gate};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -108,7 +108,9 @@ fn lists_of_locks_are_stored_once() {
     let list = ledger.intern_lock_list(&[3, 1, 2]);
     assert_eq!(ledger.intern_lock_list(&[3, 1, 2]), list);
     assert_ne!(ledger.intern_lock_list(&[1, 2, 3]), list);
-    assert!(ledger.lock_list(list).eq([3, 1, 2]));
+    assert!(ledger.lock_list(list).eq([(3, false), (1, false), (2, false)]));
+    let shared = ledger.intern_lock_list(&[gate(3, true), gate(1, false)]);
+    assert!(ledger.lock_list(shared).eq([(3, true), (1, false)]));
     assert_eq!(ledger.intern_lock_list(&[]), 0);
     assert_eq!(ledger.lock_list(0).count(), 0);
     // A stack of calls is no list, whatever its numbers are.

@@ -228,6 +228,8 @@ impl Me {
             first_stack: 0,
             module: self.module_of(address),
         });
+        #[cfg(feature = "check")]
+        crate::order::chains::life_ended(address);
     }
 
     /// What was held at this address was another lock. Of a mutex and of a
@@ -246,6 +248,8 @@ impl Me {
     pub fn destroyed(&self, address: u64) {
         self.give_up_lock(address);
         self.ledger.destroy_lock(address);
+        #[cfg(feature = "check")]
+        crate::order::chains::life_ended(address);
     }
 
     /// The number of the stack that leads to this call; 0 where the ledger is

@@ -49,6 +49,7 @@ impl Offset {
     pub const TICK_SHIFT: u32 = TICK_SHIFT;
 
     pub const BUSY: usize = offset_of!(ThreadRecord, busy);
+    pub const TID: usize = offset_of!(ThreadRecord, tid);
     pub const TOP: usize = offset_of!(ThreadRecord, top);
     pub const HELD_DROPPED: usize = offset_of!(ThreadRecord, held_dropped);
 
@@ -93,11 +94,12 @@ const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
 /// does all; `tried(lock, &Site, answer)` goes on after the real function has
 /// answered, other than 0 or too late for the fast path. Both return what the program gets.
 /// `unless 16 & 8` after the flags leaves locks to `slow` that have a bit of 8 in
-/// their byte 16.
+/// their byte 16; `marked 24`, in the library that checks, those whose cookie at
+/// byte 24 has a mark (see [`rules::cookie`](crate::rules)).
 #[macro_export]
 macro_rules! fast_acquire {
     ($($name:ident: $real:ident, $flags:tt $(unless $byte:literal & $mask:literal)?
-        => $slow:path, $tried:path;)*) => { $(
+        $(marked $mark:literal)? => $slow:path, $tried:path;)*) => { $(
         /// Interposed, with a fast path.
         ///
         /// # Safety
@@ -116,8 +118,19 @@ macro_rules! fast_acquire {
                 "je 2f",
                 "cmp dword ptr [r8 + {busy}], 0",
                 "jne 2f",
+                // What is held already is Rust's affair.
+                #[cfg(feature = "check")]
+                "cmp qword ptr [r8 + {top}], 0",
+                #[cfg(feature = "check")]
+                "jne 2f",
                 $(
                     concat!("test byte ptr [rdi + ", $byte, "], ", $mask),
+                    "jne 2f",
+                )?
+                $(
+                    #[cfg(feature = "check")]
+                    concat!("test byte ptr [rdi + ", $mark, "], 3"),
+                    #[cfg(feature = "check")]
                     "jne 2f",
                 )?
                 // rcx: the call site. rdx: the line.
@@ -292,7 +305,7 @@ macro_rules! fast_acquire {
 /// `slow(lock, &Site)` does all and returns what the program gets.
 #[macro_export]
 macro_rules! fast_release {
-    ($($name:ident: $real:ident => $slow:path;)*) => { $(
+    ($($name:ident: $real:ident $(as $kind:tt)? => $slow:path;)*) => { $(
         /// Interposed, with a fast path.
         ///
         /// # Safety
@@ -319,6 +332,12 @@ macro_rules! fast_release {
                 "add rax, r8",
                 "cmp qword ptr [rax + {held}], rdi",
                 "jne 2f",
+                $(
+                    #[cfg(feature = "check")]
+                    $crate::own_check!($kind),
+                )?
+                #[cfg(feature = "check")]
+                "// {tid}",
                 "mov rdx, qword ptr [rdx + {clock}]",
                 "shr rdx, {tick_shift}",
                 "mov edx, edx",
@@ -353,6 +372,8 @@ macro_rules! fast_release {
                 special = const $crate::fast::Offset::SPECIAL,
                 busy = const $crate::fast::Offset::BUSY,
                 top = const $crate::fast::Offset::TOP,
+                #[cfg(feature = "check")]
+                tid = const $crate::fast::Offset::TID,
                 held = const $crate::fast::Offset::HELD,
                 real = sym $crate::real::REAL,
                 real_release = const core::mem::offset_of!($crate::real::Real, $real),
@@ -386,6 +407,19 @@ macro_rules! chain_check {
             "\n cmp esi, dword ptr [rdx + {returns} + 8]\n jne ",
             $otherwise,
         )
+    };
+}
+
+/// Goes to `2f` unless the words of the lock at rdi say that the thread holds it:
+/// of a mutex the owner's number, of the others whether anybody does. Uses esi.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! own_check {
+    (mutex) => {
+        "mov esi, dword ptr [r8 + {tid}]\n cmp dword ptr [rdi + 8], esi\n jne 2f"
+    };
+    (rwlock) => {
+        "test dword ptr [rdi], -6\n je 2f"
     };
 }
 

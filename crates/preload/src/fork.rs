@@ -194,7 +194,7 @@ impl Me {
                 flags: held.flags.without(Flags::SAMPLED).and(Flags::INHERITED),
                 started: held.started,
             };
-            let _ = self.thread.stack().push(&holding);
+            self.push(&holding);
         }
         debug_assert!(self.ledger.used(Part::Threads) == 1, "a child begins with one thread");
     }

@@ -17,7 +17,8 @@
 //! files); [`fast`] does the same without Rust for what is common. [`me`] is the calling thread, [`tls`] its own few words, [`state`]
 //! whether the process records at all. [`start`] and [`fork`] make the ledger,
 //! from what is in the [`environment`]. [`real`] has the functions that were
-//! there before us, [`sys`] the system calls that ask nobody.
+//! there before us, [`sys`] the system calls that ask nobody. With the feature
+//! `check` it also notes in which `order` locks are taken.
 
 #![no_std]
 // On other targets there is nothing to interpose, and the crate is empty.
@@ -33,6 +34,8 @@ pub mod fork;
 pub mod interpose;
 pub mod me;
 pub mod modules;
+#[cfg(feature = "check")]
+pub mod order;
 pub mod real;
 pub mod record;
 pub mod site;

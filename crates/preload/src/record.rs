@@ -171,10 +171,16 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
         let place = me.place(call.target, call.site, call.nature);
         // For the holder too: its release comes before this wait ends.
         let _ = me.ledger.extension(place.lock);
+        #[cfg(feature = "check")]
+        if leads_to_holding(call.how) {
+            me.asks(call.target, place, call.mode);
+        }
         place.stack
     };
     if call.companion != 0 {
         me.lend(call.companion);
+        #[cfg(feature = "check")]
+        me.asks_back(call.companion, stack);
     }
     me.record().wait.begin(&Waiting {
         how: call.how,
@@ -264,7 +270,7 @@ pub fn wait_abandoned() {
 /// as is known; [`release_of_others`] is for locks that it did not.
 pub fn release(address: u64) -> bool {
     let Some(me) = enter() else { return true };
-    match me.thread.stack().pop(address) {
+    match me.pop(address) {
         Some(holding) => {
             me.held_until_now(&holding);
             true
@@ -294,6 +300,10 @@ impl Me {
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);
         let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
+        #[cfg(feature = "check")]
+        if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
+            self.asks(call.target, place, call.mode);
+        }
         let (mut flags, mut started) = (call.mode.and(how), 0);
         if self.counts_as_sample(known) {
             flags = flags.and(Flags::SAMPLED);
@@ -309,10 +319,34 @@ impl Me {
             flags,
             started,
         };
-        if self.thread.stack().push(&holding).is_err() {
+        self.push(&holding);
+    }
+
+    /// Puts an entry on the held stack, or counts that there is no room.
+    pub fn push(&self, holding: &Holding) {
+        let pushed = self.thread.stack().push(holding);
+        #[cfg(feature = "check")]
+        if pushed.is_ok() {
+            self.pushed(holding);
+        }
+        if pushed.is_err() {
             let dropped = &self.record().held_dropped;
             dropped.store(dropped.load(Relaxed) + 1, Relaxed);
         }
+    }
+
+    /// Takes the newest entry of `address` from the held stack.
+    pub fn pop(&self, address: u64) -> Option<Holding> {
+        let stack = self.thread.stack();
+        #[cfg(feature = "check")]
+        let newest = stack.depth().checked_sub(1).map(|index| stack.entry(index).address());
+        let holding = stack.pop(address)?;
+        #[cfg(feature = "check")]
+        if newest != Some(address) {
+            // Others have moved down.
+            self.compute_keys();
+        }
+        Some(holding)
     }
 
     /// Counts an acquisition; says whether its time of holding is one of those

@@ -98,6 +98,10 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     if made != 0 || key >= 32 || !state::wipe_on_fork() {
         return;
     }
+    #[cfg(feature = "check")]
+    if !crate::order::chains::wipe_on_fork() {
+        return;
+    }
     KEY.store(key, Relaxed);
     if settings_lead_to_a_ledger(kept) {
         PREPARED.store(true, Relaxed);

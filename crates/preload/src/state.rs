@@ -29,6 +29,9 @@ pub struct State {
     pub key: AtomicU32,
     /// Index plus one of records whose threads have ended.
     pub spare: [AtomicU32; SPARE_THREADS],
+    /// Threads beside this one, as far as is known.
+    #[cfg(feature = "check")]
+    pub others: AtomicU32,
     ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,
 }
 
@@ -42,6 +45,8 @@ pub static STATE: State = State {
     held: AtomicUsize::new(0),
     key: AtomicU32::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
+    #[cfg(feature = "check")]
+    others: AtomicU32::new(0),
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),
 };
 

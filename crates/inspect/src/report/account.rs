@@ -144,7 +144,7 @@ pub(super) fn began(started: u64, tick: u32) -> u64 {
 pub(super) fn canonical(ledger: &Ledger<'_>, index: u32) -> u32 {
     let Some(lock) = ledger.lock(index) else { return index };
     match lock.shape().1 {
-        Life::Live | Life::Destroyed => {
+        Life::Live | Life::Destroyed | Life::Gone => {
             ledger.find_lock(lock.address.load(Relaxed)).unwrap_or(index)
         }
         Life::Grave | Life::MassGrave | Life::Unused => index,

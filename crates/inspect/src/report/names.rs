@@ -158,7 +158,7 @@ pub fn life_name(life: Life) -> &'static str {
     match life {
         Life::Grave => "destroyed",
         Life::MassGrave => "several destroyed",
-        Life::Live | Life::Destroyed | Life::Unused => "live",
+        Life::Live | Life::Destroyed | Life::Gone | Life::Unused => "live",
     }
 }
 

@@ -93,6 +93,18 @@ fn released(known: Option<Known>) {
     }
 }
 
+/// The thread has been joined.
+fn ended(known: Option<Known>) {
+    #[cfg(feature = "check")]
+    if let Some(known) = known
+        && let Some(me) = enter()
+        && let Some(thread) = me.ledger.thread(known.index - 1)
+    {
+        me.one_less(thread.record);
+    }
+    released(known);
+}
+
 fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
     Call {
         target: handle,
@@ -114,7 +126,7 @@ unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
     // SAFETY: by the caller's promise.
     let answer = unsafe { call::pthread_tryjoin_np()(handle, result) };
     if answer == 0 {
-        released(known);
+        ended(known);
     }
     answer
 }
@@ -158,7 +170,7 @@ unsafe extern "C" fn joined(passage: &mut Passage, site: &Site) {
     let call = waiting(passage.arguments[0] as Handle, Until::NEVER, site);
     record::wait_ends(&call, Outcome::of_posix(answer));
     if answer == 0 && index != 0 {
-        released(Some(Known { index, generation }));
+        ended(Some(Known { index, generation }));
     }
 }
 

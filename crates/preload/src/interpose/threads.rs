@@ -43,7 +43,18 @@ fn expect(
     record.began.store(sys::now(), Relaxed);
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
+    #[cfg(feature = "check")]
+    me.others(true);
     Some(record)
+}
+
+/// The thread that a record was claimed for could not be created.
+fn not_made(record: &ThreadRecord) {
+    me::abandon(record);
+    #[cfg(feature = "check")]
+    if let Some(me) = enter() {
+        me.others(false);
+    }
 }
 
 /// Bytes of the stack of a thread with these attributes.
@@ -89,7 +100,7 @@ unsafe extern "C" fn create(
         real()(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
     };
     if answer != 0 {
-        me::abandon(record);
+        not_made(record);
     }
     answer
 }
@@ -115,7 +126,7 @@ unsafe extern "C" fn create_c11(
         real()(thread, begin, core::ptr::from_ref(record).cast_mut().cast())
     };
     if answer != 0 {
-        me::abandon(record);
+        not_made(record);
     }
     answer
 }

@@ -1,0 +1,160 @@
+//! Which threads, with which other locks held, have taken two locks in an order:
+//! what is worth a record.
+//!
+//! # Role
+//! An edge is an order of two lives of locks, each held or asked for in a mode. A
+//! record of it is a *witness*. A further one is left only if it may prove more
+//! than those that are there: another thread (up to [`THREADS`] different ones),
+//! fewer other locks held, or the first that was not alone.
+//!
+//! # Protocol
+//! The first witness of an edge is found by the edge table; further ones hang on
+//! it in a list, newest first, which only grows.
+//!
+//! # Invariants
+//! - **W1** A record is complete before it is in the table (T1) or in a list
+//!   (release), so whoever finds it (acquire) sees it.
+//! - **W2** Threads that see an edge first at one instant each leave a record; all
+//!   but one of them find another in the table and hang theirs on that. In the
+//!   rare case of T2 there are two lists. Likewise two threads may both leave a
+//!   further witness though one would do. A reader takes each record for what it
+//!   is, one true observation, so that too many of them cost room only.
+//!
+//! # Progress
+//! Lock-free: a failed exchange means that another thread has added a witness,
+//! and an edge has [`MOST`] of them, and one for each thread that came at the same
+//! time.
+
+use crate::ledger::{Ledger, Part};
+use crate::order::{Edge, EdgeRecord};
+use crate::table::{Inserted, spread};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Different threads that witness an edge; a proof needs no two edges by the same
+/// one, and a cycle of more locks than this that the same few threads close is
+/// rare.
+pub const THREADS: usize = 4;
+
+/// Witnesses of one edge. Beyond them there were as many sets of other locks, none
+/// contained in another.
+pub const MOST: usize = 64;
+
+/// What is known of an edge after [`Ledger::witness`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// The same thread will add nothing if it does the same again.
+    ToThis,
+    /// No thread will.
+    ToAll,
+}
+
+/// The hash of what makes an edge the same edge.
+fn hash_of(edge: &Edge) -> u64 {
+    let ends = u64::from(edge.from) | u64::from(edge.to) << 32;
+    let lives = u64::from(edge.from_generation) << 2 | u64::from(edge.to_generation) << 34;
+    spread(spread(ends) ^ lives ^ edge.from_mode as u64 ^ (edge.to_mode as u64) << 62)
+}
+
+impl EdgeRecord {
+    fn is_of(&self, edge: &Edge) -> bool {
+        self.read().is_some_and(|other| {
+            (other.from, other.from_generation, other.from_mode)
+                == (edge.from, edge.from_generation, edge.from_mode)
+                && (other.to, other.to_generation, other.to_mode)
+                    == (edge.to, edge.to_generation, edge.to_mode)
+        })
+    }
+}
+
+impl Ledger<'_> {
+    /// A thread that holds `edge.from` and `gates` ([`gate`](crate::order::gate)s,
+    /// in ascending order) asks for `edge.to`: leaves a record if that is worth
+    /// one. `edge.gates` is filled in here.
+    pub fn witness(&self, mut edge: Edge, gates: &[u64]) -> Known {
+        let hash = hash_of(&edge);
+        let records = self.edges();
+        let same = |index: u32| records.get(index as usize).is_some_and(|it| it.is_of(&edge));
+        let table = self.edge_table();
+        let first = table.find(hash, same);
+        if let Some(known) = first.and_then(|first| self.known_of(first, &edge, gates)) {
+            return known;
+        }
+        edge.gates = self.intern_lock_list(gates);
+        // Without its gates it would prove too much.
+        let complete = edge.gates != 0 || gates.is_empty();
+        let Some(index) = complete.then(|| self.claim(Part::Edges, 1)).flatten() else {
+            self.header().losses.edges.fetch_add(1, Relaxed);
+            return Known::ToAll;
+        };
+        for end in [edge.from, edge.to] {
+            if let Some(lock) = self.lock(end) {
+                lock.ordered.store(1, Relaxed);
+            }
+        }
+        records[index].write(&edge);
+        let same = |index: u32| records.get(index as usize).is_some_and(|it| it.is_of(&edge));
+        let first = first.or_else(|| match table.insert(hash, index as u32, same) {
+            Inserted::New => None,
+            Inserted::Found(first) => Some(first),
+            Inserted::Full => {
+                // It can be read, but not found: it will be left again.
+                self.header().losses.edges.fetch_add(1, Relaxed);
+                None
+            }
+        });
+        if let Some(first) = first {
+            self.hang(index, &records[first as usize]);
+        }
+        Known::ToThis
+    }
+
+    /// Puts a record into the list of the first one.
+    fn hang(&self, index: usize, first: &EdgeRecord) {
+        let mut next = first.further.load(Relaxed);
+        loop {
+            self.edges()[index].further.store(next, Relaxed);
+            // ord: LED-8 (release): the record and what comes after it (W1).
+            match first.further.compare_exchange(next, index as u32 + 1, Release, Relaxed) {
+                Ok(_) => return,
+                Err(found) => next = found,
+            }
+        }
+    }
+
+    /// Whether the witnesses of an edge make one more needless.
+    fn known_of(&self, first: u32, edge: &Edge, gates: &[u64]) -> Option<Known> {
+        let mut threads = [0; THREADS];
+        let (mut different, mut own) = (0, false);
+        let mut next = first as usize + 1;
+        for _ in 0..MOST {
+            let Some(record) = next.checked_sub(1).and_then(|at| self.edges().get(at)) else {
+                return own.then_some(Known::ToThis);
+            };
+            if let Some(other) = record.read()
+                && self.proves(&other, edge, gates)
+            {
+                own |= other.thread == edge.thread;
+                if !threads[..different].contains(&other.thread) {
+                    threads[different] = other.thread;
+                    different += 1;
+                }
+                if different == THREADS {
+                    return Some(Known::ToAll);
+                }
+            }
+            // ord: LED-8 (acquire): the record (W1).
+            next = record.further.load(Acquire) as usize;
+        }
+        Some(Known::ToAll)
+    }
+
+    /// Whether `other` proves all that `edge` would with these gates, but for the
+    /// thread.
+    fn proves(&self, other: &Edge, edge: &Edge, gates: &[u64]) -> bool {
+        (edge.alone || !other.alone)
+            && other.in_handler == edge.in_handler
+            && self.lock_list(other.gates).all(|(lock, shared)| {
+                gates.binary_search(&crate::order::gate(lock, shared)).is_ok()
+            })
+    }
+}

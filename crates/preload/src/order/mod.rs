@@ -1,0 +1,261 @@
+//! In which order locks are taken, in the library that checks.
+//!
+//! # Role
+//! A thread that holds locks and gets another one, or is about to wait for it,
+//! leaves an edge from each of those it holds, unless that is known. What it
+//! holds is in the ledger; the numbers that stand for it, one for each entry of
+//! the held stack, lie in the thread's part of the ledger too, and
+//! [`chains`] knows which of them need no look.
+//!
+//! # Protocol
+//! `keys[n]` stands for the first n entries of the held stack. A push computes the
+//! next one, a release in order nothing. A release out of order computes again
+//! what changed. What others revoke from a thread's entries stays in its keys;
+//! such a key is that of a chain with a lock more, of which all edges were left
+//! that are due now. Whoever does not find a key in the cache computes all of them
+//! anew before concluding anything.
+//!
+//! `keys[0]` says whether the process has one thread. It changes when that thread
+//! makes another one, and when it has joined all others: it is written by the
+//! thread whose it is, which is the only one at that moment.
+//!
+//! # Invariants
+//! - **K3** Only its own thread reads or writes a key, and not in a signal handler
+//!   while the library works for it (`busy`).
+
+pub mod chains;
+
+use crate::chain::Place;
+use crate::me::Me;
+use crate::state::STATE;
+use chains::{ALONE, Step, Want};
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::Birth;
+use lockstead_ledger::lock::{Life, attribute};
+use lockstead_ledger::order::{Edge, Mode, gate};
+use lockstead_ledger::publish::{Flags, Holding};
+use lockstead_ledger::stacks::DEEPEST;
+use lockstead_ledger::thread::ThreadRecord;
+use lockstead_ledger::witness::Known;
+
+/// The want of a lock that is held or asked for with these flags.
+#[inline]
+fn want(flags: Flags) -> Want {
+    if flags.has(Flags::READ) { Want::Read } else { Want::Write }
+}
+
+/// A lock that is asked for.
+struct Asked {
+    address: u64,
+    place: Place,
+    want: Want,
+}
+
+/// Other threads there are, as far as is known.
+pub fn is_alone() -> bool {
+    STATE.others.load(Relaxed) == 0
+}
+
+impl Me {
+    /// The thread is about to be one of several, or one of them is known not to be
+    /// made after all or to have ended for good.
+    pub fn others(&self, more: bool) {
+        let was_alone = is_alone();
+        if more {
+            STATE.others.fetch_add(1, Relaxed);
+        } else if !was_alone {
+            STATE.others.fetch_sub(1, Relaxed);
+        }
+        if is_alone() != was_alone {
+            self.compute_keys();
+        }
+    }
+
+    /// A thread has been joined: it was one of those that [`Me::others`] knows if
+    /// it was made by one of us.
+    pub fn one_less(&self, joined: &ThreadRecord) {
+        if joined.creator.load(Relaxed) != 0 {
+            self.others(false);
+        }
+    }
+
+    /// Computes all keys from what is held.
+    pub fn compute_keys(&self) {
+        let keys = self.thread.keys;
+        let stack = self.thread.stack();
+        let mut key = if is_alone() { ALONE } else { 0 };
+        keys[0].store(key, Relaxed);
+        for index in 0..stack.depth() {
+            if let Some(holding) = stack.entry(index).read() {
+                key = chains::with(key, holding.address, want(holding.flags));
+            }
+            keys[index + 1].store(key, Relaxed);
+        }
+    }
+
+    /// An entry was pushed: its key.
+    pub fn pushed(&self, holding: &Holding) {
+        let depth = self.thread.stack().depth();
+        // A child that a handler has forked just now finds nothing held.
+        if let Some(below) = depth.checked_sub(1) {
+            let before = self.thread.keys[below].load(Relaxed);
+            let key = chains::with(before, holding.address, want(holding.flags));
+            self.thread.keys[depth].store(key, Relaxed);
+        }
+    }
+
+    /// The thread asks for a lock, or has just got it, and would wait if it had to:
+    /// leaves the edges from what it holds.
+    pub fn asks(&self, address: u64, place: Place, mode: Flags) {
+        self.ask(&Asked { address, place, want: want(mode) });
+    }
+
+    /// The thread is going to take a mutex back that it has lent to a condition
+    /// variable.
+    pub fn asks_back(&self, mutex: u64, stack: u32) {
+        if let Some((_, holding)) = self.thread.stack().find(mutex)
+            && holding.flags.has(Flags::LENT)
+        {
+            let place = Place { lock: holding.lock, stack };
+            self.ask(&Asked { address: mutex, place, want: Want::Back });
+        }
+    }
+
+    #[inline]
+    fn ask(&self, asked: &Asked) {
+        let depth = self.thread.stack().depth();
+        let thread = self.record().index.load(Relaxed);
+        let step = || {
+            let key = self.thread.keys[depth].load(Relaxed);
+            Step::new(key, asked.address, asked.want)
+        };
+        // A handler's chains are those of what it has interrupted.
+        let in_handler = self.record().context.load(Relaxed) != 0;
+        if depth == 0 {
+            return;
+        }
+        self.compute_keys();
+        if in_handler {
+            self.leave_edges(asked);
+        } else if !step().is_known(thread) {
+            let known = self.leave_edges(asked);
+            step().learn(thread, known);
+        }
+    }
+
+    #[cold]
+    fn leave_edges(&self, asked: &Asked) -> Known {
+        let stack = self.thread.stack();
+        let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
+        // What is lent is not held.
+        let held = || held().filter(|holding| !holding.flags.has(Flags::LENT));
+        // A lock that one has already is taken without waiting, or is never got.
+        if held().any(|holding| holding.address == asked.address) {
+            return Known::ToAll;
+        }
+        let Some(to) =
+            self.end_of_edge(asked.place.lock, asked.address, asked.place.stack, asked.want)
+        else {
+            return Known::ToAll;
+        };
+        let record = self.record();
+        let gates = Gates::of(held());
+        let mut known = Known::ToAll;
+        for holding in held() {
+            let from =
+                self.end_of_edge(holding.lock, holding.address, holding.stack, want(holding.flags));
+            let Some(from) = from else { continue };
+            let edge = Edge {
+                from: holding.lock,
+                from_generation: from.generation,
+                from_mode: from.mode,
+                from_tried: holding.flags.has(Flags::TRIED),
+                from_stack: holding.stack,
+                to: asked.place.lock,
+                to_generation: to.generation,
+                to_mode: to.mode,
+                to_stack: asked.place.stack,
+                thread: record.serial.load(Relaxed),
+                tid: record.tid.load(Relaxed),
+                gates: 0,
+                alone: is_alone(),
+                in_handler: record.context.load(Relaxed) != 0,
+            };
+            let mut others = [0; DEEPEST];
+            let others = gates.without(holding.lock, &mut others);
+            if self.ledger.witness(edge, others) == Known::ToThis {
+                known = Known::ToThis;
+            }
+        }
+        known
+    }
+
+    /// One end of an edge; `None` if it has no record, or is handed from thread to
+    /// thread on purpose.
+    fn end_of_edge(&self, index: u32, address: u64, stack: u32, want: Want) -> Option<End> {
+        let lock = self.ledger.lock(index)?;
+        let (kind, life, attributes) = lock.shape();
+        if !matches!(life, Life::Live) {
+            // Another lock than the one that ended here, not initialised by a call.
+            self.ledger.use_lock(&Birth {
+                address,
+                kind,
+                attributes,
+                init_stack: 0,
+                first_stack: stack,
+                module: lock.module.load(Relaxed),
+            });
+        }
+        let mode = match want {
+            Want::Write | Want::Back => Mode::Write,
+            Want::Read if attributes & attribute::WRITERS_FIRST != 0 => Mode::Read,
+            Want::Read => Mode::ReadRecursive,
+        };
+        Some(End { generation: lock.generation.load(Relaxed), mode })
+    }
+}
+
+/// What an edge says of one of its ends.
+struct End {
+    generation: u32,
+    mode: Mode,
+}
+
+/// The locks that a thread holds, as gates: in ascending order, each once. Of more
+/// than [`DEEPEST`] and one those that were taken first.
+struct Gates {
+    words: [u64; DEEPEST + 1],
+    count: usize,
+}
+
+impl Gates {
+    fn of(held: impl Iterator<Item = Holding>) -> Gates {
+        let mut gates = Gates { words: [0; DEEPEST + 1], count: 0 };
+        for holding in held.filter(|holding| holding.lock != 0) {
+            let word = gate(holding.lock, holding.flags.has(Flags::READ));
+            let words = &gates.words[..gates.count];
+            let at = words.partition_point(|&other| other < word);
+            if words.get(at) == Some(&word) {
+                continue;
+            }
+            if gates.count == gates.words.len() {
+                break;
+            }
+            gates.words.copy_within(at..gates.count, at + 1);
+            gates.words[at] = word;
+            gates.count += 1;
+        }
+        gates
+    }
+
+    /// All but one, the last if that one is not among them.
+    fn without<'a>(&self, lock: u32, to: &'a mut [u64; DEEPEST]) -> &'a [u64] {
+        let others = self.words[..self.count].iter().filter(|&&word| word as u32 != lock);
+        let mut count = 0;
+        for (place, word) in to.iter_mut().zip(others) {
+            *place = *word;
+            count += 1;
+        }
+        &to[..count]
+    }
+}
