@@ -171,7 +171,7 @@ static void daemonise(void)
  * CASE join-while-holding-another
  *   silent even with --strict
  * CASE join-that-closes hangs
- *   DEADLOCK of 2 threads
+ *   DEADLOCK: 2 threads wait for each other
  *     has: heap (mutex)
  *     at: joins_for_ever() @join-for-ever
  *     at: wants_heap() @wants-for-ever

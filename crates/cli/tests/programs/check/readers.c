@@ -308,7 +308,7 @@ static void two_readers(void)
  *     has: atlas (rwlock)
  *     at: upgrades() @upgrade-holds
  *     at: upgrades() @upgrade-wants
- *   DEADLOCK of 1 thread
+ *   DEADLOCK: 1 thread waits for itself
  * CASE writer-that-writes
  *   RULE: recursion
  *     has: atlas (rwlock)

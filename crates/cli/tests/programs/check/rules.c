@@ -143,12 +143,12 @@ static void never_locked(void)
  *   RULE: recursion
  *     has: bell (spin lock)
  *     at: spins_twice() @bell-again
- *   DEADLOCK of 1 thread
+ *   DEADLOCK: 1 thread waits for itself
  * CASE recursion-of-a-c11-mutex hangs
  *   RULE: recursion
  *     has: standard (C11 mutex)
  *     at: standard_twice() @standard-again
- *   DEADLOCK of 1 thread
+ *   DEADLOCK: 1 thread waits for itself
  */
 static void waits_for_itself(void)
 {

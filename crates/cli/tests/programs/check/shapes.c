@@ -85,7 +85,7 @@ static void west_north(void)
  *     at: takes_twice() @aa-has
  *     at: takes_twice() @aa-wants
  *     lacks: attic
- *   DEADLOCK of 1 thread
+ *   DEADLOCK: 1 thread waits for itself
  */
 static void takes_twice(void)
 {
@@ -253,7 +253,7 @@ static void one_then_two(void)
 }
 
 /* CASE abba-that-closes hangs
- *   DEADLOCK of 2 threads
+ *   DEADLOCK: 2 threads wait for each other
  *     has: north (mutex)
  *     has: east (mutex)
  *     at: closes_one() @closes-one
