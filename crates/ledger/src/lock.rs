@@ -81,6 +81,8 @@ pub mod attribute {
     pub const C11: u16 = 256;
     /// A condition variable whose deadlines are times of `CLOCK_MONOTONIC`.
     pub const MONOTONIC: u16 = 512;
+    /// The program has said that others than the one who acquired it give it back.
+    pub const HAND_OFF: u16 = 1024;
     /// Its attributes have been read from it.
     pub const KNOWN: u16 = 1 << 15;
 }

@@ -16,6 +16,7 @@
 
 use crate::me::{self, Me};
 use crate::real;
+use crate::rules;
 use crate::start;
 use crate::state;
 use crate::sys;
@@ -96,6 +97,7 @@ pub unsafe extern "C" fn in_child() {
     let words = tls::words();
     words.record.store(null_mut(), Relaxed);
     words.stage.store(Stage::New as usize, Relaxed);
+    rules::forked();
     // SAFETY: this is a child, and has none of its own yet.
     let parents = unsafe { state::of_parent() }.filter(replace);
     start::begin_child();

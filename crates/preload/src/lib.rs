@@ -14,11 +14,12 @@
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes
 //! its [`site`]; what it means goes through [`record`] into the ledger, with the
 //! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
-//! files); [`fast`] does the same without Rust for what is common. [`me`] is the calling thread, [`tls`] its own few words, [`state`]
-//! whether the process records at all. [`start`] and [`fork`] make the ledger,
-//! from what is in the [`environment`]. [`real`] has the functions that were
-//! there before us, [`sys`] the system calls that ask nobody. With the feature
-//! `check` it also notes in which `order` locks are taken.
+//! files); [`fast`] does the same without Rust for what is common. [`me`] is the
+//! calling thread, [`tls`] its own few words, [`state`] whether the process
+//! records at all. [`start`] and [`fork`] make the ledger, from what is in the
+//! [`environment`]. [`real`] has the functions that were there before us, [`sys`]
+//! the system calls that ask nobody. With the feature `check` it also notes in
+//! which `order` locks are taken, and which [`rules`] are broken.
 
 #![no_std]
 // On other targets there is nothing to interpose, and the crate is empty.
@@ -38,6 +39,7 @@ pub mod modules;
 pub mod order;
 pub mod real;
 pub mod record;
+pub mod rules;
 pub mod site;
 pub mod start;
 pub mod state;

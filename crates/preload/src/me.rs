@@ -17,6 +17,7 @@
 //! left, by which it is told.
 
 use crate::real;
+use crate::rules;
 use crate::site::Site;
 use crate::state::{self, STATE};
 use crate::sys;
@@ -339,6 +340,7 @@ pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     let me = Me::work(ledger, thread);
     words.stage.store(Stage::Silent as usize, Relaxed);
     words.record.store(core::ptr::null_mut(), Relaxed);
+    rules::thread_ends(&me);
     me.end();
 }
 

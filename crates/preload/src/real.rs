@@ -28,29 +28,29 @@ impl Entry {
 }
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $name:ident $(@ $version:literal)?
+    ($($(#[$when:meta])* $name:ident $(@ $version:literal)?
         : fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The table. The fields are named like the functions.
         #[repr(C)]
         #[derive(Debug)]
         #[allow(missing_docs, reason = "each field is documented by its name")]
         #[allow(non_snake_case, reason = "the names are glibc's")]
-        pub struct Real { $(pub $name: Entry,)* }
+        pub struct Real { $($(#[$when])* pub $name: Entry,)* }
 
         /// The table of this process.
-        pub static REAL: Real = Real { $($name: Entry(AtomicUsize::new(0)),)* };
+        pub static REAL: Real = Real { $($(#[$when])* $name: Entry(AtomicUsize::new(0)),)* };
 
         impl Real {
             fn fill(&self) {
-                $(
+                $($(#[$when])* {
                     let name = concat!(stringify!($name), "\0").as_bytes();
                     let version: &[u8] = concat!($($version,)? "\0").as_bytes();
                     self.$name.0.store(look_up(name, version), Release);
-                )*
+                })*
             }
 
             /// The names of the table, in its order.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+            pub const NAMES: &'static [&'static str] = &[$($(#[$when])* stringify!($name)),*];
         }
 
         /// The functions themselves, to be called.
@@ -63,6 +63,7 @@ macro_rules! table {
         pub mod call {
             use super::*;
             $(
+                $(#[$when])*
                 #[inline(always)]
                 pub unsafe fn $name() -> unsafe extern "C" fn($($argument),*) $(-> $result)? {
                     // SAFETY: after `resolve` the entry is the address of a C
@@ -165,6 +166,15 @@ table! {
     _Fork: fn() -> c_int;
     dlclose: fn(*mut c_void) -> c_int;
     prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
+
+    #[cfg(feature = "check")]
+    exit: fn(c_int);
+    #[cfg(feature = "check")]
+    quick_exit: fn(c_int);
+    #[cfg(feature = "check")]
+    _exit: fn(c_int);
+    #[cfg(feature = "check")]
+    _Exit: fn(c_int);
 }
 
 /// What a POSIX thread starts with.

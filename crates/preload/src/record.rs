@@ -15,6 +15,7 @@
 
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter, resume};
+use crate::rules;
 use crate::site::Site;
 use crate::sys;
 use core::ffi::c_int;
@@ -171,6 +172,7 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
         let place = me.place(call.target, call.site, call.nature);
         // For the holder too: its release comes before this wait ends.
         let _ = me.ledger.extension(place.lock);
+        rules::waits(&me, call, place);
         #[cfg(feature = "check")]
         if leads_to_holding(call.how) {
             me.asks(call.target, place, call.mode);
@@ -268,14 +270,16 @@ pub fn wait_abandoned() {
 
 /// The caller is about to give the lock back. Says whether it held it, as far
 /// as is known; [`release_of_others`] is for locks that it did not.
-pub fn release(address: u64) -> bool {
+pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> bool {
     let Some(me) = enter() else { return true };
-    match me.pop(address) {
-        Some(holding) => {
-            me.held_until_now(&holding);
-            true
-        }
-        None => false,
+    rules::releases(&me, address, nature, site);
+    me.gives_back(address)
+}
+
+/// The caller turns out not to hold the lock any more.
+pub fn lost(address: u64) {
+    if let Some(me) = enter() {
+        me.gives_back(address);
     }
 }
 
@@ -296,10 +300,22 @@ pub fn release_of_others(address: u64) {
 }
 
 impl Me {
+    /// Takes a lock off the thread's held stack; says whether it was there.
+    fn gives_back(&self, address: u64) -> bool {
+        match self.pop(address) {
+            Some(holding) => {
+                self.held_until_now(&holding);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Puts a lock on the thread's held stack.
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);
         let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
+        rules::acquired(self, call, place);
         #[cfg(feature = "check")]
         if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
             self.asks(call.target, place, call.mode);

@@ -8,6 +8,7 @@ use crate::chain::Nature;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;
 use core::ffi::c_int;
@@ -78,6 +79,7 @@ fn waiting(mutex: Lock, until: Until, site: &Site) -> Call<'_, Mtx> {
 
 unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
     real::resolve();
+    rules::initialises(mutex as u64, Kind::Mutex, site);
     // SAFETY: the program's arguments go to the function it called.
     let answer = unsafe { call::mtx_init()(mutex, kind) };
     if answer == answer::SUCCESS
@@ -88,8 +90,9 @@ unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn destroy(mutex: Lock, _: &Site) {
+unsafe extern "C" fn destroy(mutex: Lock, site: &Site) {
     real::resolve();
+    rules::destroys(mutex as u64, Kind::Mutex, site);
     // SAFETY: as in `init`.
     unsafe { call::mtx_destroy()(mutex) };
     if let Some(me) = enter() {
@@ -133,9 +136,9 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
     )
 }
 
-unsafe extern "C" fn unlock(mutex: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(mutex as u64) && !Mutex(mutex).checks_owner() {
+    if !record::release(mutex as u64, &Mtx(mutex), site) && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: as in `init`.

@@ -114,7 +114,7 @@ pub(super) fn ended(call: &Call<'_, (Kind, u16)>, answer: c_int) {
     record::wait_ends(call, Outcome::of_posix(answer));
     if answer == libc::ENOTRECOVERABLE {
         // The only end of a wait after which the mutex is not the caller's.
-        record::release(call.companion);
+        record::lost(call.companion);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::chain::Nature;
 use crate::me::enter;
 use crate::real::{self, Lock, call};
 use crate::record::{self, Call, Outcome, deadline, timed};
+use crate::rules;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -19,12 +20,12 @@ crate::thunk! {
 
 crate::fast_acquire! {
     // Robust ones are tried in another way (`attempt`).
-    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 => lock, lock_tried;
-    pthread_mutex_trylock: pthread_mutex_trylock, TRIED => trylock, trylock_tried;
+    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 => lock, lock_tried;
+    pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 => trylock, trylock_tried;
 }
 
 crate::fast_release! {
-    pthread_mutex_unlock: pthread_mutex_unlock => unlock;
+    pthread_mutex_unlock: pthread_mutex_unlock as mutex => unlock;
 }
 
 unsafe extern "C" {
@@ -100,6 +101,7 @@ fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex>
 
 unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
+    rules::initialises(mutex as u64, Kind::Mutex, site);
     // SAFETY: the program's arguments go to the function it called.
     let answer = unsafe { call::pthread_mutex_init()(mutex, attributes) };
     if answer == 0
@@ -120,8 +122,9 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
     answer
 }
 
-unsafe extern "C" fn destroy(mutex: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
+    rules::destroys(mutex as u64, Kind::Mutex, site);
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_mutex_destroy()(mutex) };
     if answer == 0
@@ -224,9 +227,9 @@ unsafe extern "C" fn clocklock(
     )
 }
 
-unsafe extern "C" fn unlock(mutex: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(mutex as u64) && !Mutex(mutex).checks_owner() {
+    if !record::release(mutex as u64, &Mutex(mutex), site) && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: as in `init`.

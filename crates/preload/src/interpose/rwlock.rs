@@ -5,6 +5,7 @@ use crate::chain::Nature;
 use crate::me::enter;
 use crate::real::{self, Lock, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -23,12 +24,12 @@ crate::thunk! {
 }
 
 crate::fast_acquire! {
-    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ => read, read_tried;
-    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE => write, write_tried;
+    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ marked 40 => read, read_tried;
+    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE marked 40 => write, write_tried;
 }
 
 crate::fast_release! {
-    pthread_rwlock_unlock: pthread_rwlock_unlock => unlock;
+    pthread_rwlock_unlock: pthread_rwlock_unlock as rwlock => unlock;
 }
 
 /// A reader-writer lock of the program's. Its static initialisers have fixed
@@ -78,6 +79,7 @@ fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> 
 
 unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
+    rules::initialises(lock as u64, Kind::RwLock, site);
     // SAFETY: the program's arguments go to the function it called.
     let answer = unsafe { call::pthread_rwlock_init()(lock, attributes) };
     if answer == 0
@@ -88,8 +90,9 @@ unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) ->
     answer
 }
 
-unsafe extern "C" fn destroy(lock: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
+    rules::destroys(lock as u64, Kind::RwLock, site);
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_rwlock_destroy()(lock) };
     if answer == 0
@@ -211,9 +214,9 @@ unsafe fn timed(
 
 /// glibc does not check who unlocks, so that a thread other than the one that
 /// acquired may do it.
-unsafe extern "C" fn unlock(lock: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(lock as u64) {
+    if !record::release(lock as u64, &RwLock(lock), site) {
         record::release_of_others(lock as u64);
     }
     // SAFETY: as in `init`.

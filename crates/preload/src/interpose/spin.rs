@@ -8,6 +8,7 @@ use crate::chain::Nature;
 use crate::me::enter;
 use crate::real::{self, Lock, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -51,6 +52,7 @@ fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
 
 unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
     real::resolve();
+    rules::initialises(lock as u64, Kind::Spin, site);
     // SAFETY: the program's arguments go to the function it called.
     let answer = unsafe { call::pthread_spin_init()(lock, shared) };
     if answer == 0
@@ -62,8 +64,9 @@ unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn destroy(lock: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
+    rules::destroys(lock as u64, Kind::Spin, site);
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_spin_destroy()(lock) };
     if answer == 0
@@ -127,9 +130,9 @@ unsafe extern "C" fn trylock(lock: Lock, site: &Site) -> c_int {
 }
 
 /// glibc does not know who holds a spin lock.
-unsafe extern "C" fn unlock(lock: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(lock as u64) {
+    if !record::release(lock as u64, &NATURE, site) {
         record::release_of_others(lock as u64);
     }
     // SAFETY: as in `init`.

@@ -43,11 +43,16 @@ pub(crate) fn shared_object() -> &'static Path {
 /// Builds `tests/programs/NAME.c`; `None`, with the reason printed, where there
 /// is no compiler.
 pub(crate) fn compile(name: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    compile_file(&folder.join(format!("{name}.c")), name)
+}
+
+/// Builds a C file into a program that is called so; `None` as [`compile`].
+pub(crate) fn compile_file(file: &Path, name: &str) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
         println!("skipped: no C compiler");
         return None;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     // Tests run at the same time: each has a program of its own.
     let unique = format!("{name}-{:?}", thread::current().id());
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
@@ -60,10 +65,11 @@ pub(crate) fn compile(name: &str) -> Option<PathBuf> {
             "-Wall",
             "-Wextra",
             "-Werror",
-            "-D_GNU_SOURCE",
+            // Empty, so that a file may define it too.
+            "-D_GNU_SOURCE=",
             "-Wl,-z,now",
         ])
-        .arg(folder.join(format!("{name}.c")))
+        .arg(file)
         .arg("-o")
         .arg(&program)
         .output()

@@ -1,0 +1,115 @@
+//! Ends: a thread, or the process, ends while it holds a lock.
+//!
+//! # What is no breach
+//! - Robust mutexes: they are made to be left behind; the next owner learns it.
+//! - What was acquired before a fork, in the child: it ends without ever having
+//!   touched the lock, as a child does that could not execute.
+//! - At the process's end, the locks of other threads: these do not end it.
+//! - What a handler of `atexit` or a destructor still gives back: the look is the
+//!   last of them.
+//! - Semaphores: nobody owns them.
+
+#![allow(non_snake_case, reason = "the exported names are C's")]
+
+use super::note::Note;
+use super::words::Words;
+use crate::me::{Me, enter};
+use crate::real::{self, REAL};
+use crate::site::Site;
+use crate::sys;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::Flags;
+
+crate::passing! {
+    exit(1) => by_exit;
+    quick_exit(1) => by_quick_exit;
+    _exit(1) => by_exit_at_once;
+    _Exit(1) => by_exit_at_once_too;
+}
+
+/// Stack of the call of `exit`.
+static EXIT: AtomicU32 = AtomicU32::new(0);
+
+/// See [`super::thread_ends`].
+pub fn thread_ends(me: &Me) {
+    check(me, Rule::ThreadExit, 0);
+}
+
+unsafe extern "C" fn by_exit(_: c_int, site: &Site) -> usize {
+    real::resolve();
+    if let Some(me) = enter().filter(holds) {
+        EXIT.store(me.stack(site), Relaxed);
+    }
+    REAL.exit.address()
+}
+
+unsafe extern "C" fn by_quick_exit(_: c_int, site: &Site) -> usize {
+    real::resolve();
+    at_once(site);
+    REAL.quick_exit.address()
+}
+
+unsafe extern "C" fn by_exit_at_once(_: c_int, site: &Site) -> usize {
+    real::resolve();
+    at_once(site);
+    REAL._exit.address()
+}
+
+unsafe extern "C" fn by_exit_at_once_too(_: c_int, site: &Site) -> usize {
+    real::resolve();
+    at_once(site);
+    REAL._Exit.address()
+}
+
+fn at_once(site: &Site) {
+    if let Some(me) = enter().filter(holds) {
+        process_ends(&me, me.stack(site));
+    }
+}
+
+fn holds(me: &Me) -> bool {
+    me.thread.stack().depth() != 0
+}
+
+/// The last thing that the process does, by `exit` or the end of `main`.
+pub extern "C" fn at_end() {
+    if let Some(me) = enter().filter(holds) {
+        process_ends(&me, EXIT.load(Relaxed));
+    }
+}
+
+/// Run by the dynamic loader after the program's own.
+#[cfg(feature = "shared-object")]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = at_end;
+
+fn process_ends(me: &Me, stack: u32) {
+    // A child by `vfork` ends itself alone.
+    if sys::getpid() == me.ledger.header().pid.load(Relaxed) {
+        check(me, Rule::ProcessExit, stack);
+    }
+}
+
+fn check(me: &Me, rule: Rule, at: u32) {
+    let stack = me.thread.stack();
+    for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {
+        let Some(lock) = me.ledger.lock(holding.lock) else { continue };
+        let (kind, _, attributes) = lock.shape();
+        if attributes & (attribute::ROBUST | attribute::HAND_OFF) != 0
+            || holding.flags.has(Flags::INHERITED)
+            || !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin)
+        {
+            continue;
+        }
+        // Its memory may be gone.
+        let words = Words::read_if_there(kind, holding.address);
+        if words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
+            let tid = me.record().tid.load(Relaxed);
+            me.note(&Note::new(rule, holding.address, at).after(tid, holding.stack));
+        }
+    }
+}

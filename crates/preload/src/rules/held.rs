@@ -1,0 +1,102 @@
+//! Held locks that are initialised or destroyed, or whose memory goes.
+
+use super::hush;
+use super::note::Note;
+use super::words::{Holder, Words};
+use crate::me::{Me, enter};
+use crate::site::Site;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, Holding};
+
+/// How memory goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gone {
+    /// Freed, or moved by a reallocation.
+    Freed,
+    /// Unmapped, or another mapping takes its place.
+    Unmapped,
+    /// A frame was left, or the thread whose stack it is has ended.
+    StackLeft,
+}
+
+/// See [`super::initialises`].
+pub fn initialises(address: u64, kind: Kind, site: &Site) {
+    begins_or_ends(Rule::InitialisedHeld, address, kind, site);
+}
+
+/// See [`super::destroys`].
+pub fn destroys(address: u64, kind: Kind, site: &Site) {
+    begins_or_ends(Rule::DestroyedHeld, address, kind, site);
+}
+
+fn begins_or_ends(rule: Rule, address: u64, kind: Kind, site: &Site) {
+    let Some(me) = enter() else { return };
+    if me.ledger.find_lock(address).is_none() {
+        return;
+    }
+    // SAFETY: the program passes the lock to the function that it calls.
+    let words = unsafe { Words::read(kind, address) };
+    let Some((tid, holding)) = me.holder(address, &words) else { return };
+    me.note(&Note::new(rule, address, me.stack(site)).after(tid, holding.stack));
+    if rule == Rule::InitialisedHeld {
+        // Who holds it will give it back.
+        hush::next_of(address);
+    }
+}
+
+/// The memory from `low` to below `high`, in which there are locks, goes; called
+/// before it does. `stack` is that of the call, or 0.
+pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
+    for thread in me.ledger.threads() {
+        let held = thread.stack();
+        let tid = thread.record.tid.load(Relaxed);
+        for index in (0..held.depth()).rev() {
+            let Some(holding) = held.entry(index).read() else { continue };
+            if !(low..high).contains(&holding.address) {
+                continue;
+            }
+            let kind = me.ledger.lock(holding.lock).map_or(Kind::Unknown, |lock| lock.shape().0);
+            // What lies in a frame that was left may be overwritten: the entry
+            // alone says that nobody has given the lock back.
+            let is_held = how == Gone::StackLeft && kind != Kind::Semaphore
+                || Words::read_if_there(kind, holding.address)
+                    .is_some_and(|words| agrees(&words, tid, &holding));
+            if is_held && !holding.flags.has(Flags::INHERITED) {
+                let rule = match how {
+                    Gone::Freed => Rule::Freed,
+                    Gone::Unmapped => Rule::Unmapped,
+                    Gone::StackLeft => Rule::StackLeft,
+                };
+                me.note(&Note::new(rule, holding.address, stack).after(tid, holding.stack));
+            }
+            let _ = held.revoke(holding.address);
+        }
+    }
+}
+
+/// Whether these words are those of a lock that the thread holds so.
+fn agrees(words: &Words, tid: u32, holding: &Holding) -> bool {
+    match words.holder() {
+        Holder::Thread(number) => number == tid,
+        Holder::Readers(_) => holding.flags.has(Flags::READ),
+        Holder::Somebody => true,
+        Holder::Nobody | Holder::Unknown => false,
+    }
+}
+
+impl Me {
+    /// The thread that holds the lock, by its number, and how: if the words of the
+    /// lock say the same.
+    fn holder(&self, address: u64, words: &Words) -> Option<(u32, Holding)> {
+        if matches!(words.holder(), Holder::Nobody | Holder::Unknown) {
+            return None;
+        }
+        self.ledger.threads().find_map(|thread| {
+            let tid = thread.record.tid.load(Relaxed);
+            let (_, holding) = thread.stack().find(address)?;
+            agrees(words, tid, &holding).then_some((tid, holding))
+        })
+    }
+}

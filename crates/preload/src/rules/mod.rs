@@ -1,0 +1,81 @@
+//! The rules of locks, as far as they are decided inside the program: by the
+//! library that checks, and not at all by the one that only observes.
+//!
+//! # Role
+//! [`record`](crate::record) and the [interposed](crate::interpose) functions call
+//! the functions of this file where a rule may be broken; in the build without the
+//! feature `check` they are empty, and their calls vanish. They note breaches in
+//! the ledger ([`note`]); the command names and prints them.
+//!
+//! | module | rules |
+//! |---|---|
+//! | [`unlock`] | unlock by another thread, of an unlocked lock; held lock overwritten |
+//! | [`recursion`] | recursion |
+//! | [`exit`] | thread exit, process exit while holding |
+//! | [`held`] | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
+//!
+//! # What a rule may conclude from
+//! The held stacks say what threads have acquired, as far as that was recorded: a
+//! handler that interrupts the library is not. The [`words`] of glibc's locks say
+//! who holds a mutex, and whether anybody holds the others. A breach is noted only
+//! where both agree, or where the words alone suffice; so what was acquired
+//! unseen is no breach.
+
+#[cfg(feature = "check")]
+pub mod exit;
+#[cfg(feature = "check")]
+pub mod held;
+#[cfg(feature = "check")]
+pub mod hush;
+#[cfg(feature = "check")]
+pub mod note;
+#[cfg(feature = "check")]
+pub mod recursion;
+#[cfg(feature = "check")]
+pub mod unlock;
+#[cfg(feature = "check")]
+pub mod words;
+
+#[cfg(feature = "check")]
+pub use held::{Gone, memory_gone};
+
+use crate::chain::{Nature, Place};
+use crate::me::Me;
+use crate::record::Call;
+use crate::site::Site;
+use lockstead_ledger::lock::Kind;
+
+/// `calls! { fn name<T>(argument: Type, ...) => function; ... }`: functions that
+/// call their namesakes in the library that checks, and do nothing in the other.
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident$(<$t:ident: $bound:path>)?($($argument:ident: $type:ty),*)
+        => $function:path;)*) => { $(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name$(<$t: $bound>)?($($argument: $type),*) {
+            #[cfg(feature = "check")]
+            $function($($argument),*);
+            #[cfg(not(feature = "check"))]
+            let _ = ($($argument,)*);
+        }
+    )* };
+}
+
+calls! {
+    /// The calling thread is about to give back the lock at `address`; its held
+    /// stack says still what it said before.
+    fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) => unlock::releases;
+    /// The calling thread did not get a lock at once and is about to wait for it.
+    fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => recursion::waits;
+    /// The calling thread has just acquired a lock, which is not on its held stack
+    /// yet.
+    fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => unlock::acquired;
+    /// The lock is about to be initialised.
+    fn initialises(address: u64, kind: Kind, site: &Site) => held::initialises;
+    /// The lock is about to be destroyed.
+    fn destroys(address: u64, kind: Kind, site: &Site) => held::destroys;
+    /// The process is a forked child, which has no ledger yet.
+    fn forked() => note::forget;
+    /// The thread ends.
+    fn thread_ends(me: &Me) => exit::thread_ends;
+}

@@ -1,0 +1,162 @@
+//! How a breach is noted: once for each rule, call stack and origin of the lock,
+//! with a count of the repetitions.
+
+use crate::me::Me;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use lockstead_ledger::breach::{Breach, Rule};
+
+/// What is noted of a breach beyond who broke the rule: see [`Breach`].
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// Which rule.
+    pub rule: Rule,
+    /// Address of the lock.
+    pub address: u64,
+    /// Stack of the call; 0 if there was none.
+    pub stack: u32,
+    /// Who did what the breach collides with, and its stack.
+    pub other_tid: u32,
+    /// As the field of [`Breach`].
+    pub other_stack: u32,
+    /// As the field of [`Breach`].
+    pub other_lock: u32,
+    /// As the field of [`Breach`].
+    pub number: u64,
+}
+
+impl Note {
+    /// A breach without any other part in it.
+    #[must_use]
+    pub const fn new(rule: Rule, address: u64, stack: u32) -> Note {
+        Note { rule, address, stack, other_tid: 0, other_stack: 0, other_lock: 0, number: 0 }
+    }
+
+    /// The same, with what this thread did earlier.
+    #[must_use]
+    pub const fn after(mut self, tid: u32, stack: u32) -> Note {
+        (self.other_tid, self.other_stack) = (tid, stack);
+        self
+    }
+
+    /// The same, with this other lock, by index.
+    #[must_use]
+    pub const fn with(mut self, lock: u32) -> Note {
+        self.other_lock = lock;
+        self
+    }
+
+    /// The same, with this number.
+    #[must_use]
+    pub const fn number(mut self, number: u64) -> Note {
+        self.number = number;
+        self
+    }
+}
+
+/// Causes that are told apart. What comes when all places are taken is lost, and
+/// counted so.
+const CAUSES: usize = 4096;
+/// Places that are looked at for one cause.
+const TRIES: usize = 64;
+
+struct Cause {
+    /// Hash of rule, stack and origin of the lock; 0: not in use.
+    key: AtomicU64,
+    /// Number of the breach in the ledger plus one; 0 while it is being written.
+    breach: AtomicU32,
+}
+
+static CAUSE: [Cause; CAUSES] =
+    [const { Cause { key: AtomicU64::new(0), breach: AtomicU32::new(0) } }; CAUSES];
+
+/// A forked child begins its own ledger.
+pub fn forget() {
+    for cause in CAUSE.iter().filter(|cause| cause.key.load(Relaxed) != 0) {
+        cause.key.store(0, Relaxed);
+        cause.breach.store(0, Relaxed);
+    }
+}
+
+impl Me {
+    /// Notes a breach by the calling thread.
+    #[cold]
+    #[inline(never)]
+    pub fn note(&self, note: &Note) {
+        let lock = self.ledger.find_lock(note.address).unwrap_or(0);
+        let key = key(note, self.origin(lock, note.address));
+        let first = key as usize % CAUSES;
+        for cause in (0..TRIES).map(|i| &CAUSE[(first + i) % CAUSES]) {
+            match cause.key.compare_exchange(0, key, Relaxed, Relaxed) {
+                Ok(_) => {
+                    let number = self.ledger.add_breach(&self.breach(note, lock));
+                    cause.breach.store(number.map_or(0, |number| number as u32 + 1), Relaxed);
+                    return;
+                }
+                Err(found) if found == key => {
+                    let number = cause.breach.load(Relaxed) as usize;
+                    if let Some(there) = self.ledger.breach(number.wrapping_sub(1)) {
+                        there.repeated.fetch_add(1, Relaxed);
+                    }
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        self.ledger.header().losses.breaches.fetch_add(1, Relaxed);
+    }
+
+    fn breach(&self, note: &Note, lock: u32) -> Breach {
+        let record = self.record();
+        Breach {
+            rule: note.rule,
+            lock,
+            generation: self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),
+            address: note.address,
+            stack: note.stack,
+            thread: record.serial.load(Relaxed),
+            tid: record.tid.load(Relaxed),
+            other_tid: note.other_tid,
+            other_stack: note.other_stack,
+            other_lock: note.other_lock,
+            number: note.number,
+        }
+    }
+
+    /// What locks of one class have in common: where they were initialised; a
+    /// static one is a class of its own; else where they were first used.
+    fn origin(&self, lock: u32, address: u64) -> u64 {
+        let Some(record) = self.ledger.lock(lock) else { return address };
+        match (record.init_stack.load(Relaxed), record.module.load(Relaxed)) {
+            (0, 0) => u64::from(record.first_stack.load(Relaxed)),
+            (0, _) => address,
+            (init, _) => u64::from(init),
+        }
+    }
+}
+
+/// Never 0.
+fn key(note: &Note, origin: u64) -> u64 {
+    // A multiplication carries upwards only, a rotation brings it down again.
+    let mix =
+        |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let stacks = u64::from(note.stack) << 32 | u64::from(note.rule as u32);
+    // Without a call of the breach the earlier one tells causes apart.
+    let earlier = if note.stack == 0 { u64::from(note.other_stack) } else { 0 };
+    mix(mix(mix(1, stacks), origin), earlier) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_apart() {
+        let note = Note::new(Rule::Recursion, 0x1000, 7);
+        assert_eq!(key(&note, 3), key(&note.after(5, 9), 3));
+        assert_ne!(key(&note, 3), key(&note, 4));
+        assert_ne!(key(&note, 3), key(&Note { stack: 8, ..note }, 3));
+        assert_ne!(key(&note, 3), key(&Note { rule: Rule::Copied, ..note }, 3));
+        let without = Note { stack: 0, ..note };
+        assert_ne!(key(&without.after(5, 9), 3), key(&without.after(5, 8), 3));
+    }
+}

@@ -1,0 +1,166 @@
+//! Releases: unlock by another thread, unlock of an unlocked lock, a held lock
+//! overwritten.
+//!
+//! # What tells them apart
+//! | held stack of the caller | words of the lock | breach |
+//! |---|---|---|
+//! | has it | the caller holds it | none |
+//! | has it | they do not say so | overwritten |
+//! | lacks it | the caller holds it | none: acquired before the library came, or unrecorded |
+//! | lacks it | nobody holds it | unlock of an unlocked lock |
+//! | lacks it | somebody else holds it, whom the ledger knows | unlock by another thread |
+//! | lacks it | somebody else holds it | none: a thread of another process, or of the parent |
+//!
+//! Of readers and of spinners the words do not say who they are; there the ledger
+//! alone decides, and not for a thread of which some calls went unrecorded.
+
+use super::hush;
+use super::note::Note;
+use super::words::{Holder, Words};
+use crate::chain::{Nature, Place};
+use crate::me::Me;
+use crate::record::Call;
+use crate::site::Site;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, Holding};
+use lockstead_ledger::thread::state as life;
+
+/// See [`super::releases`].
+pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
+    let (kind, attributes) = nature.nature();
+    if !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin) {
+        return;
+    }
+    // SAFETY: the program passes the lock to the function that it calls.
+    let words = unsafe { Words::read(kind, address) };
+    let stack = me.thread.stack();
+    match stack.find(address) {
+        Some((_, holding)) => owned(me, &words, &holding, site),
+        None => foreign(me, address, &words, (kind, attributes), site),
+    }
+}
+
+/// A lock that the caller has acquired.
+fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
+    // A robust mutex names nobody while it is to be repaired.
+    if words.is_robust() || me.may_hold(words, holding.flags) {
+        return;
+    }
+    if hush::was(holding.address) {
+        return;
+    }
+    let tid = me.record().tid.load(Relaxed);
+    let stack = me.stack(site);
+    me.note(&Note::new(Rule::Overwritten, holding.address, stack).after(tid, holding.stack));
+}
+
+/// See [`super::acquired`].
+pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    let stack = me.thread.stack();
+    let Some((_, earlier)) = stack.find(call.target) else { return };
+    let (kind, _) = call.nature.nature();
+    if kind != Kind::Mutex || earlier.flags.has(Flags::LENT) {
+        return;
+    }
+    // SAFETY: the program has just passed it to the function that it called.
+    let words = unsafe { Words::read(kind, call.target) };
+    if words.is_recursive() || words.is_robust() {
+        return;
+    }
+    // Such a mutex can be had twice only if it has lost its words meanwhile.
+    let _ = stack.revoke(call.target);
+    let tid = me.record().tid.load(Relaxed);
+    if !hush::was(call.target) {
+        me.note(&Note::new(Rule::Overwritten, call.target, place.stack).after(tid, earlier.stack));
+    }
+}
+
+/// A lock that the caller has not acquired, as far as is recorded.
+fn foreign(me: &Me, address: u64, words: &Words, nature: (Kind, u16), site: &Site) {
+    let by = |rule, tid, other_stack| {
+        let place = me.place(address, site, nature);
+        me.note(&Note::new(rule, address, place.stack).after(tid, other_stack));
+    };
+    match words.holder() {
+        Holder::Unknown => {}
+        Holder::Nobody if hush::was(address) => {}
+        Holder::Nobody => by(Rule::UnlockOfUnlocked, 0, 0),
+        Holder::Thread(number) if me.is(number) => {}
+        Holder::Thread(number) => {
+            if let Some((tid, stack)) = me.other_holder(address, Some(number))
+                && !me.is_handed_off(address)
+            {
+                by(Rule::UnlockByAnother, tid, stack);
+            }
+        }
+        Holder::Readers(_) | Holder::Somebody => {
+            if !me.has_unrecorded()
+                && let Some((tid, stack)) = me.other_holder(address, None)
+                && !me.is_handed_off(address)
+            {
+                by(Rule::UnlockByAnother, tid, stack);
+            }
+        }
+    }
+}
+
+impl Me {
+    /// Whether `number` is the calling thread's: its own, or that of the thread
+    /// whose fork it is.
+    #[must_use]
+    pub fn is(&self, number: u32) -> bool {
+        let record = self.record();
+        number == record.tid.load(Relaxed)
+            || number != 0 && number == record.forked_by.load(Relaxed)
+    }
+
+    /// Whether the words of a lock that the calling thread holds do not
+    /// contradict.
+    #[must_use]
+    pub fn may_hold(&self, words: &Words, flags: Flags) -> bool {
+        match words.holder() {
+            Holder::Thread(number) => self.is(number) && !flags.has(Flags::READ),
+            Holder::Readers(_) => flags.has(Flags::READ),
+            Holder::Somebody => true,
+            Holder::Nobody => false,
+            // A mutex that nobody can have taken meanwhile.
+            Holder::Unknown => flags.has(Flags::READ),
+        }
+    }
+
+    /// Number of another thread that has acquired the lock, and the stack of that;
+    /// with `number` only that thread, and without a stack if its acquisition was
+    /// not recorded.
+    #[must_use]
+    pub fn other_holder(&self, address: u64, number: Option<u32>) -> Option<(u32, u32)> {
+        let own = self.record().tid.load(Relaxed);
+        self.ledger.threads().find_map(|thread| {
+            let tid = thread.record.tid.load(Relaxed);
+            if tid == own || number.is_some_and(|number| number != tid) {
+                return None;
+            }
+            match thread.stack().find(address) {
+                Some((_, holding)) => Some((tid, holding.stack)),
+                None => (number.is_some() && thread.record.state.load(Relaxed) == life::LIVE)
+                    .then_some((tid, 0)),
+            }
+        })
+    }
+
+    /// Whether some calls of the thread, which may have acquired, were not
+    /// recorded.
+    #[must_use]
+    pub fn has_unrecorded(&self) -> bool {
+        let record = self.record();
+        record.skipped.load(Relaxed) != 0 || record.held_dropped.load(Relaxed) != 0
+    }
+
+    /// Whether the program has said that others than the owner give the lock back.
+    #[must_use]
+    pub fn is_handed_off(&self, address: u64) -> bool {
+        let lock = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index));
+        lock.is_some_and(|lock| lock.shape().2 & attribute::HAND_OFF != 0)
+    }
+}

@@ -1,0 +1,259 @@
+//! Who holds a lock, by the words that glibc keeps in it.
+//!
+//! # Role
+//! The held stacks know what was recorded; these words know what is. Offsets and
+//! bits are those of glibc's binary interface, which static initialisers and
+//! locks in shared memory have fixed for good.
+//!
+//! | lock | word | meaning |
+//! |---|---|---|
+//! | mutex | 0 | 0: free. Robust and priority inheritance: the owner's number below two flags. Priority ceiling: the ceiling above 19 bits |
+//! | | 2 | the owner's number, written after the lock was taken and erased before it is given back |
+//! | | 4 | kind; -1 of a destroyed one |
+//! | reader-writer lock | 0 | readers above three flags: write phase, writer, readers sleep |
+//! | | 6 | the writer's number |
+//! | spin lock | 0 | what initialisation writes: free |
+
+use crate::real::{self, call};
+use crate::sys;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use lockstead_ledger::lock::Kind;
+
+/// Words of the largest lock.
+pub const MOST: usize = 14;
+
+/// Who holds a lock, as far as its words tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// Nobody.
+    Nobody,
+    /// The thread with this number.
+    Thread(u32),
+    /// So many readers.
+    Readers(u32),
+    /// Somebody.
+    Somebody,
+    /// It is being taken or given back, or these are no words of such a lock.
+    Unknown,
+}
+
+/// The words of a lock, read at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    kind: Kind,
+    words: [u32; MOST],
+}
+
+/// Bits of a mutex's kind.
+mod mutex {
+    pub(super) const TYPE: u32 = 3;
+    pub(super) const ROBUST: u32 = 16;
+    pub(super) const INHERIT: u32 = 32;
+    pub(super) const PROTECT: u32 = 64;
+    pub(super) const SHARED: u32 = 128;
+    pub(super) const ELISION: u32 = 256 | 512;
+    pub(super) const ALL: u32 = TYPE | ROBUST | INHERIT | PROTECT | SHARED | ELISION;
+    /// The owner's number in the word of a robust or inheriting one.
+    pub(super) const NUMBER: u32 = 0x3fff_ffff;
+    /// Below the ceiling.
+    pub(super) const BELOW_CEILING: u32 = 0x7_ffff;
+}
+
+/// Bits of a reader-writer lock's first word.
+mod rwlock {
+    pub(super) const WRITER: u32 = 2;
+    pub(super) const READERS_SHIFT: u32 = 3;
+}
+
+/// How many words a lock of this kind has that are looked at.
+#[must_use]
+pub const fn count(kind: Kind) -> usize {
+    match kind {
+        Kind::Mutex => 10,
+        Kind::RwLock => MOST,
+        Kind::Spin => 1,
+        Kind::Semaphore | Kind::Barrier => 8,
+        Kind::Unknown | Kind::Condition => 0,
+    }
+}
+
+impl Words {
+    /// The words of a lock that the program passes at this moment.
+    ///
+    /// # Safety
+    /// At `address` is memory of the size of such a lock, aligned.
+    #[must_use]
+    pub unsafe fn read(kind: Kind, address: u64) -> Words {
+        let mut words = [0; MOST];
+        for (index, word) in words[..count(kind)].iter_mut().enumerate() {
+            // SAFETY: by the caller's promise; glibc changes them atomically.
+            *word = unsafe { (*(address as *const AtomicU32).add(index)).load(Relaxed) };
+        }
+        Words { kind, words }
+    }
+
+    /// The words at an address that may be mapped no more; `None` if they cannot
+    /// be read.
+    #[must_use]
+    pub fn read_if_there(kind: Kind, address: u64) -> Option<Words> {
+        let mut words = [0_u32; MOST];
+        let bytes = count(kind) * size_of::<u32>();
+        let to = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
+        let from = libc::iovec { iov_base: address as *mut _, iov_len: bytes };
+        let arguments =
+            [sys::getpid() as usize, &raw const to as usize, 1, &raw const from as usize, 1, 0];
+        // SAFETY: writes into the words, which are live and as long; what it reads
+        // the kernel checks.
+        let read = unsafe { sys::call(libc::SYS_process_vm_readv, arguments) };
+        (read == Ok(bytes) && bytes != 0).then_some(Words { kind, words })
+    }
+
+    /// Who holds it.
+    #[must_use]
+    pub fn holder(&self) -> Holder {
+        match self.kind {
+            Kind::Mutex => self.mutex_holder(),
+            Kind::RwLock => self.rwlock_holder(),
+            Kind::Spin if self.words[0] == free_spin() => Holder::Nobody,
+            Kind::Spin => Holder::Somebody,
+            _ => Holder::Unknown,
+        }
+    }
+
+    fn mutex_holder(&self) -> Holder {
+        let [lock, _, owner, _, kind, ..] = self.words;
+        if !self.is_sound() {
+            return Holder::Unknown;
+        }
+        let locked = if kind & (mutex::ROBUST | mutex::INHERIT) != 0 {
+            return match lock & mutex::NUMBER {
+                0 => Holder::Nobody,
+                number => Holder::Thread(number),
+            };
+        } else if kind & mutex::PROTECT != 0 {
+            lock & mutex::BELOW_CEILING
+        } else {
+            lock
+        };
+        match (locked, owner) {
+            (0, _) => Holder::Nobody,
+            (_, 0) => Holder::Unknown,
+            (_, owner) => Holder::Thread(owner),
+        }
+    }
+
+    fn rwlock_holder(&self) -> Holder {
+        let (state, writer) = (self.words[0], self.words[6]);
+        match state >> rwlock::READERS_SHIFT {
+            _ if writer != 0 => Holder::Thread(writer),
+            0 if state & rwlock::WRITER == 0 => Holder::Nobody,
+            0 => Holder::Unknown,
+            readers => Holder::Readers(readers),
+        }
+    }
+
+    /// Whether a mutex of this kind, a reader-writer lock of this preference
+    /// exists.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        const INHERIT_OR_PROTECT: u32 = mutex::INHERIT | mutex::PROTECT;
+        match self.kind {
+            Kind::Mutex => {
+                let kind = self.words[4];
+                kind & !mutex::ALL == 0 && kind & INHERIT_OR_PROTECT != INHERIT_OR_PROTECT
+            }
+            Kind::RwLock => self.words[12] <= 2 && self.words[7] <= 1,
+            _ => true,
+        }
+    }
+
+    /// Whether a mutex carries the mark of a destroyed one.
+    #[must_use]
+    pub fn is_destroyed_mutex(&self) -> bool {
+        self.kind == Kind::Mutex && self.words[4] == u32::MAX
+    }
+
+    /// Whether a mutex survives its owner.
+    #[must_use]
+    pub fn is_robust(&self) -> bool {
+        self.kind == Kind::Mutex && self.words[4] & mutex::ROBUST != 0
+    }
+
+    /// Whether its owner may lock it again.
+    #[must_use]
+    pub fn is_recursive(&self) -> bool {
+        self.kind == Kind::Mutex && self.words[4] & mutex::TYPE == 1
+    }
+
+    /// The word at this index.
+    #[must_use]
+    pub fn word(&self, index: usize) -> u32 {
+        self.words[index]
+    }
+}
+
+/// What a free spin lock contains: asked of glibc once, for its machines differ.
+fn free_spin() -> u32 {
+    static FREE: AtomicU32 = AtomicU32::new(u32::MAX);
+    let known = FREE.load(Relaxed);
+    if known != u32::MAX {
+        return known;
+    }
+    real::resolve();
+    let mut lock = 0_u32;
+    // SAFETY: resolved; a live word of our own, which is a spin lock's size.
+    unsafe { call::pthread_spin_init()((&raw mut lock).cast(), 0) };
+    FREE.store(lock, Relaxed);
+    lock
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(kind: Kind, set: &[(usize, u32)]) -> Holder {
+        let mut words = [0; MOST];
+        set.iter().for_each(|&(index, word)| words[index] = word);
+        Words { kind, words }.holder()
+    }
+
+    #[test]
+    fn mutexes_name_their_owner() {
+        let mutex = |set: &[(usize, u32)]| holder(Kind::Mutex, set);
+        assert_eq!(mutex(&[]), Holder::Nobody);
+        assert_eq!(mutex(&[(0, 1), (2, 77)]), Holder::Thread(77));
+        assert_eq!(mutex(&[(0, 2), (2, 77)]), Holder::Thread(77));
+        assert_eq!(mutex(&[(0, 1)]), Holder::Unknown, "not written yet");
+        assert_eq!(mutex(&[(2, 77)]), Holder::Nobody, "just given back");
+        let robust = 16 | 128;
+        assert_eq!(mutex(&[(0, 77 | 1 << 31), (4, robust)]), Holder::Thread(77));
+        assert_eq!(mutex(&[(0, 1 << 30), (4, robust)]), Holder::Nobody, "its owner has died");
+        assert_eq!(mutex(&[(0, 77), (2, 77), (4, 32)]), Holder::Thread(77));
+        assert_eq!(mutex(&[(0, 50 << 19), (4, 64)]), Holder::Nobody, "a ceiling alone");
+        assert_eq!(mutex(&[(0, 50 << 19 | 1), (2, 77), (4, 64)]), Holder::Thread(77));
+        assert_eq!(mutex(&[(0, 1), (2, 77), (4, u32::MAX)]), Holder::Unknown);
+        assert_eq!(mutex(&[(4, 96)]), Holder::Unknown, "two protocols");
+    }
+
+    #[test]
+    fn reader_writer_locks_count_their_readers() {
+        let rwlock = |set: &[(usize, u32)]| holder(Kind::RwLock, set);
+        assert_eq!(rwlock(&[]), Holder::Nobody);
+        assert_eq!(rwlock(&[(0, 1)]), Holder::Nobody, "the phase stays for a while");
+        assert_eq!(rwlock(&[(0, 2 << 3)]), Holder::Readers(2));
+        assert_eq!(rwlock(&[(0, 3), (6, 77)]), Holder::Thread(77));
+        assert_eq!(rwlock(&[(0, 3)]), Holder::Unknown);
+    }
+
+    #[test]
+    fn words_are_read_where_there_are_any() {
+        let lock = [7_u32, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+        let address = lock.as_ptr() as u64;
+        // SAFETY: ten live words.
+        let here = unsafe { Words::read(Kind::Mutex, address) };
+        let there = Words::read_if_there(Kind::Mutex, address).expect("readable");
+        assert_eq!((here.word(0), there.word(2)), (7, 5));
+        assert!(Words::read_if_there(Kind::Mutex, 4096).is_none());
+        assert_ne!(free_spin(), u32::MAX);
+    }
+}

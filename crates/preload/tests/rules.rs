@@ -1,0 +1,139 @@
+//! Which breaches of rules the library notes, by the programs that the command's
+//! tests use: each case of theirs is a run here, and its ledger is read.
+
+#![cfg(all(feature = "check", target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use lockstead_ledger::Ledger;
+use lockstead_ledger::breach::{Breach, Rule};
+use lockstead_ledger::ledger::Part;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use support::{Observed, compile_file};
+
+/// Everything noted so far.
+fn breaches(ledger: &Ledger<'_>) -> Vec<Breach> {
+    assert_eq!(ledger.header().losses.breaches.load(Relaxed), 0);
+    (0..ledger.used(Part::Breaches)).filter_map(|index| ledger.breach(index)?.read()).collect()
+}
+
+fn rules(ledger: &Ledger<'_>) -> Vec<Rule> {
+    breaches(ledger).into_iter().map(|breach| breach.rule).collect()
+}
+
+/// Runs the cases of a program of the command's tests: each is to leave these
+/// breaches, in any order.
+fn run(program: &str, cases: &[(&str, &[Rule])]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../cli/tests/programs/check")
+        .join(program)
+        .with_extension("c");
+    let Some(program) = compile_file(&path, program) else { return };
+    let mut wrong = Vec::new();
+    for (case, expected) in cases {
+        let mut observed = Observed::start(&program, &[case]);
+        let (_, status) = observed.end();
+        let mut found = rules(&observed.ledger());
+        found.sort();
+        if found != *expected || status.code() != Some(7) {
+            wrong.push(format!("{case}: {found:?}, not {expected:?} ({status})"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A case that hangs, after it has left these breaches.
+fn run_hanging(program: &str, case: &str, expected: Rule) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../cli/tests/programs/check")
+        .join(program)
+        .with_extension("c");
+    let Some(program) = compile_file(&path, program) else { return };
+    let observed = Observed::start(&program, &[case]);
+    observed.until(case, || {
+        rules(&observed.ledger()).first().copied().filter(|&rule| rule == expected)
+    });
+    let left = breaches(&observed.ledger());
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_ne!((left[0].lock, left[0].stack, left[0].other_stack), (0, 0, 0));
+}
+
+const SILENT: &[Rule] = &[];
+
+#[test]
+fn owners() {
+    run(
+        "rules",
+        &[
+            ("unlock-by-another", &[Rule::UnlockByAnother]),
+            ("unlock-of-a-rwlock-by-another", &[Rule::UnlockByAnother]),
+            ("unlock-of-a-spin-lock-by-another", &[Rule::UnlockByAnother]),
+            ("unlock-twice", &[Rule::UnlockOfUnlocked]),
+            ("unlock-of-a-free-rwlock", &[Rule::UnlockOfUnlocked]),
+            ("unlock-never-locked", &[Rule::UnlockOfUnlocked]),
+            ("recursion-with-a-deadline", &[Rule::Recursion]),
+            ("recursion-by-trylock", SILENT),
+            ("checked-by-itself", SILENT),
+        ],
+    );
+}
+
+#[test]
+fn recursion_is_noted_before_the_hang() {
+    run_hanging("rules", "recursion-of-a-spin-lock", Rule::Recursion);
+    run_hanging("rules", "recursion-of-a-c11-mutex", Rule::Recursion);
+}
+
+#[test]
+fn ends() {
+    run(
+        "rules",
+        &[
+            ("thread-ends-with-a-lock", &[Rule::ThreadExit]),
+            ("thread-exits-with-a-lock", &[Rule::ThreadExit]),
+            ("thread-is-cancelled-with-a-lock", &[Rule::ThreadExit]),
+            ("thread-ends-and-its-destructor-unlocks", SILENT),
+            ("thread-is-cancelled-and-cleans-up", SILENT),
+            ("thread-ends-with-a-robust-lock", SILENT),
+            ("process-exits-with-a-lock", &[Rule::ProcessExit]),
+            ("process-returns-with-a-lock", &[Rule::ProcessExit]),
+            ("process-exits-and-its-handler-unlocks", SILENT),
+        ],
+    );
+}
+
+#[test]
+fn lives() {
+    run(
+        "memory",
+        &[
+            ("wiped-while-held", &[Rule::Overwritten]),
+            ("wiped-and-given-back", &[Rule::Overwritten]),
+            ("initialised-while-held", &[Rule::InitialisedHeld]),
+            ("rwlock-initialised-while-held", &[Rule::InitialisedHeld]),
+            ("initialised-twice", SILENT),
+            ("destroyed-while-held", &[Rule::DestroyedHeld]),
+        ],
+    );
+}
+
+#[test]
+fn correct_programs() {
+    run(
+        "clean",
+        &[
+            ("clocks-and-deadlines", SILENT),
+            ("clocks-and-deadlines-that-pass", SILENT),
+            ("cancelled-waits", SILENT),
+            ("recovered-from-a-dead-process", SILENT),
+            ("shared-between-processes", SILENT),
+            ("producers-and-consumers", SILENT),
+            ("barriers-and-once", SILENT),
+            ("the-last-one-frees-it", SILENT),
+            ("priority-inheriting", SILENT),
+            ("destructors-that-lock", SILENT),
+            ("detached-threads-at-the-end", SILENT),
+        ],
+    );
+}
