@@ -1,5 +1,6 @@
 //! Every flag of the command, in one place.
 
+use crate::check::CheckFlags;
 use crate::report::ReportFlags;
 use crate::top::Top;
 use crate::values::{self, List};
@@ -239,9 +240,6 @@ Exit status: that of the program (if a signal ended it, lockstead ends by the sa
   126  it cannot be executed
   127  it was not found")]
 pub(crate) struct Run {
-    /// Check the order in which locks are taken, and the rules of their use
-    #[arg(long)]
-    pub(crate) check: bool,
     /// What to do with a program that has a deadlock, after the report: `abort` leaves a core
     #[arg(long, value_name = "WHAT", default_value = "continue")]
     pub(crate) on_deadlock: OnDeadlock,
@@ -256,6 +254,8 @@ pub(crate) struct Run {
     /// to lockstead ends the waiting, not them)
     #[arg(long, conflicts_with = "no_follow")]
     pub(crate) wait_all: bool,
+    #[command(flatten)]
+    pub(crate) check: CheckFlags,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
     /// The program and its arguments

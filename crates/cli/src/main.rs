@@ -5,6 +5,7 @@ mod args;
 mod bench_contended;
 mod bench_uncontended;
 mod bench_vfs;
+mod check;
 mod compare;
 mod demo;
 mod dump;

@@ -17,6 +17,8 @@
 
 mod accountant;
 mod blocked_text;
+mod checked;
+mod checks;
 mod deadlock_text;
 mod elf;
 mod launch;
@@ -30,6 +32,7 @@ mod signals;
 mod supervise;
 
 use crate::args::{OnDeadlock, Run};
+use crate::check::{Judge, summary};
 use crate::failure::Failure;
 use crate::output;
 use crate::preload_image::{self, PreloadImage};
@@ -44,8 +47,11 @@ use std::io;
 use std::time::Duration;
 use supervise::{End, Outcome};
 
-/// The status of a run whose program was ended because of a deadlock.
-const DEADLOCK: u8 = 3;
+pub(crate) use scene::recorded as stack_lines;
+
+/// The status of a run whose program was ended because of a deadlock, or in which
+/// the checks found something.
+const FOUND: u8 = 3;
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: u8 = 128;
 
@@ -54,6 +60,8 @@ struct Options {
     on_deadlock: OnDeadlock,
     watch: Option<Duration>,
     wait_all: bool,
+    /// Whether there is the library that checks.
+    check: bool,
     /// How to report on the processes, if at all.
     report: Option<lockstead_inspect::report::Options>,
 }
@@ -64,6 +72,8 @@ struct Options {
 /// As [`Failure`]; the program's status is one of them.
 pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     flags.report.check()?;
+    flags.check.check()?;
+    let judge = Judge::new(flags.check.strict, flags.check.suppressed()?);
     let refused = |Refusal { status, text }| Failure::Refused { status, text };
     let failed = |what: &str, error: io::Error| Failure::Refused {
         status: REFUSED,
@@ -74,14 +84,14 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         .map_err(refused)?;
     origin::raise_descriptors();
     let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
-    let image = PreloadImage::install(flags.check)
+    let image = PreloadImage::install(flags.check.check)
         .map_err(|text| Failure::Refused { status: REFUSED, text })?;
     // Without it all but programs in other network namespaces are watched.
     let _ = image.directory().map(|directory| listener.listen_in(directory));
     let settings = Settings {
         token: listener.token().as_bytes(),
         follow: !flags.no_follow,
-        sleepy: false,
+        sleepy: flags.check.sleepy,
     };
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
     let program = Program {
@@ -93,6 +103,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
             (launch::SANITIZER, launch::sanitizer_options(std::env::var_os(launch::SANITIZER))),
         ]),
     };
+    let copy = flags.check.open_report_file()?;
     let signals = Signals::block().map_err(|error| failed("cannot read signals", error))?;
     let child = launch::start(&program, signals.before()).map_err(|error| {
         let status =
@@ -103,16 +114,18 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
         wait_all: flags.wait_all,
+        check: flags.check.check,
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
-    let outcome = supervise::supervise(child, &options, listener, signals);
+    let outcome = supervise::supervise(child, &options, listener, signals, (judge, copy));
     let ended_program = outcome.reports.ended_program;
     let end = outcome.end;
+    let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);
     let reported = say(flags, outcome);
     drop(image);
     reported?;
     match end {
-        _ if ended_program => Err(Failure::Program(DEADLOCK)),
+        _ if ended_program || found => Err(Failure::Program(FOUND)),
         End::Exited(0) => Ok(()),
         End::Exited(status) => Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX))),
         End::Killed(signal) => {
@@ -125,7 +138,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
 }
 
 /// The exit report, and what else is to be said at the end.
-fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
+fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
     for loss in &outcome.losses {
         output::note(format_args!("lockstead: not watched: {loss}"));
     }
@@ -152,11 +165,18 @@ fn say(flags: &Run, outcome: Outcome) -> Result<(), Failure> {
         command: flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
         silent_processes: accounts.silent,
-        findings: outcome.reports.findings,
+        findings: std::mem::take(&mut outcome.reports.findings),
     };
-    if !flags.report.is_wanted() {
-        return Ok(());
-    }
     let report = assemble(accounts.processes, whole, &flags.report.options());
-    report::finish(&report, &flags.report)
+    let written = report::finish(&report, &flags.report);
+    if let Some(checked) = outcome.checked {
+        let judge = outcome.reports.judge;
+        let found = judge.tally.has_findings(flags.check.strict);
+        let end = (found && outcome.end != End::Exited(0)).then(|| outcome.end.words());
+        let text =
+            summary(&judge.tally, &checked, flags.check.strict, &judge.unused(), end.as_deref());
+        output::note(text.trim_end());
+        flags.check.append(&text)?;
+    }
+    written
 }

@@ -22,10 +22,12 @@
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
 //! | [`seats`] | the owners of lockstead's own mutexes |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
+//! | [`check`] | what the library that checks wrote down: order of locks, rules |
 //! | [`report`] | what a run came to, and what happens in it now |
 //! | [`snapshot`] | a process at one moment: threads, locks, cycles |
 //! | [`waits`] | who waits for whom, and the cycles |
 
+pub mod check;
 pub mod glibc;
 pub mod ledger;
 pub mod maps;

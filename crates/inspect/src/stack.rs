@@ -5,7 +5,7 @@
 //! got names, and what every report prints: as text by [`Frame::site`] and
 //! [`Frame::long`], as JSON by their fields.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl CodeAddress {
 }
 
 /// One level of a call stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// Where the thread was, or where it will return to.
     pub address: u64,
@@ -146,7 +146,7 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Why a stack has no more frames than it has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum End {
     /// It is complete: the last frame is where the thread began.
@@ -231,7 +231,7 @@ impl fmt::Display for End {
 }
 
 /// A call stack, innermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// The frames, those of inlined functions included.
     pub frames: Vec<Frame>,

@@ -131,7 +131,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         at_ns: 5,
         title: "two threads".into(),
         text: "lockstead: DEADLOCK".into(),
-        threads: Vec::new(),
+        ..Finding::default()
     };
     let whole = Whole {
         command: vec!["prog".into()],

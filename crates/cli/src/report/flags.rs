@@ -96,7 +96,7 @@ impl ReportFlags {
 }
 
 /// Whether a file can be written, without leaving a trace of the question.
-fn can_write(file: &Path) -> Result<(), String> {
+pub(crate) fn can_write(file: &Path) -> Result<(), String> {
     if file.exists() {
         let opened = OpenOptions::new().append(true).open(file);
         return opened.map(drop).map_err(|error| error.to_string());

@@ -10,7 +10,7 @@ mod words;
 #[cfg(test)]
 mod sample;
 
-pub(crate) use flags::ReportFlags;
+pub(crate) use flags::{ReportFlags, can_write};
 pub(crate) use words::{clean, fit, load, percent, plural};
 
 use crate::failure::Failure;

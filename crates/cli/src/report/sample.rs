@@ -144,6 +144,6 @@ pub(super) fn finding() -> Finding {
         at_ns: 1_500 * MS,
         title: "DEADLOCK of 2 threads".into(),
         text: format!("lockstead: DEADLOCK\n  {NASTY}"),
-        threads: Vec::new(),
+        ..Finding::default()
     }
 }

@@ -62,6 +62,11 @@ impl Accountant {
         let _ = self.to.send(process);
     }
 
+    /// For somebody who sends it processes himself.
+    pub(super) fn sender(&self) -> Sender<Arc<Observed>> {
+        self.to.clone()
+    }
+
     /// Waits for all reports.
     pub(super) fn finish(self) -> Accounts {
         drop(self.to);

@@ -206,6 +206,11 @@ impl Watch {
         self.pending || self.observer.has_fresh()
     }
 
+    /// Whether a cycle has been seen that may yet turn out true.
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending
+    }
+
     fn has_conditions(&self) -> bool {
         let mut waiters = self.observer.waiters();
         waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())

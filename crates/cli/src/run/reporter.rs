@@ -6,15 +6,21 @@
 //! piece, so that the program's own output does not part it.
 
 use super::blocked_text;
+use super::checked::{self, Dead};
 use super::deadlock_text;
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
 use crate::args::OnDeadlock;
+use crate::check::{self, Judge, Verdict};
 use crate::output;
+use lockstead_inspect::check::facts::Facts;
+use lockstead_inspect::check::model::Details;
 use lockstead_inspect::report::finding::{Finding, Party};
 use lockstead_inspect::waits::detect::Found;
 use lockstead_inspect::waits::observe::Waiter;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
@@ -37,6 +43,13 @@ pub(super) enum Job {
         /// When that was noticed.
         at: u64,
     },
+    /// A broken rule, or an order that goes round.
+    Check {
+        /// Where.
+        process: Arc<Observed>,
+        /// What.
+        facts: Facts,
+    },
 }
 
 /// A job, and the names of its threads when it came.
@@ -50,6 +63,7 @@ impl Job {
                 (process, found.members.iter().map(|member| &member.waiter).collect())
             }
             Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
+            Job::Check { process, facts } => return checked::names(process, facts),
         };
         let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
         waiters.iter().filter_map(name).collect()
@@ -63,30 +77,45 @@ pub(super) struct Reports {
     pub(super) findings: Vec<Finding>,
     /// The program was ended because of a deadlock.
     pub(super) ended_program: bool,
+    /// What was decided about them.
+    pub(super) judge: Judge,
+}
+
+/// What a reporter has to know of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Task {
+    /// What to do with a program that has a deadlock.
+    pub(super) on_deadlock: OnDeadlock,
+    /// The program.
+    pub(super) program: u32,
+    /// When the run began.
+    pub(super) start: u64,
 }
 
 /// Takes jobs.
 pub(super) struct Reporter {
-    on_deadlock: OnDeadlock,
-    program: u32,
-    start: u64,
+    /// What it begins with, until it does.
+    waiting: Option<(Task, Judge, Option<File>)>,
     running: Option<(Sender<Named>, JoinHandle<Reports>)>,
 }
 
 impl Reporter {
-    /// For a run of the process `program` that began at `start`.
-    pub(super) fn new(on_deadlock: OnDeadlock, program: u32, start: u64) -> Self {
-        Reporter { on_deadlock, program, start, running: None }
+    /// For a run; a `copy` of all that is printed goes to the file.
+    pub(super) fn new(task: Task, judge: Judge, copy: Option<File>) -> Self {
+        Reporter { waiting: Some((task, judge, copy)), running: None }
     }
 
     /// Reports, some time soon; the names are those of now.
     pub(super) fn report(&mut self, job: Job) {
         let names = job.names();
-        let (on_deadlock, program, start) = (self.on_deadlock, self.program, self.start);
+        let waiting = &mut self.waiting;
         let (sender, _) = self.running.get_or_insert_with(|| {
             let (sender, receiver) = mpsc::channel();
-            let work =
-                move || Work { on_deadlock, program, start, ..Work::default() }.all(receiver);
+            let (task, judge, copy) = waiting.take().unwrap_or_default();
+            let work = move || {
+                let reports = Reports { judge, ..Reports::default() };
+                Work { task, reports, copy, ..Work::default() }.all(receiver)
+            };
             (sender, thread::spawn(work))
         });
         // It ends only after the sender.
@@ -96,7 +125,10 @@ impl Reporter {
     /// Waits until all is printed.
     pub(super) fn finish(self) -> Reports {
         match self.running {
-            None => Reports::default(),
+            None => {
+                let judge = self.waiting.unwrap_or_default().1;
+                Reports { judge, ..Reports::default() }
+            }
             Some((sender, thread)) => {
                 drop(sender);
                 thread.join().unwrap_or_default()
@@ -107,39 +139,72 @@ impl Reporter {
 
 #[derive(Default)]
 struct Work {
-    on_deadlock: OnDeadlock,
-    program: u32,
-    start: u64,
+    task: Task,
     reports: Reports,
+    copy: Option<File>,
     /// By the address of the shared process: numbers may be used again.
     scenes: HashMap<usize, Scene>,
+    /// What the deadlocks have of each process that were reported.
+    dead: HashMap<usize, Dead>,
 }
 
 impl Work {
     fn all(mut self, jobs: Receiver<Named>) -> Reports {
         for (job, names) in jobs {
             match job {
-                Job::Cycle { process, found } => {
-                    let now = super::supervise::now();
-                    let scene = self.scene(&process, names);
-                    let parties = deadlock_text::parties(scene, &found, now);
-                    let text = deadlock_text::text(&scene.program(), &parties, found.timed);
-                    let kind = if found.timed { "timed_cycle" } else { "deadlock" };
-                    // First, for nobody may be there to read.
-                    if !found.timed {
-                        self.end(&process);
-                    }
-                    self.print(kind, &process, text, parties);
-                }
+                Job::Cycle { process, found } => self.cycle(&process, &found, names),
                 Job::Blocked { process, waiter, at } => {
                     let scene = self.scene(&process, names);
                     let blocked = blocked_text::blocked(scene, &waiter, at);
                     let text = blocked_text::text(&scene.program(), &blocked);
-                    self.print("blocked", &process, text, blocked.into_parties());
+                    let threads = blocked.into_parties();
+                    self.print("blocked", &process, text, threads, Details::default());
                 }
+                Job::Check { process, facts } => self.check(&process, &facts, names),
             }
         }
         self.reports
+    }
+
+    fn cycle(&mut self, process: &Arc<Observed>, found: &Found, names: ThreadNames) {
+        let now = super::supervise::now();
+        let scene = self.scene(process, names);
+        let parties = deadlock_text::parties(scene, found, now);
+        let mut text = deadlock_text::text(&scene.program(), &parties, found.timed);
+        let kind = if found.timed { "timed_cycle" } else { "deadlock" };
+        let mut details = Details::default();
+        if !found.timed {
+            // First, for nobody may be there to read.
+            self.end(process);
+            let dead = self.dead.entry(Arc::as_ptr(process) as usize).or_default();
+            if dead.note(found) {
+                // All there is to say of it stands in the report before.
+                text.truncate(text.find('\n').map_or(text.len(), |end| end + 1));
+            }
+            details = checked::of_deadlock();
+            self.reports.judge.judge(&mut details, &text);
+        }
+        self.print(kind, process, text, parties, details);
+    }
+
+    fn check(&mut self, process: &Arc<Observed>, facts: &Facts, names: ThreadNames) {
+        let dead = self.dead.entry(Arc::as_ptr(process) as usize).or_default();
+        let is_covered = dead.covers(facts);
+        if !is_covered && self.reports.judge.hides(checked::level(facts)) {
+            return;
+        }
+        let scene = self.scene(process, names);
+        let mut details = checked::details(scene, facts);
+        let text = check::text(&scene.program(), &details);
+        if is_covered {
+            return self.reports.judge.is_covered(&details);
+        }
+        let kind = if details.order.is_some() { "order" } else { "breach" };
+        match self.reports.judge.judge(&mut details, &text) {
+            Verdict::Print => self.print(kind, process, text, Vec::new(), details),
+            Verdict::Keep => self.keep(kind, process, text, Vec::new(), details),
+            Verdict::Drop => {}
+        }
     }
 
     fn scene(&mut self, process: &Arc<Observed>, names: ThreadNames) -> &mut Scene {
@@ -152,25 +217,50 @@ impl Work {
         scene
     }
 
-    fn print(&mut self, kind: &str, process: &Observed, text: String, threads: Vec<Party>) {
+    fn print(
+        &mut self,
+        kind: &str,
+        process: &Observed,
+        text: String,
+        threads: Vec<Party>,
+        details: Details,
+    ) {
         output::finding(&text);
+        if let Some(copy) = &mut self.copy
+            && let Err(error) = copy.write_all(text.as_bytes())
+        {
+            output::note(format_args!("lockstead: cannot write to the report file: {error}"));
+            self.copy = None;
+        }
+        self.keep(kind, process, text, threads, details);
+    }
+
+    fn keep(
+        &mut self,
+        kind: &str,
+        process: &Observed,
+        text: String,
+        threads: Vec<Party>,
+        details: Details,
+    ) {
         self.reports.findings.push(Finding {
             kind: kind.into(),
             pid: process.pid,
-            at_ns: super::supervise::now().saturating_sub(self.start),
+            at_ns: super::supervise::now().saturating_sub(self.task.start),
             title: text.lines().next().unwrap_or_default().to_owned(),
             text,
             threads,
+            details,
         });
     }
 
     fn end(&mut self, process: &Observed) {
-        let signal = match self.on_deadlock {
+        let signal = match self.task.on_deadlock {
             OnDeadlock::Continue => return,
             OnDeadlock::Abort => libc::SIGABRT,
             OnDeadlock::Kill => libc::SIGKILL,
         };
         process.signal(signal);
-        self.reports.ended_program |= process.pid == self.program;
+        self.reports.ended_program |= process.pid == self.task.program;
     }
 }

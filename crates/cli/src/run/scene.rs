@@ -2,6 +2,8 @@
 //! stacks; and the words for them.
 
 use super::processes::Observed;
+use lockstead_inspect::check::describe::Describer;
+use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
@@ -69,6 +71,32 @@ impl Scene {
         let Some(thread) = ledger.thread(index as usize) else { return Party::default() };
         let tid = thread.record.tid.load(Relaxed);
         Party { tid, name: self.thread_name(&ledger, index, tid), ..Party::default() }
+    }
+
+    /// What a thread is called that the ledger of this process names; it may be
+    /// the parent's, from before a fork.
+    pub(super) fn name_of(&self, thread: ThreadFacts) -> Option<String> {
+        if let Some(index) = super::checked::index_of(&self.process, thread) {
+            return self.thread_name(&self.process.ledger.view(), index, thread.tid);
+        }
+        let parent = self.process.parent.filter(|_| thread.serial == 0 && thread.tid != 0)?;
+        let name = fs::read(format!("/proc/{parent}/task/{}/comm", thread.tid)).ok()?;
+        Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
+    }
+
+    /// Lets facts be described that the ledger of this process has.
+    pub(super) fn describe<T>(
+        &mut self,
+        threads: &dyn Fn(ThreadFacts) -> Option<String>,
+        how: impl FnOnce(&mut Describer<'_>) -> T,
+    ) -> T {
+        let program = self.process.program.to_string_lossy();
+        how(&mut Describer {
+            ledger: self.process.ledger.view(),
+            names: &mut self.symbolizer,
+            threads,
+            program: &program,
+        })
     }
 
     fn thread_name(&self, ledger: &Ledger<'_>, index: u32, tid: u32) -> Option<String> {
@@ -206,7 +234,7 @@ pub(super) fn place(stack: Option<&Stack>) -> String {
 }
 
 /// Adds a recorded stack, a line a frame.
-pub(super) fn recorded(text: &mut String, stack: Option<&Stack>, most: usize) {
+pub(crate) fn recorded(text: &mut String, stack: Option<&Stack>, most: usize) {
     match stack {
         Some(stack) => frames(text, stack, most),
         None => text.push_str("      (its stack was not recorded)\n"),

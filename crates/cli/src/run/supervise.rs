@@ -8,13 +8,16 @@
 
 use super::Options;
 use super::accountant::{Accountant, Accounts};
+use super::checks::{Checks, Due};
 use super::pace::Pace;
 use super::processes::{News, Observed, Watch, inside};
-use super::reporter::{Job, Reporter, Reports};
+use super::reporter::{Job, Reporter, Reports, Task};
 use super::signals::{self, Signal, Signals};
+use crate::check::{Checked, Judge};
 use lockstead_inspect::ledger::{Call, Listener};
 use lockstead_inspect::proc::status::Status;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -36,7 +39,8 @@ pub(super) enum End {
 }
 
 impl End {
-    fn words(self) -> String {
+    /// As a report says it.
+    pub(super) fn words(self) -> String {
         match self {
             End::Exited(status) => format!("exit status {status}"),
             End::Killed(signal) => format!("killed by signal {signal}"),
@@ -58,6 +62,8 @@ pub(super) struct Outcome {
     pub(super) recurrences: u64,
     /// How long the run took.
     pub(super) took: Duration,
+    /// What was checked, with `--check`.
+    pub(super) checked: Option<Checked>,
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of the ledgers.
@@ -75,6 +81,7 @@ struct Supervisor<'a> {
     live: Vec<(Arc<Observed>, Watch)>,
     accountant: Accountant,
     reporter: Reporter,
+    checks: Option<Checks>,
     /// Why processes are not watched: the first of them, and how many more.
     losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
@@ -91,15 +98,21 @@ pub(super) fn supervise(
     options: &Options,
     listener: Listener,
     signals: Signals,
+    (judge, copy): (Judge, Option<File>),
 ) -> Outcome {
     let started = Instant::now();
+    let accountant = Accountant::start(options.report);
+    let checks = options.check.then(|| Checks::start(accountant.sender()));
+    let task =
+        Task { on_deadlock: options.on_deadlock, program: child.unsigned_abs(), start: now() };
     let mut supervisor = Supervisor {
         child,
         options,
         listener,
         live: Vec::new(),
-        accountant: Accountant::start(options.report),
-        reporter: Reporter::new(options.on_deadlock, child.unsigned_abs(), now()),
+        accountant,
+        reporter: Reporter::new(task, judge, copy),
+        checks,
         losses: BTreeMap::new(),
         recurrences: 0,
         end: None,
@@ -137,6 +150,11 @@ pub(super) fn supervise(
     // From here on signals end the command as they would any other: what it
     // writes to may be full, and nobody reads.
     drop(signals);
+    let checked = supervisor.checks.take().map(|checks| {
+        let (due, checked) = checks.finish();
+        supervisor.report(due);
+        checked
+    });
     let reports = supervisor.reporter.finish();
     Outcome {
         end,
@@ -145,6 +163,7 @@ pub(super) fn supervise(
         losses: supervisor.losses.into_iter().map(lost).collect(),
         recurrences: supervisor.recurrences,
         took,
+        checked,
     }
 }
 
@@ -281,11 +300,24 @@ impl Supervisor<'_> {
         {
             inside(&process.exit).get_or_insert_with(|| end.words());
         }
-        self.accountant.settle(process);
+        match &self.checks {
+            // It goes on when its ledger has been read to the end.
+            Some(checks) => checks.end(process),
+            None => self.accountant.settle(process),
+        }
+    }
+
+    fn report(&mut self, due: Vec<Due>) {
+        for (process, facts) in due {
+            self.reporter.report(Job::Check { process, facts });
+        }
     }
 
     fn adopt(&mut self, process: Arc<Observed>) {
         process.ledger.set_clock(now());
+        if let Some(checks) = &self.checks {
+            checks.begin(process.clone());
+        }
         let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
         let mut newest = (process, Watch::new(patience));
         // The same process again: it has called exec, and its old image is gone.
@@ -358,6 +390,11 @@ impl Supervisor<'_> {
                     News::Blocked(waiter) => Job::Blocked { process, waiter, at: time },
                 });
             }
+        }
+        if let Some(checks) = &mut self.checks {
+            let due = checks.due(&self.live);
+            stirring |= checks.has_held();
+            self.report(due);
         }
         if stirring {
             self.pace.stir(Instant::now());

@@ -1,13 +1,14 @@
 //! What was found while a program ran: for people as text, for machines as the
 //! threads that have a part in it.
 
+use crate::check::model::Details;
 use crate::stack::Stack;
 use serde::Serialize;
 
 /// Something that was reported while the program ran.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Finding {
-    /// `deadlock`, `timed_cycle` or `blocked`.
+    /// `deadlock`, `timed_cycle`, `blocked`, `order` or `breach`.
     pub kind: String,
     /// The process.
     pub pid: u32,
@@ -20,8 +21,11 @@ pub struct Finding {
     /// Who has a part in it. Of a cycle each waits for what the next one holds,
     /// the last for what the first one does. Of a blocked thread: itself, then
     /// those that hold the lock, then whoever the first of these waits for, and
-    /// so on.
+    /// so on. None of an `order` or a `breach`.
     pub threads: Vec<Party>,
+    /// What there is to say of a finding of `--check`.
+    #[serde(flatten)]
+    pub details: Details,
 }
 
 /// A thread's part in a finding.

@@ -1,0 +1,167 @@
+//! What all findings of a run came to: the summary at its end.
+
+use crate::report::plural;
+use lockstead_inspect::check::model::{Details, Level};
+use lockstead_inspect::check::{Counts, rules};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Counts of findings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// By level and slug of the rule.
+    found: BTreeMap<(Level, String), u64>,
+    /// Those that a suppression fits.
+    pub(crate) suppressed: u64,
+    /// Inversions that only `--strict` shows.
+    pub(crate) hidden: u64,
+    /// Those that were counted and no more.
+    pub(crate) unprinted: u64,
+}
+
+impl Tally {
+    /// One more.
+    pub(crate) fn add(&mut self, details: &Details) {
+        let Some(level) = details.level else { return };
+        let rule = details.rule.clone().unwrap_or_default();
+        *self.found.entry((level, rule)).or_default() += 1;
+    }
+
+    /// Whether anything is in it, inversions without proof aside if not `strict`.
+    pub(crate) fn has_findings(&self, strict: bool) -> bool {
+        let least = if strict { Level::Order } else { Level::Potential };
+        self.found.keys().any(|(level, _)| *level >= least)
+    }
+
+    fn count(&self, level: Level) -> u64 {
+        self.found.iter().filter(|((of, _), _)| *of == level).map(|(_, count)| count).sum()
+    }
+}
+
+/// What was looked at, in all processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Checked {
+    /// Processes.
+    pub(crate) processes: u64,
+    /// Sums over them.
+    pub(crate) counts: Counts,
+    /// Edges and breaches that found no room in a ledger.
+    pub(crate) lost_edges: u64,
+    /// Likewise.
+    pub(crate) lost_breaches: u64,
+}
+
+impl Checked {
+    /// Adds a process.
+    pub(crate) fn add(&mut self, counts: &Counts, lost_edges: u64, lost_breaches: u64) {
+        self.processes += 1;
+        let sum = &mut self.counts;
+        for (to, what) in [
+            (&mut sum.locks, counts.locks),
+            (&mut sum.edges, counts.edges),
+            (&mut sum.breaches, counts.breaches),
+            (&mut sum.lives, counts.lives),
+            (&mut sum.graph.locks, counts.graph.locks),
+            (&mut sum.graph.edges, counts.graph.edges),
+            (&mut sum.graph.classes, counts.graph.classes),
+            (&mut sum.graph.uses, counts.graph.uses),
+            (&mut sum.graph.searches, counts.graph.searches),
+            (&mut self.lost_edges, lost_edges),
+            (&mut self.lost_breaches, lost_breaches),
+        ] {
+            *to = to.saturating_add(what);
+        }
+    }
+
+    /// What was not looked at, a line each.
+    fn losses(&self) -> Vec<String> {
+        let graph = &self.counts.graph;
+        let limits = lockstead_lockdep::Limits::default();
+        let kept = |what: &str, count: u64| {
+            format!("{what} (a ledger had room for {})", crate::table::count(count as f64))
+        };
+        let beyond = |what: &str, most: u32| {
+            format!("{what} beyond {}", crate::table::count(f64::from(most)))
+        };
+        [
+            (self.lost_edges, kept("pairs of locks", self.counts.edges)),
+            (self.lost_breaches, kept("breaches of rules", self.counts.breaches)),
+            (graph.locks, beyond("locks", limits.locks)),
+            (graph.edges, beyond("pairs of locks", limits.edges)),
+            (graph.classes, beyond("classes of locks", limits.classes)),
+            (self.counts.lives, "locks that were made later".into()),
+            (graph.uses, "uses of locks around signal handlers".into()),
+            (graph.searches, "searches for a ring that took too long".into()),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count != 0)
+        .map(|(count, what)| format!("not checked: {count} {what}"))
+        .collect()
+    }
+}
+
+/// The end of a run with `--check`, a line feed at its end.
+pub(crate) fn summary(
+    tally: &Tally,
+    checked: &Checked,
+    strict: bool,
+    unused: &[String],
+    end: Option<&str>,
+) -> String {
+    let mut text = String::from("lockstead: check: ");
+    let shown = [
+        (Level::Deadlock, "deadlock", "deadlocks"),
+        (Level::Rule, "broken rule", "broken rules"),
+        (Level::Potential, "potential deadlock", "potential deadlocks"),
+        (Level::Order, "inversion of lock order", "inversions of lock order"),
+    ];
+    let counts: Vec<String> = shown
+        .iter()
+        .map(|&(level, one, many)| (tally.count(level), one, many))
+        .filter(|(count, ..)| *count != 0)
+        .map(|(count, one, many)| plural(count, one, many))
+        .collect();
+    if counts.is_empty() {
+        text.push_str("nothing was found");
+    } else {
+        text.push_str(&counts.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        " ({}, {}, {})",
+        plural(checked.counts.locks, "lock in an order", "locks in an order"),
+        plural(checked.counts.edges, "edge", "edges"),
+        plural(checked.processes, "process", "processes"),
+    );
+    for ((level, rule), count) in tally.found.iter().rev() {
+        let rule = rule_words(rule);
+        let _ = writeln!(text, "  {count:>5}  {:<9}  {rule}", level.word());
+    }
+    let mut more = Vec::new();
+    if tally.suppressed != 0 {
+        more.push(format!("{} suppressed", plural(tally.suppressed, "finding", "findings")));
+    }
+    if tally.hidden != 0 && !strict {
+        let count = plural(tally.hidden, "inversion", "inversions");
+        more.push(format!("{count} of lock order that cannot deadlock as seen (--strict)"));
+    }
+    if tally.unprinted != 0 {
+        let count = plural(tally.unprinted, "finding", "findings");
+        more.push(format!("{count} not printed, being too many"));
+    }
+    more.extend(end.map(|end| format!("the program: {end}")));
+    more.extend(checked.losses());
+    more.extend(unused.iter().map(|place| format!("{place}: this suppression fitted nothing")));
+    for line in more {
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// A slug as a reader would say it.
+fn rule_words(slug: &str) -> String {
+    match rules::from_slug(slug) {
+        Some(rule) => rules::phrase(rule).into(),
+        None => slug.replace('-', " "),
+    }
+}

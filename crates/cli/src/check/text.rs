@@ -1,0 +1,242 @@
+//! A finding of the checks as text.
+
+use crate::report::clean;
+use crate::run::stack_lines;
+use lockstead_inspect::check::model::{
+    Breach, Details, Excuse, How, Level, Order, Ring, Step, Thread,
+};
+use lockstead_inspect::check::rules;
+use lockstead_ledger::breach::Rule;
+use signal_hook::low_level::signal_name;
+use std::fmt::Write;
+
+/// Frames of a stack where there are four, so that it all fits a screen.
+const FRAMES: usize = 7;
+/// Steps from which on stacks are shortened.
+const SOME: usize = 3;
+const FEWER_FRAMES: usize = 5;
+/// Steps from which on they are shortened further.
+const MANY: usize = 6;
+const FEW_FRAMES: usize = 3;
+/// Gates that are named.
+const GATES: usize = 4;
+/// Locks of a ring that are named in one line.
+const NAMED: usize = 8;
+
+/// The text of an inversion or a breach, a line feed at its end. `program` is
+/// `prog (pid 12)`.
+pub(crate) fn text(program: &str, details: &Details) -> String {
+    let mut text = String::new();
+    let level = details.level.unwrap_or(Level::Order).word();
+    if let Some(order) = &details.order {
+        let _ = writeln!(text, "lockstead: {level}: {}", title(order));
+        order_lines(&mut text, program, order);
+    } else if let Some(breach) = &details.breach {
+        let rule = details.rule.as_deref().and_then(rules::from_slug);
+        let phrase = rule.map_or("a rule that is not known", rules::phrase);
+        let _ = writeln!(text, "lockstead: {level}: {phrase}");
+        let _ = writeln!(text, "  in {program}");
+        if let Some(rule) = rule {
+            breach_lines(&mut text, rule, breach);
+        }
+    }
+    text
+}
+
+fn title(order: &Order) -> String {
+    format!("lock order inversion of {} locks", order.steps.len().max(2))
+}
+
+fn order_lines(text: &mut String, program: &str, order: &Order) {
+    let count = order.steps.len();
+    let names = order.steps.iter().map(|step| clean(&step.holds.name));
+    let mut ring: Vec<String> = names.take(NAMED).collect();
+    if count > NAMED {
+        ring.push(format!("{} more", count - NAMED));
+    }
+    let back = match order.ring {
+        Ring::Classes => order.steps.last().map_or(String::new(), |step| clean(&step.asks.name)),
+        _ => ring.first().cloned().unwrap_or_default(),
+    };
+    let _ = writeln!(text, "  in {program}: {} -> {back}", ring.join(" -> "));
+    if let Some(excuse) = excuse(order) {
+        let _ = writeln!(text, "  no deadlock as it was seen: {excuse}");
+    }
+    let frames = match count {
+        0..SOME => FRAMES,
+        SOME..MANY => FEWER_FRAMES,
+        _ => FEW_FRAMES,
+    };
+    for (at, step) in order.steps.iter().enumerate() {
+        let in_handler = order.ring == Ring::Handler && at + 1 == count;
+        step_lines(text, step, in_handler.then_some(order.signal).flatten(), frames);
+    }
+}
+
+fn excuse(order: &Order) -> Option<String> {
+    Some(match order.excuse? {
+        Excuse::OneThread
+            if order.steps.iter().all(|step| step.thread == order.steps[0].thread) =>
+        {
+            "one thread did it all".into()
+        }
+        Excuse::OneThread => "fewer threads than locks did it".into(),
+        Excuse::Gate => {
+            let gate = order.gate.as_ref().map_or("a lock".into(), |lock| clean(&lock.text()));
+            format!("all of them hold {gate} meanwhile")
+        }
+        Excuse::Alone => "the process had one thread then".into(),
+        Excuse::OtherInstances => "the locks are not the same, but of the same origin".into(),
+    })
+}
+
+fn step_lines(text: &mut String, step: &Step, signal: Option<u8>, frames: usize) {
+    let who = called(&step.thread);
+    let _ = match signal {
+        Some(signal) => writeln!(text, "  {who}, in a handler of {}", signal_text(signal.into())),
+        None => writeln!(text, "  {who}"),
+    };
+    let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
+    let _ = writeln!(text, "    {wants} {}, at:", clean(&step.asks.text()));
+    stack_lines(text, step.asked.as_ref(), frames);
+    let reading = if step.holds_how == How::Write { "" } else { " for reading" };
+    let tried = if step.tried { " by trylock" } else { "" };
+    let lock = clean(&step.holds.text());
+    let _ = writeln!(text, "    holds {lock}{reading}, acquired{tried} at:");
+    stack_lines(text, step.acquired.as_ref(), frames);
+    if !step.gates.is_empty() {
+        let mut gates: Vec<String> =
+            step.gates.iter().take(GATES).map(|gate| clean(&gate.name)).collect();
+        if step.gates.len() > GATES {
+            gates.push(format!("{} more", step.gates.len() - GATES));
+        }
+        let _ = writeln!(text, "    and holds {}", gates.join(", "));
+    }
+}
+
+/// `thread "worker" (tid 13)`.
+pub(crate) fn called(thread: &Thread) -> String {
+    match &thread.name {
+        Some(name) => format!("thread \"{}\" (tid {})", clean(name), thread.tid),
+        None if thread.tid == 0 => "a thread".into(),
+        None => format!("thread {}", thread.tid),
+    }
+}
+
+/// `SIGALRM`.
+fn signal_text(signal: u64) -> String {
+    let name = i32::try_from(signal).ok().and_then(signal_name);
+    name.map_or_else(|| format!("signal {signal}"), str::to_owned)
+}
+
+fn breach_lines(text: &mut String, rule: Rule, breach: &Breach) {
+    let lock = match breach.lock.name.is_empty() {
+        true => "a lock".into(),
+        false => clean(&breach.lock.text()),
+    };
+    let _ = writeln!(text, "  {}", called(&breach.thread));
+    let does = does(rule, &lock, breach);
+    let _ = match breach.stack {
+        Some(_) => writeln!(text, "    {does}, at:"),
+        None => writeln!(text, "    {does}"),
+    };
+    if breach.stack.is_some() {
+        stack_lines(text, breach.stack.as_ref(), FRAMES);
+    }
+    if breach.acquired.is_some() {
+        let _ = writeln!(text, "    holds {lock}, acquired at:");
+        stack_lines(text, breach.acquired.as_ref(), FRAMES);
+    }
+    if breach.earlier.is_some() || breach.other.is_some() {
+        let other = breach.other.as_ref().filter(|other| other.tid != breach.thread.tid);
+        let earlier = earlier(rule, &lock, other);
+        let _ = match breach.earlier {
+            Some(_) => writeln!(text, "    {earlier} at:"),
+            None => writeln!(text, "    {earlier}"),
+        };
+        if breach.earlier.is_some() {
+            stack_lines(text, breach.earlier.as_ref(), FRAMES);
+        }
+    }
+    if let Some(other) = breach.other_lock.as_ref().filter(|_| rule == Rule::Copied) {
+        let _ = writeln!(text, "    the original is {}", clean(&other.text()));
+    }
+}
+
+/// What the thread did.
+fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
+    let second = breach.other_lock.as_ref().map(|lock| clean(&lock.text()));
+    let second = second.unwrap_or_else(|| "another mutex".into());
+    let joined = breach.other.as_ref().map_or("a thread".into(), called);
+    match rule {
+        Rule::UnlockByAnother => format!("unlocks {lock}, which it does not hold"),
+        Rule::UnlockOfUnlocked => format!("unlocks {lock}, which nobody holds"),
+        Rule::Recursion => format!("locks {lock}"),
+        Rule::Uninitialised => format!("uses {lock}, which nobody initialised"),
+        Rule::Overwritten => format!("finds {lock} written over"),
+        Rule::Copied => format!("uses {lock}, a copy"),
+        Rule::ThreadExit => format!("has ended and holds {lock}"),
+        Rule::ProcessExit => format!("ends the process while {lock} is held"),
+        Rule::Freed => format!("frees the memory of {lock}"),
+        Rule::Unmapped => format!("unmaps the memory of {lock}"),
+        Rule::StackLeft => format!("leaves the stack that {lock} lies on"),
+        Rule::InitialisedHeld => format!("initialises {lock}"),
+        Rule::DestroyedHeld => format!("destroys {lock}"),
+        Rule::Destroyed => format!("uses {lock}"),
+        Rule::InHandler => format!("takes {lock} in a handler of {}", signal_text(breach.number)),
+        Rule::HeldAtFork => format!("uses {lock} in a forked child"),
+        Rule::JoinHolding => format!("waits for the end of {joined} and holds {lock}"),
+        Rule::ConditionUnlocked => {
+            format!("waits for a condition with {lock}, which it does not hold")
+        }
+        Rule::ConditionMutexes => {
+            format!("waits for a condition with {lock}, for which others wait with {second}")
+        }
+        Rule::ConditionHolding => {
+            format!("waits for a condition with {second} and holds {lock}")
+        }
+        Rule::RecursiveRead => format!("reads {lock} again"),
+        Rule::Sleepy => format!("makes a call that may block and holds {lock}"),
+    }
+}
+
+/// What was done before, by the thread itself if there is no other.
+fn earlier(rule: Rule, lock: &str, other: Option<&Thread>) -> String {
+    let other = other.map(called);
+    let held = || match &other {
+        Some(other) => format!("held by {other}, acquired"),
+        None => "it was acquired".into(),
+    };
+    let by = |what: &str| match &other {
+        Some(other) => format!("{what} by {other}"),
+        None => what.to_owned(),
+    };
+    match rule {
+        Rule::UnlockOfUnlocked => by("unlocked before"),
+        Rule::Recursion => format!("holds {lock} already, acquired"),
+        Rule::ThreadExit | Rule::Sleepy => "acquired".into(),
+        Rule::Copied => by("the original was initialised"),
+        Rule::Destroyed => by("destroyed"),
+        Rule::Uninitialised => by("seen before"),
+        Rule::InHandler => by("acquired with that signal unblocked"),
+        Rule::HeldAtFork => match &other {
+            Some(other) => format!("held at the fork by {other} of the parent, acquired"),
+            None => "held at the fork, acquired".into(),
+        },
+        Rule::JoinHolding | Rule::ConditionHolding => match &other {
+            Some(other) => format!("{other} takes {lock}"),
+            None => format!("{lock} is taken by the other thread"),
+        },
+        Rule::ConditionMutexes => by("the other wait"),
+        Rule::RecursiveRead => "acquired before".into(),
+        Rule::UnlockByAnother
+        | Rule::Overwritten
+        | Rule::ProcessExit
+        | Rule::Freed
+        | Rule::Unmapped
+        | Rule::StackLeft
+        | Rule::InitialisedHeld
+        | Rule::DestroyedHeld
+        | Rule::ConditionUnlocked => held(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Findings of the checks, named: between the facts and the reporter.
+
+use super::processes::Observed;
+use super::scene::{Scene, ThreadNames, current_name};
+use lockstead_inspect::check::facts::{Facts, ThreadFacts};
+use lockstead_inspect::check::model::{Details, Level};
+use lockstead_inspect::check::rules;
+use lockstead_inspect::waits::detect::Found;
+use lockstead_ledger::breach::Rule;
+use lockstead_lockdep::Level as Sure;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The threads that facts speak of.
+fn threads(facts: &Facts) -> Vec<ThreadFacts> {
+    match facts {
+        Facts::Order(order) => order.steps.iter().map(|step| step.thread).collect(),
+        Facts::Breach(facts) => {
+            let breach = &facts.breach;
+            vec![
+                ThreadFacts { serial: breach.thread, tid: breach.tid },
+                ThreadFacts { serial: 0, tid: breach.other_tid },
+            ]
+        }
+    }
+}
+
+/// Their names as they are now, by the indices of their records.
+pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
+    let named = |thread: &ThreadFacts| {
+        let index = index_of(process, *thread)?;
+        Some((index, current_name(process, thread.tid)?))
+    };
+    threads(facts).iter().filter_map(named).collect()
+}
+
+/// The index of a thread's record, if that is still its own.
+pub(super) fn index_of(process: &Observed, thread: ThreadFacts) -> Option<u32> {
+    if thread.tid == 0 {
+        return None;
+    }
+    let ledger = process.ledger.view();
+    let is_it = |record: &lockstead_ledger::thread::ThreadRecord| {
+        record.tid.load(Relaxed) == thread.tid
+            && (thread.serial == 0 || record.serial.load(Relaxed) == thread.serial)
+    };
+    // The newest of several with one number is the one that is meant.
+    let found = ledger.threads().enumerate().filter(|(_, one)| is_it(one.record));
+    let newest = found.max_by_key(|(_, one)| one.record.began.load(Relaxed));
+    newest.and_then(|(index, _)| u32::try_from(index).ok())
+}
+
+/// How sure it is.
+pub(super) fn level(facts: &Facts) -> Level {
+    match facts {
+        Facts::Breach(_) => Level::Rule,
+        Facts::Order(order) => match order.level {
+            Sure::Order => Level::Order,
+            Sure::Potential => Level::Potential,
+        },
+    }
+}
+
+/// The finding that facts come to.
+pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
+    let named: HashMap<(u32, u32), Option<String>> = threads(facts)
+        .into_iter()
+        .map(|thread| ((thread.serial, thread.tid), scene.name_of(thread)))
+        .collect();
+    let called = |thread: ThreadFacts| named.get(&(thread.serial, thread.tid)).cloned().flatten();
+    scene.describe(&called, |describer| match facts {
+        Facts::Order(order) => describer.order(order),
+        Facts::Breach(breach) => describer.breach(breach),
+    })
+}
+
+/// What a deadlock is for the checks.
+pub(super) fn of_deadlock() -> Details {
+    Details {
+        level: Some(Level::Deadlock),
+        rule: Some(rules::DEADLOCK.into()),
+        ..Details::default()
+    }
+}
+
+/// The deadlocks of one process that were reported, and what covers them or is
+/// covered by them.
+#[derive(Default)]
+pub(super) struct Dead {
+    /// The locks of each.
+    rings: Vec<BTreeSet<u64>>,
+    /// Threads that locked again what they hold: which was said before they
+    /// stopped.
+    recursions: Vec<(u32, u64)>,
+}
+
+impl Dead {
+    /// A deadlock is reported. Says whether all there is to say of it has been.
+    pub(super) fn note(&mut self, found: &Found) -> bool {
+        self.rings.push(found.members.iter().filter_map(|member| member.lock).collect());
+        let [member] = &found.members[..] else { return false };
+        member.lock.is_some_and(|lock| self.recursions.contains(&(member.waiter.tid, lock)))
+    }
+
+    /// Whether a deadlock of the same locks was reported; takes note of what may
+    /// become one.
+    pub(super) fn covers(&mut self, facts: &Facts) -> bool {
+        match facts {
+            Facts::Order(order) => {
+                let locks: BTreeSet<u64> = order
+                    .steps
+                    .iter()
+                    .flat_map(|step| [step.from.address, step.to.address])
+                    .collect();
+                self.rings.iter().any(|ring| locks.is_subset(ring))
+            }
+            Facts::Breach(facts) => {
+                if facts.breach.rule == Rule::Recursion {
+                    self.recursions.push((facts.breach.tid, facts.breach.address));
+                }
+                false
+            }
+        }
+    }
+}

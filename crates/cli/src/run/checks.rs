@@ -1,0 +1,236 @@
+//! What the library that checks wrote down, read while the program runs.
+//!
+//! # Role
+//! A thread of its own reads the ledgers: a program may write a million edges in
+//! a moment, and the supervisor has a clock to keep and deadlocks to find. What it
+//! finds comes back here. A broken rule is passed on at once. An inversion is held
+//! back for a while: the edge that completes it is written before the thread asks
+//! for the lock, and if that ends in a deadlock, the deadlock is what is reported.
+
+use super::processes::{Observed, Watch};
+use crate::check::Checked;
+use lockstead_inspect::check::Checker;
+use lockstead_inspect::check::closing::Holders;
+use lockstead_inspect::check::facts::{Facts, OrderFacts};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the ledgers.
+const LOOK: Duration = Duration::from_millis(8);
+/// The same when nothing has come for some looks.
+const CALM_LOOK: Duration = Duration::from_millis(40);
+const CALM: u32 = 64;
+/// Records read from one ledger before the next one has its turn.
+const MOST: usize = 1 << 14;
+/// How long an inversion is held back at least, and by how many looks at the
+/// waits.
+const HELD: Duration = Duration::from_millis(30);
+const LOOKS: u32 = 3;
+/// How long while its locks are held as a deadlock would hold them.
+const LONGEST: Duration = Duration::from_secs(1);
+
+enum Message {
+    Begins(Arc<Observed>),
+    Ended(Arc<Observed>),
+}
+
+enum News {
+    Found(Arc<Observed>, Facts),
+    /// All of it has been read.
+    Read(Arc<Observed>),
+}
+
+struct Held {
+    process: Arc<Observed>,
+    facts: OrderFacts,
+    since: Instant,
+    looks: u32,
+    ended: bool,
+}
+
+/// The checks of a run.
+pub(super) struct Checks {
+    /// None when they are to end.
+    to: Option<Sender<Message>>,
+    news: Receiver<News>,
+    thread: Option<JoinHandle<Checked>>,
+    held: Vec<Held>,
+}
+
+/// Something to report.
+pub(super) type Due = (Arc<Observed>, Facts);
+
+impl Checks {
+    /// Starts them. A process that has been read to its end goes `on`.
+    pub(super) fn start(on: Sender<Arc<Observed>>) -> Checks {
+        let (to, messages) = mpsc::channel();
+        let (tell, news) = mpsc::channel();
+        let reader = Reader { tell, on, live: Vec::new(), checked: Checked::default() };
+        let thread = thread::spawn(move || reader.work(&messages));
+        Checks { to: Some(to), news, thread: Some(thread), held: Vec::new() }
+    }
+
+    /// A process is to be checked.
+    pub(super) fn begin(&self, process: Arc<Observed>) {
+        self.send(Message::Begins(process));
+    }
+
+    /// A process has ended, or is as good as ended.
+    pub(super) fn end(&self, process: Arc<Observed>) {
+        self.send(Message::Ended(process));
+    }
+
+    fn send(&self, message: Message) {
+        // The thread ends only after the sender.
+        let _ = self.to.as_ref().map(|to| to.send(message));
+    }
+
+    /// Whether anything is held back, so that the next look is to come soon.
+    pub(super) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// What is to be reported after a look at the waits of these processes.
+    pub(super) fn due(&mut self, live: &[(Arc<Observed>, Watch)]) -> Vec<Due> {
+        let mut due = self.hear();
+        let now = Instant::now();
+        let mut holders: Vec<(*const Observed, Holders)> = Vec::new();
+        let released = self.held.extract_if(.., |held| {
+            held.looks += 1;
+            let watched = live.iter().find(|(process, _)| Arc::ptr_eq(process, &held.process));
+            let Some((process, watch)) = watched else { return held.ended };
+            let waited = now.saturating_duration_since(held.since);
+            if waited < HELD || held.looks < LOOKS {
+                return false;
+            }
+            if waited >= LONGEST {
+                return true;
+            }
+            if watch.is_pending() {
+                return false;
+            }
+            let key = Arc::as_ptr(process);
+            let at = holders.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
+                holders.push((key, Holders::of(&process.ledger.view())));
+                holders.len() - 1
+            });
+            !holders[at].1.may_close(&held.facts)
+        });
+        due.extend(released.map(|held| (held.process, Facts::Order(held.facts))));
+        due
+    }
+
+    /// Takes in what has been found; hands out what is not held back.
+    fn hear(&mut self) -> Vec<Due> {
+        let mut due = Vec::new();
+        for news in self.news.try_iter() {
+            match news {
+                News::Found(process, Facts::Order(facts)) => self.held.push(Held {
+                    process,
+                    facts,
+                    since: Instant::now(),
+                    looks: 0,
+                    ended: false,
+                }),
+                News::Found(process, facts) => due.push((process, facts)),
+                News::Read(process) => {
+                    let of = |held: &&mut Held| Arc::ptr_eq(&held.process, &process);
+                    self.held.iter_mut().filter(of).for_each(|held| held.ended = true);
+                }
+            }
+        }
+        due
+    }
+
+    /// Waits until all is read, and hands out the rest and what it came to.
+    pub(super) fn finish(mut self) -> (Vec<Due>, Checked) {
+        self.to = None;
+        let thread = self.thread.take();
+        let checked = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let mut due = self.hear();
+        due.extend(self.held.into_iter().map(|held| (held.process, Facts::Order(held.facts))));
+        (due, checked)
+    }
+}
+
+/// What the thread works with.
+struct Reader {
+    tell: Sender<News>,
+    on: Sender<Arc<Observed>>,
+    live: Vec<(Arc<Observed>, Checker)>,
+    checked: Checked,
+}
+
+impl Reader {
+    fn work(mut self, messages: &Receiver<Message>) -> Checked {
+        let mut calm = 0;
+        let mut more = false;
+        loop {
+            let wait = match () {
+                () if more => Duration::ZERO,
+                () if calm < CALM => LOOK,
+                () => CALM_LOOK,
+            };
+            let message = if self.live.is_empty() {
+                messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                messages.recv_timeout(wait)
+            };
+            match message {
+                Ok(Message::Begins(process)) => {
+                    self.live.push((process, Checker::default()));
+                    calm = 0;
+                }
+                Ok(Message::Ended(process)) => self.end(process),
+                Err(RecvTimeoutError::Disconnected) => return self.checked,
+                Err(RecvTimeoutError::Timeout) => {
+                    let before = self.read();
+                    more = self.look();
+                    calm = if self.read() == before { calm + 1 } else { 0 };
+                }
+            }
+        }
+    }
+
+    /// Records that were read of those that run.
+    fn read(&self) -> u64 {
+        let counts = self.live.iter().map(|(_, checker)| checker.counts());
+        counts.map(|counts| counts.edges + counts.breaches).sum()
+    }
+
+    fn look(&mut self) -> bool {
+        let mut more = false;
+        for (process, checker) in &mut self.live {
+            more |= look(&self.tell, process, checker, false);
+        }
+        more
+    }
+
+    fn end(&mut self, process: Arc<Observed>) {
+        let known = self.live.iter().position(|(live, _)| Arc::ptr_eq(live, &process));
+        if let Some(at) = known {
+            let (_, mut checker) = self.live.swap_remove(at);
+            while look(&self.tell, &process, &mut checker, true) {}
+            let losses = &process.ledger.view().header().losses;
+            let [edges, breaches] =
+                [&losses.edges, &losses.breaches].map(|count| count.load(Relaxed));
+            self.checked.add(&checker.counts(), edges, breaches);
+        }
+        // Nobody listens any more only when all is over.
+        let _ = self.tell.send(News::Read(process.clone()));
+        let _ = self.on.send(process);
+    }
+}
+
+/// Looks at a process once. Says whether there is more.
+fn look(tell: &Sender<News>, process: &Arc<Observed>, checker: &mut Checker, last: bool) -> bool {
+    let mut found = Vec::new();
+    let more = checker.look(&process.ledger.view(), MOST, last, &mut found);
+    for facts in found {
+        let _ = tell.send(News::Found(process.clone(), facts));
+    }
+    more
+}

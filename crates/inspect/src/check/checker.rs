@@ -1,0 +1,292 @@
+//! Reads the edges and breaches of one ledger as they come.
+
+use super::facts::{BreachFacts, ExcuseFacts, Facts, OrderFacts, StepFacts, ThreadFacts};
+use super::lives::{Known, Life, Lives};
+use lockstead_ledger::order::{Edge, Mode};
+use lockstead_ledger::{Ledger, Part};
+use lockstead_lockdep as graph;
+use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Looks that a record which is not complete is waited for: its writer may have
+/// been ended in the middle.
+const PATIENCE: u32 = 8;
+/// Records that were passed over and are looked at again.
+const HOLES: usize = 1024;
+/// Threads that are remembered.
+const THREADS: usize = 1 << 20;
+
+/// What was read, and what could not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Locks that took part in the order.
+    pub locks: u64,
+    /// Records of edges.
+    pub edges: u64,
+    /// Records of breaches.
+    pub breaches: u64,
+    /// What was left out by the graph, and why.
+    pub graph: graph::Losses,
+    /// Lives beyond what is remembered.
+    pub lives: u64,
+}
+
+/// Where the reading of a part stands.
+#[derive(Debug, Default)]
+struct Cursor {
+    next: usize,
+    /// Looks for which the next one has not been complete.
+    waited: u32,
+    /// Passed over.
+    holes: Vec<usize>,
+}
+
+impl Cursor {
+    /// Hands out complete records, at most `most`; says whether there are more.
+    fn read<T>(
+        &mut self,
+        most: usize,
+        last: bool,
+        at: impl Fn(usize) -> Option<Option<T>>,
+        mut take: impl FnMut(usize, T),
+    ) -> bool {
+        self.holes.retain(|&hole| match at(hole) {
+            Some(Some(record)) => {
+                take(hole, record);
+                false
+            }
+            _ => true,
+        });
+        for _ in 0..most {
+            match at(self.next) {
+                None => return false,
+                Some(Some(record)) => {
+                    take(self.next, record);
+                    self.waited = 0;
+                }
+                Some(None) if !last && self.waited < PATIENCE => {
+                    self.waited += 1;
+                    return false;
+                }
+                Some(None) => {
+                    if self.holes.len() < HOLES {
+                        self.holes.push(self.next);
+                    }
+                    self.waited = 0;
+                }
+            }
+            self.next += 1;
+        }
+        true
+    }
+}
+
+/// Checks one process.
+#[derive(Debug)]
+pub struct Checker {
+    graph: Graph,
+    lives: Lives,
+    edges: Cursor,
+    breaches: Cursor,
+    threads: HashMap<u32, u32>,
+    counts: Counts,
+    gates: Vec<Gate>,
+    found: Vec<graph::Finding>,
+}
+
+impl Default for Checker {
+    fn default() -> Self {
+        Checker::new(Limits::default())
+    }
+}
+
+impl Checker {
+    /// With an order graph of this size.
+    #[must_use]
+    pub fn new(limits: Limits) -> Checker {
+        Checker {
+            graph: Graph::new(limits),
+            lives: Lives::default(),
+            edges: Cursor::default(),
+            breaches: Cursor::default(),
+            threads: HashMap::new(),
+            counts: Counts::default(),
+            gates: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Reads what has come since, at most `most` records of each kind, and says
+    /// whether there are more. `last`: the process has ended, nothing that is
+    /// not complete will ever be.
+    pub fn look(
+        &mut self,
+        ledger: &Ledger<'_>,
+        most: usize,
+        last: bool,
+        news: &mut Vec<Facts>,
+    ) -> bool {
+        let mut breaches = std::mem::take(&mut self.breaches);
+        let read = |at| ledger.breach(at).map(|record| record.read());
+        let mut more = breaches.read(most, last, read, |_, breach| {
+            self.counts.breaches += 1;
+            let lock = self.life(ledger, breach.lock, breach.generation, breach.stack);
+            let other = self.now(ledger, breach.other_lock, breach.other_stack);
+            news.push(Facts::Breach(BreachFacts { breach, lock, other }));
+        });
+        self.breaches = breaches;
+        let mut edges = std::mem::take(&mut self.edges);
+        more |= edges.read(
+            most,
+            last,
+            |at| ledger.edge(at),
+            |_, edge| {
+                self.edge(ledger, &edge, news);
+            },
+        );
+        self.edges = edges;
+        more
+    }
+
+    /// What was read so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            locks: self.lives.len() as u64,
+            graph: self.graph.losses(),
+            lives: self.lives.lost,
+            ..self.counts
+        }
+    }
+
+    /// The locks that it met.
+    #[must_use]
+    pub fn into_lives(self) -> Lives {
+        self.lives
+    }
+
+    fn edge(&mut self, ledger: &Ledger<'_>, edge: &Edge, news: &mut Vec<Facts>) {
+        if edge.from == edge.to {
+            if let Some(id) = self.lives.end(edge.from, edge.from_generation) {
+                self.graph.forget(LockId(id));
+            }
+            return;
+        }
+        self.counts.edges += 1;
+        let serves_as_lock = |index| !is_signal(ledger, index);
+        if !serves_as_lock(edge.from) || !serves_as_lock(edge.to) {
+            return;
+        }
+        let from = self.meet(ledger, edge.from, edge.from_generation, edge.from_stack);
+        let to = self.meet(ledger, edge.to, edge.to_generation, edge.to_stack);
+        let (Some(from), Some(to)) = (from, to) else { return };
+        if self.threads.len() < THREADS {
+            self.threads.insert(edge.thread, edge.tid);
+        }
+        let mut gates = std::mem::take(&mut self.gates);
+        gates.clear();
+        gates.extend(ledger.lock_list(edge.gates).filter_map(|(index, shared)| {
+            let lock = LockId(self.lives.latest(index)?);
+            Some(Gate { lock, shared })
+        }));
+        let mut found = std::mem::take(&mut self.found);
+        self.graph.add(
+            &graph::Edge {
+                from: LockId(from),
+                to: LockId(to),
+                from_mode: mode(edge.from_mode),
+                to_mode: mode(edge.to_mode),
+                from_site: SiteId(edge.from_stack),
+                to_site: SiteId(edge.to_stack),
+                thread: ThreadId(edge.thread),
+                gates: &gates,
+                alone: edge.alone,
+                tried_from: edge.from_tried,
+            },
+            &mut found,
+        );
+        news.extend(found.drain(..).filter_map(|finding| self.facts(ledger, finding)));
+        self.gates = gates;
+        self.found = found;
+    }
+
+    /// The id of a life that a record speaks of, in the graph as in the list.
+    fn meet(&mut self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<u32> {
+        match self.lives.meet(ledger, index, generation, seen) {
+            Known::Id(id) => Some(id),
+            Known::Begins { id, ended } => {
+                if let Some(ended) = ended {
+                    self.graph.forget(LockId(ended));
+                }
+                self.graph.declare(LockId(id), self.lives.class(id), 0);
+                Some(id)
+            }
+            Known::Not => None,
+        }
+    }
+
+    /// What is known of a lock that a breach names, which may be over by now.
+    fn life(&self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
+        let known = self.lives.latest(index).and_then(|id| self.lives.get(id));
+        known
+            .filter(|life| life.generation == generation)
+            .or_else(|| Life::of(ledger, index, generation, seen))
+    }
+
+    /// The lock with this index as it is now.
+    fn now(&self, ledger: &Ledger<'_>, index: u32, seen: u32) -> Option<Life> {
+        let generation = ledger.lock(index)?.generation.load(Relaxed);
+        Life::of(ledger, index, generation, seen)
+    }
+
+    /// A finding by what it is about. None if it leads over a lock that has
+    /// turned out to be a signal.
+    fn facts(&self, ledger: &Ledger<'_>, finding: graph::Finding) -> Option<Facts> {
+        let life = |lock: LockId| self.lives.get(lock.0);
+        let step = |step: &graph::Step| {
+            let witness = &step.witness;
+            let tid = self.threads.get(&witness.thread.0).copied().unwrap_or(0);
+            Some(StepFacts {
+                from: life(step.from).filter(|life| !is_signal(ledger, life.index))?,
+                to: life(step.to).filter(|life| !is_signal(ledger, life.index))?,
+                thread: ThreadFacts { serial: witness.thread.0, tid },
+                from_stack: witness.from_site.0,
+                to_stack: witness.to_site.0,
+                from_mode: witness.from_mode,
+                to_mode: witness.to_mode,
+                gates: witness.gates.iter().filter_map(|gate| life(gate.lock)).collect(),
+                alone: witness.alone,
+                tried: witness.tried_from,
+            })
+        };
+        Some(Facts::Order(OrderFacts {
+            level: finding.level,
+            kind: finding.kind,
+            steps: finding.steps.iter().map(step).collect::<Option<_>>()?,
+            excuse: match finding.excuse {
+                None => None,
+                Some(graph::Excuse::OneThread) => Some(ExcuseFacts::OneThread),
+                Some(graph::Excuse::Gate(lock)) => Some(ExcuseFacts::Gate(life(lock)?)),
+                Some(graph::Excuse::Alone) => Some(ExcuseFacts::Alone),
+                Some(graph::Excuse::OtherInstances) => Some(ExcuseFacts::OtherInstances),
+            },
+        }))
+    }
+}
+
+/// Whether a lock was ever released by a thread that did not hold it: then it is
+/// no lock but a signal, and its order means nothing.
+fn is_signal(ledger: &Ledger<'_>, index: u32) -> bool {
+    let used = ledger.used(Part::Locks);
+    let record = ledger.lock(index).filter(|_| (index as usize) < used);
+    record.is_some_and(|record| record.handed_on.load(Relaxed) != 0)
+}
+
+pub(super) fn mode(mode: Mode) -> graph::Mode {
+    match mode {
+        Mode::Write => graph::Mode::Write,
+        Mode::Read => graph::Mode::Read,
+        Mode::ReadRecursive => graph::Mode::ReadRecursive,
+    }
+}

@@ -1,0 +1,190 @@
+//! Gives facts their names.
+
+use super::facts::{BreachFacts, ExcuseFacts, OrderFacts, StepFacts, ThreadFacts};
+use super::lives::Life;
+use super::model::{Breach, Details, Excuse, Level, Lock, Order, Ring, Step, Thread};
+use super::rules;
+use crate::report::Names;
+use crate::report::names::{class_name, type_name};
+use crate::stack::{Frame, Stack};
+use lockstead_ledger::Ledger;
+use lockstead_ledger::breach::Rule;
+use lockstead_lockdep::{Kind, Level as Sure};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Frames by which two breaches are told to be of one place.
+const PLACE: usize = 12;
+
+/// Who knows the names.
+pub struct Describer<'a> {
+    /// Where stacks and locks are looked up.
+    pub ledger: Ledger<'a>,
+    /// What addresses mean.
+    pub names: &'a mut dyn Names,
+    /// What a thread is called.
+    pub threads: &'a dyn Fn(ThreadFacts) -> Option<String>,
+    /// The program: causes are told apart by it.
+    pub program: &'a str,
+}
+
+impl Describer<'_> {
+    /// An inversion.
+    pub fn order(&mut self, facts: &OrderFacts) -> Details {
+        let steps = facts.steps.iter().map(|step| self.step(step)).collect();
+        let gate = match facts.excuse {
+            Some(ExcuseFacts::Gate(life)) => Some(self.lock(&life)),
+            _ => None,
+        };
+        let (ring, signal) = match facts.kind {
+            Kind::Cycle => (Ring::Locks, None),
+            Kind::Classes => (Ring::Classes, None),
+            Kind::Handler { signal } => (Ring::Handler, Some(signal)),
+        };
+        Details {
+            level: Some(match facts.level {
+                Sure::Order => Level::Order,
+                Sure::Potential => Level::Potential,
+            }),
+            rule: Some(rules::INVERSION.into()),
+            cause: Some(self.cause_of_order(facts)),
+            suppressed: None,
+            order: Some(Order {
+                ring,
+                signal,
+                excuse: facts.excuse.map(|excuse| match excuse {
+                    ExcuseFacts::OneThread => Excuse::OneThread,
+                    ExcuseFacts::Gate(_) => Excuse::Gate,
+                    ExcuseFacts::Alone => Excuse::Alone,
+                    ExcuseFacts::OtherInstances => Excuse::OtherInstances,
+                }),
+                gate,
+                steps,
+            }),
+            breach: None,
+        }
+    }
+
+    fn step(&mut self, facts: &StepFacts) -> Step {
+        Step {
+            thread: self.thread(facts.thread),
+            holds: self.lock(&facts.from),
+            holds_how: facts.from_mode.into(),
+            tried: facts.tried,
+            acquired: self.stack(facts.from_stack),
+            asks: self.lock(&facts.to),
+            asks_how: facts.to_mode.into(),
+            asked: self.stack(facts.to_stack),
+            gates: facts.gates.iter().map(|gate| self.lock(gate)).collect(),
+            alone: facts.alone,
+        }
+    }
+
+    /// A breach.
+    pub fn breach(&mut self, facts: &BreachFacts) -> Details {
+        let breach = &facts.breach;
+        let thread = self.thread(ThreadFacts { serial: breach.thread, tid: breach.tid });
+        let other = ThreadFacts { serial: 0, tid: breach.other_tid };
+        // Two rules have three places: the number is the stack of one of them.
+        let acquired = match breach.rule {
+            Rule::JoinHolding | Rule::ConditionHolding => u32::try_from(breach.number).unwrap_or(0),
+            _ => 0,
+        };
+        let lock = match &facts.lock {
+            Some(life) => self.lock(life),
+            None if breach.address == 0 => Lock::default(),
+            None => Lock {
+                name: format!("lock at {:#x}", breach.address),
+                address: breach.address,
+                ..Lock::default()
+            },
+        };
+        Details {
+            level: Some(Level::Rule),
+            rule: Some(rules::slug(breach.rule)),
+            cause: Some(self.cause_of_breach(facts)),
+            suppressed: None,
+            order: None,
+            breach: Some(Breach {
+                thread,
+                lock,
+                stack: self.stack(breach.stack),
+                acquired: self.stack(acquired),
+                other: (breach.other_tid != 0).then(|| self.thread(other)),
+                earlier: self.stack(breach.other_stack),
+                other_lock: facts.other.as_ref().map(|life| self.lock(life)),
+                number: breach.number,
+            }),
+        }
+    }
+
+    /// A lock by its names.
+    pub fn lock(&mut self, life: &Life) -> Lock {
+        let facts = life.facts(&self.ledger);
+        let name = self.names.lock(&facts);
+        let class = if life.module != 0 { name.clone() } else { class_name(self.names, &facts) };
+        let type_name = type_name(life.kind, life.attributes);
+        Lock { name, type_name, class, address: life.address }
+    }
+
+    /// A stack by its id.
+    pub fn stack(&mut self, id: u32) -> Option<Stack> {
+        let stored = self.ledger.stack(id)?;
+        let returns: Vec<u64> = stored.returns().collect();
+        Some(self.names.stack(&returns, stored.end))
+    }
+
+    fn thread(&self, facts: ThreadFacts) -> Thread {
+        Thread { tid: facts.tid, name: (self.threads)(facts) }
+    }
+
+    /// The places of a stack as they are in every process of the program.
+    fn places(&mut self, id: u32, most: usize, into: &mut impl Hasher) {
+        let stack = self.stack(id);
+        for frame in stack.iter().flat_map(|stack| stack.frames.iter().take(most)) {
+            place(frame).hash(into);
+        }
+    }
+
+    fn class(&mut self, life: &Life) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        life.kind.hash(&mut hasher);
+        if life.module != 0 {
+            self.names.lock(&life.facts(&self.ledger)).hash(&mut hasher);
+        } else if life.init_stack != 0 || life.first_stack != 0 {
+            let id = if life.init_stack != 0 { life.init_stack } else { life.first_stack };
+            self.places(id, usize::MAX, &mut hasher);
+        } else {
+            life.address.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn cause_of_order(&mut self, facts: &OrderFacts) -> String {
+        let mut classes: Vec<u64> = facts.steps.iter().map(|step| self.class(&step.from)).collect();
+        classes.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        (self.program, rules::INVERSION, classes).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    fn cause_of_breach(&mut self, facts: &BreachFacts) -> String {
+        let mut hasher = DefaultHasher::new();
+        (self.program, facts.breach.rule).hash(&mut hasher);
+        match &facts.lock {
+            Some(life) => self.class(life).hash(&mut hasher),
+            None if facts.breach.stack == 0 => facts.breach.address.hash(&mut hasher),
+            None => {}
+        }
+        self.places(facts.breach.stack, PLACE, &mut hasher);
+        self.places(facts.breach.other_stack, PLACE, &mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+/// Where a frame is, wherever the loader put its file.
+fn place(frame: &Frame) -> (Option<&str>, u64) {
+    match frame.module_offset {
+        Some(offset) => (frame.module.as_deref(), offset),
+        None => (None, frame.address),
+    }
+}

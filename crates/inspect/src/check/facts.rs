@@ -1,0 +1,85 @@
+//! What was found, as numbers: of locks, threads and stacks of one ledger.
+
+use super::lives::Life;
+use lockstead_ledger::breach::Breach;
+use lockstead_lockdep::{Kind, Level, Mode};
+
+/// News of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Facts {
+    /// An order of locks that goes round.
+    Order(OrderFacts),
+    /// A rule was broken.
+    Breach(BreachFacts),
+}
+
+/// A thread as a record names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ThreadFacts {
+    /// Unique in the process; 0 if it is not known.
+    pub serial: u32,
+    /// The kernel's number.
+    pub tid: u32,
+}
+
+/// A ring of steps; see [`lockstead_lockdep::Finding`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderFacts {
+    /// How sure it is.
+    pub level: Level,
+    /// What the steps are.
+    pub kind: Kind,
+    /// Each begins with the lock that the one before it asks for.
+    pub steps: Vec<StepFacts>,
+    /// What speaks against a deadlock.
+    pub excuse: Option<ExcuseFacts>,
+}
+
+/// Why a ring is not called a potential deadlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExcuseFacts {
+    /// There are not as many threads as steps.
+    OneThread,
+    /// The threads hold this lock all the time.
+    Gate(Life),
+    /// The process had one thread.
+    Alone,
+    /// Other locks of the same classes.
+    OtherInstances,
+}
+
+/// One step, and who was seen to take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepFacts {
+    /// The lock that is held.
+    pub from: Life,
+    /// The lock that is asked for.
+    pub to: Life,
+    /// Who.
+    pub thread: ThreadFacts,
+    /// Stack of the acquisition of `from`.
+    pub from_stack: u32,
+    /// Stack of the call.
+    pub to_stack: u32,
+    /// How `from` is held.
+    pub from_mode: Mode,
+    /// How `to` is asked for.
+    pub to_mode: Mode,
+    /// What else was held.
+    pub gates: Vec<Life>,
+    /// The process had one thread.
+    pub alone: bool,
+    /// `from` was taken by trylock.
+    pub tried: bool,
+}
+
+/// A breach, with the locks that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreachFacts {
+    /// As it was written.
+    pub breach: Breach,
+    /// The lock, if it has a record.
+    pub lock: Option<Life>,
+    /// The other lock, if there is one.
+    pub other: Option<Life>,
+}

@@ -1,0 +1,238 @@
+//! The locks that records speak of: each life at an address is a lock of its
+//! own, and what tells it from others is kept, for the address may have another
+//! lock by the time somebody asks.
+
+use crate::report::LockFacts;
+use lockstead_ledger::lock::{Kind, LockRecord};
+use lockstead_ledger::{Ledger, Part};
+use lockstead_lockdep::ClassId;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Lives that are kept: more than any order graph has locks at a time.
+const MOST: usize = 1 << 23;
+
+/// One lock from its initialisation or first use to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Index of its record.
+    pub index: u32,
+    /// Which life of its address.
+    pub generation: u32,
+    /// Where it lay.
+    pub address: u64,
+    /// What it was.
+    pub kind: Kind,
+    /// Its attributes.
+    pub attributes: u16,
+    /// The how-manieth of its origin, 0 if that is not known.
+    pub serial: u32,
+    /// Index of the module it lies in plus one; 0 for others.
+    pub module: u32,
+    /// Stack of its initialisation, or 0.
+    pub init_stack: u32,
+    /// Stack of its first use, or 0.
+    pub first_stack: u32,
+}
+
+impl Life {
+    /// The life of the lock with this index, if there is one. What was never
+    /// claimed is not looked at.
+    pub(super) fn of(ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
+        let used = ledger.used(Part::Locks);
+        let record = ledger.lock(index).filter(|_| (index as usize) < used)?;
+        Some(Life::read(record, index, generation, seen))
+    }
+
+    /// What the record says of the lock with this generation; if there is a
+    /// later lock at the address by now, it was first seen at `seen`.
+    fn read(record: &LockRecord, index: u32, generation: u32, seen: u32) -> Life {
+        let (kind, _, attributes) = record.shape();
+        let [serial, module, init_stack, first_stack] =
+            [&record.serial, &record.module, &record.init_stack, &record.first_stack]
+                .map(|word| word.load(Relaxed));
+        let life = Life {
+            index,
+            generation,
+            address: record.address.load(Relaxed),
+            kind,
+            attributes,
+            serial,
+            module,
+            init_stack,
+            first_stack,
+        };
+        if record.generation.load(Relaxed) == generation || module != 0 {
+            return life;
+        }
+        Life { serial: 0, init_stack: 0, first_stack: seen, attributes: 0, ..life }
+    }
+
+    /// What it is named by.
+    #[must_use]
+    pub fn facts(&self, ledger: &Ledger<'_>) -> LockFacts {
+        let returns = |id| ledger.stack(id).map_or(Vec::new(), |stack| stack.returns().collect());
+        let now = ledger.lock(self.index).map(|record| LockFacts::of(ledger, record));
+        let lives = ledger
+            .lock(self.index)
+            .is_some_and(|record| record.generation.load(Relaxed) == self.generation);
+        LockFacts {
+            address: self.address,
+            kind: self.kind,
+            attributes: self.attributes,
+            serial: self.serial,
+            module: self.module,
+            // Whose stack it was is not known of one that is gone.
+            on_stack_of: now.filter(|_| lives).and_then(|facts| facts.on_stack_of),
+            init: returns(self.init_stack),
+            first: returns(self.first_stack),
+        }
+    }
+
+    /// What all locks of its origin have in common.
+    fn origin(&self) -> Origin {
+        match (self.module, self.init_stack) {
+            (0, 0) if self.first_stack == 0 => Origin::Alone(self.address, self.generation),
+            (0, 0) => Origin::First(self.kind, self.first_stack),
+            (0, init) => Origin::Init(self.kind, init),
+            _ => Origin::Variable(self.address),
+        }
+    }
+}
+
+/// What makes a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    /// Initialised there.
+    Init(Kind, u32),
+    /// Used there first, and nobody saw it initialised.
+    First(Kind, u32),
+    /// A variable of the program: one of its kind.
+    Variable(u64),
+    /// Nothing is known.
+    Alone(u64, u32),
+}
+
+/// How a life came to be known, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// As before.
+    Id(u32),
+    /// It begins, and the one with this id has ended.
+    Begins {
+        /// The new one.
+        id: u32,
+        /// Of the same index.
+        ended: Option<u32>,
+    },
+    /// It has ended, or there is no such lock, or no room.
+    Not,
+}
+
+/// All lives of a process that a record spoke of.
+#[derive(Debug, Default)]
+pub struct Lives {
+    all: Vec<Life>,
+    classes: Vec<ClassId>,
+    current: HashMap<u32, u32>,
+    over: HashMap<u32, u32>,
+    origins: HashMap<Origin, ClassId>,
+    /// Those for which there was no room.
+    pub lost: u64,
+}
+
+impl Lives {
+    /// The life with this id.
+    #[must_use]
+    pub fn get(&self, id: u32) -> Option<Life> {
+        self.all.get(id as usize).copied()
+    }
+
+    /// Its class.
+    pub(super) fn class(&self, id: u32) -> ClassId {
+        self.classes[id as usize]
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there was none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All of them, by their ids.
+    #[must_use]
+    pub fn all(&self) -> &[Life] {
+        &self.all
+    }
+
+    /// The life that is known last of the lock with this index.
+    pub(super) fn latest(&self, index: u32) -> Option<u32> {
+        self.current.get(&index).copied()
+    }
+
+    /// A record speaks of this life; at the stack `seen` it was used.
+    pub(super) fn meet(
+        &mut self,
+        ledger: &Ledger<'_>,
+        index: u32,
+        generation: u32,
+        seen: u32,
+    ) -> Known {
+        let is_over = |over: &u32| *over == generation || is_later(*over, generation);
+        if self.over.get(&index).is_some_and(is_over) {
+            return Known::Not;
+        }
+        let before = self.latest(index);
+        if let Some(id) = before {
+            let known = self.all[id as usize].generation;
+            if known == generation {
+                return Known::Id(id);
+            }
+            if is_later(known, generation) {
+                return Known::Not;
+            }
+        }
+        let Some(life) = Life::of(ledger, index, generation, seen) else { return Known::Not };
+        if self.all.len() >= MOST {
+            self.lost += 1;
+            return Known::Not;
+        }
+        let id = self.all.len() as u32;
+        let next = ClassId(self.origins.len() as u32);
+        self.classes.push(*self.origins.entry(life.origin()).or_insert(next));
+        self.all.push(life);
+        self.current.insert(index, id);
+        Known::Begins { id, ended: before }
+    }
+
+    /// The life with this generation is over; the id it had.
+    pub(super) fn end(&mut self, index: u32, generation: u32) -> Option<u32> {
+        let over = self.over.entry(index).or_insert(generation);
+        if is_later(generation, *over) {
+            *over = generation;
+        }
+        let id = self.latest(index)?;
+        (self.all[id as usize].generation == generation).then_some(id)
+    }
+}
+
+/// Whether the generation `one` came after `other`; they may wrap.
+fn is_later(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_wrap() {
+        assert!(is_later(2, 1) && is_later(1, u32::MAX) && !is_later(1, 1) && !is_later(1, 2));
+    }
+}

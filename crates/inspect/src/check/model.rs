@@ -1,0 +1,242 @@
+//! What was found, with names: what texts, JSON and SARIF are made from, and what
+//! is read again from a report that was kept.
+
+use crate::stack::Stack;
+use serde::{Deserialize, Serialize};
+
+/// How bad a finding is, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// Locks are taken in no one order, but what was seen cannot deadlock.
+    Order,
+    /// What threads were seen to do can deadlock.
+    Potential,
+    /// A rule was broken.
+    Rule,
+    /// It happened.
+    Deadlock,
+}
+
+impl Level {
+    /// As the first line of a report has it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Order => "ORDER",
+            Level::Potential => "POTENTIAL",
+            Level::Rule => "RULE",
+            Level::Deadlock => "DEADLOCK",
+        }
+    }
+}
+
+/// A lock by its names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// What it is called.
+    pub name: String,
+    /// Kind and attributes: `recursive mutex`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// What all locks of its origin are called; of a variable its name.
+    pub class: String,
+    /// Where it lay.
+    pub address: u64,
+}
+
+impl Lock {
+    /// The name; with the type, where the name does not say it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.type_name.is_empty() || self.name.starts_with(&self.type_name) {
+            self.name.clone()
+        } else {
+            format!("{} ({})", self.name, self.type_name)
+        }
+    }
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// The kernel's number; 0 if it is not known.
+    pub tid: u32,
+    /// Its name, where that is known.
+    pub name: Option<String>,
+}
+
+/// How a lock is held or asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Alone.
+    #[default]
+    Write,
+    /// With other readers.
+    Read,
+    /// With other readers, past waiting writers.
+    RecursiveRead,
+}
+
+impl From<lockstead_lockdep::Mode> for How {
+    fn from(mode: lockstead_lockdep::Mode) -> How {
+        match mode {
+            lockstead_lockdep::Mode::Write => How::Write,
+            lockstead_lockdep::Mode::Read => How::Read,
+            lockstead_lockdep::Mode::ReadRecursive => How::RecursiveRead,
+        }
+    }
+}
+
+/// What kind of ring an order finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ring {
+    /// Of locks.
+    Locks,
+    /// Of classes: a step begins with a lock of the same class as the one that
+    /// the step before it asks for.
+    Classes,
+    /// A way from a lock that a signal handler takes to one under which it may
+    /// run.
+    Handler,
+}
+
+/// Why a ring is not called a potential deadlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excuse {
+    /// One thread, or fewer threads than steps.
+    OneThread,
+    /// All hold a further lock.
+    Gate,
+    /// The process had one thread.
+    Alone,
+    /// Other locks of the same classes.
+    OtherInstances,
+}
+
+/// One step of an order: a thread held one lock and asked for another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Who.
+    pub thread: Thread,
+    /// The lock that it held.
+    pub holds: Lock,
+    /// How.
+    pub holds_how: How,
+    /// It had taken that one by trylock.
+    pub tried: bool,
+    /// Where it had acquired it.
+    pub acquired: Option<Stack>,
+    /// The lock that it asked for.
+    pub asks: Lock,
+    /// How.
+    pub asks_how: How,
+    /// Where.
+    pub asked: Option<Stack>,
+    /// All other locks that it held.
+    pub gates: Vec<Lock>,
+    /// The process had one thread.
+    pub alone: bool,
+}
+
+/// Locks that are taken in no one order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// What the steps are.
+    pub ring: Ring,
+    /// Of a handler: the signal.
+    pub signal: Option<u8>,
+    /// Why it is not called a potential deadlock.
+    pub excuse: Option<Excuse>,
+    /// The further lock that all hold, if that is why.
+    pub gate: Option<Lock>,
+    /// Each begins with the lock that the one before it asks for.
+    pub steps: Vec<Step>,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breach {
+    /// Who broke it.
+    pub thread: Thread,
+    /// The lock.
+    pub lock: Lock,
+    /// Where it was broken.
+    pub stack: Option<Stack>,
+    /// Where the thread had acquired the lock, of a rule about waiting with it.
+    pub acquired: Option<Stack>,
+    /// The other thread that has a part in it, the owner, say.
+    pub other: Option<Thread>,
+    /// Where that one, or the same one, did its part earlier: the acquisition,
+    /// say.
+    pub earlier: Option<Stack>,
+    /// The other lock that has a part in it.
+    pub other_lock: Option<Lock>,
+    /// The number of a signal, an address, an error: as the rule has it.
+    pub number: u64,
+}
+
+/// What a finding of the checks has besides what every finding has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Details {
+    /// How bad; none of what is no finding of the checks.
+    pub level: Option<Level>,
+    /// The slug of the rule.
+    pub rule: Option<String>,
+    /// The same for all findings of one cause.
+    pub cause: Option<String>,
+    /// The suppression that kept it from being printed, as `FILE:LINE`.
+    pub suppressed: Option<String>,
+    /// Of an inversion.
+    pub order: Option<Order>,
+    /// Of a breach.
+    pub breach: Option<Breach>,
+}
+
+impl Details {
+    /// The locks that have a part in it, each once.
+    #[must_use]
+    pub fn locks(&self) -> Vec<&Lock> {
+        let mut locks: Vec<&Lock> = Vec::new();
+        let steps = self.order.iter().flat_map(|order| &order.steps);
+        let breach = self
+            .breach
+            .iter()
+            .flat_map(|breach| std::iter::once(&breach.lock).chain(&breach.other_lock));
+        for lock in steps.flat_map(|step| [&step.holds, &step.asks]).chain(breach) {
+            if !locks.iter().any(|known| known.address == lock.address && known.name == lock.name) {
+                locks.push(lock);
+            }
+        }
+        locks
+    }
+
+    /// Its stacks, those first where it became one.
+    #[must_use]
+    pub fn stacks(&self) -> Vec<&Stack> {
+        let steps = self.order.iter().flat_map(|order| &order.steps);
+        let breach = self
+            .breach
+            .iter()
+            .flat_map(|breach| [&breach.stack, &breach.acquired, &breach.earlier]);
+        steps.flat_map(|step| [&step.asked, &step.acquired]).chain(breach).flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_and_spelt_as_printed() {
+        let all = [Level::Order, Level::Potential, Level::Rule, Level::Deadlock];
+        assert!(all.is_sorted());
+        for level in all {
+            let json = serde_json::to_string(&level).expect("a word");
+            assert_eq!(json, format!("\"{}\"", level.word()));
+        }
+    }
+}

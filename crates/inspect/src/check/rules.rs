@@ -1,0 +1,148 @@
+//! The rules by name: the phrase of a report's first line, the slug of files,
+//! and what a reader has to know who meets one for the first time.
+
+use lockstead_ledger::breach::Rule;
+
+/// The slug of an inversion of lock order, whatever the number of locks.
+pub const INVERSION: &str = "lock-order-inversion";
+
+/// The slug of a deadlock that happened.
+pub const DEADLOCK: &str = "deadlock";
+
+/// What a rule is called in the first line of a report.
+#[must_use]
+pub fn phrase(rule: Rule) -> &'static str {
+    match rule {
+        Rule::UnlockByAnother => "unlock by another thread",
+        Rule::UnlockOfUnlocked => "unlock of an unlocked lock",
+        Rule::Recursion => "recursion",
+        Rule::Uninitialised => "use without initialisation",
+        Rule::Overwritten => "held lock overwritten",
+        Rule::Copied => "use of a copied lock",
+        Rule::ThreadExit => "thread exit while holding",
+        Rule::ProcessExit => "process exit while holding",
+        Rule::Freed => "memory of a held lock freed",
+        Rule::Unmapped => "memory of a held lock unmapped",
+        Rule::StackLeft => "stack of a held lock left",
+        Rule::InitialisedHeld => "initialised while held",
+        Rule::DestroyedHeld => "destroyed while held",
+        Rule::Destroyed => "use after destruction",
+        Rule::InHandler => "use in a signal handler",
+        Rule::HeldAtFork => "use in a child of a lock held at fork",
+        Rule::JoinHolding => "join while holding",
+        Rule::ConditionUnlocked => "condition wait with an unlocked mutex",
+        Rule::ConditionMutexes => "condition wait with a changing mutex",
+        Rule::ConditionHolding => "condition wait while holding",
+        Rule::RecursiveRead => "recursive read lock",
+        Rule::Sleepy => "blocking call under a lock",
+    }
+}
+
+/// What a rule is called in files: its phrase with dashes.
+#[must_use]
+pub fn slug(rule: Rule) -> String {
+    phrase(rule).replace(' ', "-")
+}
+
+/// The rule with this slug.
+#[must_use]
+pub fn from_slug(text: &str) -> Option<Rule> {
+    Rule::ALL.into_iter().find(|&rule| slug(rule) == text)
+}
+
+/// All slugs that a finding can have.
+#[must_use]
+pub fn slugs() -> Vec<String> {
+    [DEADLOCK, INVERSION].map(str::to_owned).into_iter().chain(Rule::ALL.map(slug)).collect()
+}
+
+/// Why a breach matters, in a sentence.
+#[must_use]
+pub fn meaning(rule: Rule) -> &'static str {
+    match rule {
+        Rule::UnlockByAnother => {
+            "A mutex belongs to the thread that locked it; what another one's unlock does is \
+             undefined, and what it guarded is open."
+        }
+        Rule::UnlockOfUnlocked => {
+            "Nobody held the lock: an unlock too many, which may release it under the next owner."
+        }
+        Rule::Recursion => {
+            "The thread holds the lock already and it is not recursive: it waits for itself for \
+             ever."
+        }
+        Rule::Uninitialised => {
+            "The lock's memory was neither initialised by a call nor by a static initialiser."
+        }
+        Rule::Overwritten => {
+            "The memory of a held lock was written over: its owner and its waiters are forgotten."
+        }
+        Rule::Copied => {
+            "A copy of a lock is another lock: whoever uses the original is not kept out."
+        }
+        Rule::ThreadExit => "The thread has ended and nobody is left to unlock.",
+        Rule::ProcessExit => {
+            "A thread ended the process inside a critical section: what the lock guards may be \
+             half-changed, and destructors that need it wait for ever."
+        }
+        Rule::Freed => "The memory goes to others while a thread is to unlock in it.",
+        Rule::Unmapped => "The memory goes away while a thread is to unlock in it.",
+        Rule::StackLeft => {
+            "The lock lies in a stack frame that is gone: the next call writes over it."
+        }
+        Rule::InitialisedHeld => {
+            "Initialising a held lock makes it free: its owner and the next one are both inside."
+        }
+        Rule::DestroyedHeld => "Destroying a held lock is undefined; its owner has yet to unlock.",
+        Rule::Destroyed => "The lock was destroyed and not initialised again.",
+        Rule::InHandler => {
+            "A signal that arrives while its own thread holds the lock makes the handler wait for \
+             ever."
+        }
+        Rule::HeldAtFork => {
+            "The thread that held the lock does not exist in the child: nobody will unlock it \
+             there."
+        }
+        Rule::JoinHolding => {
+            "The joined thread takes the lock that the joining one holds: each waits for the other."
+        }
+        Rule::ConditionUnlocked => {
+            "A wait on a condition gives its mutex back, which the caller did not have."
+        }
+        Rule::ConditionMutexes => {
+            "Threads wait for one condition with different mutexes at a time, which is undefined."
+        }
+        Rule::ConditionHolding => {
+            "The thread sleeps with a further lock that whoever signals the condition takes first."
+        }
+        Rule::RecursiveRead => {
+            "A second read lock in one thread waits behind a writer that waits for the first one."
+        }
+        Rule::Sleepy => "Whoever wants the lock waits for the call as well.",
+    }
+}
+
+/// Why an inversion matters.
+pub const INVERSION_MEANING: &str =
+    "Threads that take the same locks in different orders wait for each other when they meet.";
+
+/// What a deadlock is.
+pub const DEADLOCK_MEANING: &str = "Threads wait for each other in a ring, for ever.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_lead_back_and_are_unique() {
+        let slugs = slugs();
+        let unique: std::collections::HashSet<_> = slugs.iter().collect();
+        assert_eq!((slugs.len(), unique.len()), (24, 24));
+        for rule in Rule::ALL {
+            assert_eq!(from_slug(&slug(rule)), Some(rule));
+            assert!(meaning(rule).ends_with('.'));
+        }
+        assert_eq!(slug(Rule::ConditionMutexes), "condition-wait-with-a-changing-mutex");
+        assert_eq!(from_slug(INVERSION), None);
+    }
+}

@@ -1,0 +1,313 @@
+//! Findings that somebody has looked at and does not want to see again.
+//!
+//! # Format
+//! TOML: a `[[suppress]]` for each, with at least one of `rule`, `locks`, `at` and
+//! `message`; all that are given have to fit. `reason` is for people. `*` stands
+//! for any characters, `?` for one.
+//!
+//! ```toml
+//! [[suppress]]
+//! rule = "lock-order-inversion"
+//! locks = ["accounts", "journal"]   # names or classes, each of some lock
+//! at = ["transfer", "bank.c"]       # functions or files, each of some frame
+//! message = "* of 2 locks"          # a line of the report
+//! reason = "both under the big lock of the caller"
+//! ```
+
+use super::model::Details;
+use super::rules;
+use crate::stack::Frame;
+use serde::Deserialize;
+use std::fmt::Write;
+use std::ops::Range;
+use toml::Spanned;
+use wildmatch::WildMatch;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    suppress: Vec<Spanned<Entry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    rule: Option<Spanned<String>>,
+    #[serde(default)]
+    locks: Vec<String>,
+    #[serde(default)]
+    at: Vec<String>,
+    message: Option<String>,
+    #[serde(rename = "reason")]
+    _reason: Option<String>,
+}
+
+/// One of a file.
+#[derive(Debug)]
+struct Suppression {
+    place: String,
+    rule: Option<WildMatch>,
+    locks: Vec<WildMatch>,
+    at: Vec<WildMatch>,
+    message: Option<WildMatch>,
+    used: u64,
+}
+
+/// All suppressions of a run.
+#[derive(Debug, Default)]
+pub struct Suppressions {
+    all: Vec<Suppression>,
+}
+
+impl Suppressions {
+    /// Adds those of a file with this name and text.
+    ///
+    /// # Errors
+    /// What is wrong, with file and line.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), String> {
+        let line = |span: Range<usize>| {
+            1 + text.bytes().take(span.start).filter(|&byte| byte == b'\n').count()
+        };
+        let parsed: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, line);
+            format!("{file}:{line}: {}", error.message())
+        })?;
+        for entry in parsed.suppress {
+            let place = format!("{file}:{}", line(entry.span()));
+            let entry = entry.into_inner();
+            let globs = |texts: &[String]| texts.iter().map(|text| WildMatch::new(text)).collect();
+            if let Some(rule) = &entry.rule {
+                let at = line(rule.span());
+                is_rule(rule.get_ref()).map_err(|why| format!("{file}:{at}: {why}"))?;
+            }
+            let suppression = Suppression {
+                rule: entry.rule.map(|rule| WildMatch::new(rule.get_ref())),
+                locks: globs(&entry.locks),
+                at: globs(&entry.at),
+                message: entry.message.map(|message| WildMatch::new(&message)),
+                place,
+                used: 0,
+            };
+            if suppression.is_empty() {
+                return Err(format!(
+                    "{}: this would suppress everything: give a `rule`, `locks`, `at` or `message`",
+                    suppression.place
+                ));
+            }
+            self.all.push(suppression);
+        }
+        Ok(())
+    }
+
+    /// Where the first one stands that fits a finding, with this text.
+    pub fn fit(&mut self, details: &Details, text: &str) -> Option<String> {
+        let found = self.all.iter_mut().find(|suppression| suppression.fits(details, text))?;
+        found.used += 1;
+        Some(found.place.clone())
+    }
+
+    /// Where those stand that fitted nothing.
+    pub fn unused(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().filter(|one| one.used == 0).map(|one| one.place.as_str())
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl Suppression {
+    fn is_empty(&self) -> bool {
+        self.rule.is_none() && self.locks.is_empty() && self.at.is_empty() && self.message.is_none()
+    }
+
+    fn fits(&self, details: &Details, text: &str) -> bool {
+        let rule = details.rule.as_deref().unwrap_or_default();
+        let locks = details.locks();
+        let stacks = details.stacks();
+        let frames = || stacks.iter().flat_map(|stack| &stack.frames);
+        self.rule.as_ref().is_none_or(|glob| glob.matches(rule))
+            && self.locks.iter().all(|glob| {
+                let names = |text: &str| glob.matches(text);
+                locks.iter().any(|lock| names(&lock.name) || names(&lock.class))
+            })
+            && self.at.iter().all(|glob| frames().any(|frame| is_at(glob, frame)))
+            && self
+                .message
+                .as_ref()
+                .is_none_or(|glob| text.lines().any(|line| glob.matches(line.trim())))
+    }
+}
+
+/// Whether a frame is in a function or a file: by name, by path, with the line.
+fn is_at(glob: &WildMatch, frame: &Frame) -> bool {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let with_line = |file: &str| frame.line.map(|line| format!("{file}:{line}"));
+    frame.function.as_deref().is_some_and(|function| glob.matches(function))
+        || frame.file.iter().chain(&frame.module).any(|file| {
+            let base = base(file);
+            glob.matches(file) || glob.matches(&base)
+        })
+        || frame.file.iter().any(|file| {
+            let texts = [with_line(file), with_line(&base(file))];
+            texts.iter().flatten().any(|text| glob.matches(text))
+        })
+        || glob.matches(&frame.site())
+}
+
+fn is_rule(text: &str) -> Result<(), String> {
+    if text == rules::DEADLOCK {
+        return Err("a deadlock that has happened cannot be suppressed".into());
+    }
+    let glob = WildMatch::new(text);
+    if rules::slugs().iter().any(|slug| glob.matches(slug)) {
+        return Ok(());
+    }
+    Err(format!("there is no rule `{text}`; `lockstead check --list-rules` lists them"))
+}
+
+/// The suppression of one finding, as it stands in a file.
+#[must_use]
+pub fn suggestion(details: &Details, title: &str) -> String {
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let list = |texts: &[String]| {
+        let quoted: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
+        format!("[{}]", quoted.join(", "))
+    };
+    let mut text = String::new();
+    let title: String = title.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let _ = writeln!(text, "# {title}");
+    let _ = writeln!(text, "[[suppress]]");
+    if let Some(rule) = &details.rule {
+        let _ = writeln!(text, "rule = {}", quoted(rule));
+    }
+    let mut locks = Vec::new();
+    for lock in details.locks() {
+        // The class is that of every run; a number or an address is not.
+        let name = if lock.class.is_empty() { &lock.name } else { &lock.class };
+        if !name.is_empty() && !name.contains(" at 0x") && !locks.contains(name) {
+            locks.push(name.clone());
+        }
+    }
+    if !locks.is_empty() {
+        let _ = writeln!(text, "locks = {}", list(&locks));
+    }
+    let mut places = Vec::new();
+    for stack in details.stacks() {
+        let function = crate::symbols::site(stack).and_then(|frame| frame.function.clone());
+        places.extend(function.filter(|function| !places.contains(function)));
+    }
+    if !places.is_empty() {
+        let _ = writeln!(text, "at = {}", list(&places));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::model::{Breach, Lock, Thread};
+    use crate::stack::{End, Stack};
+
+    fn finding() -> Details {
+        let frame = |function: &str, line| Frame {
+            function: Some(function.into()),
+            file: Some("/src/bank.c".into()),
+            line: Some(line),
+            module: Some("/opt/bank".into()),
+            ..Frame::default()
+        };
+        let stack = |name: &str| Stack {
+            frames: vec![frame(name, 18), frame("main", 40)],
+            end: End::Bottom,
+        };
+        Details {
+            rule: Some("recursion".into()),
+            breach: Some(Breach {
+                thread: Thread { tid: 7, name: None },
+                lock: Lock {
+                    name: "mutex from cache_new() at cache.c:41, #17".into(),
+                    class: "mutexes from cache_new() at cache.c:41".into(),
+                    ..Lock::default()
+                },
+                stack: Some(stack("transfer")),
+                earlier: Some(stack("operator[](\"x\")")),
+                ..Breach::default()
+            }),
+            ..Details::default()
+        }
+    }
+
+    fn fits(lines: &str) -> bool {
+        let mut all = Suppressions::default();
+        all.add("x.toml", &format!("[[suppress]]\n{lines}")).unwrap();
+        let text = "lockstead: RULE: recursion\n  in bank (pid 1)\n";
+        let fit = all.fit(&finding(), text);
+        assert!(fit.as_deref().is_none_or(|place| place == "x.toml:1"), "{fit:?}");
+        assert_eq!(all.unused().count(), usize::from(fit.is_none()));
+        fit.is_some()
+    }
+
+    #[test]
+    fn all_that_is_given_has_to_fit() {
+        for good in [
+            "rule = 'recursion'",
+            "rule = 'rec*'",
+            "locks = ['mutex* from cache_new() at *']",
+            "locks = ['mutexes from cache_new() at cache.c:41']",
+            "at = ['transfer']",
+            "at = ['bank.c', 'main']",
+            "at = ['/src/*']",
+            "at = ['bank.c:40']",
+            "at = ['bank']",
+            "message = '*: recursion'",
+            "message = 'in bank (pid ?)'",
+            "rule = 'recursion'\nat = ['main']\nreason = 'why not'",
+        ] {
+            assert!(fits(good), "{good}");
+        }
+        for bad in [
+            "rule = 'use-after-destruction'",
+            "locks = ['cache_new']",
+            "at = ['transfer', 'elsewhere']",
+            "at = ['bank.c:41']",
+            "message = 'recursion'",
+            "rule = 'recursion'\nat = ['x.c']",
+        ] {
+            assert!(!fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        for (text, words) in [
+            ("[[suppress]]\nrule = 'recursoin'", &["f:2: ", "`recursoin`", "--list-rules"][..]),
+            ("# nothing\n\n[[suppress]]\nreason = 'x'", &["f:3: ", "everything"]),
+            ("[[suppress]]\nlock = 'x'", &["f:2: ", "lock", "locks"]),
+            ("[[suppress]]\nlocks = 'x'", &["f:2: "]),
+            ("[[suppress]\n", &["f:1: "]),
+            ("[[supress]]\nat = ['x']", &["f:1: ", "supress"]),
+            ("[[suppress]]\nrule = 'deadlock'", &["f:2: ", "has happened"]),
+        ] {
+            let error = Suppressions::default().add("f", text).expect_err(text);
+            for word in words {
+                assert!(error.contains(word), "{text}: {word}: {error}");
+            }
+        }
+        let mut none = Suppressions::default();
+        none.add("f", "# a comment only\n").unwrap();
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn a_suggestion_suppresses_what_it_was_made_of() {
+        let text = suggestion(&finding(), "lockstead: RULE: recursion\x1b");
+        assert!(text.starts_with("# lockstead: RULE: recursion?\n"), "{text}");
+        let mut all = Suppressions::default();
+        all.add("f", &format!("# head\n{text}")).unwrap();
+        assert_eq!(all.fit(&finding(), "").as_deref(), Some("f:3"), "{text}");
+    }
+}
