@@ -1,48 +1,238 @@
 //! The graph as its callers see it.
+//!
+//! # Role
+//! Knows locks and classes by the caller's numbers, passes what is new to the
+//! searches, and makes findings of what they find.
 
-use crate::types::{Class, ClassId, Edge, Finding, Limits, LockId, Losses, Step, Use};
+use crate::causes::Causes;
+use crate::classes::Classes;
+use crate::net::{NONE, Net, Way};
+use crate::ring::{Ends, Facts, judge};
+use crate::rings::{Query, Rings, effort};
+use crate::seen::{Offer, Seen, Witnesses};
+use crate::sets::{Held, Sets, normalise};
+use crate::types::{
+    Class, ClassId, Edge, Excuse, Finding, Gate, Kind, Level, Limits, LockId, Losses, Use,
+};
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+
+/// A lock that lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock {
+    pub(crate) id: LockId,
+    /// Number of its class.
+    pub(crate) class: u32,
+    /// Number of its life.
+    pub(crate) life: u32,
+}
 
 /// The order of locks, as far as it was seen.
 #[derive(Debug)]
 pub struct Graph {
     limits: Limits,
-    locks: HashMap<LockId, Class>,
     losses: Losses,
+    /// The nodes of locks.
+    nodes: HashMap<LockId, u32>,
+    /// Locks, by node.
+    pub(crate) locks: Vec<Lock>,
+    lives: u32,
+    pub(crate) net: Net,
+    pub(crate) witnesses: Witnesses,
+    pub(crate) sets: Sets,
+    pub(crate) classes: Classes,
+    causes: Causes,
+    scratch: Vec<Held>,
 }
 
 impl Graph {
     /// Nothing was seen yet.
     #[must_use]
     pub fn new(limits: Limits) -> Graph {
-        Graph { limits, locks: HashMap::new(), losses: Losses::default() }
+        Graph {
+            limits,
+            losses: Losses::default(),
+            nodes: HashMap::new(),
+            locks: Vec::new(),
+            lives: 0,
+            net: Net::new(),
+            witnesses: Witnesses::default(),
+            sets: Sets::default(),
+            classes: Classes::new(),
+            causes: Causes::default(),
+            scratch: Vec::new(),
+        }
     }
 
     /// A lock begins to live, or is first seen. It keeps the class that it is
     /// declared with until it is forgotten. `false` if there is no room for it:
     /// then its edges are lost.
     pub fn declare(&mut self, lock: LockId, class: ClassId, subclass: u8) -> bool {
-        if self.locks.len() >= self.limits.locks as usize && !self.locks.contains_key(&lock) {
+        if self.nodes.contains_key(&lock) {
+            return true;
+        }
+        if self.nodes.len() >= self.limits.locks as usize {
             self.losses.locks += 1;
             return false;
         }
-        self.locks.entry(lock).or_insert(Class { id: class, subclass });
+        let class = Class { id: class, subclass };
+        let class = self.classes.number(class, &self.limits, &mut self.losses);
+        // Number 0 stays free for lives that are not known.
+        self.lives = self.lives.wrapping_add(1).max(1);
+        let node = self.net.add_node();
+        let lock_at_node = Lock { id: lock, class, life: self.lives };
+        if node as usize == self.locks.len() {
+            self.locks.push(lock_at_node);
+        } else {
+            self.locks[node as usize] = lock_at_node;
+        }
+        self.nodes.insert(lock, node);
         true
     }
 
     /// A lock's life has ended: its edges go, and no ring leads through it any
     /// more. What is known of the order of its class stays.
     pub fn forget(&mut self, lock: LockId) {
-        self.locks.remove(&lock);
+        let Some(node) = self.nodes.remove(&lock) else { return };
+        for way in [Way::Forth, Way::Back] {
+            loop {
+                let arc = self.net.first(node, way);
+                if arc == NONE {
+                    break;
+                }
+                self.witnesses.end(arc, &mut self.sets);
+                self.net.remove_arc(arc);
+            }
+        }
+        self.net.remove_node(node);
     }
 
     /// A thread that holds a lock asks for another one. What this completes is
-    /// added to `findings`: at most one ring of locks and one of classes, and for
-    /// each signal at most one way between its worlds. A cause (the classes of
-    /// the ring) that was found at this level or a higher one is not found again.
+    /// added to `findings`: at most one ring of locks at each level and one of
+    /// classes, and for each signal some ways between its worlds. A cause (the
+    /// classes of the ring) that was found at this level or a higher one is not
+    /// found again.
     pub fn add(&mut self, edge: &Edge<'_>, findings: &mut Vec<Finding>) {
-        let _ = (edge, findings);
+        let (Some(&from), Some(&to)) = (self.nodes.get(&edge.from), self.nodes.get(&edge.to))
+        else {
+            self.losses.undeclared += 1;
+            return;
+        };
+        if from == to {
+            // No order between a lock and itself.
+            return;
+        }
+        let set = self.held(edge, from);
+        let seen = Seen::of(edge, set, ());
+        let arc = self.net.find(from, to);
+        let (arc, grows) = match arc {
+            Some(arc) => {
+                let grows = !self.net.arcs[arc as usize].kinds.covers(seen.kinds());
+                match self.witnesses.offer(arc, seen, &mut self.sets) {
+                    Offer::Known => return,
+                    Offer::Kept => {}
+                    Offer::Displaced => self.losses.witnesses += 1,
+                    Offer::Refused => {
+                        self.losses.witnesses += 1;
+                        return;
+                    }
+                }
+                (arc, grows)
+            }
+            None if self.net.len() >= self.limits.edges as usize => {
+                self.losses.edges += 1;
+                self.sets.release(set);
+                return;
+            }
+            None => {
+                let arc = self.net.add_arc(from, to);
+                self.witnesses.begin(arc, seen);
+                (arc, true)
+            }
+        };
+        if grows {
+            self.net.grow(arc, seen.kinds());
+        }
+        self.ring_of_locks(arc, &seen, grows, findings);
+        if grows {
+            self.ring_of_classes(from, to, edge, set, findings);
+        }
+    }
+
+    /// The number of the set of all that the edge's thread held, if that was more
+    /// than one lock. It has a user more.
+    fn held(&mut self, edge: &Edge<'_>, from: u32) -> u32 {
+        if edge.gates.is_empty() {
+            return NONE;
+        }
+        let life = |lock: LockId| match self.nodes.get(&lock) {
+            Some(&node) => self.locks[node as usize].life,
+            None => 0,
+        };
+        self.scratch.clear();
+        let held =
+            |gate: &Gate| Held { life: life(gate.lock), lock: gate.lock, shared: gate.shared };
+        self.scratch.extend(edge.gates.iter().map(held));
+        let Lock { id: lock, life, .. } = self.locks[from as usize];
+        self.scratch.push(Held { life, lock, shared: edge.from_mode.is_shared() });
+        normalise(&mut self.scratch);
+        self.sets.intern(&self.scratch)
+    }
+
+    fn ring_of_locks(&mut self, arc: u32, seen: &Seen, grows: bool, findings: &mut Vec<Finding>) {
+        if !self.net.level(arc) {
+            return;
+        }
+        let locks = &self.locks;
+        let lock = |node: u32| {
+            let Lock { id, life, .. } = locks[node as usize];
+            Held { life, lock: id, shared: false }
+        };
+        let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
+        let losses = &mut self.losses;
+        let mut rings = Rings { net: &mut self.net, facts, lock, losses };
+        let query = Query { arc, seen };
+        let proven = rings.proven(&query);
+        let any = if grows { rings.any(&query) } else { None };
+        let judged = any.and_then(|arcs| {
+            let edges = rings.edges(&arcs);
+            let (seen, excuse) = judge(&edges, Ends::Ring, &rings.facts, effort(&arcs))?;
+            Some((arcs, seen, excuse))
+        });
+        let proven = proven.map(|(arcs, seen)| (arcs, seen, None));
+        for (arcs, seen, excuse) in proven.into_iter().chain(judged) {
+            let level = if excuse.is_none() { Level::Potential } else { Level::Order };
+            let class = |&arc: &u32| self.locks[self.net.arcs[arc as usize].from as usize].class;
+            if self.causes.news(arcs.iter().map(class), None, level) {
+                let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
+                let steps = steps.collect();
+                findings.push(Finding { level, kind: Kind::Cycle, steps, excuse });
+            }
+        }
+    }
+
+    fn ring_of_classes(
+        &mut self,
+        from: u32,
+        to: u32,
+        edge: &Edge<'_>,
+        set: u32,
+        findings: &mut Vec<Finding>,
+    ) {
+        let classes = (self.locks[from as usize].class, self.locks[to as usize].class);
+        let Graph { sets, limits, losses, .. } = self;
+        let Some(arc) = self.classes.add(classes, edge, set, sets, limits, losses) else { return };
+        let Some((arcs, seen)) = self.classes.ring(arc, edge, sets, losses) else { return };
+        let class = |&arc: &u32| self.classes.net.arcs[arc as usize].from;
+        if self.causes.news(arcs.iter().map(class), None, Level::Order) {
+            let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.class_step(arc, seen));
+            findings.push(Finding {
+                level: Level::Order,
+                kind: Kind::Classes,
+                steps: steps.collect(),
+                excuse: Some(Excuse::OtherInstances),
+            });
+        }
     }
 
     /// A lock is taken in one of the worlds of a signal: to be told once for each
@@ -51,35 +241,13 @@ impl Graph {
         let _ = (lock, usage, findings);
     }
 
-    /// The shortest way by which `from` comes before `to`; readers wait for
-    /// everything here.
-    #[must_use]
-    pub fn path(&self, from: LockId, to: LockId) -> Option<Vec<Step>> {
-        let _ = (from, to);
-        None
-    }
-
-    /// The shortest way by which a lock of the class `from` comes before one of
-    /// the class `to`. Its locks may be dead by now.
-    #[must_use]
-    pub fn class_path(&self, from: Class, to: Class) -> Option<Vec<Step>> {
-        let _ = (from, to);
-        None
-    }
-
-    /// All edges, each with one of its witnesses.
-    pub fn edges(&self) -> impl Iterator<Item = Step> + '_ {
-        core::iter::empty()
-    }
-
-    /// All edges between classes, each with a witness of one of its edges.
-    pub fn class_edges(&self) -> impl Iterator<Item = Step> + '_ {
-        core::iter::empty()
-    }
-
     /// What did not fit.
     #[must_use]
     pub fn losses(&self) -> Losses {
         self.losses
+    }
+
+    pub(crate) fn node(&self, lock: LockId) -> Option<u32> {
+        self.nodes.get(&lock).copied()
     }
 }

@@ -38,8 +38,20 @@
 
 extern crate alloc;
 
+mod causes;
+mod classes;
+mod enumerate;
 mod graph;
+mod kinds;
+mod net;
+mod order;
+mod ring;
+mod rings;
+mod search;
+mod seen;
+mod sets;
 mod types;
+mod views;
 
 pub use graph::Graph;
 pub use types::{

@@ -180,7 +180,7 @@ pub struct Witness {
     pub from_mode: Mode,
     /// See [`Edge::to_mode`].
     pub to_mode: Mode,
-    /// See [`Edge::gates`].
+    /// See [`Edge::gates`]; those that still live.
     pub gates: Vec<Gate>,
     /// See [`Edge::alone`].
     pub alone: bool,

@@ -1,0 +1,365 @@
+//! An order of all states, kept up to date, that rules out most rings at once.
+//!
+//! # Role
+//! Whether a new arc closes a ring is a question that all but never has the
+//! answer yes. Each state has a place, a number; where the arc leads from a
+//! lower to a higher place, nothing needs to be searched.
+//!
+//! # Invariant
+//! - O1: no step leads from a state that is awake to one with a lower place.
+//!
+//! So a way from `b` to `a` stays between the places of the two, and if `a` is
+//! below `b` there is none. States on a ring have the same place. Others may
+//! have the same place too: it is then not known which comes first, and a step
+//! between them is searched for.
+//!
+//! # Protocol
+//! A new step `a` → `b` that leads down or stays level is searched for a way
+//! back: from `b` along the arcs and from `a` against them in turns, both only
+//! between the two places, until one side is complete. That is the side that is
+//! cheaper to search, and it is moved past the other: what can be reached from
+//! `b` is spread out above `a`, or what reaches `a` below `b`, each ring of it in
+//! one place. Places are 2^32 apart at first; where room has become too narrow, a
+//! side is laid flat on one place.
+//!
+//! # Cost
+//! Constant where the arc agrees with the order, or where one of its ends has no
+//! other arcs. When searches have cost more than a new order of everything
+//! would, everything is ordered anew, which also forgets of rings that are gone.
+//!
+//! # Source
+//! Two-way search as in Bender, Fineman, Gilbert, Tarjan, "A new approach to
+//! incremental cycle detection and related problems"; the places with gaps, flat
+//! ones and rings that stay are ours.
+
+use crate::kinds::{Kinds, NORMAL, RECURSIVE};
+use crate::net::{NONE, Net, Node, Step, Walk, Way, node_of, state};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How far apart places are if there is room.
+const GAP: i64 = 1 << 32;
+/// Where places end.
+const FAR: i64 = 1 << 62;
+
+/// One side of a search.
+struct Side {
+    way: Way,
+    queue: Vec<u32>,
+    head: usize,
+    walk: Walk,
+    /// No state beyond this place is looked at.
+    limit: i64,
+    /// The nearest place beyond it that was met.
+    beyond: Option<i64>,
+}
+
+impl Net {
+    /// Gives an arc a further kind. `false` if no ring leads through the arc.
+    pub(crate) fn grow(&mut self, arc: u32, kind: Kinds) -> bool {
+        let this = &mut self.arcs[arc as usize];
+        let (from, to, old) = (this.from, this.to, this.kinds);
+        this.kinds = old.with(kind);
+        let new = this.kinds;
+        for arrived in [NORMAL, RECURSIVE] {
+            if arrived == RECURSIVE && !self.nodes[from as usize].recursive {
+                continue;
+            }
+            match new.forth(arrived) {
+                Some(there) if old.forth(arrived) != Some(there) => {
+                    if there == RECURSIVE {
+                        self.wake(to);
+                    }
+                    self.put_before(state(from, arrived), state(to, there));
+                }
+                _ => {}
+            }
+        }
+        if self.work > 8 * (self.nodes.len() + self.len()) + (1 << 16) {
+            self.order_anew();
+        }
+        self.level(arc)
+    }
+
+    /// Whether an arc does not lead upwards: `false` if no ring leads through it.
+    pub(crate) fn level(&self, arc: u32) -> bool {
+        self.levels(arc).iter().any(Option::is_some)
+    }
+
+    /// The places in which an arc does not lead upwards, by how it is arrived at
+    /// its beginning. All of a ring through it is in one of them.
+    pub(crate) fn levels(&self, arc: u32) -> [Option<i64>; 2] {
+        let arc = &self.arcs[arc as usize];
+        let from = &self.nodes[arc.from as usize];
+        [NORMAL, RECURSIVE].map(|arrived| {
+            if arrived == RECURSIVE && !from.recursive {
+                return None;
+            }
+            let there = arc.kinds.forth(arrived)?;
+            let place = from.places[arrived as usize];
+            (place >= self.place(state(arc.to, there))).then_some(place)
+        })
+    }
+
+    /// Somebody arrives at `node` recursively, and from there perhaps at others.
+    fn wake(&mut self, node: u32) {
+        if self.nodes[node as usize].recursive {
+            return;
+        }
+        self.nodes[node as usize].recursive = true;
+        let mut woken = vec![state(node, RECURSIVE)];
+        let mut head = 0;
+        while head < woken.len() {
+            for next in self.all_from(woken[head]) {
+                let node = &mut self.nodes[node_of(next) as usize];
+                if next % 2 == RECURSIVE && !node.recursive {
+                    node.recursive = true;
+                    woken.push(next);
+                }
+            }
+            head += 1;
+        }
+        for &state in woken.iter().rev() {
+            let lowest = self.all_from(state).iter().map(|&next| self.place(next)).min();
+            let own = self.place(node_of(state) * 2);
+            self.set_place(state, lowest.map_or(own, |lowest| lowest - GAP));
+        }
+        for &state in &woken {
+            for next in self.all_from(state) {
+                self.put_before(state, next);
+            }
+        }
+    }
+
+    /// Where one comes from a state.
+    fn all_from(&self, state: u32) -> Vec<u32> {
+        let mut all = Vec::new();
+        let mut walk = self.walk(state, Way::Forth);
+        loop {
+            match self.step(&mut walk, Way::Forth) {
+                Step::End => return all,
+                Step::Blind => {}
+                Step::To(next) => all.push(next),
+            }
+        }
+    }
+
+    /// Restores O1 after a step from `a` to `b` has come.
+    fn put_before(&mut self, a: u32, b: u32) {
+        let (high, low) = (self.place(a), self.place(b));
+        if high < low {
+            return;
+        }
+        if self.first(node_of(b), Way::Forth) == NONE {
+            self.set_place(b, high + GAP);
+        } else if self.first(node_of(a), Way::Back) == NONE {
+            self.set_place(a, low - GAP);
+        } else {
+            self.search_both_ways(a, b);
+        }
+        if self.place(a) < -FAR || self.place(b) > FAR {
+            self.order_anew();
+        }
+    }
+
+    fn search_both_ways(&mut self, a: u32, b: u32) {
+        let (high, low) = (self.place(a), self.place(b));
+        self.begin_search();
+        let side = |net: &mut Net, way, start, limit| {
+            *net.slot(start, way) = 0;
+            let walk = net.walk(start, way);
+            Side { way, queue: vec![start], head: 0, walk, limit, beyond: None }
+        };
+        let mut forth = side(self, Way::Forth, b, high);
+        let mut back = side(self, Way::Back, a, low);
+        loop {
+            let mut met = false;
+            if !self.advance(&mut forth, &mut met) {
+                self.spread(&forth, a);
+                return;
+            }
+            if !self.advance(&mut back, &mut met) {
+                self.spread(&back, b);
+                return;
+            }
+            if met && high == low {
+                // On one ring, and in one place already.
+                return;
+            }
+        }
+    }
+
+    /// One step of one side; `false` if it is complete.
+    fn advance(&mut self, side: &mut Side, met: &mut bool) -> bool {
+        self.work += 1;
+        match self.step(&mut side.walk, side.way) {
+            Step::Blind => {}
+            Step::End => {
+                side.head += 1;
+                let Some(&next) = side.queue.get(side.head) else { return false };
+                side.walk = self.walk(next, side.way);
+            }
+            Step::To(next) => {
+                let place = self.place(next);
+                let (within, nearer, other) = match side.way {
+                    Way::Forth => {
+                        let nearer = side.beyond.is_none_or(|beyond| place < beyond);
+                        (place <= side.limit, nearer, Way::Back)
+                    }
+                    Way::Back => {
+                        let nearer = side.beyond.is_none_or(|beyond| place > beyond);
+                        (place >= side.limit, nearer, Way::Forth)
+                    }
+                };
+                if within {
+                    let number = side.queue.len() as u32;
+                    let slot = self.slot(next, side.way);
+                    if *slot == NONE {
+                        *slot = number;
+                        side.queue.push(next);
+                    }
+                    *met |= self.seen(next, other) != NONE;
+                } else if nearer {
+                    side.beyond = Some(place);
+                }
+            }
+        }
+        true
+    }
+
+    /// Moves a complete side past `other`, the end of the new arc that it does
+    /// not begin with, into the room that is there before `beyond`. If it reaches
+    /// `other`, all that is on a ring with it stays in its place.
+    fn spread(&mut self, side: &Side, other: u32) {
+        let (component, mut depths) = self.depths(&side.queue, side.way);
+        if self.seen(other, side.way) == NONE {
+            for depth in &mut depths {
+                *depth += 1;
+            }
+        }
+        let base = self.place(other);
+        let deepest = depths.iter().copied().max().unwrap_or(0);
+        let step = match side.beyond {
+            None => GAP,
+            Some(beyond) => (beyond.abs_diff(base) as i64 / (deepest + 1)).min(GAP),
+        };
+        for (&member, &component) in side.queue.iter().zip(&component) {
+            let distance = depths[component as usize] * step;
+            self.set_place(
+                member,
+                match side.way {
+                    Way::Forth => base + distance,
+                    Way::Back => base - distance,
+                },
+            );
+        }
+    }
+
+    /// Orders all states from scratch.
+    pub(crate) fn order_anew(&mut self) {
+        self.begin_search();
+        let mut all = Vec::new();
+        for node in 0..self.nodes.len() as u32 {
+            let Node { free, recursive, .. } = self.nodes[node as usize];
+            for arrived in [NORMAL, RECURSIVE] {
+                if !free && (arrived == NORMAL || recursive) {
+                    let state = state(node, arrived);
+                    *self.slot(state, Way::Forth) = all.len() as u32;
+                    all.push(state);
+                }
+            }
+        }
+        let (component, depths) = self.depths(&all, Way::Forth);
+        for (&state, &component) in all.iter().zip(&component) {
+            self.set_place(state, depths[component as usize] * GAP);
+        }
+        self.work = 0;
+    }
+
+    /// The strong components of the members, which carry their numbers as slots:
+    /// which one each is in, and how far each is from the first ones, at most,
+    /// in the direction.
+    fn depths(&self, members: &[u32], way: Way) -> (Vec<u32>, Vec<i64>) {
+        if members.len() == 1 {
+            return (vec![0], vec![0]);
+        }
+        let (component, count) = self.components(members, way);
+        let mut order: Vec<u32> = (0..members.len() as u32).collect();
+        // Components are numbered from the last to the first.
+        order.sort_unstable_by_key(|&m| core::cmp::Reverse(component[m as usize]));
+        let mut depths = vec![0; count as usize];
+        for m in order {
+            let mine = component[m as usize];
+            let next = depths[mine as usize] + 1;
+            let mut walk = self.walk(members[m as usize], way);
+            loop {
+                match self.step(&mut walk, way) {
+                    Step::End => break,
+                    Step::Blind => {}
+                    Step::To(other) => {
+                        let other = self.seen(other, way);
+                        if other != NONE && component[other as usize] != mine {
+                            let depth = &mut depths[component[other as usize] as usize];
+                            *depth = next.max(*depth);
+                        }
+                    }
+                }
+            }
+        }
+        (component, depths)
+    }
+
+    /// Tarjan's algorithm on the members, without recursion.
+    fn components(&self, members: &[u32], way: Way) -> (Vec<u32>, u32) {
+        let mut index = vec![NONE; members.len()];
+        let mut low = vec![0; members.len()];
+        let mut component = vec![NONE; members.len()];
+        let (mut indices, mut components) = (0, 0);
+        let mut open: Vec<u32> = Vec::new();
+        let mut path: Vec<(u32, Walk)> = Vec::new();
+        for root in 0..members.len() as u32 {
+            if index[root as usize] != NONE {
+                continue;
+            }
+            let mut enter = Some(root);
+            loop {
+                if let Some(member) = enter.take() {
+                    index[member as usize] = indices;
+                    low[member as usize] = indices;
+                    indices += 1;
+                    open.push(member);
+                    path.push((member, self.walk(members[member as usize], way)));
+                }
+                let Some((member, walk)) = path.last_mut() else { break };
+                let member = *member as usize;
+                match self.step(walk, way) {
+                    Step::Blind => {}
+                    Step::To(other) => match self.seen(other, way) {
+                        NONE => {}
+                        other if index[other as usize] == NONE => enter = Some(other),
+                        other if component[other as usize] == NONE => {
+                            low[member] = index[other as usize].min(low[member]);
+                        }
+                        _ => {}
+                    },
+                    Step::End => {
+                        path.pop();
+                        if let Some(&(before, _)) = path.last() {
+                            low[before as usize] = low[member].min(low[before as usize]);
+                        }
+                        if low[member] == index[member] {
+                            while let Some(last) = open.pop() {
+                                component[last as usize] = components;
+                                if last as usize == member {
+                                    break;
+                                }
+                            }
+                            components += 1;
+                        }
+                    }
+                }
+            }
+        }
+        (component, components)
+    }
+}

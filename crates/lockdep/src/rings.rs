@@ -1,0 +1,186 @@
+//! The rings that a new edge or witness completes.
+//!
+//! # Role
+//! Two searches. [`Rings::proven`] looks for a ring of which the new witness is
+//! a part and that others can complete while it is there: whatever was provable
+//! without it was found before. [`Rings::any`] looks for any ring through a new
+//! edge.
+
+use crate::enumerate::{self, Aim, Fixed};
+use crate::kinds::{Kinds, asked, held};
+use crate::net::Net;
+use crate::ring::{Demands, Ends, Facts, assign};
+use crate::search::{Answer, Question};
+use crate::seen::Seen;
+use crate::sets::{self, Held};
+use crate::types::Losses;
+use alloc::vec::Vec;
+use hashbrown::HashSet;
+
+/// How many arcs a search looks at.
+const BUDGET: usize = 1 << 22;
+
+/// What is new: a witness of an arc.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a, L> {
+    pub(crate) arc: u32,
+    pub(crate) seen: &'a Seen<L>,
+}
+
+/// A net with what is known about it.
+pub(crate) struct Rings<'a, L, F> {
+    pub(crate) net: &'a mut Net,
+    pub(crate) facts: Facts<'a, L>,
+    /// The lock that a node is.
+    pub(crate) lock: F,
+    pub(crate) losses: &'a mut Losses,
+}
+
+impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
+    /// The shortest ring through the arc whose other witnesses can be there
+    /// together with this one, and all of its witnesses.
+    pub(crate) fn proven(&mut self, query: &Query<'_, L>) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
+        let Query { arc, seen } = *query;
+        let question = self.question(query)?;
+        if seen.alone() {
+            return None;
+        }
+        let Rings { net, facts, lock, losses } = self;
+        let (facts, lock) = (&*facts, &*lock);
+        let (witnesses, sets) = (facts.witnesses, facts.sets);
+        let of =
+            |node: u32, seen: &Seen<L>| Held { shared: seen.holds().is_shared(), ..lock(node) };
+        let mine = [of(question.goal, seen)];
+        // Which of an arc's witnesses could be there at the same time.
+        let usable = |net: &Net, arc: u32| {
+            let ends = &net.arcs[arc as usize];
+            if ends.to == question.start || ends.from == question.goal {
+                return Kinds::default();
+            }
+            let mut kinds = Kinds::default();
+            for other in witnesses.of(arc) {
+                if other.alone() || other.thread == seen.thread {
+                    continue;
+                }
+                let theirs = [of(ends.from, other)];
+                if sets::conflict(seen.all(&mine, sets), other.all(&theirs, sets)).is_none() {
+                    kinds = kinds.with(other.kinds());
+                }
+            }
+            kinds
+        };
+        let way = match net.shortest(&question, usable) {
+            Answer::None => return None,
+            Answer::Cut => {
+                losses.searches += 1;
+                return None;
+            }
+            Answer::Way(way) => way,
+        };
+        let length = way.len();
+        if let Some(found) = all_there(net, facts, lock, query, way) {
+            return Some(found);
+        }
+        let fixed = Fixed { arc, seen };
+        let aim = Aim { question, length, demands: Demands::ALL };
+        match enumerate::ring(net, &fixed, &aim, facts, usable, lock) {
+            Answer::None => None,
+            Answer::Cut => {
+                losses.searches += 1;
+                None
+            }
+            Answer::Way(way) => all_there(net, facts, lock, query, way),
+        }
+    }
+
+    /// The shortest ring through the arc, whoever was seen where.
+    pub(crate) fn any(&mut self, query: &Query<'_, L>) -> Option<Vec<u32>> {
+        let Query { arc, seen } = *query;
+        let question = self.question(query)?;
+        let usable = |net: &Net, arc: u32| {
+            let ends = &net.arcs[arc as usize];
+            if ends.to == question.start || ends.from == question.goal {
+                return Kinds::default();
+            }
+            ends.kinds
+        };
+        let mut answer = self.net.shortest(&question, usable);
+        if let Answer::Way(way) = &answer {
+            let length = way.len();
+            if !is_simple(self.net, way) {
+                let Rings { facts, lock, net, .. } = self;
+                let fixed = Fixed { arc, seen };
+                let aim = Aim { question, length, demands: Demands::NONE };
+                answer = enumerate::ring(net, &fixed, &aim, facts, usable, &*lock);
+            }
+        }
+        match answer {
+            Answer::None => None,
+            Answer::Cut => {
+                self.losses.searches += 1;
+                None
+            }
+            Answer::Way(mut way) => {
+                way.insert(0, arc);
+                Some(way)
+            }
+        }
+    }
+
+    /// The arcs with the locks that they hold.
+    pub(crate) fn edges(&self, arcs: &[u32]) -> Vec<(u32, Held)> {
+        edges(self.net, &self.lock, arcs)
+    }
+
+    fn question(&self, query: &Query<'_, L>) -> Option<Question> {
+        let mut places: Option<(i64, i64)> = None;
+        for place in self.net.levels(query.arc).into_iter().flatten() {
+            let (low, high) = places.unwrap_or((place, place));
+            places = Some((low.min(place), high.max(place)));
+        }
+        let arc = &self.net.arcs[query.arc as usize];
+        Some(Question {
+            start: arc.to,
+            asked: asked(query.seen.asks()),
+            goal: arc.from,
+            held: held(query.seen.holds()),
+            places: places?,
+            budget: BUDGET,
+        })
+    }
+}
+
+/// Witnesses that prove the ring of an arc and a way back.
+fn all_there<L: Copy>(
+    net: &Net,
+    facts: &Facts<'_, L>,
+    lock: &impl Fn(u32) -> Held,
+    query: &Query<'_, L>,
+    mut way: Vec<u32>,
+) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
+    way.insert(0, query.arc);
+    if !is_simple(net, &way) {
+        return None;
+    }
+    let edges = edges(net, lock, &way);
+    let budget = effort(&way);
+    let all = assign(&edges, Some(query.seen), Ends::Ring, Demands::ALL, facts, budget);
+    all.ok().map(|all| (way, all))
+}
+
+/// The arcs with the locks that they hold.
+fn edges(net: &Net, lock: &impl Fn(u32) -> Held, arcs: &[u32]) -> Vec<(u32, Held)> {
+    arcs.iter().map(|&arc| (arc, lock(net.arcs[arc as usize].from))).collect()
+}
+
+/// No lock comes twice. Only a way on which a lock is arrived at in both manners
+/// is not simple.
+fn is_simple(net: &Net, arcs: &[u32]) -> bool {
+    let mut nodes = HashSet::with_capacity(arcs.len());
+    arcs.iter().all(|&arc| nodes.insert(net.arcs[arc as usize].from))
+}
+
+/// How many witnesses to try on a ring.
+pub(crate) fn effort(arcs: &[u32]) -> usize {
+    8 * arcs.len() + (1 << 12)
+}

@@ -1,0 +1,218 @@
+//! The shortest way between two nodes.
+//!
+//! # Role
+//! Breadth-first from both ends, always a whole level of the side that has fewer
+//! arcs before it. The caller says which kinds of each arc count, so that the
+//! same search looks for any ring or only for one that certain witnesses allow.
+//!
+//! # Why the first meeting is the shortest
+//! When the levels up to `f` and `b` are complete and nothing has met, no way of
+//! `f + b` arcs exists: its node after `f` arcs would have been seen from both
+//! sides, each in a state at least as good as on that way. So a meeting in the
+//! next level has `f + b + 1` arcs and nothing is shorter.
+
+use crate::kinds::{Kinds, NORMAL, waits};
+use crate::net::{NONE, Net, Way, node_of, state};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Where a search goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// The node it begins at, and how it is arrived at.
+    pub(crate) start: u32,
+    pub(crate) asked: u32,
+    /// The node it ends at, and how that is held.
+    pub(crate) goal: u32,
+    pub(crate) held: u32,
+    /// No node outside of these places lies on a way.
+    pub(crate) places: (i64, i64),
+    /// After how many arcs it gives up.
+    pub(crate) budget: usize,
+}
+
+/// What a search came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// The arcs of a shortest way.
+    Way(Vec<u32>),
+    /// There is none.
+    None,
+    /// It took too long.
+    Cut,
+}
+
+/// A state that was seen, and from which entry of the queue by which arc.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) state: u32,
+    pub(crate) before: u32,
+    pub(crate) arc: u32,
+}
+
+/// A queue and its present level.
+struct Side {
+    way: Way,
+    queue: Vec<Entry>,
+    head: usize,
+    /// Arcs that the present level has before it.
+    ahead: usize,
+}
+
+impl Net {
+    /// Whether a node may lie on a way between these places.
+    pub(crate) fn lies(&self, node: u32, (low, high): (i64, i64)) -> bool {
+        let node = &self.nodes[node as usize];
+        let within = |place: i64| low <= place && place <= high;
+        within(node.places[0]) || (node.recursive && within(node.places[1]))
+    }
+
+    /// Looks for the shortest way over arcs with `usable` kinds. Start and goal
+    /// are different nodes.
+    pub(crate) fn shortest(
+        &mut self,
+        question: &Question,
+        usable: impl Fn(&Net, u32) -> Kinds,
+    ) -> Answer {
+        self.begin_search();
+        let mut budget = question.budget;
+        let mut side = |way: Way, node: u32, how: u32| {
+            let state = state(node, how);
+            *self.slot(state, way) = 0;
+            let ahead = self.nodes[node as usize].degrees[way as usize] as usize;
+            Side { way, queue: vec![Entry { state, before: NONE, arc: NONE }], head: 0, ahead }
+        };
+        let mut forth = side(Way::Forth, question.start, question.asked);
+        let mut back = side(Way::Back, question.goal, question.held);
+        loop {
+            if forth.head == forth.queue.len() || back.head == back.queue.len() {
+                return Answer::None;
+            }
+            let met = if forth.ahead <= back.ahead {
+                self.level_of(&mut forth, question, &usable, &mut budget)
+            } else {
+                self.level_of(&mut back, question, &usable, &mut budget)
+            };
+            if let Some((there, here)) = met {
+                let mut way = trace(&forth.queue, there);
+                way.reverse();
+                way.extend(trace(&back.queue, here));
+                return Answer::Way(way);
+            }
+            if budget == 0 {
+                return Answer::Cut;
+            }
+        }
+    }
+
+    /// Searches a whole level of one side. Gives the places in both queues where
+    /// the sides met.
+    fn level_of(
+        &mut self,
+        side: &mut Side,
+        question: &Question,
+        usable: &impl Fn(&Net, u32) -> Kinds,
+        budget: &mut usize,
+    ) -> Option<(u32, u32)> {
+        side.ahead = 0;
+        for before in side.head..side.queue.len() {
+            let from = side.queue[before].state;
+            let mut next = self.first(node_of(from), side.way);
+            while next != NONE {
+                if *budget == 0 {
+                    return None;
+                }
+                *budget -= 1;
+                let arc = next;
+                next = self.after(arc, side.way);
+                let ends = &self.arcs[arc as usize];
+                let node = if side.way == Way::Forth { ends.to } else { ends.from };
+                if !self.lies(node, question.places) {
+                    continue;
+                }
+                let kinds = usable(self, arc);
+                let how = match side.way {
+                    Way::Forth => kinds.forth(from % 2),
+                    Way::Back => kinds.back(from % 2),
+                };
+                let Some(how) = how else { continue };
+                let there = state(node, how);
+                if self.seen(there, side.way) != NONE
+                    || self.seen(state(node, NORMAL), side.way) != NONE
+                {
+                    // Seen as well or better.
+                    continue;
+                }
+                let number = side.queue.len() as u32;
+                *self.slot(there, side.way) = number;
+                side.queue.push(Entry { state: there, before: before as u32, arc });
+                let (other, meets): (Way, fn(u32, u32) -> bool) = match side.way {
+                    Way::Forth => (Way::Back, |asked, held| waits(asked, held)),
+                    Way::Back => (Way::Forth, |held, asked| waits(asked, held)),
+                };
+                for opposite in [0, 1] {
+                    let seen = self.seen(state(node, opposite), other);
+                    if seen != NONE && meets(how, opposite) {
+                        return Some(match side.way {
+                            Way::Forth => (number, seen),
+                            Way::Back => (seen, number),
+                        });
+                    }
+                }
+                side.ahead += self.nodes[node as usize].degrees[side.way as usize] as usize;
+            }
+            side.head = before + 1;
+        }
+        None
+    }
+
+    /// How far each node is from `goal`, against the arcs: a lower bound that
+    /// takes no account of how nodes are arrived at. The nodes that were seen,
+    /// with their distances, and the distance that all others have at least.
+    pub(crate) fn distances(
+        &mut self,
+        question: &Question,
+        usable: impl Fn(&Net, u32) -> Kinds,
+    ) -> (Vec<u32>, u32) {
+        self.begin_search();
+        let mut budget = question.budget;
+        let mut queue = vec![question.goal];
+        let mut distances = vec![0];
+        *self.slot(state(question.goal, 0), Way::Back) = 0;
+        let mut head = 0;
+        while head < queue.len() {
+            let mut next = self.first(queue[head], Way::Back);
+            while next != NONE {
+                if budget == 0 {
+                    let bound = distances[head];
+                    return (distances, bound + 1);
+                }
+                budget -= 1;
+                let arc = next;
+                next = self.after(arc, Way::Back);
+                let node = self.arcs[arc as usize].from;
+                if self.lies(node, question.places)
+                    && self.seen(state(node, 0), Way::Back) == NONE
+                    && !usable(self, arc).is_empty()
+                {
+                    *self.slot(state(node, 0), Way::Back) = queue.len() as u32;
+                    distances.push(distances[head] + 1);
+                    queue.push(node);
+                }
+            }
+            head += 1;
+        }
+        (distances, u32::MAX)
+    }
+}
+
+/// The arcs from an entry to the beginning of its queue.
+fn trace(queue: &[Entry], from: u32) -> Vec<u32> {
+    let mut arcs = Vec::new();
+    let mut entry = queue[from as usize];
+    while entry.before != NONE {
+        arcs.push(entry.arc);
+        entry = queue[entry.before as usize];
+    }
+    arcs
+}

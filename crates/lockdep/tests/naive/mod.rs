@@ -1,0 +1,188 @@
+//! The same answers by looking at everything: all rings, all witnesses.
+
+use lockstead_lockdep::{Edge, Gate, LockId, Mode, Step};
+use std::collections::BTreeSet;
+
+/// An edge with what it held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) from_mode: Mode,
+    pub(crate) to_mode: Mode,
+    pub(crate) thread: u32,
+    pub(crate) gates: Vec<Gate>,
+    pub(crate) alone: bool,
+    /// Tells it from others that look the same.
+    pub(crate) site: u32,
+}
+
+impl Seen {
+    pub(crate) fn edge(&self) -> Edge<'_> {
+        Edge {
+            from: LockId(self.from),
+            to: LockId(self.to),
+            from_mode: self.from_mode,
+            to_mode: self.to_mode,
+            from_site: lockstead_lockdep::SiteId(self.site),
+            to_site: lockstead_lockdep::SiteId(self.site),
+            thread: lockstead_lockdep::ThreadId(self.thread),
+            gates: &self.gates,
+            alone: self.alone,
+            tried_from: false,
+        }
+    }
+
+    /// What it holds: the lock it comes from, and the gates.
+    fn held(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let from = (self.from, self.from_mode != Mode::Write);
+        self.gates.iter().map(|gate| (gate.lock.0, gate.shared)).chain([from])
+    }
+
+    /// Whatever the other one proves, this one does.
+    pub(crate) fn covers(&self, other: &Seen) -> bool {
+        (self.from, self.to, self.thread) == (other.from, other.to, other.thread)
+            && no_weaker((self.from_mode, self.to_mode), (other.from_mode, other.to_mode))
+            && self.alone <= other.alone
+            && self.held().all(|(lock, shared)| {
+                other.held().any(|(also, both)| lock == also && shared >= both)
+            })
+    }
+
+    /// Two threads can be at these two edges at the same time.
+    fn together(&self, other: &Seen) -> bool {
+        self.thread != other.thread
+            && !self.held().any(|(lock, shared)| {
+                other.held().any(|(also, both)| lock == also && !(shared && both))
+            })
+    }
+}
+
+/// The request waits behind the hold.
+pub(crate) fn waits(asked: Mode, held: Mode) -> bool {
+    asked != Mode::ReadRecursive || held == Mode::Write
+}
+
+/// Whether an edge of these modes allows as much as one of those.
+fn no_weaker(a: (Mode, Mode), b: (Mode, Mode)) -> bool {
+    let shared = |mode: Mode| mode != Mode::Write;
+    let recursive = |mode: Mode| mode == Mode::ReadRecursive;
+    shared(a.0) <= shared(b.0) && recursive(a.1) <= recursive(b.1)
+}
+
+/// All rings of different locks that begin with `first`, each with one witness an
+/// edge, for which `fits` holds of each new member and those before it.
+pub(crate) fn rings(
+    all: &[Seen],
+    first: &Seen,
+    fits: &dyn Fn(&[Seen], &Seen) -> bool,
+    report: &mut dyn FnMut(&[Seen]),
+) {
+    fn go(
+        all: &[Seen],
+        ring: &mut Vec<Seen>,
+        fits: &dyn Fn(&[Seen], &Seen) -> bool,
+        report: &mut dyn FnMut(&[Seen]),
+    ) {
+        let (first, last) = (ring[0].clone(), ring[ring.len() - 1].clone());
+        for next in all {
+            if next.from != last.to
+                || !waits(last.to_mode, next.from_mode)
+                || ring.iter().any(|seen| seen.from == next.from)
+                || !fits(ring, next)
+            {
+                continue;
+            }
+            if next.to == first.from {
+                if waits(next.to_mode, first.from_mode) {
+                    ring.push(next.clone());
+                    report(ring);
+                    ring.pop();
+                }
+            } else if ring.iter().all(|seen| seen.from != next.to) {
+                ring.push(next.clone());
+                go(all, ring, fits, report);
+                ring.pop();
+            }
+        }
+    }
+    go(all, &mut vec![first.clone()], fits, report);
+}
+
+/// Length of the shortest rings, and what the classes of each of them are.
+pub(crate) type Shortest = Option<(usize, BTreeSet<Vec<u32>>)>;
+
+fn shortest(class: &dyn Fn(u32) -> u32) -> (impl FnMut(&mut Shortest, &[Seen]) + '_) {
+    move |best, ring| {
+        let mut cause: Vec<u32> = ring.iter().map(|seen| class(seen.from)).collect();
+        cause.sort_unstable();
+        cause.dedup();
+        match best {
+            Some((length, causes)) if *length == ring.len() => {
+                causes.insert(cause);
+            }
+            Some((length, _)) if *length < ring.len() => {}
+            _ => *best = Some((ring.len(), BTreeSet::from([cause]))),
+        }
+    }
+}
+
+/// The shortest rings through `new` that its witness and others prove.
+pub(crate) fn potential(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
+    let mut best = None;
+    if new.alone {
+        return best;
+    }
+    let fits = |ring: &[Seen], next: &Seen| !next.alone && ring.iter().all(|s| s.together(next));
+    let mut keep = shortest(class);
+    rings(all, new, &fits, &mut |ring| keep(&mut best, ring));
+    best
+}
+
+/// The shortest rings through `new`.
+pub(crate) fn order(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
+    let mut best = None;
+    let mut keep = shortest(class);
+    rings(all, new, &|_, _| true, &mut |ring| keep(&mut best, ring));
+    best
+}
+
+/// Whether an edge of this one's kind is news, given all before it.
+pub(crate) fn is_new_kind(all: &[Seen], new: &Seen) -> bool {
+    !all.iter().any(|seen| {
+        (seen.from, seen.to) == (new.from, new.to)
+            && no_weaker((seen.from_mode, seen.to_mode), (new.from_mode, new.to_mode))
+    })
+}
+
+/// What a step of a finding says.
+pub(crate) fn of_step(step: &Step) -> Seen {
+    let witness = &step.witness;
+    Seen {
+        from: step.from.0,
+        to: step.to.0,
+        from_mode: witness.from_mode,
+        to_mode: witness.to_mode,
+        thread: witness.thread.0,
+        gates: witness.gates.clone(),
+        alone: witness.alone,
+        site: witness.from_site.0,
+    }
+}
+
+/// Whether the threads of a ring can deadlock.
+pub(crate) fn proves(ring: &[Seen]) -> bool {
+    ring.iter()
+        .enumerate()
+        .all(|(index, seen)| !seen.alone && ring[..index].iter().all(|other| other.together(seen)))
+}
+
+/// Whether the requests of a ring wait for each other, lock by lock.
+pub(crate) fn is_ring(ring: &[Seen]) -> bool {
+    let locks: BTreeSet<u32> = ring.iter().map(|seen| seen.from).collect();
+    locks.len() == ring.len()
+        && ring
+            .iter()
+            .zip(ring.iter().cycle().skip(1))
+            .all(|(seen, next)| seen.to == next.from && waits(seen.to_mode, next.from_mode))
+}
