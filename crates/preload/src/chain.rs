@@ -16,6 +16,7 @@
 
 use crate::me::Me;
 use crate::real;
+use crate::rules;
 use crate::site::Site;
 use crate::tls;
 use crate::unwind::{End, FindObject, Loaded, Rules, SLOTS, Slots, Stack, Unwinder};
@@ -176,6 +177,7 @@ impl Me {
         if known.address.load(Relaxed) != 0 {
             return;
         }
+        rules::first_use(self, address, &nature, stack);
         let lock = self.use_lock(address, stack, nature);
         known.lock.store(lock, Relaxed);
         known.generation.store(self.generation(lock), Relaxed);
@@ -194,7 +196,7 @@ impl Me {
     }
 
     /// The number of a lock that is used at `stack`; 0 where the ledger is full.
-    fn use_lock(&self, address: u64, stack: u32, nature: impl Nature) -> u32 {
+    pub(crate) fn use_lock(&self, address: u64, stack: u32, nature: impl Nature) -> u32 {
         use lockstead_ledger::lock::Life;
         if let Some(found) = self.ledger.find_lock(address)
             && let Some(lock) = self.ledger.lock(found)
@@ -228,6 +230,7 @@ impl Me {
             first_stack: 0,
             module: self.module_of(address),
         });
+        rules::initialised(address, kind, attributes);
         #[cfg(feature = "check")]
         crate::order::chains::life_ended(address);
     }
@@ -245,7 +248,8 @@ impl Me {
     }
 
     /// The lock at `address` is no more.
-    pub fn destroyed(&self, address: u64) {
+    pub fn destroyed(&self, address: u64, kind: Kind, site: &Site) {
+        rules::destroyed(self, address, kind, site);
         self.give_up_lock(address);
         self.ledger.destroy_lock(address);
         #[cfg(feature = "check")]

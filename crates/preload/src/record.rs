@@ -144,7 +144,8 @@ pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
                 statistics.refused.fetch_add(1, Relaxed);
             }
         }
-        Outcome::TimedOut | Outcome::Interrupted | Outcome::Failed => {}
+        Outcome::Failed => rules::fails(call),
+        Outcome::TimedOut | Outcome::Interrupted => {}
     }
 }
 

@@ -108,6 +108,15 @@ fn lives() {
     run(
         "memory",
         &[
+            ("not-initialised", &[Rule::Uninitialised]),
+            ("initialised-statically", SILENT),
+            ("wiped-before-initialisation", SILENT),
+            ("copied-while-held", &[Rule::Copied]),
+            ("copied-of-a-kind", &[Rule::Copied]),
+            ("copied-before-its-first-use", SILENT),
+            ("used-after-destruction", &[Rule::Destroyed]),
+            ("rwlock-used-after-destruction", &[Rule::Destroyed]),
+            ("used-after-destruction-and-initialisation", SILENT),
             ("wiped-while-held", &[Rule::Overwritten]),
             ("wiped-and-given-back", &[Rule::Overwritten]),
             ("initialised-while-held", &[Rule::InitialisedHeld]),

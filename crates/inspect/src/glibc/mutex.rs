@@ -8,7 +8,7 @@
 //! | 8 | owner | the holder's thread number |
 //! | 12 | users | 1 or more |
 //! | 16 | kind | one of the valid ones |
-//! | 24 | list | a robust one: its neighbours; else 0 |
+//! | 24 | list | a robust one: its neighbours; else 0, or a mark of the library that checks |
 //!
 //! The owner is written by the thread that took the lock, after it has, and
 //! erased before it gives it back: an owner that is read while that thread is
@@ -148,7 +148,7 @@ impl Mutex {
             && (named == owner || kind.has(ROBUST) && named == INCONSISTENT)
             && (1..=MOST_THREADS).contains(&users)
             && depth
-            && (kind.has(ROBUST) || fields.u64(24) == 0 && fields.u64(32) == 0)
+            && (kind.has(ROBUST) || fields.is_spare(24, 32))
             && word != 0;
         holds.then_some((Mutex { address, kind, owner, depth: count }, word))
     }
@@ -194,6 +194,8 @@ mod tests {
         let ceiling = (50 << CEILING) | 2;
         let protect = [ceiling, 1, 77, 1, 64, 0, 0, 0, 0, 0];
         assert_eq!(owner(protect, &wait(ceiling, true)), Some(77));
+        let marked = [2, 0, 77, 1, 0, 0, 8, 1 << 31, 5, 5];
+        assert_eq!(owner(marked, &wait(2, true)), Some(77));
         let shared = [2, 0, 77, 1, 128, 0, 0, 0, 0, 0];
         assert_eq!(owner(shared, &wait(2, false)), Some(77));
     }

@@ -9,6 +9,7 @@
 //! | 12 | turn | writers sleep here for another writer |
 //! | 24 | writer | number of the thread that holds it alone, or 0 |
 //! | 28 | shared | 1: also for other processes |
+//! | 16, 40 | spare | 0, or a mark of the library that checks |
 //! | 48 | flags | who is preferred: 0, 1 or 2 |
 
 use super::{Fields, MOST_THREADS, is_thread};
@@ -57,10 +58,9 @@ impl RwLock {
         let (phase, turn) = (fields.u32(8), fields.u32(12));
         let (writer, shared, flags) = (fields.u32(24), fields.u32(28), fields.u32(48));
         let held_alone = word & WRITE_PHASE != 0 && word & WRITER_NEXT != 0;
-        let fits = fields.u64(16) == 0
+        let fits = fields.is_spare(40, 16)
             && shared <= 1
             && flags <= 2
-            && fields.u64(40) == 0
             && phase <= 3
             && turn <= 3
             && writers & !(1 << 31) <= MOST_THREADS

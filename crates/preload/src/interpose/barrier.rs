@@ -41,14 +41,14 @@ unsafe extern "C" fn init(
     answer
 }
 
-unsafe extern "C" fn destroy(barrier: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(barrier: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_barrier_destroy()(barrier) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(barrier as u64);
+        me.destroyed(barrier as u64, Kind::Barrier, site);
     }
     answer
 }

@@ -96,7 +96,7 @@ unsafe extern "C" fn destroy(mutex: Lock, site: &Site) {
     // SAFETY: as in `init`.
     unsafe { call::mtx_destroy()(mutex) };
     if let Some(me) = enter() {
-        me.destroyed(mutex as u64);
+        me.destroyed(mutex as u64, Kind::Mutex, site);
     }
 }
 
@@ -155,12 +155,12 @@ unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn condition_destroy(condition: Lock, _: &Site) {
+unsafe extern "C" fn condition_destroy(condition: Lock, site: &Site) {
     real::resolve();
     // SAFETY: as in `init`.
     unsafe { call::cnd_destroy()(condition) };
     if let Some(me) = enter() {
-        me.destroyed(condition as u64);
+        me.destroyed(condition as u64, Kind::Condition, site);
     }
 }
 

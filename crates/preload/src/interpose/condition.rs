@@ -87,14 +87,14 @@ unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Sit
     answer
 }
 
-unsafe extern "C" fn destroy(condition: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
     let answer = unsafe { call::pthread_cond_destroy()(condition) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(condition as u64);
+        me.destroyed(condition as u64, Kind::Condition, site);
     }
     answer
 }

@@ -130,7 +130,7 @@ unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(mutex as u64);
+        me.destroyed(mutex as u64, Kind::Mutex, site);
     }
     answer
 }
@@ -173,6 +173,7 @@ unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_in
 
 fn acquire(call: &Call<'_, Mutex>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
     if call.nature.has_the_last_word(tried) {
+        rules::fails(call);
         return tried;
     }
     record::acquire_tried(call, tried, block, Outcome::of_posix)

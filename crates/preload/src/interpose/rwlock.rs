@@ -98,7 +98,7 @@ unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(lock as u64);
+        me.destroyed(lock as u64, Kind::RwLock, site);
     }
     answer
 }

@@ -87,14 +87,14 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
     answer
 }
 
-unsafe extern "C" fn destroy(semaphore: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
     let answer = unsafe { call::sem_destroy()(semaphore) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(semaphore as u64);
+        me.destroyed(semaphore as u64, Kind::Semaphore, site);
     }
     answer
 }
@@ -125,7 +125,7 @@ unsafe extern "C" fn open(
     semaphore
 }
 
-unsafe extern "C" fn close(semaphore: Lock, _: &Site) -> c_int {
+unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
     let answer = unsafe { call::sem_close()(semaphore) };
@@ -133,7 +133,7 @@ unsafe extern "C" fn close(semaphore: Lock, _: &Site) -> c_int {
         && !is_mapped(semaphore as usize)
         && let Some(me) = enter()
     {
-        me.destroyed(semaphore as u64);
+        me.destroyed(semaphore as u64, Kind::Semaphore, site);
     }
     answer
 }

@@ -12,6 +12,7 @@
 //! | [`unlock`] | unlock by another thread, of an unlocked lock; held lock overwritten |
 //! | [`recursion`] | recursion |
 //! | [`exit`] | thread exit, process exit while holding |
+//! | [`life`] | use without initialisation, of a copied lock, after destruction |
 //! | [`held`] | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
 //!
 //! # What a rule may conclude from
@@ -22,11 +23,15 @@
 //! unseen is no breach.
 
 #[cfg(feature = "check")]
+pub mod cookie;
+#[cfg(feature = "check")]
 pub mod exit;
 #[cfg(feature = "check")]
 pub mod held;
 #[cfg(feature = "check")]
 pub mod hush;
+#[cfg(feature = "check")]
+pub mod life;
 #[cfg(feature = "check")]
 pub mod note;
 #[cfg(feature = "check")]
@@ -66,7 +71,7 @@ calls! {
     /// stack says still what it said before.
     fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) => unlock::releases;
     /// The calling thread did not get a lock at once and is about to wait for it.
-    fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => recursion::waits;
+    fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => before_wait;
     /// The calling thread has just acquired a lock, which is not on its held stack
     /// yet.
     fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => unlock::acquired;
@@ -74,8 +79,29 @@ calls! {
     fn initialises(address: u64, kind: Kind, site: &Site) => held::initialises;
     /// The lock is about to be destroyed.
     fn destroys(address: u64, kind: Kind, site: &Site) => held::destroys;
+    /// The lock was initialised.
+    fn initialised(address: u64, kind: Kind, attributes: u16) => life::initialised;
+    /// The lock was destroyed; its record says still what it was.
+    fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) => life::destroyed;
+    /// The calling thread uses a lock that it does not know; the ledger says still
+    /// what it said before.
+    fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) => life::first_use;
+    /// The calling thread has tried to acquire a lock and got an error.
+    fn fails<N: Nature>(call: &Call<'_, N>) => life::fails;
     /// The process is a forked child, which has no ledger yet.
-    fn forked() => note::forget;
+    fn forked() => in_child;
     /// The thread ends.
     fn thread_ends(me: &Me) => exit::thread_ends;
+}
+
+#[cfg(feature = "check")]
+fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    life::waits(me, call, place);
+    recursion::waits(me, call, place);
+}
+
+#[cfg(feature = "check")]
+fn in_child() {
+    note::forget();
+    life::forked();
 }

@@ -14,9 +14,9 @@
 //! Of readers and of spinners the words do not say who they are; there the ledger
 //! alone decides, and not for a thread of which some calls went unrecorded.
 
-use super::hush;
 use super::note::Note;
 use super::words::{Holder, Words};
+use super::{hush, life};
 use crate::chain::{Nature, Place};
 use crate::me::Me;
 use crate::record::Call;
@@ -25,7 +25,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
-use lockstead_ledger::thread::state as life;
+use lockstead_ledger::thread::state;
 
 /// See [`super::releases`].
 pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
@@ -38,7 +38,11 @@ pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
     let stack = me.thread.stack();
     match stack.find(address) {
         Some((_, holding)) => owned(me, &words, &holding, site),
-        None => foreign(me, address, &words, (kind, attributes), site),
+        None => {
+            if !life::used(me, address, nature, me.stack(site)) {
+                foreign(me, address, &words, (kind, attributes), site);
+            }
+        }
     }
 }
 
@@ -143,7 +147,7 @@ impl Me {
             }
             match thread.stack().find(address) {
                 Some((_, holding)) => Some((tid, holding.stack)),
-                None => (number.is_some() && thread.record.state.load(Relaxed) == life::LIVE)
+                None => (number.is_some() && thread.record.state.load(Relaxed) == state::LIVE)
                     .then_some((tid, 0)),
             }
         })

@@ -12,6 +12,8 @@
 //! | | 4 | kind; -1 of a destroyed one |
 //! | reader-writer lock | 0 | readers above three flags: write phase, writer, readers sleep |
 //! | | 6 | the writer's number |
+//! | semaphore, barrier | 2, 3 | 0, or 128 of a shared one |
+//! | condition variable | 9 | the third bit: destroyed |
 //! | spin lock | 0 | what initialisation writes: free |
 
 use crate::real::{self, call};
@@ -65,6 +67,9 @@ mod rwlock {
     pub(super) const READERS_SHIFT: u32 = 3;
 }
 
+/// What semaphores and barriers that are shared say in their third or fourth word.
+const SHARED: u32 = 128;
+
 /// How many words a lock of this kind has that are looked at.
 #[must_use]
 pub const fn count(kind: Kind) -> usize {
@@ -73,7 +78,8 @@ pub const fn count(kind: Kind) -> usize {
         Kind::RwLock => MOST,
         Kind::Spin => 1,
         Kind::Semaphore | Kind::Barrier => 8,
-        Kind::Unknown | Kind::Condition => 0,
+        Kind::Condition => 12,
+        Kind::Unknown => 0,
     }
 }
 
@@ -163,7 +169,9 @@ impl Words {
                 kind & !mutex::ALL == 0 && kind & INHERIT_OR_PROTECT != INHERIT_OR_PROTECT
             }
             Kind::RwLock => self.words[12] <= 2 && self.words[7] <= 1,
-            _ => true,
+            Kind::Semaphore => matches!(self.words[2], 0 | SHARED),
+            Kind::Barrier => matches!(self.words[3], 0 | SHARED),
+            Kind::Unknown | Kind::Spin | Kind::Condition => true,
         }
     }
 
@@ -171,6 +179,23 @@ impl Words {
     #[must_use]
     pub fn is_destroyed_mutex(&self) -> bool {
         self.kind == Kind::Mutex && self.words[4] == u32::MAX
+    }
+
+    /// Whether a condition variable carries the mark of a destroyed one, which
+    /// glibc has until 2.40.
+    #[must_use]
+    pub fn is_destroyed_condition(&self) -> bool {
+        self.kind == Kind::Condition && self.words[9] & 4 != 0
+    }
+
+    /// Whether processes may share a semaphore or a barrier.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match self.kind {
+            Kind::Semaphore => self.words[2] != 0,
+            Kind::Barrier => self.words[3] != 0,
+            _ => false,
+        }
     }
 
     /// Whether a mutex survives its owner.

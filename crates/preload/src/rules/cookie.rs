@@ -1,0 +1,268 @@
+//! Marks in bytes of the program's locks that glibc does not use: whose lock it
+//! is, and whether it lives.
+//!
+//! # Role
+//! A lock that was initialised or used carries its own address, hidden by a secret
+//! of this process. So a copy is told from the lock that it was made of, and both
+//! from one that was never used; a lock that was destroyed says so. A static
+//! initialiser, a call that initialises, or memory that is wiped takes the mark
+//! away.
+//!
+//! # Where
+//! | lock | mark | check | glibc's names |
+//! |---|---|---|---|
+//! | mutex, neither robust nor shared | 24 | 32 | `__list`, of robust ones only |
+//! | reader-writer lock, not shared | 40 | 16 | `__pad2`; `__pad3` and `__pad4` |
+//! | semaphore, not shared | 16 | 24 | beyond `struct new_sem` |
+//! | barrier, not shared | 24 | 20 (half) | beyond `struct pthread_barrier` |
+//!
+//! So it is in glibc 2.34 to 2.43; with others nothing is planted. Nothing is
+//! planted in what processes share, for whom this process's secret means nothing;
+//! in condition variables and spin locks, which have no bytes to spare; in a lock
+//! that is not aligned.
+//!
+//! # State
+//! The mark: address xor secret; the three lower bits, which an address lacks:
+//! [`DESTROYED`], [`LOOK`]. The check: a hash of the address, of a destroyed lock
+//! xor stack and thread of the call that destroyed it.
+
+use crate::real;
+use crate::sys;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use lockstead_ledger::lock::{Kind, attribute};
+
+/// It was destroyed.
+pub const DESTROYED: u64 = 1;
+/// Each use is to be looked at: the fast path leaves it.
+pub const LOOK: u64 = 2;
+const FLAGS: u64 = 7;
+
+/// What a lock carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// Nothing of ours.
+    None,
+    /// It is itself.
+    Own,
+    /// It was destroyed: number of the thread, and stack.
+    Destroyed(u32, u32),
+    /// It is a copy of the lock at this address.
+    CopyOf(u64),
+}
+
+/// The places in one lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Cookie {
+    address: u64,
+    mark: &'static AtomicU64,
+    check: Check,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Check {
+    Whole(&'static AtomicU64),
+    Half(&'static AtomicU32),
+}
+
+impl Check {
+    fn set(self, value: u64) {
+        match self {
+            Check::Whole(word) => word.store(value, Relaxed),
+            Check::Half(word) => word.store(value as u32, Relaxed),
+        }
+    }
+
+    fn is(self, value: u64) -> bool {
+        match self {
+            Check::Whole(word) => word.load(Relaxed) == value,
+            Check::Half(word) => word.load(Relaxed) == value as u32,
+        }
+    }
+}
+
+impl Cookie {
+    /// The places in a lock of this kind with these attributes; `None` if there are
+    /// none for certain.
+    ///
+    /// # Safety
+    /// At `address` is such a lock of the program's. The places are not used when
+    /// the program's call with it is over.
+    #[must_use]
+    pub unsafe fn of(address: u64, kind: Kind, attributes: u16) -> Option<Cookie> {
+        if !address.is_multiple_of(8)
+            || attributes & (attribute::SHARED | attribute::ROBUST) != 0
+            || !shapes_are_known()
+        {
+            return None;
+        }
+        let (mark, check, half) = match kind {
+            Kind::Mutex => (24, 32, false),
+            Kind::RwLock => (40, 16, false),
+            Kind::Semaphore => (16, 24, false),
+            Kind::Barrier => (24, 20, true),
+            Kind::Unknown | Kind::Spin | Kind::Condition => return None,
+        };
+        // SAFETY: inside of the lock, by the caller's promise, and aligned; other
+        // threads of ours use the same atomics, glibc nothing. The lifetime is
+        // the caller's affair.
+        unsafe {
+            let check = if half {
+                Check::Half(&*((address + check) as *const AtomicU32))
+            } else {
+                Check::Whole(&*((address + check) as *const AtomicU64))
+            };
+            Some(Cookie { address, mark: &*((address + mark) as *const AtomicU64), check })
+        }
+    }
+
+    /// What the lock carries.
+    #[must_use]
+    pub fn read(&self) -> Mark {
+        let word = self.mark.load(Relaxed);
+        let named = (word & !FLAGS) ^ secret();
+        if named == self.address && word & DESTROYED != 0 {
+            let Check::Whole(check) = self.check else { return Mark::Destroyed(0, 0) };
+            let by = check.load(Relaxed) ^ hash(named);
+            return Mark::Destroyed((by >> 32) as u32, by as u32);
+        }
+        if word & DESTROYED != 0 || !self.check.is(hash(named)) {
+            return Mark::None;
+        }
+        if named == self.address { Mark::Own } else { Mark::CopyOf(named) }
+    }
+
+    /// The lock lives.
+    pub fn plant(&self) {
+        self.mark.store(self.address ^ secret(), Relaxed);
+        self.check.set(hash(self.address));
+    }
+
+    /// The lock has been destroyed by this thread, at this stack.
+    pub fn destroy(&self, tid: u32, stack: u32) {
+        self.mark.store(self.address ^ secret() | DESTROYED, Relaxed);
+        self.check.set(hash(self.address) ^ (u64::from(tid) << 32 | u64::from(stack)));
+    }
+
+    /// The lock is to be looked at from now on. False if it carries no mark.
+    pub fn watch(&self) -> bool {
+        let is_own = self.read() == Mark::Own;
+        if is_own {
+            self.mark.fetch_or(LOOK, Relaxed);
+        }
+        is_own
+    }
+}
+
+/// Whether the bytes are free in the libc of this process.
+fn shapes_are_known() -> bool {
+    const UNASKED: u32 = 0;
+    static MINOR: AtomicU32 = AtomicU32::new(UNASKED);
+    let mut minor = MINOR.load(Relaxed);
+    if minor == UNASKED {
+        minor = u32::try_from(real::libc_minor()).unwrap_or(u32::MAX).max(1);
+        MINOR.store(minor, Relaxed);
+    }
+    (34..=43).contains(&minor)
+}
+
+/// A number that is this process's, and its forked children's, alone; without
+/// the lower bits.
+fn secret() -> u64 {
+    static SECRET: AtomicU64 = AtomicU64::new(0);
+    let known = SECRET.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let mut random = 0_u64;
+    let arguments = [&raw mut random as usize, size_of::<u64>(), 0, 0, 0, 0];
+    // SAFETY: writes into a live word of this size.
+    let asked = unsafe { sys::call(libc::SYS_getrandom, arguments) };
+    if asked.is_err() {
+        random = hash(sys::now());
+    }
+    // Above all addresses there is a bit: no mark is zero.
+    let made = random & !FLAGS | 1 << 63;
+    match SECRET.compare_exchange(0, made, Relaxed, Relaxed) {
+        Ok(_) => made,
+        Err(first) => first,
+    }
+}
+
+/// Never that of another address, for a multiplication by an odd number can be
+/// undone.
+fn hash(address: u64) -> u64 {
+    (address ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+
+    /// Room for a lock, aligned as one.
+    #[repr(align(8))]
+    #[derive(Clone, Copy)]
+    struct Room([u8; 56]);
+
+    fn cookie(room: &Room, kind: Kind) -> Cookie {
+        let address = core::ptr::from_ref(room) as u64;
+        // SAFETY: larger than any lock, and alive as long as the test uses it.
+        unsafe { Cookie::of(address, kind, 0) }.expect("aligned, private")
+    }
+
+    #[test]
+    fn a_lock_is_told_from_its_copies() {
+        crate::real::resolve();
+        for kind in [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Barrier] {
+            let room = Box::new(Room([0; 56]));
+            let own = cookie(&room, kind);
+            assert_eq!(own.read(), Mark::None);
+            own.plant();
+            assert_eq!(own.read(), Mark::Own);
+            assert!(own.watch());
+            assert_eq!(own.read(), Mark::Own);
+            let copy = room.clone();
+            assert_eq!(
+                cookie(&copy, kind).read(),
+                Mark::CopyOf(core::ptr::from_ref(&*room) as u64)
+            );
+            let early = Box::new(Room([0; 56]));
+            assert_eq!(cookie(&early.clone(), kind).read(), Mark::None);
+            own.destroy(77, 9);
+            let by = if kind == Kind::Barrier { (0, 0) } else { (77, 9) };
+            assert_eq!(own.read(), Mark::Destroyed(by.0, by.1));
+            let copy = room.clone();
+            assert_eq!(cookie(&copy, kind).read(), Mark::None);
+        }
+    }
+
+    #[test]
+    fn only_spare_bytes_are_written() {
+        crate::real::resolve();
+        for (kind, spare) in [
+            (Kind::Mutex, [24..40, 0..0]),
+            (Kind::RwLock, [16..24, 40..48]),
+            (Kind::Semaphore, [16..32, 0..0]),
+            (Kind::Barrier, [20..32, 0..0]),
+        ] {
+            let room = Box::new(Room([0; 56]));
+            cookie(&room, kind).plant();
+            cookie(&room, kind).destroy(u32::MAX, u32::MAX);
+            for (at, byte) in room.0.iter().enumerate() {
+                assert!(*byte == 0 || spare.iter().any(|part| part.contains(&at)), "{kind:?} {at}");
+            }
+        }
+        let room = Room([0; 56]);
+        let address = core::ptr::from_ref(&room) as u64;
+        for (address, kind, attributes) in [
+            (address + 4, Kind::Mutex, 0),
+            (address, Kind::Mutex, attribute::SHARED),
+            (address, Kind::Mutex, attribute::ROBUST),
+            (address, Kind::Condition, 0),
+            (address, Kind::Spin, 0),
+        ] {
+            // SAFETY: nothing is used.
+            assert!(unsafe { Cookie::of(address, kind, attributes) }.is_none());
+        }
+    }
+}

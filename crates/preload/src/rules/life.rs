@@ -1,0 +1,195 @@
+//! Use without initialisation, of a copy, after destruction.
+//!
+//! # What tells it
+//! The [`cookie`](super::cookie) where there is one, and else:
+//!
+//! | evidence | breach |
+//! |---|---|
+//! | a kind or a preference that no lock has | use without initialisation |
+//! | a semaphore, a barrier without a cookie, of which no initialisation was seen | the same: they have no static initialiser. Not in a forked child, which its parent may have left them |
+//! | a mutex with glibc's mark of a destroyed one | use after destruction |
+//! | a spin lock that was destroyed by a call, and not initialised since | the same: it has no static initialiser |
+//! | a condition variable that was destroyed, with glibc's mark of that | the same |
+//!
+//! A lock of zeroes is one that a static initialiser has made. Each use is looked
+//! at once a thread and lock, and whenever a lock is not to be had at once.
+
+use super::cookie::{Cookie, Mark};
+use super::note::Note;
+use super::words::Words;
+use crate::chain::{Nature, Place};
+use crate::me::{Me, enter};
+use crate::record::Call;
+use crate::site::Site;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use lockstead_ledger::Birth;
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::{Kind, Life, attribute};
+
+/// Whether this process is a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The process is a forked child.
+pub fn forked() {
+    FORKED.store(true, Relaxed);
+}
+
+/// See [`super::initialised`].
+pub fn initialised(address: u64, kind: Kind, attributes: u16) {
+    // SAFETY: the program has passed it to the function that it called.
+    if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
+        cookie.plant();
+    }
+}
+
+/// See [`super::destroyed`].
+pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
+    let Some(lock) = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index)) else {
+        return;
+    };
+    // Its words say no more what it was.
+    let (known, _, attributes) = lock.shape();
+    if known != kind {
+        return;
+    }
+    // SAFETY: the program has passed it to the function that it called, which
+    // has not come back yet.
+    if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
+        cookie.destroy(me.record().tid.load(Relaxed), me.stack(site));
+    }
+}
+
+/// See [`super::fails`].
+pub fn fails<N: Nature>(call: &Call<'_, N>) {
+    if let Some(me) = enter() {
+        let stack = me.stack(call.site);
+        used(&me, call.target, &call.nature, stack);
+    }
+}
+
+/// See [`super::first_use`].
+pub fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) {
+    used(me, address, nature, stack);
+}
+
+/// See [`super::waits`].
+pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    used(me, call.target, &call.nature, place.stack);
+}
+
+/// Looks at a lock that is used at this stack; says whether it must not be.
+pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
+    let (kind, mut attributes) = nature.nature();
+    // SAFETY: the program passes it to the function that it calls.
+    let words = unsafe { Words::read(kind, address) };
+    // These do not say so themselves.
+    if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
+        attributes |= attribute::SHARED;
+    }
+    let Some((rule, earlier)) = judge(me, address, kind, attributes, &words) else { return false };
+    let mut note = Note::new(rule, address, stack);
+    match earlier {
+        Earlier::Nothing => {
+            me.use_lock(address, stack, (kind, attributes));
+        }
+        Earlier::Destroyed(tid, at) => {
+            me.revive(address, stack);
+            note = note.after(tid, at);
+        }
+        Earlier::Original(original) => {
+            me.use_lock(address, stack, (kind, attributes));
+            let other = me.ledger.find_lock(original).unwrap_or(0);
+            let init = me.ledger.lock(other).map_or(0, |lock| lock.init_stack.load(Relaxed));
+            note = note.after(0, init).with(other).number(original);
+        }
+    }
+    me.note(&note);
+    // Said once.
+    // SAFETY: as above.
+    if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) }
+        && words.is_sound()
+    {
+        cookie.plant();
+    }
+    true
+}
+
+/// What a use collides with.
+enum Earlier {
+    Nothing,
+    /// Its destruction, by this thread at this stack.
+    Destroyed(u32, u32),
+    /// The lock that it is a copy of.
+    Original(u64),
+}
+
+fn judge(
+    me: &Me,
+    address: u64,
+    kind: Kind,
+    attributes: u16,
+    words: &Words,
+) -> Option<(Rule, Earlier)> {
+    let found = me.ledger.find_lock(address);
+    let life = found.and_then(|index| me.ledger.lock(index)).map(|lock| lock.shape().1);
+    let was_destroyed = matches!(life, Some(Life::Destroyed));
+    // SAFETY: as in `used`. A destroyed mutex has no attributes any more.
+    let cookie = unsafe {
+        let known = if words.is_destroyed_mutex() { 0 } else { attributes };
+        Cookie::of(address, kind, known)
+    };
+    let mark = cookie.map_or(Mark::None, |cookie| cookie.read());
+    if words.is_destroyed_mutex() {
+        return match mark {
+            Mark::Destroyed(tid, stack) => Some((Rule::Destroyed, Earlier::Destroyed(tid, stack))),
+            _ if was_destroyed => Some((Rule::Destroyed, Earlier::Destroyed(0, 0))),
+            _ if words.word(0) == u32::MAX => Some((Rule::Uninitialised, Earlier::Nothing)),
+            _ => None,
+        };
+    }
+    if !words.is_sound() {
+        return Some((Rule::Uninitialised, Earlier::Nothing));
+    }
+    let ended = Some((Rule::Destroyed, Earlier::Destroyed(0, 0)));
+    match kind {
+        Kind::Spin if was_destroyed => return ended,
+        Kind::Condition if was_destroyed && words.is_destroyed_condition() => return ended,
+        _ => {}
+    }
+    let cookie = cookie?;
+    match mark {
+        Mark::Own => None,
+        // A mutex without the mark of glibc's was begun anew in some way.
+        Mark::Destroyed(..) if kind == Kind::Mutex => {
+            cookie.plant();
+            None
+        }
+        Mark::Destroyed(tid, stack) => Some((Rule::Destroyed, Earlier::Destroyed(tid, stack))),
+        Mark::CopyOf(original) => Some((Rule::Copied, Earlier::Original(original))),
+        Mark::None if matches!(kind, Kind::Mutex | Kind::RwLock) => {
+            cookie.plant();
+            None
+        }
+        Mark::None if found.is_some() || FORKED.load(Relaxed) => None,
+        Mark::None => Some((Rule::Uninitialised, Earlier::Nothing)),
+    }
+}
+
+impl Me {
+    /// A lock that was destroyed is used: it begins a life, as what it was before.
+    fn revive(&self, address: u64, stack: u32) {
+        let Some(lock) = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index))
+        else {
+            return;
+        };
+        let (kind, _, attributes) = lock.shape();
+        self.ledger.use_lock(&Birth {
+            address,
+            kind,
+            attributes,
+            init_stack: lock.init_stack.load(Relaxed),
+            first_stack: stack,
+            module: lock.module.load(Relaxed),
+        });
+    }
+}
