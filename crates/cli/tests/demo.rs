@@ -37,7 +37,7 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
     let outcome = succeed(&["demo", "--seconds=0.2", "--dir", text(folder.path())]);
     let (under_run, rest) = outcome.stdout.split_once("2. a program").expect("two programs");
     for word in [
-        "lockstead: DEADLOCK of 2 threads in transfer",
+        "lockstead: DEADLOCK: 2 threads wait for each other, in transfer",
         "thread \"saver\"",
         "thread \"spender\"",
         "waits for savings+0x10",

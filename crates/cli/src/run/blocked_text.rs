@@ -150,7 +150,7 @@ pub(super) fn text(program: &str, blocked: &Blocked) -> String {
     };
     let (lasted, who) = (duration(waits.waited_ns), called(&blocked.waiter));
     let mut text =
-        format!("lockstead: BLOCKED for {lasted}: {who} of {program} waits{how} for {lock}\n");
+        format!("lockstead: BLOCKED: {who} of {program} waits{how} for {lock}, since {lasted}\n");
     let timed = if waits.timed { " with a time-out" } else { "" };
     let _ = writeln!(text, "    waits{timed} at:");
     recorded(&mut text, waits.stack.as_ref(), FRAMES);

@@ -40,11 +40,14 @@ pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> 
 /// The text, a line feed at its end.
 pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
     let count = parties.len();
-    let threads = if count == 1 { "1 thread".into() } else { format!("{count} threads") };
+    let threads = match count {
+        1 => "1 thread waits for itself".into(),
+        _ => format!("{count} threads wait for each other"),
+    };
     let mut text = if timed {
-        format!("lockstead: CYCLE of {threads} in {program}, ends by time-out\n")
+        format!("lockstead: CYCLE: {threads} until a time-out, in {program}\n")
     } else {
-        format!("lockstead: DEADLOCK of {threads} in {program}\n")
+        format!("lockstead: DEADLOCK: {threads}, in {program}\n")
     };
     let frames = if count < MANY { FRAMES } else { FEW_FRAMES };
     for (at, party) in parties.iter().enumerate() {

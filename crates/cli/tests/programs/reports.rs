@@ -12,9 +12,9 @@ pub(crate) struct Member {
     pub(crate) holds_at: Vec<String>,
 }
 
-/// The reports whose first lines begin with `lockstead: KIND of`.
+/// The reports whose first lines begin with `lockstead: KIND:`.
 pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
-    let head = format!("lockstead: {kind} of ");
+    let head = format!("lockstead: {kind}: ");
     let mut lines = stderr.lines().peekable();
     let mut found = Vec::new();
     while let Some(line) = lines.next() {
@@ -67,7 +67,7 @@ pub(crate) fn only(stderr: &str, kind: &str) -> Vec<Member> {
 pub(crate) fn blocked(stderr: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in stderr.lines() {
-        if line.starts_with("lockstead: BLOCKED for ") {
+        if line.starts_with("lockstead: BLOCKED: ") {
             found.push(String::new());
         }
         if let Some(last) = found.last_mut() {

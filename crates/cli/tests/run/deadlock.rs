@@ -83,7 +83,8 @@ fn two_threads_in_both_orders_among_bystanders() {
     ];
     assert_eq!(only(&ended.stderr, "DEADLOCK"), wanted, "{}", ended.stderr);
     let head = ended.stderr.lines().find(|line| line.contains("DEADLOCK")).unwrap_or_default();
-    assert!(head.starts_with("lockstead: DEADLOCK of 2 threads in abba (pid "), "{head}");
+    let words = "lockstead: DEADLOCK: 2 threads wait for each other, in abba (pid ";
+    assert!(head.starts_with(words), "{head}");
     for absent in ["bystander", "behind", "calm", "crowded"] {
         assert!(!ended.stderr.contains(absent), "{absent} in:\n{}", ended.stderr);
     }

@@ -21,8 +21,8 @@ fn at(function: &str, mark: &str) -> String {
 
 /// The lines of the waiter that is first in all but one of these reports.
 fn waiter() -> [String; 3] {
-    let head = "lockstead: BLOCKED for #: thread \"wants\" (tid #) of owners (pid #) waits for \
-                wanted (mutex)";
+    let head = "lockstead: BLOCKED: thread \"wants\" (tid #) of owners (pid #) waits for wanted \
+                (mutex), since #";
     [head.into(), "    waits at:".into(), at("wants", "wants")]
 }
 
@@ -117,8 +117,8 @@ fn an_owner_that_waits_itself_and_so_on() {
 #[test]
 fn owners_that_read() {
     let Some(report) = report("readers") else { return };
-    let head = "lockstead: BLOCKED for #: thread \"writer\" (tid #) of owners (pid #) waits to \
-                write for table (rwlock)";
+    let head = "lockstead: BLOCKED: thread \"writer\" (tid #) of owners (pid #) waits to write for \
+                table (rwlock), since #";
     assert_eq!(report.lines().next(), Some(head), "{report}");
     let owner = "  held for reading by thread \"reader\" (tid #), acquired at:";
     // As many as are worth a screen, the others are counted.
@@ -136,11 +136,11 @@ fn a_wait_is_reported_again_each_time_it_has_doubled() {
     running.expect("lockstead: BLOCKED", 3);
     let stderr = running.terminate().stderr;
     let lasted: Vec<f64> = stderr
-        .split("lockstead: BLOCKED for ")
-        .skip(1)
+        .lines()
+        .filter(|line| line.starts_with("lockstead: BLOCKED: "))
         .map(|text| {
-            let (number, unit) =
-                text.split_once(':').and_then(|(t, _)| t.split_once(' ')).expect("a time");
+            let time = text.rsplit_once(", since ").expect("a time").1;
+            let (number, unit) = time.split_once(' ').expect("a number and a unit");
             number.parse::<f64>().expect("a number") * if unit == "s" { 1000.0 } else { 1.0 }
         })
         .collect();
