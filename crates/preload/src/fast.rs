@@ -45,6 +45,10 @@ pub struct Offset;
 impl Offset {
     pub const BASE: usize = offset_of!(State, base);
     pub const CAPACITY: usize = offset_of!(State, held);
+    #[cfg(feature = "check")]
+    pub const KEYS: usize = offset_of!(State, keys);
+    #[cfg(feature = "check")]
+    pub const INDEX: usize = offset_of!(ThreadRecord, index);
     pub const CLOCK: usize = offset_of!(Header, clock) + offset_of!(OwnLine, 0);
     pub const TICK_SHIFT: u32 = TICK_SHIFT;
 
@@ -78,6 +82,9 @@ impl Offset {
     pub const SPECIAL: u32 = Flags::SAMPLED.0 | Flags::LENT.0;
 }
 
+// Whether the thread is busy and whether it is in a handler are one word.
+const _: () = assert!(offset_of!(ThreadRecord, context) == Offset::BUSY + 4);
+const _: () = assert!(Offset::BUSY.is_multiple_of(8));
 const _: () = assert!(size_of::<CacheLine>() == 64 && offset_of!(CacheLine, known) == 0);
 const _: () = assert!(offset_of!(Known, stack) == offset_of!(Known, lock) + 4);
 // The second of two places differs from the first in one bit of its address.
@@ -116,12 +123,7 @@ macro_rules! fast_acquire {
                 "je 2f",
                 "test r8, r8",
                 "je 2f",
-                "cmp dword ptr [r8 + {busy}], 0",
-                "jne 2f",
-                // What is held already is Rust's affair.
-                #[cfg(feature = "check")]
-                "cmp qword ptr [r8 + {top}], 0",
-                #[cfg(feature = "check")]
+                $crate::is_busy!(),
                 "jne 2f",
                 $(
                     concat!("test byte ptr [rdi + ", $byte, "], ", $mask),
@@ -180,7 +182,16 @@ macro_rules! fast_acquire {
                 "mov r9, qword ptr [rdx + {place}]",
                 "cmp qword ptr [rdx + {address}], rdi",
                 "jne 3f",
+                #[cfg(feature = "check")]
+                $crate::key_of_chain!($flags),
+                #[cfg(feature = "check")]
+                $crate::is_chain_known!($flags),
                 "inc dword ptr [rdx + {count}]",
+                // The key, and the answer.
+                #[cfg(feature = "check")]
+                "mov rdx, rsi",
+                #[cfg(feature = "check")]
+                "xor eax, eax",
                 "mov rcx, qword ptr [r8 + {top}]",
                 "cmp rcx, qword ptr [rip + {state} + {capacity}]",
                 "jae 4f",
@@ -194,6 +205,8 @@ macro_rules! fast_acquire {
                 $crate::flag_mark!($flags),
                 "lea r10, [rcx + 1]",
                 "mov qword ptr [r8 + {top}], r10",
+                #[cfg(feature = "check")]
+                "mov qword ptr [r11 + 8], rdx",
                 "shl rcx, 5",
                 "mov qword ptr [r8 + rcx + {held} + 8], r9",
                 "mov qword ptr [r8 + rcx + {held} + 16], rsi",
@@ -202,6 +215,13 @@ macro_rules! fast_acquire {
                 "4:",
                 "inc qword ptr [r8 + {held_dropped}]",
                 "ret",
+                // Not a known chain of locks: had, and not recorded.
+                #[cfg(feature = "check")]
+                "21:",
+                #[cfg(feature = "check")]
+                "xor eax, eax",
+                #[cfg(feature = "check")]
+                "jmp 3f",
                 // Not in the line. rdx: the first place for the chain.
                 "5:",
                 "mov rcx, qword ptr [rsp]",
@@ -293,6 +313,24 @@ macro_rules! fast_acquire {
                 held = const $crate::fast::Offset::HELD,
                 real = sym $crate::real::REAL,
                 real_try = const core::mem::offset_of!($crate::real::Real, $real),
+                #[cfg(feature = "check")]
+                keys = const $crate::fast::Offset::KEYS,
+                #[cfg(feature = "check")]
+                index = const $crate::fast::Offset::INDEX,
+                #[cfg(feature = "check")]
+                lives = sym $crate::order::chains::LIVES,
+                #[cfg(feature = "check")]
+                lives_shift = const $crate::order::chains::LIVES_SHIFT,
+                #[cfg(feature = "check")]
+                known_chains = sym $crate::order::chains::CHAINS,
+                #[cfg(feature = "check")]
+                slots_mask = const $crate::order::chains::SLOTS - 1,
+                #[cfg(feature = "check")]
+                multiplier = const $crate::order::chains::MULTIPLIER,
+                #[cfg(feature = "check")]
+                slot_shift = const $crate::order::chains::SLOT_SHIFT,
+                #[cfg(feature = "check")]
+                fact_shift = const $crate::order::chains::FACT_SHIFT,
                 slow = sym $slow,
                 tried = sym $tried,
             )
@@ -420,6 +458,17 @@ macro_rules! own_check {
     };
     (rwlock) => {
         "test dword ptr [rdi], -6\n je 2f"
+    };
+}
+
+/// Compares what tells that something of ours is in progress on the thread with
+/// zero.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "check"))]
+macro_rules! is_busy {
+    () => {
+        "cmp dword ptr [r8 + {busy}], 0"
     };
 }
 

@@ -96,12 +96,7 @@ fn released(known: Option<Known>) {
 /// The thread has been joined.
 fn ended(known: Option<Known>) {
     #[cfg(feature = "check")]
-    if let Some(known) = known
-        && let Some(me) = enter()
-        && let Some(thread) = me.ledger.thread(known.index - 1)
-    {
-        me.one_less(thread.record);
-    }
+    crate::order::one_thread_less();
     released(known);
 }
 
@@ -169,8 +164,8 @@ unsafe extern "C" fn joined(passage: &mut Passage, site: &Site) {
     let answer = passage.result as c_int;
     let call = waiting(passage.arguments[0] as Handle, Until::NEVER, site);
     record::wait_ends(&call, Outcome::of_posix(answer));
-    if answer == 0 && index != 0 {
-        ended(Some(Known { index, generation }));
+    if answer == 0 {
+        ended((index != 0).then_some(Known { index, generation }));
     }
 }
 

@@ -43,18 +43,19 @@ fn expect(
     record.began.store(sys::now(), Relaxed);
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
-    #[cfg(feature = "check")]
-    me.others(true);
     Some(record)
 }
 
-/// The thread that a record was claimed for could not be created.
-fn not_made(record: &ThreadRecord) {
-    me::abandon(record);
+/// Creates a thread: from before that on, the caller is not alone.
+fn counted(create: impl FnOnce() -> c_int) -> c_int {
     #[cfg(feature = "check")]
-    if let Some(me) = enter() {
-        me.others(false);
+    crate::order::one_thread_more();
+    let answer = create();
+    #[cfg(feature = "check")]
+    if answer != 0 {
+        crate::order::one_thread_less();
     }
+    answer
 }
 
 /// Bytes of the stack of a thread with these attributes.
@@ -91,16 +92,16 @@ unsafe extern "C" fn create(
     let size = unsafe { stack_size(attributes) };
     let Some(record) = expect(routine as usize, argument, size, site) else {
         // SAFETY: the program's arguments go to the function it called.
-        return unsafe { real()(thread, attributes, routine, argument) };
+        return counted(|| unsafe { real()(thread, attributes, routine, argument) });
     };
     // SAFETY: as above, but the thread begins in our trampoline, which takes
     // routine and argument from the record.
-    let answer = unsafe {
+    let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), Routine>(begin);
         real()(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
-    };
+    });
     if answer != 0 {
-        not_made(record);
+        me::abandon(record);
     }
     answer
 }
@@ -117,16 +118,16 @@ unsafe extern "C" fn create_c11(
     let size = unsafe { stack_size(core::ptr::null()) };
     let Some(record) = expect(routine as usize, argument, size, site) else {
         // SAFETY: as in `create`.
-        return unsafe { real()(thread, routine, argument) };
+        return counted(|| unsafe { real()(thread, routine, argument) });
     };
     // SAFETY: as in `create`. The trampoline returns the register in which both
     // kinds of routine return.
-    let answer = unsafe {
+    let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), ThrdRoutine>(begin);
         real()(thread, begin, core::ptr::from_ref(record).cast_mut().cast())
-    };
+    });
     if answer != 0 {
-        not_made(record);
+        me::abandon(record);
     }
     answer
 }

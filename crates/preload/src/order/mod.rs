@@ -24,9 +24,10 @@
 //!   while the library works for it (`busy`).
 
 pub mod chains;
+mod fast;
 
 use crate::chain::Place;
-use crate::me::Me;
+use crate::me::{Me, enter};
 use crate::state::STATE;
 use chains::{ALONE, Step, Want};
 use core::sync::atomic::Ordering::Relaxed;
@@ -35,7 +36,6 @@ use lockstead_ledger::lock::{Life, attribute};
 use lockstead_ledger::order::{Edge, Mode, gate};
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::stacks::DEEPEST;
-use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::witness::Known;
 
 /// The want of a lock that is held or asked for with these flags.
@@ -51,34 +51,34 @@ struct Asked {
     want: Want,
 }
 
-/// Other threads there are, as far as is known.
-pub fn is_alone() -> bool {
+/// Whether the calling thread is the only one, as far as is known.
+fn is_alone() -> bool {
     STATE.others.load(Relaxed) == 0
 }
 
+/// The caller is about to create a thread.
+pub fn one_thread_more() {
+    if STATE.others.fetch_add(1, Relaxed) == 0 {
+        alone_or_not();
+    }
+}
+
+/// A thread that was to be created was not, or one was joined. Who can be joined
+/// was created by a function that has told us.
+pub fn one_thread_less() {
+    let less = |others: u32| others.checked_sub(1);
+    if STATE.others.fetch_update(Relaxed, Relaxed, less) == Ok(1) {
+        alone_or_not();
+    }
+}
+
+fn alone_or_not() {
+    if let Some(me) = enter() {
+        me.compute_keys();
+    }
+}
+
 impl Me {
-    /// The thread is about to be one of several, or one of them is known not to be
-    /// made after all or to have ended for good.
-    pub fn others(&self, more: bool) {
-        let was_alone = is_alone();
-        if more {
-            STATE.others.fetch_add(1, Relaxed);
-        } else if !was_alone {
-            STATE.others.fetch_sub(1, Relaxed);
-        }
-        if is_alone() != was_alone {
-            self.compute_keys();
-        }
-    }
-
-    /// A thread has been joined: it was one of those that [`Me::others`] knows if
-    /// it was made by one of us.
-    pub fn one_less(&self, joined: &ThreadRecord) {
-        if joined.creator.load(Relaxed) != 0 {
-            self.others(false);
-        }
-    }
-
     /// Computes all keys from what is held.
     pub fn compute_keys(&self) {
         let keys = self.thread.keys;
@@ -131,7 +131,7 @@ impl Me {
         };
         // A handler's chains are those of what it has interrupted.
         let in_handler = self.record().context.load(Relaxed) != 0;
-        if depth == 0 {
+        if depth == 0 || !in_handler && step().is_known(thread) {
             return;
         }
         self.compute_keys();
