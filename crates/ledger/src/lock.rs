@@ -83,6 +83,8 @@ pub mod attribute {
     pub const MONOTONIC: u16 = 512;
     /// The program has said that others than the one who acquired it give it back.
     pub const HAND_OFF: u16 = 1024;
+    /// A semaphore that began with one token.
+    pub const BINARY: u16 = 2048;
     /// Its attributes have been read from it.
     pub const KNOWN: u16 = 1 << 15;
 }

@@ -179,6 +179,7 @@ impl Me {
         }
         rules::first_use(self, address, &nature, stack);
         let lock = self.use_lock(address, stack, nature);
+        rules::recorded(self, address);
         known.lock.store(lock, Relaxed);
         known.generation.store(self.generation(lock), Relaxed);
         known.next_sample.store(self.first_gap(), Relaxed);
@@ -230,7 +231,7 @@ impl Me {
             first_stack: 0,
             module: self.module_of(address),
         });
-        rules::initialised(address, kind, attributes);
+        rules::initialised(self, address, kind, attributes);
         #[cfg(feature = "check")]
         crate::order::chains::life_ended(address);
     }
@@ -324,9 +325,16 @@ impl Me {
         }
     }
 
-    /// Gives up all that the thread knows.
+    /// Gives up all that the thread knows, at its end. In the library that checks
+    /// whoever joins it still finds which locks it has taken.
     pub fn give_up_all(&self) {
-        self.thread.known().for_each(|known| self.give_up(known));
+        for known in self.thread.known() {
+            if cfg!(feature = "check") && known.count.load(Relaxed) != 0 {
+                self.hand_over(known);
+            } else {
+                self.give_up(known);
+            }
+        }
     }
 
     fn give_up_lock(&self, address: u64) {

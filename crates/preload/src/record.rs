@@ -316,7 +316,7 @@ impl Me {
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);
         let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
-        rules::acquired(self, call, place);
+        rules::acquired(self, call, place, how);
         #[cfg(feature = "check")]
         if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
             self.asks(call.target, place, call.mode);

@@ -69,6 +69,7 @@ fn owners() {
             ("unlock-by-another", &[Rule::UnlockByAnother]),
             ("unlock-of-a-rwlock-by-another", &[Rule::UnlockByAnother]),
             ("unlock-of-a-spin-lock-by-another", &[Rule::UnlockByAnother]),
+            ("unlock-by-another-as-announced", SILENT),
             ("unlock-twice", &[Rule::UnlockOfUnlocked]),
             ("unlock-of-a-free-rwlock", &[Rule::UnlockOfUnlocked]),
             ("unlock-never-locked", &[Rule::UnlockOfUnlocked]),
@@ -123,6 +124,50 @@ fn lives() {
             ("rwlock-initialised-while-held", &[Rule::InitialisedHeld]),
             ("initialised-twice", SILENT),
             ("destroyed-while-held", &[Rule::DestroyedHeld]),
+        ],
+    );
+}
+
+#[test]
+fn around() {
+    run(
+        "around",
+        &[
+            ("join-while-holding", &[Rule::JoinHolding]),
+            ("join-while-holding-another", SILENT),
+            ("wait-with-an-unlocked-mutex", &[Rule::ConditionUnlocked]),
+            ("wait-with-two-mutexes", &[Rule::ConditionMutexes]),
+            ("wait-with-one-mutex-after-the-other", SILENT),
+            ("wait-while-holding", &[Rule::ConditionHolding]),
+            ("wait-while-holding-what-nobody-needs", SILENT),
+        ],
+    );
+}
+
+#[test]
+fn readers() {
+    run(
+        "readers",
+        &[
+            ("recursive-read-behind-writers", &[Rule::RecursiveRead]),
+            ("recursive-read", SILENT),
+            ("two-readers-behind-writers", SILENT),
+            ("writer-that-writes", &[Rule::Recursion]),
+        ],
+    );
+    run_hanging("readers", "reader-that-writes", Rule::Recursion);
+}
+
+#[test]
+fn semaphores() {
+    run(
+        "semaphores",
+        &[
+            ("semaphores-as-mutexes", SILENT),
+            ("semaphore-and-mutex", SILENT),
+            ("semaphores-as-mutexes-in-order", SILENT),
+            ("semaphores-as-signals", SILENT),
+            ("semaphores-that-count", SILENT),
         ],
     );
 }

@@ -164,13 +164,15 @@ unsafe extern "C" fn condition_destroy(condition: Lock, site: &Site) {
     }
 }
 
-unsafe extern "C" fn signal(_: Lock, _: &Site) -> usize {
+unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
     real::resolve();
+    rules::signals(condition as u64, site);
     REAL.cnd_signal.address()
 }
 
-unsafe extern "C" fn broadcast(_: Lock, _: &Site) -> usize {
+unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
     real::resolve();
+    rules::signals(condition as u64, site);
     REAL.cnd_broadcast.address()
 }
 

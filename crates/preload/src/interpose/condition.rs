@@ -8,6 +8,7 @@ use super::until::Until;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
@@ -99,13 +100,15 @@ unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn signal(_: Lock, _: &Site) -> usize {
+unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
     real::resolve();
+    rules::signals(condition as u64, site);
     REAL.pthread_cond_signal.address()
 }
 
-unsafe extern "C" fn broadcast(_: Lock, _: &Site) -> usize {
+unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
     real::resolve();
+    rules::signals(condition as u64, site);
     REAL.pthread_cond_broadcast.address()
 }
 

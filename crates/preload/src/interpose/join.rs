@@ -9,6 +9,7 @@ use super::until::Until;
 use crate::me::{Me, enter};
 use crate::real::{self, REAL, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
@@ -132,6 +133,18 @@ unsafe extern "C" fn try_join(handle: Handle, result: *mut *mut c_void, _: &Site
     unsafe { attempt(handle, result) }
 }
 
+/// The rules look at a join before it may end.
+fn looks(handle: Handle, site: &Site) {
+    if cfg!(feature = "check")
+        && let Some(me) = enter()
+        && me.thread.stack().depth() != 0
+        && let Some(known) = me.known(handle)
+        && let Some(thread) = me.ledger.thread(known.index - 1)
+    {
+        rules::joins(&me, thread, site);
+    }
+}
+
 /// Tries; while the thread runs, publishes the wait and has `real` called. All
 /// other answers are those of the waiting functions too, and are final: once
 /// the thread has been joined its handle is no more.
@@ -146,6 +159,7 @@ unsafe fn begin(
     real: usize,
 ) -> usize {
     let handle = passage.arguments[0] as Handle;
+    looks(handle, site);
     // SAFETY: by the caller's promise.
     let answer = unsafe { attempt(handle, result) };
     if answer != libc::EBUSY {

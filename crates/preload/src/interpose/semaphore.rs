@@ -1,13 +1,14 @@
 //! `sem_*`.
 //!
 //! A semaphore has no holder: what is recorded is who waits, and how often it
-//! is taken. `sem_post` is not interposed.
+//! is taken. `sem_post` is interposed by the library that checks alone.
 
 use super::Errno;
 use super::until::Until;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, Real, call};
 use crate::record::{self, Call, Outcome};
+use crate::rules;
 use crate::site::Site;
 use crate::sys;
 use crate::thunk::Passage;
@@ -82,7 +83,9 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
         && let Some(me) = enter()
     {
         let shared = if shared == 0 { 0 } else { attribute::SHARED };
-        me.initialised(semaphore as u64, site, (Kind::Semaphore, attribute::KNOWN | shared));
+        let binary = if value == 1 { attribute::BINARY } else { 0 };
+        let attributes = attribute::KNOWN | shared | binary;
+        me.initialised(semaphore as u64, site, (Kind::Semaphore, attributes));
     }
     answer
 }
@@ -153,7 +156,10 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     let answer = unsafe { call::sem_trywait()(semaphore) };
     let call = waiting(semaphore as usize, Until::NEVER, site);
     match outcome(answer as isize) {
-        Outcome::Acquired => record::passed(&call),
+        Outcome::Acquired => {
+            record::passed(&call);
+            rules::semaphore_taken(&call, Flags::TRIED);
+        }
         other => record::tried(&call, other),
     }
     answer
@@ -166,6 +172,7 @@ fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> us
     // SAFETY: the program's semaphore.
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
         record::passed(call);
+        rules::semaphore_taken(call, Flags::NONE);
         passage.result = 0;
         return 0;
     }
@@ -200,5 +207,9 @@ unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
 
 unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
     let call = waiting(passage.arguments[0], Until::NEVER, site);
-    record::wait_ends(&call, outcome(passage.result));
+    let outcome = outcome(passage.result);
+    record::wait_ends(&call, outcome);
+    if outcome == Outcome::Acquired {
+        rules::semaphore_taken(&call, Flags::NONE);
+    }
 }

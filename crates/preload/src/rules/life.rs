@@ -39,6 +39,9 @@ pub fn initialised(address: u64, kind: Kind, attributes: u16) {
     // SAFETY: the program has passed it to the function that it called.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
         cookie.plant();
+        if attributes & attribute::WRITERS_FIRST != 0 {
+            let _ = cookie.watch();
+        }
     }
 }
 
@@ -168,6 +171,10 @@ fn judge(
         Mark::CopyOf(original) => Some((Rule::Copied, Earlier::Original(original))),
         Mark::None if matches!(kind, Kind::Mutex | Kind::RwLock) => {
             cookie.plant();
+            if attributes & attribute::WRITERS_FIRST != 0 {
+                // See `reader`.
+                let _ = cookie.watch();
+            }
             None
         }
         Mark::None if found.is_some() || FORKED.load(Relaxed) => None,

@@ -13,6 +13,11 @@
 //! | [`recursion`] | recursion |
 //! | [`exit`] | thread exit, process exit while holding |
 //! | [`life`] | use without initialisation, of a copied lock, after destruction |
+//! | [`join`] | join while holding |
+//! | [`condition`] | condition wait with an unlocked, a changing mutex; while holding |
+//! | [`reader`] | recursive read lock |
+//! | [`semaphore`] | which semaphores have an order, as mutexes |
+//! | [`handoff`] | what a program may say about its locks |
 //! | [`held`] | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
 //!
 //! # What a rule may conclude from
@@ -23,19 +28,29 @@
 //! unseen is no breach.
 
 #[cfg(feature = "check")]
+pub mod condition;
+#[cfg(feature = "check")]
 pub mod cookie;
 #[cfg(feature = "check")]
 pub mod exit;
+#[cfg(feature = "check")]
+pub mod handoff;
 #[cfg(feature = "check")]
 pub mod held;
 #[cfg(feature = "check")]
 pub mod hush;
 #[cfg(feature = "check")]
+pub mod join;
+#[cfg(feature = "check")]
 pub mod life;
 #[cfg(feature = "check")]
 pub mod note;
 #[cfg(feature = "check")]
+pub mod reader;
+#[cfg(feature = "check")]
 pub mod recursion;
+#[cfg(feature = "check")]
+pub mod semaphore;
 #[cfg(feature = "check")]
 pub mod unlock;
 #[cfg(feature = "check")]
@@ -49,6 +64,8 @@ use crate::me::Me;
 use crate::record::Call;
 use crate::site::Site;
 use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::Flags;
+use lockstead_ledger::thread::Thread;
 
 /// `calls! { fn name<T>(argument: Type, ...) => function; ... }`: functions that
 /// call their namesakes in the library that checks, and do nothing in the other.
@@ -74,34 +91,64 @@ calls! {
     fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => before_wait;
     /// The calling thread has just acquired a lock, which is not on its held stack
     /// yet.
-    fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => unlock::acquired;
+    fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) => has_acquired;
     /// The lock is about to be initialised.
     fn initialises(address: u64, kind: Kind, site: &Site) => held::initialises;
     /// The lock is about to be destroyed.
     fn destroys(address: u64, kind: Kind, site: &Site) => held::destroys;
     /// The lock was initialised.
-    fn initialised(address: u64, kind: Kind, attributes: u16) => life::initialised;
+    fn initialised(me: &Me, address: u64, kind: Kind, attributes: u16) => has_initialised;
     /// The lock was destroyed; its record says still what it was.
     fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) => life::destroyed;
     /// The calling thread uses a lock that it does not know; the ledger says still
     /// what it said before.
     fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) => life::first_use;
+    /// A lock that was not known has got a record.
+    fn recorded(me: &Me, address: u64) => handoff::recorded;
     /// The calling thread has tried to acquire a lock and got an error.
     fn fails<N: Nature>(call: &Call<'_, N>) => life::fails;
+    /// The calling thread is about to join another one.
+    fn joins(me: &Me, other: Thread<'_>, site: &Site) => join::joins;
+    /// A condition is about to be signalled or broadcast.
+    fn signals(condition: u64, site: &Site) => condition::signals;
+    /// The calling thread has got a token of a semaphore.
+    fn semaphore_taken<N: Nature>(call: &Call<'_, N>, how: Flags) => semaphore::taken;
     /// The process is a forked child, which has no ledger yet.
     fn forked() => in_child;
     /// The thread ends.
-    fn thread_ends(me: &Me) => exit::thread_ends;
+    fn thread_ends(me: &Me) => at_end;
 }
 
 #[cfg(feature = "check")]
 fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     life::waits(me, call, place);
     recursion::waits(me, call, place);
+    reader::reads(me, call, place, Flags::NONE);
+    condition::waits(me, call, place);
+    semaphore::waits(me, call, place);
+}
+
+#[cfg(feature = "check")]
+fn has_acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+    unlock::acquired(me, call, place);
+    reader::reads(me, call, place, how);
+}
+
+#[cfg(feature = "check")]
+fn has_initialised(me: &Me, address: u64, kind: Kind, attributes: u16) {
+    life::initialised(address, kind, attributes);
+    handoff::recorded(me, address);
+}
+
+#[cfg(feature = "check")]
+fn at_end(me: &Me) {
+    semaphore::thread_ends(me);
+    exit::thread_ends(me);
 }
 
 #[cfg(feature = "check")]
 fn in_child() {
     note::forget();
     life::forked();
+    condition::forget();
 }

@@ -23,7 +23,7 @@ use crate::record::Call;
 use crate::site::Site;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::breach::Rule;
-use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::state;
 
@@ -159,12 +159,5 @@ impl Me {
     pub fn has_unrecorded(&self) -> bool {
         let record = self.record();
         record.skipped.load(Relaxed) != 0 || record.held_dropped.load(Relaxed) != 0
-    }
-
-    /// Whether the program has said that others than the owner give the lock back.
-    #[must_use]
-    pub fn is_handed_off(&self, address: u64) -> bool {
-        let lock = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index));
-        lock.is_some_and(|lock| lock.shape().2 & attribute::HAND_OFF != 0)
     }
 }

@@ -1,0 +1,239 @@
+//! Condition waits: with an unlocked mutex, with a changing mutex, while holding
+//! another lock that the signaller needs.
+//!
+//! # What a signaller needs
+//! Every lock that has been held at each of the signals of the condition so far.
+//! A signal that was not seen, or a condition for which there is no room, makes
+//! that nothing. If they all came from the thread that waits now, somebody else is
+//! to signal this time, of whom nothing is known.
+
+use super::note::Note;
+use super::words::{Holder, Words};
+use crate::chain::{Nature, Place};
+use crate::me::{Me, enter};
+use crate::record::Call;
+use crate::site::Site;
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, Holding, How};
+
+/// See [`super::waits`].
+pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    if call.how.kind() != How::CONDITION {
+        return;
+    }
+    unlocked(me, call, place);
+    changing(me, call, place);
+    holding(me, call, place);
+}
+
+fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    let mutex = call.companion;
+    // SAFETY: the program passes it to the function that it calls.
+    let words = unsafe { Words::read(Kind::Mutex, mutex) };
+    let (tid, stack) = match words.holder() {
+        Holder::Nobody => (0, 0),
+        Holder::Thread(number) if !me.is(number) => match me.other_holder(mutex, Some(number)) {
+            Some(other) => other,
+            None => return,
+        },
+        _ => return,
+    };
+    me.use_lock(mutex, place.stack, (Kind::Mutex, 0));
+    let note = Note::new(Rule::ConditionUnlocked, mutex, place.stack).after(tid, stack);
+    me.note(&note.with(place.lock));
+}
+
+/// Condition and mutex of the last wait that was looked at, by the condition's
+/// hash: their hash. So only a wait with another mutex looks at the other threads.
+static PAIRS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    let pair = mix(call.target ^ mix(call.companion));
+    let known = &PAIRS[mix(call.target) as usize % PAIRS.len()];
+    if known.load(Relaxed) == pair {
+        return;
+    }
+    known.store(pair, Relaxed);
+    let own = me.record().tid.load(Relaxed);
+    let other = me.ledger.threads().find_map(|thread| {
+        let tid = thread.record.tid.load(Relaxed);
+        let (_, wait) = thread.record.wait.read()?;
+        (tid != own
+            && wait.how.kind() == How::CONDITION
+            && wait.target == call.target
+            && wait.companion != call.companion)
+            .then_some((tid, wait))
+    });
+    if let Some((tid, wait)) = other {
+        let note = Note::new(Rule::ConditionMutexes, call.companion, place.stack);
+        let mutex = me.ledger.find_lock(wait.companion).unwrap_or(0);
+        me.note(&note.after(tid, wait.stack).with(mutex).number(call.target));
+    }
+}
+
+fn mix(word: u64) -> u64 {
+    word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) | 1
+}
+
+/// Locks that are remembered of the signals of a condition: the first ones.
+const LOCKS: usize = 4;
+
+/// What the signals of one condition had in common.
+struct Signals {
+    /// 0: free. Never given to another condition.
+    condition: AtomicU64,
+    /// Not zero while a thread works on it; others pass it by.
+    busy: AtomicU32,
+    /// The thread of the first signal, and whether others have signalled.
+    tid: AtomicU32,
+    others: AtomicU32,
+    /// How many locks; those that are in the set no more are zero.
+    locks: [Common; LOCKS],
+}
+
+struct Common {
+    address: AtomicU64,
+    generation: AtomicU32,
+    stack: AtomicU32,
+    /// The holder shared it with other readers.
+    shared: AtomicU32,
+}
+
+#[allow(clippy::declare_interior_mutable_const, reason = "the pattern of a static's elements")]
+const NO_SIGNALS: Signals = Signals {
+    condition: AtomicU64::new(0),
+    busy: AtomicU32::new(0),
+    tid: AtomicU32::new(0),
+    others: AtomicU32::new(0),
+    locks: [const {
+        Common {
+            address: AtomicU64::new(0),
+            generation: AtomicU32::new(0),
+            stack: AtomicU32::new(0),
+            shared: AtomicU32::new(0),
+        }
+    }; LOCKS],
+};
+
+static SIGNALS: [Signals; 512] = [const { NO_SIGNALS }; 512];
+
+/// Places that are looked at for one condition.
+const TRIES: usize = 8;
+
+/// A condition's place: `None` if it has none.
+fn signals_of(condition: u64, make: bool) -> Option<(&'static Signals, bool)> {
+    let first = mix(condition) as usize;
+    (0..TRIES).map(|i| &SIGNALS[(first + i) % SIGNALS.len()]).find_map(|place| {
+        let found = place.condition.load(Relaxed);
+        if found == condition {
+            return Some((place, false));
+        }
+        (make
+            && found == 0
+            && place.condition.compare_exchange(0, condition, Relaxed, Relaxed).is_ok())
+        .then_some((place, true))
+    })
+}
+
+/// Runs `work` unless another thread is at it.
+fn alone(place: &Signals, work: impl FnOnce()) {
+    if place.busy.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+        work();
+        place.busy.store(0, Release);
+    }
+}
+
+/// See [`super::signals`].
+pub fn signals(condition: u64, _: &Site) {
+    let Some(me) = enter() else {
+        // By a handler, with who knows what locks.
+        if let Some((place, _)) = signals_of(condition, true) {
+            place.locks.iter().for_each(|lock| lock.address.store(0, Relaxed));
+        }
+        return;
+    };
+    let Some((place, is_new)) = signals_of(condition, true) else { return };
+    let nothing = || place.locks.iter().all(|lock| lock.address.load(Relaxed) == 0);
+    if !is_new && nothing() {
+        return;
+    }
+    let tid = me.record().tid.load(Relaxed);
+    alone(place, || {
+        let stack = me.thread.stack();
+        let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
+        if is_new {
+            place.tid.store(tid, Relaxed);
+            let locks = held().filter_map(|holding| Some((me.generation_held(&holding)?, holding)));
+            for (common, (generation, holding)) in place.locks.iter().zip(locks) {
+                common.generation.store(generation, Relaxed);
+                common.stack.store(holding.stack, Relaxed);
+                common.shared.store(u32::from(holding.flags.has(Flags::READ)), Relaxed);
+                common.address.store(holding.address, Relaxed);
+            }
+            return;
+        }
+        if place.tid.load(Relaxed) != tid {
+            place.others.store(1, Relaxed);
+        }
+        for common in &place.locks {
+            let address = common.address.load(Relaxed);
+            let of_this = |holding: &Holding| {
+                holding.address == address
+                    && me.generation_held(holding) == Some(common.generation.load(Relaxed))
+            };
+            match held().find(of_this) {
+                Some(holding) if holding.flags.has(Flags::READ) => common.shared.store(1, Relaxed),
+                Some(_) => {}
+                None => common.address.store(0, Relaxed),
+            }
+        }
+    });
+}
+
+impl Me {
+    /// Generation of a lock that is held and has an owner.
+    fn generation_held(&self, holding: &Holding) -> Option<u32> {
+        let lock = self.ledger.lock(holding.lock)?;
+        (lock.shape().0 != Kind::Semaphore).then(|| lock.generation.load(Relaxed))
+    }
+}
+
+fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    let stack = me.thread.stack();
+    let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
+    if held().count() < 2 {
+        return;
+    }
+    let Some((signals, _)) = signals_of(call.target, false) else { return };
+    let by = signals.tid.load(Relaxed);
+    if by == me.record().tid.load(Relaxed) && signals.others.load(Relaxed) == 0 {
+        return;
+    }
+    // A mutex that was locked twice is given back once.
+    let again = held().filter(|holding| holding.address == call.companion).count() > 1;
+    for holding in held().filter(|holding| holding.address != call.companion || again) {
+        let needed = signals.locks.iter().find(|common| {
+            common.address.load(Relaxed) == holding.address
+                && me.generation_held(&holding) == Some(common.generation.load(Relaxed))
+                && !(common.shared.load(Relaxed) != 0 && holding.flags.has(Flags::READ))
+        });
+        let Some(needed) = needed else { continue };
+        let mutex = me.ledger.find_lock(call.companion).unwrap_or(0);
+        let note = Note::new(Rule::ConditionHolding, holding.address, place.stack);
+        let note = note.after(by, needed.stack.load(Relaxed)).with(mutex);
+        me.note(&note.number(u64::from(holding.stack)));
+    }
+}
+
+/// A forked child knows nothing of its parent's threads.
+pub fn forget() {
+    for place in SIGNALS.iter().filter(|place| place.condition.load(Relaxed) != 0) {
+        place.locks.iter().for_each(|lock| lock.address.store(0, Relaxed));
+        place.busy.store(0, Relaxed);
+    }
+}

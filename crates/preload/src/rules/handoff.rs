@@ -1,0 +1,61 @@
+//! Locks that the program hands from thread to thread on purpose.
+//!
+//! `lockstead_handoff(lock)`, of `include/lockstead/check.h`, says so: then others
+//! may unlock it, it may be held at the end of a thread, and its order means
+//! nothing. It may be said before the lock is initialised or used.
+
+use crate::me::{Me, enter};
+use crate::site::Site;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use lockstead_ledger::lock::attribute;
+
+crate::thunk! {
+    lockstead_handoff(1) => announce;
+}
+
+/// Locks of which it was said before they were known: for the first of them, and
+/// those whose places are taken are not marked.
+static ANNOUNCED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+/// Places that are looked at for one lock.
+const TRIES: usize = 16;
+
+fn places(address: u64) -> impl Iterator<Item = &'static AtomicU64> {
+    let first = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (0..TRIES).map(move |i| &ANNOUNCED[(first as usize + i) % ANNOUNCED.len()])
+}
+
+unsafe extern "C" fn announce(lock: u64, _: &Site) {
+    let taken = |place: &AtomicU64| {
+        place
+            .compare_exchange(0, lock, Relaxed, Relaxed)
+            .map_or_else(|found| found == lock, |_| true)
+    };
+    let _ = places(lock).any(taken);
+    if let Some(me) = enter() {
+        me.mark_handed_off(lock);
+    }
+}
+
+/// A lock has got a record: marks it if it was announced.
+pub fn recorded(me: &Me, address: u64) {
+    if places(address).any(|place| place.load(Relaxed) == address) {
+        me.mark_handed_off(address);
+    }
+}
+
+impl Me {
+    fn mark_handed_off(&self, address: u64) {
+        if let Some(lock) = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index))
+        {
+            let (kind, life, attributes) = lock.shape();
+            lock.set_shape(kind, life, attributes | attribute::HAND_OFF);
+        }
+    }
+
+    /// Whether the program has said that others than the owner give the lock back.
+    #[must_use]
+    pub fn is_handed_off(&self, address: u64) -> bool {
+        let lock = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index));
+        lock.is_some_and(|lock| lock.shape().2 & attribute::HAND_OFF != 0)
+    }
+}

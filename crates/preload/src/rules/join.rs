@@ -1,0 +1,53 @@
+//! Join while holding a lock that the joined thread takes.
+//!
+//! # What is known of the other thread
+//! Its acquisition cache: the locks that it has taken and that have not lost their
+//! place to others. That it took the lock once is enough: it could have done so
+//! now. Where it waits for the lock at this moment without a deadline, the two are a
+//! deadlock, which is reported as one.
+
+use super::note::Note;
+use crate::me::Me;
+use crate::site::Site;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::publish::{Flags, Holding};
+use lockstead_ledger::thread::{Thread, state};
+
+/// See [`super::joins`].
+pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
+    let stack = me.thread.stack();
+    for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {
+        let Some(taken) = taken(me, &other, &holding) else { continue };
+        let tid = other.record.tid.load(Relaxed);
+        let note = Note::new(Rule::JoinHolding, holding.address, me.stack(site));
+        me.note(&note.after(tid, taken).number(u64::from(holding.stack)));
+    }
+}
+
+/// The stack at which the thread has taken a lock that the caller holds.
+fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<u32> {
+    let lock = me.ledger.lock(holding.lock)?;
+    if lock.shape().0 == Kind::Semaphore
+        || holding.flags.has(Flags::LENT)
+        || other
+            .record
+            .wait
+            .read()
+            .is_some_and(|(_, wait)| wait.target == holding.address && !wait.how.is_timed())
+    {
+        return None;
+    }
+    let generation = lock.generation.load(Relaxed);
+    // Of a thread that has ended the counts have been given to the locks.
+    let has_ended = other.record.state.load(Relaxed) != state::LIVE;
+    other
+        .known()
+        .find(|known| {
+            known.address.load(Relaxed) == holding.address
+                && known.generation.load(Relaxed) == generation
+                && (has_ended || known.count.load(Relaxed) != 0)
+        })
+        .map(|known| known.stack.load(Relaxed))
+}

@@ -1,0 +1,28 @@
+//! A read lock that is taken again by a thread that has it: with writers first, a
+//! writer that comes in between is waited for, and waits itself.
+
+use super::note::Note;
+use crate::chain::{Nature, Place};
+use crate::me::Me;
+use crate::record::Call;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::attribute;
+use lockstead_ledger::publish::{Flags, How};
+
+/// See [`super::acquired`] and [`super::waits`].
+pub fn reads<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+    if call.how.kind() != How::READ
+        || how.has(Flags::TRIED)
+        || call.nature.nature().1 & attribute::WRITERS_FIRST == 0
+    {
+        return;
+    }
+    if let Some((_, earlier)) = me.thread.stack().find(call.target)
+        && earlier.flags.has(Flags::READ)
+    {
+        let tid = me.record().tid.load(Relaxed);
+        let note = Note::new(Rule::RecursiveRead, call.target, place.stack);
+        me.note(&note.after(tid, earlier.stack));
+    }
+}
