@@ -15,7 +15,8 @@ Exit status:
   0    done
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
-  3    dump: there is a deadlock; run: the program was ended because of one
+  3    dump: there is a deadlock; run: the program was ended because of one, or --check
+       found something; check: there are findings
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
@@ -56,6 +57,15 @@ pub(crate) enum Command {
     /// Any dynamically linked program of glibc 2.34 or newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
     Run(Run),
+    /// Show what a run with `--check` has found, from the report that it kept
+    ///
+    /// Applies suppressions to it, suggests some, or writes it in SARIF.
+    Check(Check),
+    /// Show how it came that one lock is taken before another
+    ///
+    /// From the report of a run with `--check --json FILE`: the shortest chain of threads that
+    /// held one lock and asked for the next, with both stacks of each.
+    Why(Why),
     /// Show the locks of a program under `lockstead run` as it runs
     ///
     /// The locks by waiting time, the threads that wait and the locks that are held, once a second.
@@ -228,13 +238,16 @@ Examples:
   lockstead run --on-deadlock abort -- ./tests
   lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
   lockstead run --wait-all -- service start   a program that leaves others running
+  lockstead run --check -- cargo test         and the order of locks, and the rules
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
-lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks.
+lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
+with --check also `lockstead: RULE`, a rule was broken, and `lockstead: POTENTIAL`, locks
+are taken in an order that can deadlock.
 
 Exit status: that of the program (if a signal ended it, lockstead ends by the same), else
   2    wrong usage
-  3    the program was ended by --on-deadlock abort or kill
+  3    --check found something, or the program was ended by --on-deadlock abort or kill
   125  its locks cannot be watched, the message says why and what to do; or
        the report could not be prepared
   126  it cannot be executed
@@ -262,6 +275,67 @@ pub(crate) struct Run {
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run --check --json locks.json -- ./tests
+  lockstead check locks.json
+  lockstead check --suggest locks.json > lockstead.toml
+  lockstead check --suppressions lockstead.toml --sarif locks.sarif locks.json
+  lockstead check --list-rules
+
+Exit status:
+  0    nothing is left of the level, or what was asked for is written
+  1    the report cannot be read
+  2    wrong usage
+  3    there are findings")]
+pub(crate) struct Check {
+    /// A report of `lockstead run --check --json FILE`, or - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write suppressions for all findings to standard output
+    #[arg(long)]
+    pub(crate) suggest: bool,
+    /// Leave out the findings that this file lists; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Vec<PathBuf>,
+    /// Inversions of lock order that cannot deadlock as they were seen are findings too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write the findings to a file in SARIF 2.1.0 as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
+    /// List all rules and what they mean
+    #[arg(long, conflicts_with_all = ["report", "suggest", "suppressions", "strict", "sarif"])]
+    pub(crate) list_rules: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run --check --json locks.json -- ./bank
+  lockstead why accounts journal locks.json
+  lockstead why 'cache.c:41' table_lock locks.json      a part of a name will do
+
+Exit status:
+  0    shown
+  1    nothing leads from the one to the other, or the report cannot be read
+  2    wrong usage: a name means no lock, or several, which are listed")]
+pub(crate) struct Why {
+    /// The lock that is held: its name as in a report, or a part of it
+    #[arg(value_name = "A")]
+    pub(crate) first: String,
+    /// The lock that is asked for
+    #[arg(value_name = "B")]
+    pub(crate) second: String,
+    /// A report of `lockstead run --check --json FILE`, or - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub(crate) report: PathBuf,
+    /// The process, where the run had several
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
 }
 
 /// `--on-deadlock`.

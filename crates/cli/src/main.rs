@@ -21,6 +21,7 @@ mod run;
 mod table;
 mod top;
 mod values;
+mod why;
 
 use args::{Bench, Cli, Command};
 use clap::Parser;
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
         Command::Dump(flags) => dump::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),
+        Command::Check(flags) => check::run(&flags),
+        Command::Why(flags) => why::run(&flags),
         Command::Top(flags) => top::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
     };

@@ -32,7 +32,7 @@ mod signals;
 mod supervise;
 
 use crate::args::{OnDeadlock, Run};
-use crate::check::{Judge, summary};
+use crate::check::{Judge, summary, write_sarif};
 use crate::failure::Failure;
 use crate::output;
 use crate::preload_image::{self, PreloadImage};
@@ -62,6 +62,8 @@ struct Options {
     wait_all: bool,
     /// Whether there is the library that checks.
     check: bool,
+    /// Whether the report has the order of locks.
+    order: bool,
     /// How to report on the processes, if at all.
     report: Option<lockstead_inspect::report::Options>,
 }
@@ -115,6 +117,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         watch: flags.watch.0,
         wait_all: flags.wait_all,
         check: flags.check.check,
+        order: flags.report.json.is_some() || flags.report.html.is_some(),
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
     let outcome = supervise::supervise(child, &options, listener, signals, (judge, copy));
@@ -169,6 +172,8 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
     };
     let report = assemble(accounts.processes, whole, &flags.report.options());
     let written = report::finish(&report, &flags.report);
+    let sarif = flags.check.sarif.as_deref();
+    let logged = sarif.map_or(Ok(()), |file| write_sarif(file, &report.findings));
     if let Some(checked) = outcome.checked {
         let judge = outcome.reports.judge;
         let found = judge.tally.has_findings(flags.check.strict);
@@ -178,5 +183,5 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
         output::note(text.trim_end());
         flags.check.append(&text)?;
     }
-    written
+    written.and(logged)
 }

@@ -58,7 +58,7 @@ fn width() -> Option<usize> {
 }
 
 /// Writes a file whole or not at all; what is no ordinary file is written to.
-fn write(file: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
     if file.exists() && !file.is_file() {
         return fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
     }

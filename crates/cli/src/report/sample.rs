@@ -118,6 +118,7 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
         idle: if busy { vec![lock("queue_cond", "condition", 8200 * MS)] } else { vec![] },
         more_idle: Totals::default(),
         losses: Losses::default(),
+        order: None,
     }
 }
 

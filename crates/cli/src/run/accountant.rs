@@ -9,9 +9,12 @@
 use super::processes::{Observed, inside};
 use crate::output;
 use crate::report::clean;
+use lockstead_inspect::check::Lives;
+use lockstead_inspect::check::describe::Describer;
+use lockstead_inspect::check::order::{self, Recorded};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
-use lockstead_inspect::report::{Facts, Options, Process, describe_process};
+use lockstead_inspect::report::{Facts, Options, Process, describe_process, thread_name};
 use lockstead_inspect::symbols::Symbolizer;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -44,14 +47,15 @@ pub(super) struct Accountant {
 }
 
 impl Accountant {
-    /// Starts one, for reports made in this way; without, it only counts.
-    pub(super) fn start(options: Option<Options>) -> Self {
+    /// Starts one, for reports made in this way, with the `order` of locks where that
+    /// was checked; without, it only counts.
+    pub(super) fn start(options: Option<Options>, order: bool) -> Self {
         let (to, processes) = mpsc::channel();
         // Dropped with the thread: then there is nothing to wait for any more.
         let (finished, done) = mpsc::channel();
         let thread = thread::spawn(move || {
             let _finished = finished;
-            work(&processes, options.as_ref())
+            work(&processes, options.as_ref(), order)
         });
         Accountant { to, done, thread }
     }
@@ -77,7 +81,7 @@ impl Accountant {
     }
 }
 
-fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>) -> Accounts {
+fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: bool) -> Accounts {
     // SAFETY: takes numbers; on Linux it is this thread's priority, and the
     // worst that can happen is that it stays as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, libc::getpriority(0, 0) + GIVE_WAY) };
@@ -106,11 +110,26 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>) -> Accou
             ended_ns: *inside(&process.ended),
             exit: inside(&process.exit).clone(),
         };
-        let process = Process { ledger: process.ledger.view(), facts, names };
-        match describe_process(process, options) {
-            Some(report) => accounts.processes.push(report),
+        let described = Process { ledger: process.ledger.view(), facts, names: &mut *names };
+        match describe_process(described, options) {
+            Some(mut report) => {
+                let lives = process.lives.get().filter(|_| order);
+                report.order = lives.map(|lives| order_of(&process, lives, names));
+                accounts.processes.push(report);
+            }
             None => accounts.silent += 1,
         }
     }
     accounts
+}
+
+/// The order of its locks, with names.
+fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> Recorded {
+    let ledger = process.ledger.view();
+    let threads = |thread| {
+        let index = super::checked::index_of(process, thread)?;
+        thread_name(ledger.thread(index as usize)?.record)
+    };
+    let program = process.program.to_string_lossy();
+    order::record(lives, &mut Describer { ledger, names, threads: &threads, program: &program })
 }

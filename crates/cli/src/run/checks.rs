@@ -218,6 +218,8 @@ impl Reader {
             let [edges, breaches] =
                 [&losses.edges, &losses.breaches].map(|count| count.load(Relaxed));
             self.checked.add(&checker.counts(), edges, breaches);
+            // It ends once.
+            let _ = process.lives.set(checker.into_lives());
         }
         // Nobody listens any more only when all is over.
         let _ = self.tell.send(News::Read(process.clone()));

@@ -1,5 +1,6 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
+use lockstead_inspect::check::Lives;
 use lockstead_inspect::ledger::passing::Peer;
 use lockstead_inspect::ledger::{Mapped, code};
 use lockstead_inspect::maps::Maps;
@@ -17,7 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -37,6 +38,8 @@ pub(super) struct Observed {
     maps: Mutex<Vec<u8>>,
     /// Refers to the process itself, also when its number is given to another.
     handle: Option<OwnedFd>,
+    /// The locks that its checker met.
+    pub(super) lives: OnceLock<Lives>,
     /// When it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
@@ -72,6 +75,7 @@ impl Observed {
             maps: Mutex::default(),
             // SAFETY: just opened, and nobody else's.
             handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+            lives: OnceLock::new(),
             ended: Mutex::default(),
             exit: Mutex::default(),
         };

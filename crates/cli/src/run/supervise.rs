@@ -101,7 +101,7 @@ pub(super) fn supervise(
     (judge, copy): (Judge, Option<File>),
 ) -> Outcome {
     let started = Instant::now();
-    let accountant = Accountant::start(options.report);
+    let accountant = Accountant::start(options.report, options.order);
     let checks = options.check.then(|| Checks::start(accountant.sender()));
     let task =
         Task { on_deadlock: options.on_deadlock, program: child.unsigned_abs(), start: now() };

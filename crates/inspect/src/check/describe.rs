@@ -133,7 +133,9 @@ impl Describer<'_> {
         Some(self.names.stack(&returns, stored.end))
     }
 
-    fn thread(&self, facts: ThreadFacts) -> Thread {
+    /// A thread.
+    #[must_use]
+    pub fn thread(&self, facts: ThreadFacts) -> Thread {
         Thread { tid: facts.tid, name: (self.threads)(facts) }
     }
 

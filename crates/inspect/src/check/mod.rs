@@ -19,8 +19,10 @@ pub mod describe;
 pub mod facts;
 mod lives;
 pub mod model;
+pub mod order;
 pub mod rules;
 pub mod suppress;
+pub mod why;
 
 pub use checker::{Checker, Counts};
 pub use lives::{Life, Lives};

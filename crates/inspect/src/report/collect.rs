@@ -139,6 +139,7 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
         idle,
         more_idle,
         losses,
+        order: None,
     })
 }
 

@@ -34,3 +34,4 @@ pub use finding::Finding;
 pub use model::{Report, Sort};
 pub use names::{LockFacts, Names};
 pub use symbolized::end_of;
+pub use threads::name as thread_name;

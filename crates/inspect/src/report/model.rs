@@ -4,6 +4,7 @@
 //! a change of their meaning raises [`VERSION`].
 
 use super::finding::Finding;
+use crate::check::order::Recorded;
 use crate::stack::Stack;
 use serde::Serialize;
 
@@ -91,6 +92,8 @@ pub struct ProcessReport {
     pub more_idle: Totals,
     /// What could not be recorded.
     pub losses: Losses,
+    /// In which order its locks were taken, if that was checked and asked for.
+    pub order: Option<Recorded>,
 }
 
 /// Sums.

@@ -123,8 +123,9 @@ pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
     })
 }
 
-/// The name as the kernel has it.
-pub(super) fn name(record: &ThreadRecord) -> Option<String> {
+/// The name of a thread as the kernel has it, where that was noted.
+#[must_use]
+pub fn name(record: &ThreadRecord) -> Option<String> {
     let mut bytes = [0; 16];
     for (half, word) in bytes.chunks_mut(8).zip(&record.name) {
         half.copy_from_slice(&word.load(Relaxed).to_le_bytes());

@@ -1,0 +1,93 @@
+//! `lockstead check`: the findings of a report that was kept.
+
+use super::flags::read_suppressions;
+use super::recorded::{self, Found};
+use crate::args::Check;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::clean;
+use lockstead_inspect::check::model::Level;
+use lockstead_inspect::check::rules;
+use lockstead_inspect::check::suppress::suggestion;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Shows the findings of a report, or what the flags ask for instead.
+///
+/// # Errors
+/// [`Failure::Program`] with status 3 if there are findings.
+pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
+    if flags.list_rules {
+        return output::print(&list());
+    }
+    let mut suppressions = read_suppressions(&flags.suppressions)?;
+    let Some(file) = &flags.report else {
+        return Err(Failure::Usage(
+            "name a report that `lockstead run --check --json FILE` has written, or give \
+             --list-rules"
+                .into(),
+        ));
+    };
+    let least = if flags.strict { Level::Order } else { Level::Potential };
+    let mut findings = recorded::read(file)?.findings;
+    findings.retain(|found| found.details.level.is_some_and(|level| level >= least));
+    for found in &mut findings {
+        // A new file may lack what an old one had.
+        if !flags.suppressions.is_empty() {
+            let details = &found.details;
+            let may = details.level != Some(Level::Deadlock);
+            let fit = may.then(|| suppressions.fit(details, &found.text)).flatten();
+            found.details.suppressed = fit;
+        }
+    }
+    if let Some(file) = &flags.sarif {
+        super::write_log(file, &findings)?;
+    }
+    findings.retain(|found| found.details.suppressed.is_none());
+    if flags.suggest {
+        return output::print(&suggestions(&findings));
+    }
+    let mut text = String::new();
+    for found in &findings {
+        text.extend(found.text.lines().map(|line| clean(line) + "\n"));
+    }
+    for place in suppressions.unused() {
+        output::note(format_args!("lockstead: {place}: this suppression fitted nothing"));
+    }
+    output::print(&text)?;
+    if findings.is_empty() { Ok(()) } else { Err(Failure::Program(FOUND)) }
+}
+
+/// The status if there are findings.
+const FOUND: u8 = 3;
+
+/// Each rule by its slug, and what it means.
+fn list() -> String {
+    let mut text = String::new();
+    for slug in rules::slugs() {
+        let meaning = match rules::from_slug(&slug) {
+            Some(rule) => rules::meaning(rule),
+            None if slug == rules::INVERSION => rules::INVERSION_MEANING,
+            None => rules::DEADLOCK_MEANING,
+        };
+        let _ = writeln!(text, "{slug}\n    {meaning}");
+    }
+    text
+}
+
+/// A file of suppressions for all of these.
+fn suggestions(findings: &[Found]) -> String {
+    let mut text = String::from(
+        "# Suppressions for `lockstead run --check --suppressions FILE`. All that a block says\n\
+         # has to fit; * and ? stand for any characters and for one. Say why in `reason`.\n",
+    );
+    let mut known = HashSet::new();
+    for found in findings.iter().filter(|found| found.details.level != Some(Level::Deadlock)) {
+        let block = suggestion(&found.details, &found.title);
+        if known.insert(block.clone()) {
+            text.push('\n');
+            text += &block;
+        }
+    }
+    text
+}

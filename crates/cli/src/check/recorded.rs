@@ -1,0 +1,117 @@
+//! A report of `lockstead run --json`, read again.
+
+use crate::failure::Failure;
+use lockstead_inspect::check::model::{Details, Thread};
+use lockstead_inspect::check::order::Recorded;
+use lockstead_inspect::report::Finding;
+use lockstead_inspect::report::model::SCHEMA;
+use lockstead_inspect::stack::Stack;
+use serde::Deserialize;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What of a report matters here.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Report {
+    schema: String,
+    /// Its processes.
+    #[serde(default)]
+    pub(crate) processes: Vec<Process>,
+    /// Its findings.
+    #[serde(default)]
+    pub(crate) findings: Vec<Found>,
+}
+
+/// A process.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Process {
+    /// Its number.
+    pub(crate) pid: u32,
+    /// The file it ran.
+    pub(crate) exe: Option<String>,
+    /// The order of its locks.
+    pub(crate) order: Option<Recorded>,
+}
+
+impl Process {
+    /// `bank (pid 12)`.
+    pub(crate) fn name(&self) -> String {
+        let name = self.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
+        format!("{} (pid {})", crate::report::clean(name.unwrap_or("process")), self.pid)
+    }
+}
+
+/// A finding.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Found {
+    /// The process.
+    pub(crate) pid: u32,
+    /// Its first line.
+    pub(crate) title: String,
+    /// As it was printed.
+    pub(crate) text: String,
+    /// Of a deadlock its threads.
+    #[serde(default)]
+    pub(crate) threads: Vec<Member>,
+    /// Of the checks.
+    #[serde(flatten)]
+    pub(crate) details: Details,
+}
+
+/// A thread of a deadlock.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Member {
+    #[serde(flatten)]
+    pub(crate) thread: Thread,
+    pub(crate) waits: Option<Part>,
+    pub(crate) holds: Option<Part>,
+}
+
+/// What it waits for, or holds.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) stack: Option<Stack>,
+}
+
+impl From<&Finding> for Found {
+    fn from(finding: &Finding) -> Found {
+        let member = |party: &lockstead_inspect::report::finding::Party| Member {
+            thread: Thread { tid: party.tid, name: party.name.clone() },
+            waits: party.waits.as_ref().map(|waits| Part { stack: waits.stack.clone() }),
+            holds: party.holds.as_ref().map(|holds| Part { stack: holds.stack.clone() }),
+        };
+        Found {
+            pid: finding.pid,
+            title: finding.title.clone(),
+            text: finding.text.clone(),
+            threads: finding.threads.iter().map(member).collect(),
+            details: finding.details.clone(),
+        }
+    }
+}
+
+/// Reads a report; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub(crate) fn read(file: &Path) -> Result<Report, Failure> {
+    let name = file.display();
+    let text = if file.as_os_str() == "-" {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(file)
+    };
+    let text = text.map_err(|error| Failure::Run(format!("cannot read {name}: {error}")))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| {
+        Failure::Run(format!("{name} is no report of `lockstead run --check --json FILE`: {error}"))
+    })?;
+    if report.schema != SCHEMA {
+        return Err(Failure::Run(format!(
+            "{name} is a report of {}, not of `lockstead run --check --json FILE`",
+            crate::report::clean(&report.schema)
+        )));
+    }
+    Ok(report)
+}

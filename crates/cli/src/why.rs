@@ -1,0 +1,155 @@
+//! `lockstead why`: how one lock came to be before another.
+
+use crate::args::Why;
+use crate::check::recorded::{self, Process};
+use crate::check::{called, stack_text};
+use crate::failure::Failure;
+use crate::output;
+use crate::report::{clean, plural};
+use lockstead_inspect::check::model::How;
+use lockstead_inspect::check::order::{Edge, Recorded};
+use lockstead_inspect::check::why::{Meant, Way, meant, way};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Names that are listed where several are meant.
+const LISTED: usize = 20;
+/// Frames of a stack.
+const FRAMES: usize = 8;
+
+/// Shows the shortest chain of the order.
+///
+/// # Errors
+/// [`Failure::Usage`] where a name means no lock or several, [`Failure::Run`] where
+/// nothing leads from one to the other.
+pub(crate) fn run(flags: &Why) -> Result<(), Failure> {
+    let report = recorded::read(&flags.report)?;
+    let ordered: Vec<(&Process, &Recorded)> = report
+        .processes
+        .iter()
+        .filter(|process| flags.pid.is_none_or(|pid| pid == process.pid))
+        .filter_map(|process| Some((process, process.order.as_ref()?)))
+        .collect();
+    if ordered.is_empty() {
+        return Err(Failure::Run(match flags.pid {
+            Some(pid) => format!("the report has no order of locks of a process {pid}"),
+            None => "the report has no order of locks: `lockstead run --check --json FILE` \
+                     records it"
+                .into(),
+        }));
+    }
+    let first = which(&ordered, &flags.first)?;
+    let second = which(&ordered, &flags.second)?;
+    let mut ways: Vec<(&Process, &Recorded, Way, bool)> = Vec::new();
+    for ((process, order), (from, to)) in ordered.iter().zip(first.iter().zip(&second)) {
+        if let Some(found) = way(order, from, to) {
+            let back = way(order, to, from).is_some_and(|back| !back.by_class);
+            ways.push((process, order, found, back));
+        }
+    }
+    let best = ways.iter().min_by_key(|(.., way, _)| (way.by_class, way.edges.len()));
+    let Some((process, order, found, back)) = best else {
+        let left: u64 = ordered.iter().map(|(_, order)| order.left_out).sum();
+        let left = match left {
+            0 => String::new(),
+            _ => format!(" ({} not in the report, being too many)", plural(left, "pair", "pairs")),
+        };
+        return Err(Failure::Run(format!(
+            "nobody was seen to hold {} and ask, by whatever way, for {}{left}",
+            flags.first, flags.second
+        )));
+    };
+    let mut text = text(process, order, found);
+    if *back {
+        let _ = writeln!(
+            text,
+            "The other way round as well: lockstead why {} {}",
+            quoted(&flags.second),
+            quoted(&flags.first)
+        );
+    }
+    if ways.len() > 1 {
+        let others = plural(ways.len() as u64 - 1, "other process", "other processes");
+        let _ = writeln!(text, "Also in {others} (--pid).");
+    }
+    output::print(&text)
+}
+
+/// The locks that a word means in each of the processes.
+fn which(ordered: &[(&Process, &Recorded)], word: &str) -> Result<Vec<BTreeSet<usize>>, Failure> {
+    let all: Vec<Meant> = ordered.iter().map(|(_, order)| meant(order, word)).collect();
+    let locks: Vec<BTreeSet<usize>> = all
+        .iter()
+        .map(|meant| match meant {
+            Meant::Locks(locks) => locks.clone(),
+            Meant::Several(_) | Meant::Nothing => BTreeSet::new(),
+        })
+        .collect();
+    if locks.iter().any(|locks| !locks.is_empty()) {
+        return Ok(locks);
+    }
+    let mut names: Vec<String> = all
+        .into_iter()
+        .flat_map(|meant| match meant {
+            Meant::Several(names) => names,
+            Meant::Locks(_) | Meant::Nothing => Vec::new(),
+        })
+        .collect();
+    let several = !names.is_empty();
+    if !several {
+        let locks = ordered.iter().flat_map(|(_, order)| &order.locks);
+        names = locks.map(|lock| lock.name.clone()).collect();
+    }
+    names.sort_unstable();
+    names.dedup();
+    let what = if several { "is part of several names" } else { "is no lock of this report" };
+    let mut text = format!("`{word}` {what}; there are:");
+    for name in names.iter().take(LISTED) {
+        let _ = write!(text, "\n  {}", clean(name));
+    }
+    if names.len() > LISTED {
+        let _ = write!(text, "\n  and {} more", names.len() - LISTED);
+    }
+    Err(Failure::Usage(text))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.+-".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+}
+
+fn text(process: &Process, order: &Recorded, found: &Way) -> String {
+    let name = |at: usize| order.locks.get(at).map_or("a lock".into(), |lock| clean(&lock.name));
+    let (Some(first), Some(last)) = (found.edges.first(), found.edges.last()) else {
+        return String::new();
+    };
+    let mut text = format!(
+        "{} comes before {} in {}, in {}\n",
+        name(first.from),
+        name(last.to),
+        process.name(),
+        plural(found.edges.len() as u64, "step", "steps")
+    );
+    if found.by_class {
+        text.push_str("by locks of the same origin: where a step begins with another one\n");
+    }
+    for (at, edge) in found.edges.iter().enumerate() {
+        step(&mut text, order, edge, at + 1);
+    }
+    text
+}
+
+fn step(text: &mut String, order: &Recorded, edge: &Edge, number: usize) {
+    let lock = |at: usize| order.locks.get(at).map_or("a lock".into(), |lock| clean(&lock.text()));
+    let stack = |at: Option<usize>| order.stacks.get(at?);
+    let who = order.threads.get(edge.thread).map_or("a thread".into(), called);
+    let alone = if edge.alone { ", the only thread then" } else { "" };
+    let _ = writeln!(text, "  {number}. {who}{alone}");
+    let wants = if edge.to_how == How::Write { "asks for" } else { "asks to read" };
+    let _ = writeln!(text, "    {wants} {}, at:", lock(edge.to));
+    stack_text(text, stack(edge.asked), FRAMES);
+    let reading = if edge.from_how == How::Write { "" } else { " for reading" };
+    let tried = if edge.tried { " by trylock" } else { "" };
+    let _ = writeln!(text, "    holds {}{reading}, acquired{tried} at:", lock(edge.from));
+    stack_text(text, stack(edge.acquired), FRAMES);
+}
