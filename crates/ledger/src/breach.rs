@@ -126,6 +126,9 @@ pub struct Breach {
     pub other_lock: u32,
     /// The number of a signal, an address, an error: as the rule has it.
     pub number: u64,
+    /// It breaks the rule if what was seen before comes again, of which nothing
+    /// tells whether it does.
+    pub weak: bool,
 }
 
 /// A [`Breach`] in the ledger: a cache line.
@@ -144,6 +147,7 @@ pub struct BreachRecord {
     other_tid: AtomicU32,
     other_stack: AtomicU32,
     other_lock: AtomicU32,
+    weak: AtomicU32,
     /// How often it was repeated.
     pub repeated: AtomicU32,
 }
@@ -164,6 +168,7 @@ impl BreachRecord {
             (&self.other_tid, breach.other_tid),
             (&self.other_stack, breach.other_stack),
             (&self.other_lock, breach.other_lock),
+            (&self.weak, u32::from(breach.weak)),
         ] {
             word.store(value, Relaxed);
         }
@@ -190,6 +195,7 @@ impl BreachRecord {
             other_stack: self.other_stack.load(Relaxed),
             other_lock: self.other_lock.load(Relaxed),
             number: self.number.load(Relaxed),
+            weak: self.weak.load(Relaxed) != 0,
         })
     }
 }

@@ -86,6 +86,7 @@ fn breach(rule: Rule) -> Breach {
         other_stack: 8,
         other_lock: 9,
         number: 10,
+        weak: (rule as u32).is_multiple_of(2),
     }
 }
 

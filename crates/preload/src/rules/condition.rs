@@ -2,8 +2,9 @@
 //! another lock that the signaller needs.
 //!
 //! # What a signaller needs
-//! Every lock that has been held at each of the signals of the condition so far.
-//! A signal that was not seen, or a condition for which there is no room, makes
+//! Every lock that was held at the first signal of the condition. If it was held at
+//! each one since, the signaller needs it; if not at all of them, the breach is a
+//! weak one. A signal by a handler, or a condition for which there is no room, makes
 //! that nothing. If they all came from the thread that waits now, somebody else is
 //! to signal this time, of whom nothing is known.
 
@@ -92,7 +93,7 @@ struct Signals {
     /// The thread of the first signal, and whether others have signalled.
     tid: AtomicU32,
     others: AtomicU32,
-    /// How many locks; those that are in the set no more are zero.
+    /// Those of the first signal; zero beyond.
     locks: [Common; LOCKS],
 }
 
@@ -102,6 +103,8 @@ struct Common {
     stack: AtomicU32,
     /// The holder shared it with other readers.
     shared: AtomicU32,
+    /// There were signals without it.
+    sometimes: AtomicU32,
 }
 
 #[allow(clippy::declare_interior_mutable_const, reason = "the pattern of a static's elements")]
@@ -116,6 +119,7 @@ const NO_SIGNALS: Signals = Signals {
             generation: AtomicU32::new(0),
             stack: AtomicU32::new(0),
             shared: AtomicU32::new(0),
+            sometimes: AtomicU32::new(0),
         }
     }; LOCKS],
 };
@@ -180,7 +184,7 @@ pub fn signals(condition: u64, _: &Site) {
         if place.tid.load(Relaxed) != tid {
             place.others.store(1, Relaxed);
         }
-        for common in &place.locks {
+        for common in place.locks.iter().filter(|common| common.address.load(Relaxed) != 0) {
             let address = common.address.load(Relaxed);
             let of_this = |holding: &Holding| {
                 holding.address == address
@@ -189,7 +193,7 @@ pub fn signals(condition: u64, _: &Site) {
             match held().find(of_this) {
                 Some(holding) if holding.flags.has(Flags::READ) => common.shared.store(1, Relaxed),
                 Some(_) => {}
-                None => common.address.store(0, Relaxed),
+                None => common.sometimes.store(1, Relaxed),
             }
         }
     });
@@ -226,7 +230,8 @@ fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
         let mutex = me.ledger.find_lock(call.companion).unwrap_or(0);
         let note = Note::new(Rule::ConditionHolding, holding.address, place.stack);
         let note = note.after(by, needed.stack.load(Relaxed)).with(mutex);
-        me.note(&note.number(u64::from(holding.stack)));
+        let weak = needed.sometimes.load(Relaxed) != 0;
+        me.note(&note.number(u64::from(holding.stack)).weak(weak));
     }
 }
 

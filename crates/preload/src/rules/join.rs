@@ -2,9 +2,9 @@
 //!
 //! # What is known of the other thread
 //! Its acquisition cache: the locks that it has taken and that have not lost their
-//! place to others. That it took the lock once is enough: it could have done so
-//! now. Where it waits for the lock at this moment without a deadline, the two are a
-//! deadlock, which is reported as one.
+//! place to others. If it took the lock at some time, it may do so again or not: a
+//! weak breach. If it waits for it at this moment, it is one; and without a deadline
+//! the two are a deadlock, which is reported as that.
 
 use super::note::Note;
 use crate::me::Me;
@@ -19,15 +19,16 @@ use lockstead_ledger::thread::{Thread, state};
 pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
     let stack = me.thread.stack();
     for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {
-        let Some(taken) = taken(me, &other, &holding) else { continue };
+        let Some((taken, weak)) = taken(me, &other, &holding) else { continue };
         let tid = other.record.tid.load(Relaxed);
         let note = Note::new(Rule::JoinHolding, holding.address, me.stack(site));
-        me.note(&note.after(tid, taken).number(u64::from(holding.stack)));
+        me.note(&note.after(tid, taken).number(u64::from(holding.stack)).weak(weak));
     }
 }
 
-/// The stack at which the thread has taken a lock that the caller holds.
-fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<u32> {
+/// The stack at which the thread takes a lock that the caller holds, and whether it
+/// did so at some time only.
+fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<(u32, bool)> {
     let lock = me.ledger.lock(holding.lock)?;
     if lock.shape().0 == Kind::Semaphore
         || holding.flags.has(Flags::LENT)
@@ -49,5 +50,5 @@ fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<u32> {
                 && known.generation.load(Relaxed) == generation
                 && (has_ended || known.count.load(Relaxed) != 0)
         })
-        .map(|known| known.stack.load(Relaxed))
+        .map(|known| (known.stack.load(Relaxed), true))
 }

@@ -22,13 +22,24 @@ pub struct Note {
     pub other_lock: u32,
     /// As the field of [`Breach`].
     pub number: u64,
+    /// As the field of [`Breach`].
+    pub weak: bool,
 }
 
 impl Note {
     /// A breach without any other part in it.
     #[must_use]
     pub const fn new(rule: Rule, address: u64, stack: u32) -> Note {
-        Note { rule, address, stack, other_tid: 0, other_stack: 0, other_lock: 0, number: 0 }
+        Note {
+            rule,
+            address,
+            stack,
+            other_tid: 0,
+            other_stack: 0,
+            other_lock: 0,
+            number: 0,
+            weak: false,
+        }
     }
 
     /// The same, with what this thread did earlier.
@@ -49,6 +60,13 @@ impl Note {
     #[must_use]
     pub const fn number(mut self, number: u64) -> Note {
         self.number = number;
+        self
+    }
+
+    /// The same, as a weak one if so.
+    #[must_use]
+    pub const fn weak(mut self, weak: bool) -> Note {
+        self.weak = weak;
         self
     }
 }
@@ -119,6 +137,7 @@ impl Me {
             other_stack: note.other_stack,
             other_lock: note.other_lock,
             number: note.number,
+            weak: note.weak,
         }
     }
 
@@ -139,7 +158,8 @@ fn key(note: &Note, origin: u64) -> u64 {
     // A multiplication carries upwards only, a rotation brings it down again.
     let mix =
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let stacks = u64::from(note.stack) << 32 | u64::from(note.rule as u32);
+    let stacks =
+        u64::from(note.stack) << 32 | u64::from(note.weak) << 31 | u64::from(note.rule as u32);
     // Without a call of the breach the earlier one tells causes apart.
     let earlier = if note.stack == 0 { u64::from(note.other_stack) } else { 0 };
     mix(mix(mix(1, stacks), origin), earlier) | 1
@@ -155,6 +175,7 @@ mod tests {
         assert_eq!(key(&note, 3), key(&note.after(5, 9), 3));
         assert_ne!(key(&note, 3), key(&note, 4));
         assert_ne!(key(&note, 3), key(&Note { stack: 8, ..note }, 3));
+        assert_ne!(key(&note, 3), key(&note.weak(true), 3));
         assert_ne!(key(&note, 3), key(&Note { rule: Rule::Copied, ..note }, 3));
         let without = Note { stack: 0, ..note };
         assert_ne!(key(&without.after(5, 9), 3), key(&without.after(5, 8), 3));
