@@ -124,7 +124,7 @@ impl Classes {
         let facts = Facts { witnesses: &self.witnesses, sets };
         let lock = |class| Held { life: 0, lock: LockId(class), shared: false };
         let mut rings = Rings { net: &mut self.net, facts, lock, losses };
-        let arcs = rings.any(&Query { arc, seen: &seen })?;
+        let arcs = rings.any(&Query { arc, seen: &seen, budget: usize::MAX })?;
         let edges = rings.edges(&arcs);
         let chosen =
             assign(&edges, None, Ends::Ring, Demands::NONE, &rings.facts, effort(&arcs)).ok()?;

@@ -19,8 +19,8 @@ use crate::sets::Held;
 use alloc::vec;
 use hashbrown::HashSet;
 
-/// How many witnesses are looked at.
-const BUDGET: usize = 1 << 14;
+/// How many witnesses are looked at, at most.
+const MOST: usize = 1 << 14;
 
 /// The edge that the ring goes through, with the witness that is given for it.
 pub(crate) struct Fixed<'a, L> {
@@ -65,7 +65,8 @@ pub(crate) fn ring<L: Copy>(
     if !party.admit(fixed.seen, &first, facts.sets, demands) {
         return Answer::None;
     }
-    let mut budget = BUDGET;
+    let most = MOST.min(net.credit()).min(question.budget);
+    let mut budget = most;
     let mut on_ring: HashSet<u32> = HashSet::new();
     loop {
         // Whether a longer ring could be another one.
@@ -85,6 +86,7 @@ pub(crate) fn ring<L: Copy>(
                 continue;
             }
             if budget == 0 {
+                net.spend(most);
                 return Answer::Cut;
             }
             budget -= 1;
@@ -134,12 +136,14 @@ pub(crate) fn ring<L: Copy>(
             }
             frames[depth].chosen = Some(*seen);
             if ends {
+                net.spend(most - budget);
                 return Answer::Way(frames.iter().map(|frame| frame.arc).collect());
             }
             on_ring.insert(node);
             frames.push(frame(net, node));
         }
         if !too_far {
+            net.spend(most - budget);
             return Answer::None;
         }
         length += 1;

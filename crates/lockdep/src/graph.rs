@@ -6,14 +6,16 @@
 
 use crate::causes::Causes;
 use crate::classes::Classes;
-use crate::net::{NONE, Net, Way};
+use crate::effort::Efforts;
+use crate::net::{Arc, NONE, Net, Way, node_of};
 use crate::ring::{Ends, Facts, judge};
 use crate::rings::{Query, Rings, effort};
 use crate::seen::{Offer, Seen, Witnesses};
 use crate::sets::{Held, Sets, normalise};
 use crate::types::{
-    Class, ClassId, Edge, Excuse, Finding, Gate, Kind, Level, Limits, LockId, Losses, Use,
+    Class, ClassId, Edge, Excuse, Finding, Gate, Kind, Level, Limits, LockId, Losses,
 };
+use crate::worlds::Worlds;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
@@ -27,11 +29,18 @@ pub(crate) struct Lock {
     pub(crate) life: u32,
 }
 
+impl Lock {
+    /// As it is held by somebody alone.
+    pub(crate) fn held(&self) -> Held {
+        Held { life: self.life, lock: self.id, shared: false }
+    }
+}
+
 /// The order of locks, as far as it was seen.
 #[derive(Debug)]
 pub struct Graph {
-    limits: Limits,
-    losses: Losses,
+    pub(crate) limits: Limits,
+    pub(crate) losses: Losses,
     /// The nodes of locks.
     nodes: HashMap<LockId, u32>,
     /// Locks, by node.
@@ -41,7 +50,12 @@ pub struct Graph {
     pub(crate) witnesses: Witnesses,
     pub(crate) sets: Sets,
     pub(crate) classes: Classes,
-    causes: Causes,
+    pub(crate) causes: Causes,
+    efforts: Efforts,
+    pub(crate) worlds: Worlds,
+    /// Ways between worlds that have an excuse: signal and last state.
+    pub(crate) pending: Vec<(u8, u32)>,
+    pub(crate) class_worlds: Worlds,
     scratch: Vec<Held>,
 }
 
@@ -60,6 +74,10 @@ impl Graph {
             sets: Sets::default(),
             classes: Classes::new(),
             causes: Causes::default(),
+            efforts: Efforts::default(),
+            worlds: Worlds::default(),
+            pending: Vec::new(),
+            class_worlds: Worlds::default(),
             scratch: Vec::new(),
         }
     }
@@ -105,13 +123,14 @@ impl Graph {
             }
         }
         self.net.remove_node(node);
+        self.worlds.forget(node);
+        self.pending.retain(|&(_, state)| node_of(state) != node);
     }
 
     /// A thread that holds a lock asks for another one. What this completes is
     /// added to `findings`: at most one ring of locks at each level and one of
-    /// classes, and for each signal some ways between its worlds. A cause (the
-    /// classes of the ring) that was found at this level or a higher one is not
-    /// found again.
+    /// classes, and ways between the worlds of signals. A cause (the classes of
+    /// the ring) that was found at this level or a higher one is not found again.
     pub fn add(&mut self, edge: &Edge<'_>, findings: &mut Vec<Finding>) {
         let (Some(&from), Some(&to)) = (self.nodes.get(&edge.from), self.nodes.get(&edge.to))
         else {
@@ -151,9 +170,11 @@ impl Graph {
             }
         };
         if grows {
+            self.worlds.prepare(&mut self.net, from);
             self.net.grow(arc, seen.kinds());
         }
         self.ring_of_locks(arc, &seen, grows, findings);
+        self.ways_of_locks(arc, findings);
         if grows {
             self.ring_of_classes(from, to, edge, set, findings);
         }
@@ -183,32 +204,47 @@ impl Graph {
         if !self.net.level(arc) {
             return;
         }
-        let locks = &self.locks;
-        let lock = |node: u32| {
-            let Lock { id, life, .. } = locks[node as usize];
-            Held { life, lock: id, shared: false }
-        };
-        let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
-        let losses = &mut self.losses;
-        let mut rings = Rings { net: &mut self.net, facts, lock, losses };
-        let query = Query { arc, seen };
-        let proven = rings.proven(&query);
-        let any = if grows { rings.any(&query) } else { None };
-        let judged = any.and_then(|arcs| {
-            let edges = rings.edges(&arcs);
-            let (seen, excuse) = judge(&edges, Ends::Ring, &rings.facts, effort(&arcs))?;
-            Some((arcs, seen, excuse))
-        });
-        let proven = proven.map(|(arcs, seen)| (arcs, seen, None));
-        for (arcs, seen, excuse) in proven.into_iter().chain(judged) {
-            let level = if excuse.is_none() { Level::Potential } else { Level::Order };
-            let class = |&arc: &u32| self.locks[self.net.arcs[arc as usize].from as usize].class;
-            if self.causes.news(arcs.iter().map(class), None, level) {
-                let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
-                let steps = steps.collect();
-                findings.push(Finding { level, kind: Kind::Cycle, steps, excuse });
+        let Arc { from, to, .. } = self.net.arcs[arc as usize];
+        let [from, to] = [from, to].map(|node| self.locks[node as usize].class);
+        // Whatever was proven without a new witness was found before it came.
+        for proven in if grows { &[true, false][..] } else { &[true] } {
+            let purpose = (from, to, *proven);
+            let before = self.net.spent;
+            let query = Query { arc, seen, budget: self.efforts.allowed(purpose) };
+            let mut new = false;
+            if let Some((arcs, seen, excuse)) = self.look(&query, *proven) {
+                let level = if excuse.is_none() { Level::Potential } else { Level::Order };
+                let (locks, arcs_of) = (&self.locks, &self.net.arcs);
+                let class = |&arc: &u32| locks[arcs_of[arc as usize].from as usize].class;
+                new = self.causes.news(arcs.iter().map(class), None, level);
+                if new {
+                    let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
+                    let steps = steps.collect();
+                    findings.push(Finding { level, kind: Kind::Cycle, steps, excuse });
+                }
             }
+            self.efforts.note(purpose, self.net.spent.wrapping_sub(before), new);
         }
+    }
+
+    /// A ring of locks, its witnesses, and what stands against a deadlock.
+    fn look(
+        &mut self,
+        query: &Query<'_, ()>,
+        proven: bool,
+    ) -> Option<(Vec<u32>, Vec<Seen>, Option<Excuse>)> {
+        let locks = &self.locks;
+        let lock = |node: u32| locks[node as usize].held();
+        let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
+        let mut rings = Rings { net: &mut self.net, facts, lock, losses: &mut self.losses };
+        if proven {
+            let (arcs, seen) = rings.proven(query)?;
+            return Some((arcs, seen, None));
+        }
+        let arcs = rings.any(query)?;
+        let edges = rings.edges(&arcs);
+        let (seen, excuse) = judge(&edges, Ends::Ring, &rings.facts, effort(&arcs))?;
+        Some((arcs, seen, excuse))
     }
 
     fn ring_of_classes(
@@ -219,10 +255,12 @@ impl Graph {
         set: u32,
         findings: &mut Vec<Finding>,
     ) {
-        let classes = (self.locks[from as usize].class, self.locks[to as usize].class);
+        let classes = (self.class_of(from), self.class_of(to));
         let Graph { sets, limits, losses, .. } = self;
         let Some(arc) = self.classes.add(classes, edge, set, sets, limits, losses) else { return };
-        let Some((arcs, seen)) = self.classes.ring(arc, edge, sets, losses) else { return };
+        let ring = self.classes.ring(arc, edge, sets, losses);
+        self.ways_of_classes(arc, findings);
+        let Some((arcs, seen)) = ring else { return };
         let class = |&arc: &u32| self.classes.net.arcs[arc as usize].from;
         if self.causes.news(arcs.iter().map(class), None, Level::Order) {
             let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.class_step(arc, seen));
@@ -235,16 +273,15 @@ impl Graph {
         }
     }
 
-    /// A lock is taken in one of the worlds of a signal: to be told once for each
-    /// lock, signal, world and mode. What this completes is added to `findings`.
-    pub fn used(&mut self, lock: LockId, usage: Use, findings: &mut Vec<Finding>) {
-        let _ = (lock, usage, findings);
-    }
-
     /// What did not fit.
     #[must_use]
     pub fn losses(&self) -> Losses {
         self.losses
+    }
+
+    /// The class of a lock, by their numbers.
+    pub(crate) fn class_of(&self, node: u32) -> u32 {
+        self.locks[node as usize].class
     }
 
     pub(crate) fn node(&self, lock: LockId) -> Option<u32> {

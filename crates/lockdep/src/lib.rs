@@ -40,8 +40,10 @@ extern crate alloc;
 
 mod causes;
 mod classes;
+mod effort;
 mod enumerate;
 mod graph;
+mod handlers;
 mod kinds;
 mod net;
 mod order;
@@ -52,6 +54,7 @@ mod seen;
 mod sets;
 mod types;
 mod views;
+mod worlds;
 
 pub use graph::Graph;
 pub use types::{

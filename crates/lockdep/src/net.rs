@@ -12,6 +12,8 @@
 //! first recursive request, and searches pass over it.
 
 use crate::kinds::{Kinds, NORMAL, RECURSIVE};
+use crate::order::{FIRST_CREDIT, PATIENCE};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -94,6 +96,14 @@ pub(crate) struct Net {
     search: u32,
     /// Steps that searches took since the order was last made from scratch.
     pub(crate) work: usize,
+    /// Steps that searches took, ever.
+    pub(crate) spent: usize,
+    /// How many steps a search may take in any case.
+    pub(crate) patience: usize,
+    /// Steps that have been saved up for searches; see [`order`](crate::order).
+    pub(crate) credit: usize,
+    /// Intervals of places that count as one, by where they begin.
+    pub(crate) flat: BTreeMap<i64, i64>,
 }
 
 impl Net {
@@ -108,6 +118,10 @@ impl Net {
             marks: Vec::new(),
             search: 0,
             work: 0,
+            spent: 0,
+            patience: PATIENCE,
+            credit: FIRST_CREDIT,
+            flat: BTreeMap::new(),
         }
     }
 

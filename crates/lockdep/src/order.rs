@@ -24,8 +24,12 @@
 //!
 //! # Cost
 //! Constant where the arc agrees with the order, or where one of its ends has no
-//! other arcs. When searches have cost more than a new order of everything
-//! would, everything is ordered anew, which also forgets of rings that are gone.
+//! other arcs. A search that costs more than there is credit for ([`PATIENCE`] steps
+//! and what new arcs have saved up, [`SAVED`] each) is given up: all places
+//! between the two ends count as one from then on, a *flat* interval, in which
+//! nothing is known. When searches have cost more than a new order of everything
+//! would, everything is ordered anew: exactly, without flat intervals, and
+//! without the rings that are gone.
 //!
 //! # Source
 //! Two-way search as in Bender, Fineman, Gilbert, Tarjan, "A new approach to
@@ -41,6 +45,13 @@ use alloc::vec::Vec;
 const GAP: i64 = 1 << 32;
 /// Where places end.
 const FAR: i64 = 1 << 62;
+
+/// How many steps a search may take in any case.
+pub(crate) const PATIENCE: usize = 1 << 9;
+/// How many steps a new arc saves up for searches that take more.
+const SAVED: usize = 1 << 7;
+/// What there is of that at first, and at most.
+pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
 /// One side of a search.
 struct Side {
@@ -75,6 +86,7 @@ impl Net {
                 _ => {}
             }
         }
+        self.credit = (self.credit + SAVED).min(FIRST_CREDIT);
         if self.work > 8 * (self.nodes.len() + self.len()) + (1 << 16) {
             self.order_anew();
         }
@@ -88,7 +100,7 @@ impl Net {
 
     /// The places in which an arc does not lead upwards, by how it is arrived at
     /// its beginning. All of a ring through it is in one of them.
-    pub(crate) fn levels(&self, arc: u32) -> [Option<i64>; 2] {
+    pub(crate) fn levels(&self, arc: u32) -> [Option<(i64, i64)>; 2] {
         let arc = &self.arcs[arc as usize];
         let from = &self.nodes[arc.from as usize];
         [NORMAL, RECURSIVE].map(|arrived| {
@@ -96,13 +108,45 @@ impl Net {
                 return None;
             }
             let there = arc.kinds.forth(arrived)?;
-            let place = from.places[arrived as usize];
-            (place >= self.place(state(arc.to, there))).then_some(place)
+            let here = self.interval(from.places[arrived as usize]);
+            let there = self.interval(self.place(state(arc.to, there)));
+            (here.1 >= there.0).then_some((there.0.min(here.0), here.1.max(there.1)))
         })
     }
 
+    /// What cannot be told from a place: itself, or its flat interval.
+    fn interval(&self, place: i64) -> (i64, i64) {
+        match self.flat.range(..=place).next_back() {
+            Some((&low, &high)) if place <= high => (low, high),
+            _ => (place, place),
+        }
+    }
+
+    /// From here on nothing is known about the order of these places.
+    fn flatten(&mut self, mut low: i64, mut high: i64) {
+        while let Some((&from, &to)) = self.flat.range(..=high).next_back()
+            && to >= low
+        {
+            self.flat.remove(&from);
+            (low, high) = (low.min(from), high.max(to));
+        }
+        self.flat.insert(low, high);
+    }
+
+    /// How many steps a search may take.
+    pub(crate) fn credit(&self) -> usize {
+        self.patience + self.credit
+    }
+
+    /// A search took so many steps.
+    pub(crate) fn spend(&mut self, steps: usize) {
+        self.work += steps;
+        self.spent = self.spent.wrapping_add(steps);
+        self.credit = self.credit.saturating_sub(steps.saturating_sub(self.patience));
+    }
+
     /// Somebody arrives at `node` recursively, and from there perhaps at others.
-    fn wake(&mut self, node: u32) {
+    pub(crate) fn wake(&mut self, node: u32) {
         if self.nodes[node as usize].recursive {
             return;
         }
@@ -132,7 +176,7 @@ impl Net {
     }
 
     /// Where one comes from a state.
-    fn all_from(&self, state: u32) -> Vec<u32> {
+    pub(crate) fn all_from(&self, state: u32) -> Vec<u32> {
         let mut all = Vec::new();
         let mut walk = self.walk(state, Way::Forth);
         loop {
@@ -146,7 +190,8 @@ impl Net {
 
     /// Restores O1 after a step from `a` to `b` has come.
     fn put_before(&mut self, a: u32, b: u32) {
-        let (high, low) = (self.place(a), self.place(b));
+        let ((from, high), (low, to)) =
+            (self.interval(self.place(a)), self.interval(self.place(b)));
         if high < low {
             return;
         }
@@ -154,16 +199,18 @@ impl Net {
             self.set_place(b, high + GAP);
         } else if self.first(node_of(a), Way::Back) == NONE {
             self.set_place(a, low - GAP);
-        } else {
-            self.search_both_ways(a, b);
+        } else if from != low || from == high {
+            self.search_both_ways(a, b, (low, high), from == low);
         }
+        debug_assert!(from != low || to == high);
         if self.place(a) < -FAR || self.place(b) > FAR {
             self.order_anew();
         }
     }
 
-    fn search_both_ways(&mut self, a: u32, b: u32) {
-        let (high, low) = (self.place(a), self.place(b));
+    /// `level` if both ends are in one place: then it is enough to know that
+    /// there is a way back.
+    fn search_both_ways(&mut self, a: u32, b: u32, (low, high): (i64, i64), level: bool) {
         self.begin_search();
         let side = |net: &mut Net, way, start, limit| {
             *net.slot(start, way) = 0;
@@ -172,26 +219,32 @@ impl Net {
         };
         let mut forth = side(self, Way::Forth, b, high);
         let mut back = side(self, Way::Back, a, low);
+        let credit = self.credit();
+        let mut steps = 0;
         loop {
             let mut met = false;
             if !self.advance(&mut forth, &mut met) {
-                self.spread(&forth, a);
-                return;
+                self.spread(&forth, a, high);
+                break;
             }
             if !self.advance(&mut back, &mut met) {
-                self.spread(&back, b);
-                return;
+                self.spread(&back, b, low);
+                break;
             }
-            if met && high == low {
-                // On one ring, and in one place already.
-                return;
+            steps += 2;
+            if met && level {
+                break;
+            }
+            if steps > credit {
+                self.flatten(low, high);
+                break;
             }
         }
+        self.spend(steps);
     }
 
     /// One step of one side; `false` if it is complete.
     fn advance(&mut self, side: &mut Side, met: &mut bool) -> bool {
-        self.work += 1;
         match self.step(&mut side.walk, side.way) {
             Step::Blind => {}
             Step::End => {
@@ -228,16 +281,16 @@ impl Net {
     }
 
     /// Moves a complete side past `other`, the end of the new arc that it does
-    /// not begin with, into the room that is there before `beyond`. If it reaches
-    /// `other`, all that is on a ring with it stays in its place.
-    fn spread(&mut self, side: &Side, other: u32) {
+    /// not begin with and that is at `base`, into the room that is there before
+    /// `beyond`. If it reaches `other`, all that is on a ring with it goes to its
+    /// place.
+    fn spread(&mut self, side: &Side, other: u32, base: i64) {
         let (component, mut depths) = self.depths(&side.queue, side.way);
         if self.seen(other, side.way) == NONE {
             for depth in &mut depths {
                 *depth += 1;
             }
         }
-        let base = self.place(other);
         let deepest = depths.iter().copied().max().unwrap_or(0);
         let step = match side.beyond {
             None => GAP,
@@ -273,6 +326,7 @@ impl Net {
         for (&state, &component) in all.iter().zip(&component) {
             self.set_place(state, depths[component as usize] * GAP);
         }
+        self.flat.clear();
         self.work = 0;
     }
 
@@ -361,5 +415,96 @@ impl Net {
             }
         }
         (component, components)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Mode;
+    use proptest::prelude::*;
+
+    const NODES: u32 = 8;
+
+    /// All states that can be reached from one.
+    fn reach(net: &Net, from: u32) -> Vec<u32> {
+        let mut all = net.all_from(from);
+        let mut head = 0;
+        while head < all.len() {
+            for next in net.all_from(all[head]) {
+                if !all.contains(&next) {
+                    all.push(next);
+                }
+            }
+            head += 1;
+        }
+        all
+    }
+
+    fn check(net: &Net) -> Result<(), TestCaseError> {
+        for node in 0..NODES {
+            for arrived in [NORMAL, RECURSIVE] {
+                if arrived == RECURSIVE && !net.nodes[node as usize].recursive {
+                    continue;
+                }
+                let from = state(node, arrived);
+                for to in net.all_from(from) {
+                    prop_assert!(to % 2 == NORMAL || net.nodes[node_of(to) as usize].recursive);
+                    let (low, high) = (net.interval(net.place(from)), net.interval(net.place(to)));
+                    prop_assert!(low.0 <= high.0, "{from} {to} {net:?}");
+                    if reach(net, to).contains(&from) {
+                        prop_assert_eq!(low, high, "a ring in one place");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// O1 holds after each arc and each that goes, however soon searches are
+        /// given up and however narrow the room is.
+        #[test]
+        fn no_step_leads_down(
+            arcs in proptest::collection::vec((0..NODES, 1..NODES, 0..9_u8), 0..40),
+            patience in prop_oneof![Just(0_usize), Just(4), Just(PATIENCE)],
+            narrow in any::<bool>(),
+        ) {
+            let mut net = Net::new();
+            (net.patience, net.credit) = (patience, 0);
+            for _ in 0..NODES {
+                net.add_node();
+            }
+            let mode = |n| [Mode::Write, Mode::Read, Mode::ReadRecursive][usize::from(n)];
+            for (step, &(from, other, modes)) in arcs.iter().enumerate() {
+                let to = (from + other) % NODES;
+                net.credit = 0;
+                let known = net.find(from, to);
+                if let Some(arc) = known.filter(|_| modes == 8) {
+                    net.remove_arc(arc);
+                } else {
+                    let arc = known.unwrap_or_else(|| net.add_arc(from, to));
+                    net.grow(arc, Kinds::of(mode(modes / 3), mode(modes % 3)));
+                }
+                if narrow {
+                    // As after many have been put between the same two.
+                    for state in 0..2 * NODES {
+                        let place = net.place(state);
+                        net.set_place(state, place >> 14);
+                    }
+                    let flat = core::mem::take(&mut net.flat);
+                    for (low, high) in flat {
+                        net.flatten(low >> 14, high >> 14);
+                    }
+                }
+                if step == 30 {
+                    net.order_anew();
+                    prop_assert!(net.flat.is_empty());
+                }
+                check(&net)?;
+            }
+        }
     }
 }

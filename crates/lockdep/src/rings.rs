@@ -7,7 +7,7 @@
 //! edge.
 
 use crate::enumerate::{self, Aim, Fixed};
-use crate::kinds::{Kinds, asked, held};
+use crate::kinds::{Kinds, asked, held, waits};
 use crate::net::Net;
 use crate::ring::{Demands, Ends, Facts, assign};
 use crate::search::{Answer, Question};
@@ -17,14 +17,13 @@ use crate::types::Losses;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 
-/// How many arcs a search looks at.
-const BUDGET: usize = 1 << 22;
-
 /// What is new: a witness of an arc.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a, L> {
     pub(crate) arc: u32,
     pub(crate) seen: &'a Seen<L>,
+    /// How many steps a search may take.
+    pub(crate) budget: usize,
 }
 
 /// A net with what is known about it.
@@ -40,7 +39,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
     /// The shortest ring through the arc whose other witnesses can be there
     /// together with this one, and all of its witnesses.
     pub(crate) fn proven(&mut self, query: &Query<'_, L>) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
-        let Query { arc, seen } = *query;
+        let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
         if seen.alone() {
             return None;
@@ -69,6 +68,12 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
             }
             kinds
         };
+        // Most rings are of two.
+        if let Some(back) = net.find(question.start, question.goal)
+            && let Some(found) = all_there(net, facts, lock, query, Vec::from([back]))
+        {
+            return Some(found);
+        }
         let way = match net.shortest(&question, usable) {
             Answer::None => return None,
             Answer::Cut => {
@@ -95,7 +100,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
 
     /// The shortest ring through the arc, whoever was seen where.
     pub(crate) fn any(&mut self, query: &Query<'_, L>) -> Option<Vec<u32>> {
-        let Query { arc, seen } = *query;
+        let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
         let usable = |net: &Net, arc: u32| {
             let ends = &net.arcs[arc as usize];
@@ -104,6 +109,12 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
             }
             ends.kinds
         };
+        if let Some(back) = self.net.find(question.start, question.goal)
+            && let Some(there) = self.net.arcs[back as usize].kinds.forth(question.asked)
+            && waits(there, question.held)
+        {
+            return Some(Vec::from([arc, back]));
+        }
         let mut answer = self.net.shortest(&question, usable);
         if let Answer::Way(way) = &answer {
             let length = way.len();
@@ -134,9 +145,9 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
 
     fn question(&self, query: &Query<'_, L>) -> Option<Question> {
         let mut places: Option<(i64, i64)> = None;
-        for place in self.net.levels(query.arc).into_iter().flatten() {
-            let (low, high) = places.unwrap_or((place, place));
-            places = Some((low.min(place), high.max(place)));
+        for (from, to) in self.net.levels(query.arc).into_iter().flatten() {
+            let (low, high) = places.unwrap_or((from, to));
+            places = Some((low.min(from), high.max(to)));
         }
         let arc = &self.net.arcs[query.arc as usize];
         Some(Question {
@@ -145,7 +156,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
             goal: arc.from,
             held: held(query.seen.holds()),
             places: places?,
-            budget: BUDGET,
+            budget: query.budget,
         })
     }
 }

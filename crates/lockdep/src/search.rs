@@ -5,6 +5,9 @@
 //! arcs before it. The caller says which kinds of each arc count, so that the
 //! same search looks for any ring or only for one that certain witnesses allow.
 //!
+//! # Cost
+//! At most the [credit](crate::order), and what the question allows.
+//!
 //! # Why the first meeting is the shortest
 //! When the levels up to `f` and `b` are complete and nothing has met, no way of
 //! `f + b` arcs exists: its node after `f` arcs would have been seen from both
@@ -27,7 +30,7 @@ pub(crate) struct Question {
     pub(crate) held: u32,
     /// No node outside of these places lies on a way.
     pub(crate) places: (i64, i64),
-    /// After how many arcs it gives up.
+    /// How many arcs it may look at.
     pub(crate) budget: usize,
 }
 
@@ -74,8 +77,20 @@ impl Net {
         question: &Question,
         usable: impl Fn(&Net, u32) -> Kinds,
     ) -> Answer {
+        let credit = self.credit().min(question.budget);
+        let mut budget = credit;
+        let answer = self.meet(question, &usable, &mut budget);
+        self.spend(credit - budget);
+        answer
+    }
+
+    fn meet(
+        &mut self,
+        question: &Question,
+        usable: &impl Fn(&Net, u32) -> Kinds,
+        budget: &mut usize,
+    ) -> Answer {
         self.begin_search();
-        let mut budget = question.budget;
         let mut side = |way: Way, node: u32, how: u32| {
             let state = state(node, how);
             *self.slot(state, way) = 0;
@@ -89,9 +104,9 @@ impl Net {
                 return Answer::None;
             }
             let met = if forth.ahead <= back.ahead {
-                self.level_of(&mut forth, question, &usable, &mut budget)
+                self.level_of(&mut forth, question, usable, budget)
             } else {
-                self.level_of(&mut back, question, &usable, &mut budget)
+                self.level_of(&mut back, question, usable, budget)
             };
             if let Some((there, here)) = met {
                 let mut way = trace(&forth.queue, there);
@@ -99,7 +114,7 @@ impl Net {
                 way.extend(trace(&back.queue, here));
                 return Answer::Way(way);
             }
-            if budget == 0 {
+            if *budget == 0 {
                 return Answer::Cut;
             }
         }
@@ -175,7 +190,8 @@ impl Net {
         usable: impl Fn(&Net, u32) -> Kinds,
     ) -> (Vec<u32>, u32) {
         self.begin_search();
-        let mut budget = question.budget;
+        let credit = self.credit().min(question.budget);
+        let mut budget = credit;
         let mut queue = vec![question.goal];
         let mut distances = vec![0];
         *self.slot(state(question.goal, 0), Way::Back) = 0;
@@ -185,6 +201,7 @@ impl Net {
             while next != NONE {
                 if budget == 0 {
                     let bound = distances[head];
+                    self.spend(credit);
                     return (distances, bound + 1);
                 }
                 budget -= 1;
@@ -202,6 +219,7 @@ impl Net {
             }
             head += 1;
         }
+        self.spend(credit - budget);
         (distances, u32::MAX)
     }
 }

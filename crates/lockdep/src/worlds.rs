@@ -1,0 +1,320 @@
+//! The two worlds of each signal: its handlers, and where they may interrupt.
+//!
+//! # Role
+//! A lock that a handler takes must not be held where the handler may run; nor
+//! may a lock that is held there be asked for, at whatever distance, by who holds
+//! a lock that the handler takes. Both are ways from a lock of the one world to a
+//! lock of the other along strong arcs, the first of no arcs. Like the rest of the
+//! order they are found though the signal never came at the wrong moment.
+//!
+//! # Protocol
+//! Each state carries the signals from whose handlers it can be reached, its
+//! *taint*. A new arc or use passes it on; where it grows at a node that is open
+//! to the signal, that is a hit, and a search against the arcs finds the nearest
+//! handler. No handlers, no taint, no cost.
+//!
+//! # Invariant
+//! - T1: what a state carries, all that is one step from it carries too.
+//!
+//! A node that leaves may leave behind taint whose origin is gone. It is made
+//! anew before it could hide a hit, which is when more would be passed on.
+
+use crate::kinds::{NORMAL, RECURSIVE, asked, held};
+use crate::net::{NONE, Net, Step, Way, node_of, state};
+use crate::types::{LockId, Mode, SiteId, ThreadId, Use, World};
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+/// How many hits of one event are followed up.
+const MOST: usize = 64;
+
+/// A use of a lock in one of the worlds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
+    pub(crate) lock: LockId,
+    pub(crate) mode: Mode,
+    pub(crate) site: SiteId,
+    pub(crate) thread: ThreadId,
+}
+
+/// A way from a handler of the signal to a state that is open to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Passage {
+    /// Its arcs, from the handler's lock.
+    pub(crate) arcs: Vec<u32>,
+    pub(crate) handler: Used,
+    /// Who holds the last lock, one or two threads.
+    pub(crate) open: Vec<Used>,
+}
+
+/// What a node has to do with signals, one bit each.
+#[derive(Clone, Copy, Default, Debug)]
+struct Signals {
+    /// By how it is arrived at: from whose handlers.
+    taint: [u64; 2],
+    /// Taken in handlers, by how it is asked for.
+    handled: [u64; 2],
+    /// Held where they may interrupt, exclusively and shared.
+    open: [u64; 2],
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Worlds {
+    nodes: Vec<Signals>,
+    /// At most two for each, of different threads.
+    uses: HashMap<(u32, u8, World, u32), Vec<Used>>,
+    /// Some handler takes a lock.
+    any: bool,
+    /// Nodes have left whose taint may still be around.
+    stale: bool,
+}
+
+fn bit(signal: u8) -> u64 {
+    1 << (signal - 1)
+}
+
+fn signals(mut bits: u64) -> impl Iterator<Item = u8> {
+    core::iter::from_fn(move || {
+        let signal = (bits != 0).then(|| bits.trailing_zeros() as u8 + 1)?;
+        bits &= bits - 1;
+        Some(signal)
+    })
+}
+
+impl Worlds {
+    fn at(&mut self, node: u32) -> &mut Signals {
+        if self.nodes.len() <= node as usize {
+            self.nodes.resize(node as usize + 1, Signals::default());
+        }
+        &mut self.nodes[node as usize]
+    }
+
+    fn get(&self, node: u32) -> Signals {
+        self.nodes.get(node as usize).copied().unwrap_or_default()
+    }
+
+    /// How many uses there are.
+    pub(crate) fn len(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// The signals from whose handlers a node can be reached.
+    pub(crate) fn taint(&self, node: u32) -> u64 {
+        let taint = self.get(node).taint;
+        taint[0] | taint[1]
+    }
+
+    /// Notes a use; `false` if it says nothing new.
+    pub(crate) fn note(&mut self, node: u32, lock: LockId, usage: &Use) -> bool {
+        let how = match usage.world {
+            World::Handler => asked(usage.mode),
+            World::Open => held(usage.mode),
+        };
+        let Use { signal, world, mode, site, thread } = *usage;
+        let uses = self.uses.entry((node, signal, world, how)).or_default();
+        if uses.len() > 1 || uses.iter().any(|used| used.thread == thread) {
+            return false;
+        }
+        uses.push(Used { lock, mode, site, thread });
+        let signals = self.at(node);
+        let mask = match world {
+            World::Handler => &mut signals.handled[how as usize],
+            World::Open => &mut signals.open[how as usize],
+        };
+        *mask |= bit(signal);
+        true
+    }
+
+    /// Follows up a use that was noted.
+    pub(crate) fn follow(&mut self, net: &mut Net, node: u32, usage: &Use) -> Hits {
+        match usage.world {
+            World::Handler => {
+                self.refresh(net);
+                self.any = true;
+                let from = state(node, asked(usage.mode));
+                if from % 2 == RECURSIVE {
+                    net.wake(node);
+                }
+                self.pass_on(net, from, bit(usage.signal))
+            }
+            World::Open => {
+                let mut hits = Hits::default();
+                for arrived in [NORMAL, RECURSIVE] {
+                    hits.look(self.get(node), state(node, arrived), bit(usage.signal));
+                }
+                hits
+            }
+        }
+    }
+
+    /// To be called before an arc out of `from` gets a further kind.
+    pub(crate) fn prepare(&mut self, net: &mut Net, from: u32) {
+        if self.stale && self.taint(from) != 0 {
+            self.refresh(net);
+        }
+    }
+
+    /// To be called when an arc has got a further kind.
+    pub(crate) fn extend(&mut self, net: &Net, arc: u32) -> Hits {
+        let mut hits = Hits::default();
+        if !self.any {
+            return hits;
+        }
+        let arc = &net.arcs[arc as usize];
+        for arrived in [NORMAL, RECURSIVE] {
+            let taint = self.get(arc.from).taint[arrived as usize];
+            if let Some(there) = arc.kinds.forth(arrived).filter(|_| taint != 0) {
+                hits.add(self.pass_on(net, state(arc.to, there), taint));
+            }
+        }
+        hits
+    }
+
+    /// Taints a state and all that can be reached from it.
+    fn pass_on(&mut self, net: &Net, from: u32, taint: u64) -> Hits {
+        let mut hits = Hits::default();
+        let mut queue = vec![(from, taint)];
+        let mut head = 0;
+        while let Some(&(here, taint)) = queue.get(head) {
+            head += 1;
+            let signals = self.at(node_of(here));
+            let mine = &mut signals.taint[(here % 2) as usize];
+            let new = taint & !*mine;
+            if new == 0 {
+                continue;
+            }
+            *mine |= new;
+            hits.look(*signals, here, new);
+            queue.extend(net.all_from(here).into_iter().map(|next| (next, new)));
+        }
+        hits
+    }
+
+    /// Makes all taint anew if some of it may be there without an origin.
+    fn refresh(&mut self, net: &Net) {
+        if !core::mem::take(&mut self.stale) {
+            return;
+        }
+        for node in &mut self.nodes {
+            node.taint = [0; 2];
+        }
+        for node in 0..self.nodes.len() as u32 {
+            for arrived in [NORMAL, RECURSIVE] {
+                let handled = self.nodes[node as usize].handled[arrived as usize];
+                if handled != 0 {
+                    self.pass_on(net, state(node, arrived), handled);
+                }
+            }
+        }
+    }
+
+    /// A node leaves with its arcs.
+    pub(crate) fn forget(&mut self, node: u32) {
+        let Some(signals_here) = self.nodes.get_mut(node as usize) else { return };
+        let gone = core::mem::take(signals_here);
+        self.stale |= gone.taint != [0; 2];
+        for (world, masks) in [(World::Handler, gone.handled), (World::Open, gone.open)] {
+            for how in [0, 1] {
+                for signal in signals(masks[how as usize]) {
+                    self.uses.remove(&(node, signal, world, how));
+                }
+            }
+        }
+    }
+
+    /// The shortest way to a hit, if the taint is true. `Err` if the search is
+    /// given up.
+    pub(crate) fn passage(
+        &self,
+        net: &mut Net,
+        signal: u8,
+        end: u32,
+    ) -> Result<Option<Passage>, ()> {
+        let open = self.get(node_of(end)).open;
+        let mut holders = Vec::new();
+        for how in [0, 1] {
+            let counts = end % 2 == NORMAL || how == 0;
+            if counts && open[how as usize] & bit(signal) != 0 {
+                let key = (node_of(end), signal, World::Open, how);
+                holders.extend(self.uses.get(&key).into_iter().flatten().copied());
+            }
+        }
+        let credit = net.credit();
+        let mut queue = vec![(end, NONE)];
+        let mut came: HashMap<u32, ()> = HashMap::from([(end, ())]);
+        let mut steps = 0;
+        let mut head = 0;
+        while let Some(&(here, _)) = queue.get(head) {
+            let key = (node_of(here), signal, World::Handler, here % 2);
+            if let Some(handler) = self.uses.get(&key).and_then(|uses| uses.first()) {
+                net.spend(steps);
+                let mut arcs = Vec::new();
+                let mut at = head;
+                while queue[at].1 != NONE {
+                    let next = queue[at].1 as usize;
+                    arcs.extend(net.find(node_of(queue[at].0), node_of(queue[next].0)));
+                    at = next;
+                }
+                let handler = *handler;
+                let passage = Passage { arcs, handler, open: holders };
+                return Ok(Some(passage).filter(|passage| !passage.open.is_empty()));
+            }
+            let mut walk = net.walk(here, Way::Back);
+            loop {
+                steps += 1;
+                match net.step(&mut walk, Way::Back) {
+                    Step::End => break,
+                    Step::Blind => {}
+                    Step::To(before) => {
+                        let taint = self.get(node_of(before)).taint[(before % 2) as usize];
+                        if taint & bit(signal) != 0 && came.insert(before, ()).is_none() {
+                            queue.push((before, head as u32));
+                        }
+                    }
+                }
+            }
+            if steps > credit {
+                net.spend(steps);
+                return Err(());
+            }
+            head += 1;
+        }
+        net.spend(steps);
+        Ok(None)
+    }
+}
+
+/// States that are open to a signal and can be reached from its handlers.
+#[derive(Default, Debug)]
+pub(crate) struct Hits {
+    pub(crate) all: Vec<(u8, u32)>,
+    /// How many more there were.
+    pub(crate) more: usize,
+}
+
+impl Hits {
+    fn push(&mut self, signal: u8, state: u32) {
+        if self.all.len() < MOST {
+            self.all.push((signal, state));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Adds what of the signals is a hit in a state.
+    fn look(&mut self, node: Signals, state: u32, bits: u64) {
+        let arrived = (state % 2) as usize;
+        let open = node.open[0] | if arrived as u32 == NORMAL { node.open[1] } else { 0 };
+        for signal in signals(node.taint[arrived] & open & bits) {
+            self.push(signal, state);
+        }
+    }
+
+    fn add(&mut self, other: Hits) {
+        for (signal, state) in other.all {
+            self.push(signal, state);
+        }
+        self.more += other.more;
+    }
+}
