@@ -47,7 +47,7 @@ const GAP: i64 = 1 << 32;
 const FAR: i64 = 1 << 62;
 
 /// How many steps a search may take in any case.
-pub(crate) const PATIENCE: usize = 1 << 9;
+pub(crate) const PATIENCE: usize = 1 << 8;
 /// How many steps a new arc saves up for searches that take more.
 const SAVED: usize = 1 << 7;
 /// What there is of that at first, and at most.
@@ -87,7 +87,7 @@ impl Net {
             }
         }
         self.credit = (self.credit + SAVED).min(FIRST_CREDIT);
-        if self.work > 8 * (self.nodes.len() + self.len()) + (1 << 16) {
+        if self.work > 16 * (self.nodes.len() + self.len()) + (1 << 16) {
             self.order_anew();
         }
         self.level(arc)

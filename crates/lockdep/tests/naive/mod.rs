@@ -112,7 +112,7 @@ pub(crate) fn rings(
 /// Length of the shortest rings, and what the classes of each of them are.
 pub(crate) type Shortest = Option<(usize, BTreeSet<Vec<u32>>)>;
 
-fn shortest(class: &dyn Fn(u32) -> u32) -> (impl FnMut(&mut Shortest, &[Seen]) + '_) {
+fn shortest(class: &dyn Fn(u32) -> u32) -> impl FnMut(&mut Shortest, &[Seen]) + '_ {
     move |best, ring| {
         let mut cause: Vec<u32> = ring.iter().map(|seen| class(seen.from)).collect();
         cause.sort_unstable();
