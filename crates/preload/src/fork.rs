@@ -71,6 +71,7 @@ pub fn watch() {
 /// None; `extern "C"` for libc.
 pub unsafe extern "C" fn prepare() {
     let Some(me) = me::enter() else { return };
+    rules::forks(&me);
     if me.thread.stack().depth() == 0 {
         return;
     }
@@ -86,6 +87,7 @@ pub unsafe extern "C" fn prepare() {
 /// # Safety
 /// As [`prepare`].
 pub unsafe extern "C" fn in_parent() {
+    rules::has_forked();
     give_back();
 }
 

@@ -21,6 +21,10 @@ pub struct Words {
     /// What a forked child takes over of its parent's held locks: the address
     /// of the copy, zero outside of `fork`.
     pub inheritance: AtomicUsize,
+    /// What other threads hold, for a forked child to know: the address of the
+    /// copy, zero outside of `fork`.
+    #[cfg(feature = "check")]
+    pub left: AtomicUsize,
     /// Lowest address of the thread's stack; zero while the stack is not known.
     pub stack_low: AtomicUsize,
     /// End of the thread's stack.

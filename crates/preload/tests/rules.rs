@@ -8,7 +8,7 @@ mod support;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::ledger::Part;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile_file};
 
@@ -22,14 +22,16 @@ fn rules(ledger: &Ledger<'_>) -> Vec<Rule> {
     breaches(ledger).into_iter().map(|breach| breach.rule).collect()
 }
 
+/// A program of the command's tests.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/programs/check");
+    compile_file(&path.join(name).with_extension("c"), name)
+}
+
 /// Runs the cases of a program of the command's tests: each is to leave these
 /// breaches, in any order.
-fn run(program: &str, cases: &[(&str, &[Rule])]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../cli/tests/programs/check")
-        .join(program)
-        .with_extension("c");
-    let Some(program) = compile_file(&path, program) else { return };
+fn run(name: &str, cases: &[(&str, &[Rule])]) {
+    let Some(program) = program(name) else { return };
     let mut wrong = Vec::new();
     for (case, expected) in cases {
         let mut observed = Observed::start(&program, &[case]);
@@ -43,13 +45,20 @@ fn run(program: &str, cases: &[(&str, &[Rule])]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What the forked child of a case leaves.
+fn run_forking(case: &str, expected: &[Rule]) {
+    let Some(program) = program("around") else { return };
+    let mut observed = Observed::start(&program, &[case]);
+    let child = observed.child();
+    let (_, status) = observed.end();
+    assert_eq!(rules(&observed.ledger()), [], "{case}");
+    assert_eq!(rules(&child.view()), expected, "{case}");
+    assert_eq!(status.code(), Some(7), "{case}");
+}
+
 /// A case that hangs, after it has left these breaches.
-fn run_hanging(program: &str, case: &str, expected: Rule) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../cli/tests/programs/check")
-        .join(program)
-        .with_extension("c");
-    let Some(program) = compile_file(&path, program) else { return };
+fn run_hanging(name: &str, case: &str, expected: Rule) {
+    let Some(program) = program(name) else { return };
     let observed = Observed::start(&program, &[case]);
     observed.until(case, || {
         rules(&observed.ledger()).first().copied().filter(|&rule| rule == expected)
@@ -142,6 +151,16 @@ fn around() {
             ("wait-while-holding-what-nobody-needs", SILENT),
         ],
     );
+}
+
+#[test]
+fn forks() {
+    run_forking("fork-while-another-holds", &[Rule::HeldAtFork]);
+    run_forking("fork-and-no-use", SILENT);
+    run_forking("fork-and-a-new-beginning", SILENT);
+    run_forking("fork-with-a-lock-of-its-own", SILENT);
+    run_forking("fork-with-handlers", SILENT);
+    run_forking("daemon", SILENT);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | [`recursion`] | recursion |
 //! | [`exit`] | thread exit, process exit while holding |
 //! | [`life`] | use without initialisation, of a copied lock, after destruction |
+//! | [`at_fork`] | use in a child of a lock held at fork |
 //! | [`join`] | join while holding |
 //! | [`condition`] | condition wait with an unlocked, a changing mutex; while holding |
 //! | [`reader`] | recursive read lock |
@@ -27,6 +28,8 @@
 //! where both agree, or where the words alone suffice; so what was acquired
 //! unseen is no breach.
 
+#[cfg(feature = "check")]
+pub mod at_fork;
 #[cfg(feature = "check")]
 pub mod condition;
 #[cfg(feature = "check")]
@@ -93,7 +96,7 @@ calls! {
     /// yet.
     fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) => has_acquired;
     /// The lock is about to be initialised.
-    fn initialises(address: u64, kind: Kind, site: &Site) => held::initialises;
+    fn initialises(address: u64, kind: Kind, site: &Site) => before_initialisation;
     /// The lock is about to be destroyed.
     fn destroys(address: u64, kind: Kind, site: &Site) => held::destroys;
     /// The lock was initialised.
@@ -113,6 +116,10 @@ calls! {
     fn signals(condition: u64, site: &Site) => condition::signals;
     /// The calling thread has got a token of a semaphore.
     fn semaphore_taken<N: Nature>(call: &Call<'_, N>, how: Flags) => semaphore::taken;
+    /// The calling thread is about to fork.
+    fn forks(me: &Me) => at_fork::forks;
+    /// It has, and this is the parent.
+    fn has_forked() => at_fork::in_parent;
     /// The process is a forked child, which has no ledger yet.
     fn forked() => in_child;
     /// The thread ends.
@@ -126,6 +133,13 @@ fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     reader::reads(me, call, place, Flags::NONE);
     condition::waits(me, call, place);
     semaphore::waits(me, call, place);
+    at_fork::waits(me, call, place);
+}
+
+#[cfg(feature = "check")]
+fn before_initialisation(address: u64, kind: Kind, site: &Site) {
+    held::initialises(address, kind, site);
+    at_fork::initialises(address);
 }
 
 #[cfg(feature = "check")]
@@ -151,4 +165,5 @@ fn in_child() {
     note::forget();
     life::forked();
     condition::forget();
+    at_fork::in_child();
 }

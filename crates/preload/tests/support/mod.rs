@@ -6,9 +6,10 @@
 pub(crate) mod view;
 
 use lockstead_inspect::ledger::{Call, Listener, Mapped};
-use lockstead_ledger::hello::{Settings, VARIABLE};
+use lockstead_ledger::hello::{Hello, Settings, VARIABLE};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -146,6 +147,9 @@ pub(crate) struct Observed {
     ledger: Arc<Mapped>,
     /// Addresses that the program printed, by name.
     addresses: HashMap<String, u64>,
+    listener: Listener,
+    /// Ledgers of other processes that have called.
+    children: Vec<OwnedFd>,
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
@@ -154,6 +158,14 @@ fn now() -> u64 {
     // SAFETY: writes to a live timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Who has called with a ledger.
+fn hellos(listener: &mut Listener) -> impl Iterator<Item = (Hello, OwnedFd)> {
+    listener.calls().into_iter().filter_map(|call| match call {
+        Call::Hello { hello, file, .. } => Some((*hello, file)),
+        _ => None,
+    })
 }
 
 impl Observed {
@@ -173,12 +185,17 @@ impl Observed {
                 .env(VARIABLE, settings.to_string()),
         );
         let since = Instant::now();
+        let mut children = Vec::new();
         let ledger = loop {
-            let hello = listener.calls().into_iter().find_map(|call| match call {
-                Call::Hello { hello, file, .. } if hello.pid == running.child.id() => Some(file),
-                _ => None,
-            });
-            if let Some(file) = hello {
+            let mut own = None;
+            for (hello, file) in hellos(&mut listener) {
+                if hello.pid == running.child.id() {
+                    own = Some(file);
+                } else {
+                    children.push(file);
+                }
+            }
+            if let Some(file) = own {
                 break Arc::new(Mapped::new(file, true).expect("a ledger"));
             }
             assert!(since.elapsed() < DEADLINE, "the library has not called");
@@ -193,7 +210,7 @@ impl Observed {
                 thread::sleep(Duration::from_millis(4));
             }
         });
-        Observed { running, ledger, addresses: HashMap::new() }
+        Observed { running, ledger, addresses: HashMap::new(), listener, children }
     }
 
     /// Reads what the program prints up to `stopped at PLACE`: lines
@@ -230,6 +247,17 @@ impl Observed {
     /// The ledger, also after the program's end.
     pub(crate) fn ledger(&self) -> lockstead_ledger::Ledger<'_> {
         self.ledger.view()
+    }
+
+    /// The ledger of a forked child that has called; each once.
+    pub(crate) fn child(&mut self) -> Mapped {
+        let since = Instant::now();
+        while self.children.is_empty() {
+            self.children.extend(hellos(&mut self.listener).map(|(_, file)| file));
+            assert!(since.elapsed() < DEADLINE, "no child has called");
+            thread::sleep(Duration::from_millis(2));
+        }
+        Mapped::new(self.children.remove(0), true).expect("a ledger")
     }
 
     /// Asks until there is an answer.

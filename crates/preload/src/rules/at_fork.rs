@@ -1,0 +1,160 @@
+//! Locks that other threads held at a fork: in the child nobody gives them back.
+//!
+//! # Protocol
+//! Before the fork, the thread that forks copies what all others hold, for the child
+//! has neither them nor its parent's ledger. The child keeps the copy. A lock in it
+//! that the child waits for, and whose words still name that holder, is a breach;
+//! one that was initialised in the child is not.
+//!
+//! What the processes share the parent's thread goes on holding.
+
+use super::note::Note;
+use super::words::{Holder, Words};
+use crate::chain::{Nature, Place};
+use crate::me::Me;
+use crate::record::Call;
+use crate::{sys, tls};
+use core::sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use lockstead_ledger::breach::Rule;
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::publish::{Flags, Holding, How};
+
+/// Return addresses that are kept of each acquisition.
+const DEEPEST: usize = 32;
+
+/// A lock, in memory of zeroes.
+#[repr(C)]
+struct Left {
+    /// 0: no more.
+    address: AtomicU64,
+    tid: u32,
+    end: u32,
+    depth: usize,
+    returns: [u64; DEEPEST],
+}
+
+#[repr(C)]
+struct Copy {
+    bytes: usize,
+    count: usize,
+}
+
+/// The child's copy; 0: there is none.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// See [`super::forks`].
+pub fn forks(me: &Me) {
+    let own = me.record().index.load(Relaxed);
+    let others = || {
+        let threads = me.ledger.threads();
+        let threads = threads.filter(move |thread| thread.record.index.load(Relaxed) != own);
+        threads.flat_map(move |thread| {
+            let tid = thread.record.tid.load(Relaxed);
+            let stack = thread.stack();
+            let held = (0..stack.depth()).filter_map(move |index| stack.entry(index).read());
+            held.filter(|holding| is_private(me, holding)).map(move |holding| (tid, holding))
+        })
+    };
+    // Whoever runs may take one more meanwhile.
+    let room = match others().count() {
+        0 => return,
+        count => count + 64,
+    };
+    let bytes = (size_of::<Copy>() + room * size_of::<Left>()).next_multiple_of(4096);
+    let Ok(memory) = sys::map_private(bytes) else { return };
+    // SAFETY: new memory of this size, page-aligned; zeroes are valid for both.
+    let (copy, left) = unsafe {
+        let first = memory.add(size_of::<Copy>()).cast::<Left>();
+        (&mut *memory.cast::<Copy>(), core::slice::from_raw_parts_mut(first, room))
+    };
+    copy.bytes = bytes;
+    for (place, (tid, holding)) in left.iter_mut().zip(others()) {
+        place.tid = tid;
+        if let Some(stored) = me.ledger.stack(holding.stack) {
+            place.end = stored.end;
+            place.depth = stored.returns().len().min(DEEPEST);
+            for (word, address) in place.returns.iter_mut().zip(stored.returns()) {
+                *word = address;
+            }
+        }
+        place.address.store(holding.address, Relaxed);
+        copy.count += 1;
+    }
+    tls::words().left.store(memory as usize, Relaxed);
+}
+
+fn is_private(me: &Me, holding: &Holding) -> bool {
+    let Some(lock) = me.ledger.lock(holding.lock) else { return false };
+    let (kind, _, attributes) = lock.shape();
+    attributes & attribute::SHARED == 0
+        && !holding.flags.has(Flags::LENT)
+        && matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin)
+}
+
+/// See [`super::has_forked`].
+pub fn in_parent() {
+    let memory = tls::words().left.swap(0, Relaxed);
+    if memory != 0 {
+        // SAFETY: mapped by `forks`, with its size in front; nobody uses it any
+        // more.
+        unsafe { sys::unmap(memory as *mut u8, (*(memory as *const Copy)).bytes) };
+    }
+}
+
+/// The process is a forked child, with one thread.
+pub fn in_child() {
+    let memory = tls::words().left.swap(0, Relaxed);
+    if memory != 0 {
+        LEFT.store(memory, Release);
+    }
+}
+
+/// The copy's entry for this lock.
+fn left(address: u64) -> Option<&'static Left> {
+    let memory = LEFT.load(Acquire);
+    if memory == 0 {
+        return None;
+    }
+    // SAFETY: filled by `forks` before the fork; the child keeps it for good, and
+    // changes addresses alone.
+    let all = unsafe {
+        let copy = &*(memory as *const Copy);
+        let first = (memory as *const u8).add(size_of::<Copy>()).cast::<Left>();
+        core::slice::from_raw_parts(first, copy.count)
+    };
+    all.iter().find(|left| left.address.load(Relaxed) == address)
+}
+
+/// The lock is initialised.
+pub fn initialises(address: u64) {
+    if let Some(left) = left(address) {
+        left.address.store(0, Relaxed);
+    }
+}
+
+/// See [`super::waits`].
+pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+    let kind = match call.how.kind() {
+        How::MUTEX => Kind::Mutex,
+        How::READ | How::WRITE => Kind::RwLock,
+        How::SPIN => Kind::Spin,
+        _ => return,
+    };
+    let Some(left) = left(call.target) else { return };
+    // SAFETY: the program passes it to the function that it calls.
+    let words = unsafe { Words::read(kind, call.target) };
+    let is_held = match words.holder() {
+        Holder::Thread(number) => number == left.tid,
+        Holder::Readers(_) | Holder::Somebody => true,
+        Holder::Nobody | Holder::Unknown => false,
+    };
+    if is_held {
+        let returns = &left.returns[..left.depth.min(DEEPEST)];
+        me.note_modules(returns);
+        let stack = me.ledger.intern_stack(returns, left.end);
+        me.note(&Note::new(Rule::HeldAtFork, call.target, place.stack).after(left.tid, stack));
+    }
+}
