@@ -98,6 +98,53 @@ impl Rule {
     }
 }
 
+/// The functions that [`Rule::Sleepy`] is about: a breach has the index of one as
+/// its number.
+pub const BLOCKING: [&str; 42] = [
+    "sleep",
+    "usleep",
+    "nanosleep",
+    "clock_nanosleep",
+    "thrd_sleep",
+    "pause",
+    "sigsuspend",
+    "sigwait",
+    "sigwaitinfo",
+    "sigtimedwait",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "fsync",
+    "fdatasync",
+    "msync",
+    "sync",
+    "syncfs",
+    "flock",
+    "lockf",
+    "tcdrain",
+    "connect",
+    "accept",
+    "accept4",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "send",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "getaddrinfo",
+    "wait",
+    "waitpid",
+    "waitid",
+    "wait3",
+    "wait4",
+    "system",
+];
+
 /// One breach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Breach {

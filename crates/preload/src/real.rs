@@ -175,6 +175,100 @@ table! {
     _exit: fn(c_int);
     #[cfg(feature = "check")]
     _Exit: fn(c_int);
+
+    // Jumped to, whatever their types.
+    #[cfg(feature = "check")]
+    sleep: fn();
+    #[cfg(feature = "check")]
+    usleep: fn();
+    #[cfg(feature = "check")]
+    nanosleep: fn();
+    #[cfg(feature = "check")]
+    clock_nanosleep: fn();
+    #[cfg(feature = "check")]
+    thrd_sleep: fn();
+    #[cfg(feature = "check")]
+    pause: fn();
+    #[cfg(feature = "check")]
+    sigsuspend: fn();
+    #[cfg(feature = "check")]
+    sigwait: fn();
+    #[cfg(feature = "check")]
+    sigwaitinfo: fn();
+    #[cfg(feature = "check")]
+    sigtimedwait: fn();
+    #[cfg(feature = "check")]
+    poll: fn();
+    #[cfg(feature = "check")]
+    ppoll: fn();
+    #[cfg(feature = "check")]
+    select: fn();
+    #[cfg(feature = "check")]
+    pselect: fn();
+    #[cfg(feature = "check")]
+    epoll_wait: fn();
+    #[cfg(feature = "check")]
+    epoll_pwait: fn();
+    #[cfg(feature = "check")]
+    fsync: fn();
+    #[cfg(feature = "check")]
+    fdatasync: fn();
+    #[cfg(feature = "check")]
+    msync: fn();
+    #[cfg(feature = "check")]
+    sync: fn();
+    #[cfg(feature = "check")]
+    syncfs: fn();
+    #[cfg(feature = "check")]
+    flock: fn();
+    #[cfg(feature = "check")]
+    lockf: fn();
+    #[cfg(feature = "check")]
+    tcdrain: fn();
+    #[cfg(feature = "check")]
+    connect: fn();
+    #[cfg(feature = "check")]
+    accept: fn();
+    #[cfg(feature = "check")]
+    accept4: fn();
+    #[cfg(feature = "check")]
+    recv: fn();
+    #[cfg(feature = "check")]
+    recvfrom: fn();
+    #[cfg(feature = "check")]
+    recvmsg: fn();
+    #[cfg(feature = "check")]
+    recvmmsg: fn();
+    #[cfg(feature = "check")]
+    send: fn();
+    #[cfg(feature = "check")]
+    sendto: fn();
+    #[cfg(feature = "check")]
+    sendmsg: fn();
+    #[cfg(feature = "check")]
+    sendmmsg: fn();
+    #[cfg(feature = "check")]
+    getaddrinfo: fn();
+    #[cfg(feature = "check")]
+    wait: fn();
+    #[cfg(feature = "check")]
+    waitpid: fn();
+    #[cfg(feature = "check")]
+    waitid: fn();
+    #[cfg(feature = "check")]
+    wait3: fn();
+    #[cfg(feature = "check")]
+    wait4: fn();
+    #[cfg(feature = "check")]
+    system: fn();
+    #[cfg(feature = "check")]
+    __poll_chk: fn();
+    #[cfg(feature = "check")]
+    __ppoll_chk: fn();
+    #[cfg(feature = "check")]
+    __recv_chk: fn();
+    #[cfg(feature = "check")]
+    __recvfrom_chk: fn();
 }
 
 /// What a POSIX thread starts with.

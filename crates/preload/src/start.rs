@@ -10,7 +10,7 @@
 
 use crate::interpose::threads;
 use crate::sys::Errno;
-use crate::{environment, me, real, state, sys};
+use crate::{environment, me, real, rules, state, sys};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
@@ -86,6 +86,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
         MOST.store(MOST_ON_VALGRIND, Relaxed);
     }
     FOLLOW.store(settings.follow, Relaxed);
+    rules::want_sleepy(settings.sleepy);
     if !settings.follow {
         // SAFETY: as above; `settings` is not used any more.
         unsafe { environment::forget(envp) };

@@ -31,10 +31,14 @@ fn program(name: &str) -> Option<PathBuf> {
 /// Runs the cases of a program of the command's tests: each is to leave these
 /// breaches, in any order.
 fn run(name: &str, cases: &[(&str, &[Rule])]) {
+    run_asking(name, cases, false);
+}
+
+fn run_asking(name: &str, cases: &[(&str, &[Rule])], sleepy: bool) {
     let Some(program) = program(name) else { return };
     let mut wrong = Vec::new();
     for (case, expected) in cases {
-        let mut observed = Observed::start(&program, &[case]);
+        let mut observed = Observed::start_asking(&program, &[case], true, sleepy);
         let (_, status) = observed.end();
         let mut found = rules(&observed.ledger());
         found.sort();
@@ -189,6 +193,26 @@ fn semaphores() {
             ("semaphores-that-count", SILENT),
         ],
     );
+}
+
+#[test]
+fn calls_that_block() {
+    let sleepy = &[Rule::Sleepy][..];
+    run_asking(
+        "sleepy",
+        &[
+            ("sleep", sleepy),
+            ("poll", sleepy),
+            ("fsync", sleepy),
+            ("connect", sleepy),
+            ("usleep", sleepy),
+            ("sleep-without-locks", SILENT),
+            ("condition-with-its-mutex", SILENT),
+            ("poll-without-waiting", SILENT),
+        ],
+        true,
+    );
+    run("sleepy", &[("sleep-unasked", SILENT)]);
 }
 
 #[test]

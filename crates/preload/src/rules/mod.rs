@@ -17,6 +17,7 @@
 //! | [`join`] | join while holding |
 //! | [`condition`] | condition wait with an unlocked, a changing mutex; while holding |
 //! | [`reader`] | recursive read lock |
+//! | [`sleepy`] | blocking call under a lock |
 //! | [`semaphore`] | which semaphores have an order, as mutexes |
 //! | [`handoff`] | what a program may say about its locks |
 //! | [`held`] | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
@@ -54,6 +55,8 @@ pub mod reader;
 pub mod recursion;
 #[cfg(feature = "check")]
 pub mod semaphore;
+#[cfg(feature = "check")]
+pub mod sleepy;
 #[cfg(feature = "check")]
 pub mod unlock;
 #[cfg(feature = "check")]
@@ -116,6 +119,8 @@ calls! {
     fn signals(condition: u64, site: &Site) => condition::signals;
     /// The calling thread has got a token of a semaphore.
     fn semaphore_taken<N: Nature>(call: &Call<'_, N>, how: Flags) => semaphore::taken;
+    /// Whether calls that may block are to be looked at.
+    fn want_sleepy(wanted: bool) => sleepy::want;
     /// The calling thread is about to fork.
     fn forks(me: &Me) => at_fork::forks;
     /// It has, and this is the parent.

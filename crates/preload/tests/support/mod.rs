@@ -176,8 +176,18 @@ impl Observed {
 
     /// The same; says whether its children record as well.
     pub(crate) fn start_with(program: &Path, arguments: &[&str], follow: bool) -> Observed {
+        Observed::start_asking(program, arguments, follow, false)
+    }
+
+    /// The same; says whether it is to look for sleeping under locks too.
+    pub(crate) fn start_asking(
+        program: &Path,
+        arguments: &[&str],
+        follow: bool,
+        sleepy: bool,
+    ) -> Observed {
         let mut listener = Listener::new().expect("a socket");
-        let settings = Settings { token: listener.token().as_bytes(), follow, sleepy: false };
+        let settings = Settings { token: listener.token().as_bytes(), follow, sleepy };
         let running = Running::start(
             Command::new(program)
                 .args(arguments)
