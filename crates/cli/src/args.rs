@@ -301,7 +301,7 @@ pub(crate) struct Check {
     /// Leave out the findings that this file lists; may be given again
     #[arg(long, value_name = "FILE")]
     pub(crate) suppressions: Vec<PathBuf>,
-    /// Inversions of lock order that cannot deadlock as they were seen are findings too
+    /// What cannot hurt as it was seen (`ORDER`) is a finding too
     #[arg(long)]
     pub(crate) strict: bool,
     /// Write the findings to a file in SARIF 2.1.0 as well

@@ -17,8 +17,8 @@ pub(crate) struct CheckFlags {
     /// anything was found
     #[arg(long)]
     pub(crate) check: bool,
-    /// Count as found, and show, inversions of lock order that cannot deadlock as they were seen:
-    /// by one thread, under a common lock
+    /// Show what cannot hurt as it was seen too, and count it as found: locks in both orders by
+    /// one thread, or under a common lock
     #[arg(long)]
     pub(crate) strict: bool,
     /// Report calls that may block (sleep, poll, fsync, connect, ...) made under a lock

@@ -13,7 +13,7 @@ pub(crate) struct Tally {
     found: BTreeMap<(Level, String), u64>,
     /// Those that a suppression fits.
     pub(crate) suppressed: u64,
-    /// Inversions that only `--strict` shows.
+    /// Findings that only `--strict` shows.
     pub(crate) hidden: u64,
     /// Those that were counted and no more.
     pub(crate) unprinted: u64,
@@ -113,7 +113,7 @@ pub(crate) fn summary(
         (Level::Deadlock, "deadlock", "deadlocks"),
         (Level::Rule, "broken rule", "broken rules"),
         (Level::Potential, "potential deadlock", "potential deadlocks"),
-        (Level::Order, "inversion of lock order", "inversions of lock order"),
+        (Level::Order, "doubtful finding", "doubtful findings"),
     ];
     let counts: Vec<String> = shown
         .iter()
@@ -142,8 +142,8 @@ pub(crate) fn summary(
         more.push(format!("{} suppressed", plural(tally.suppressed, "finding", "findings")));
     }
     if tally.hidden != 0 && !strict {
-        let count = plural(tally.hidden, "inversion", "inversions");
-        more.push(format!("{count} of lock order that cannot deadlock as seen (--strict)"));
+        let count = plural(tally.hidden, "doubtful finding", "doubtful findings");
+        more.push(format!("{count} that did no harm as seen (--strict shows them)"));
     }
     if tally.unprinted != 0 {
         let count = plural(tally.unprinted, "finding", "findings");

@@ -37,6 +37,9 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
         let _ = writeln!(text, "lockstead: {level}: {phrase}");
         let _ = writeln!(text, "  in {program}");
         if let Some(rule) = rule {
+            if details.level == Some(Level::Order) {
+                let _ = writeln!(text, "  no harm as it was seen: {}", doubt(rule));
+            }
             breach_lines(&mut text, rule, breach);
         }
     }
@@ -160,6 +163,16 @@ fn breach_lines(text: &mut String, rule: Rule, breach: &Breach) {
     }
     if let Some(other) = breach.other_lock.as_ref().filter(|_| rule == Rule::Copied) {
         let _ = writeln!(text, "    the original is {}", clean(&other.text()));
+    }
+}
+
+/// Why a breach may be none.
+fn doubt(rule: Rule) -> &'static str {
+    match rule {
+        Rule::JoinHolding => "the joined thread did not want it any more",
+        Rule::ConditionHolding => "the condition was signalled without it too",
+        Rule::ProcessExit => "nobody else wanted it",
+        _ => "it may be meant so",
     }
 }
 

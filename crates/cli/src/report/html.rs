@@ -2,10 +2,12 @@
 //!
 //! The page is also well-formed XML, so that a test can read it.
 
+use super::graph::{self, Drawing};
 use super::svg;
 use super::words::{clean, late, losses, percent, plural, process_name, thread_name};
 use crate::table::{count, time};
 use askama::Template;
+use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, Report, Site, ThreadReport,
 };
@@ -42,6 +44,7 @@ struct ProcessView {
     threads: Vec<ThreadView>,
     idle: Vec<LockView>,
     losses: Vec<String>,
+    order: Option<Drawing>,
 }
 
 struct Number {
@@ -101,6 +104,7 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
         findings: report
             .findings
             .iter()
+            .filter(|finding| finding.details.suppressed.is_none())
             .map(|finding| FindingView {
                 title: format!(
                     "{} (pid {}, after {})",
@@ -111,7 +115,7 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
                 text: lines(&finding.text),
             })
             .collect(),
-        processes: report.processes.iter().map(process).collect(),
+        processes: report.processes.iter().map(|one| process(one, &report.findings)).collect(),
         silent: (silent != 0)
             .then(|| format!("{} used no lock.", plural(silent, "process", "processes"))),
     }
@@ -136,7 +140,7 @@ fn share(percent_of: f64) -> Number {
     number((percent_of.max(0.0) * 1000.0) as u64, percent(percent_of))
 }
 
-fn process(process: &ProcessReport) -> ProcessView {
+fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
     let waiting = &process.waiting;
     let more = &process.more;
     ProcessView {
@@ -199,6 +203,12 @@ fn process(process: &ProcessReport) -> ProcessView {
             .into_iter()
             .chain(late(process.losses.late_acquisitions))
             .collect(),
+        order: process.order.as_ref().and_then(|order| {
+            let of = |finding: &&Finding| {
+                finding.pid == process.pid && finding.details.suppressed.is_none()
+            };
+            graph::draw(order, &findings.iter().filter(of).collect::<Vec<_>>())
+        }),
     }
 }
 

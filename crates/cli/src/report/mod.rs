@@ -2,6 +2,7 @@
 //! and HTML in files. Standard output belongs to the program that was run.
 
 mod flags;
+mod graph;
 mod html;
 mod svg;
 mod text;

@@ -1,5 +1,6 @@
 //! A report with something of everything, for the tests of its renderers.
 
+use lockstead_inspect::check::model::{Details, How, Level, Lock, Order, Ring, Step, Thread};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Bucket, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort, ThreadReport,
@@ -147,4 +148,36 @@ pub(super) fn finding() -> Finding {
         text: format!("lockstead: DEADLOCK\n  {NASTY}"),
         ..Finding::default()
     }
+}
+
+/// An inversion of two locks.
+pub(super) fn inversion(one: &str, other: &str) -> Finding {
+    let lock = |name: &str| Lock { name: name.into(), class: name.into(), ..Lock::default() };
+    let step = |tid, holds: &str, asks: &str| Step {
+        thread: Thread { tid, name: Some(NASTY.into()) },
+        holds: lock(holds),
+        holds_how: How::Write,
+        tried: false,
+        acquired: Some(stack()),
+        asks: lock(asks),
+        asks_how: How::Write,
+        asked: Some(stack()),
+        gates: Vec::new(),
+        alone: false,
+    };
+    let order = Order {
+        ring: Ring::Locks,
+        signal: None,
+        excuse: None,
+        gate: None,
+        steps: vec![step(7, one, other), step(8, other, one)],
+    };
+    let details = Details {
+        level: Some(Level::Potential),
+        rule: Some("lock-order-inversion".into()),
+        cause: Some("00ff".into()),
+        order: Some(order),
+        ..Details::default()
+    };
+    Finding { kind: "order".into(), pid: 100, details, ..finding() }
 }

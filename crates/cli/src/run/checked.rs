@@ -2,6 +2,7 @@
 
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
+use lockstead_inspect::check::describe::level_of;
 use lockstead_inspect::check::facts::{Facts, ThreadFacts};
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::rules;
@@ -53,7 +54,7 @@ pub(super) fn index_of(process: &Observed, thread: ThreadFacts) -> Option<u32> {
 /// How sure it is.
 pub(super) fn level(facts: &Facts) -> Level {
     match facts {
-        Facts::Breach(_) => Level::Rule,
+        Facts::Breach(facts) => level_of(facts.breach.weak),
         Facts::Order(order) => match order.level {
             Sure::Order => Level::Order,
             Sure::Potential => Level::Potential,

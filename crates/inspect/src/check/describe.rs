@@ -99,7 +99,7 @@ impl Describer<'_> {
             },
         };
         Details {
-            level: Some(Level::Rule),
+            level: Some(level_of(breach.weak)),
             rule: Some(rules::slug(breach.rule)),
             cause: Some(self.cause_of_breach(facts)),
             suppressed: None,
@@ -181,6 +181,12 @@ impl Describer<'_> {
         self.places(facts.breach.other_stack, PLACE, &mut hasher);
         format!("{:016x}", hasher.finish())
     }
+}
+
+/// What a breach is, also if nothing tells it from what is right.
+#[must_use]
+pub fn level_of(weak: bool) -> Level {
+    if weak { Level::Order } else { Level::Rule }
 }
 
 /// Where a frame is, wherever the loader put its file.
