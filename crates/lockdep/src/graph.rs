@@ -112,6 +112,7 @@ impl Graph {
     /// more. What is known of the order of its class stays.
     pub fn forget(&mut self, lock: LockId) {
         let Some(node) = self.nodes.remove(&lock) else { return };
+        let leads = self.net.first(node, Way::Forth) != NONE;
         for way in [Way::Forth, Way::Back] {
             loop {
                 let arc = self.net.first(node, way);
@@ -123,7 +124,7 @@ impl Graph {
             }
         }
         self.net.remove_node(node);
-        self.worlds.forget(node);
+        self.worlds.forget(node, leads);
         self.pending.retain(|&(_, state)| node_of(state) != node);
     }
 

@@ -29,12 +29,14 @@ impl Graph {
             self.losses.uses += 1;
             return;
         }
-        if self.worlds.note(node, lock, &usage) {
+        if self.worlds.note(&self.net, node, lock, &usage) {
             let hits = self.worlds.follow(&mut self.net, node, &usage);
             self.hits_of_locks(hits, findings);
         }
         let class = self.locks[node as usize].class;
-        if self.classes.has_node(class) && self.class_worlds.note(class, lock, &usage) {
+        if self.classes.has_node(class)
+            && self.class_worlds.note(&self.classes.net, class, lock, &usage)
+        {
             let hits = self.class_worlds.follow(&mut self.classes.net, class, &usage);
             self.hits_of_classes(hits, findings);
         }

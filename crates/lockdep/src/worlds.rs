@@ -57,6 +57,8 @@ struct Signals {
     handled: [u64; 2],
     /// Held where they may interrupt, exclusively and shared.
     open: [u64; 2],
+    /// Is in the list of those with taint.
+    listed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -64,8 +66,8 @@ pub(crate) struct Worlds {
     nodes: Vec<Signals>,
     /// At most two for each, of different threads.
     uses: HashMap<(u32, u8, World, u32), Vec<Used>>,
-    /// Some handler takes a lock.
-    any: bool,
+    /// Nodes with taint, and perhaps some that have none any more.
+    tainted: Vec<u32>,
     /// Nodes have left whose taint may still be around.
     stale: bool,
 }
@@ -106,7 +108,11 @@ impl Worlds {
     }
 
     /// Notes a use; `false` if it says nothing new.
-    pub(crate) fn note(&mut self, node: u32, lock: LockId, usage: &Use) -> bool {
+    pub(crate) fn note(&mut self, net: &Net, node: u32, lock: LockId, usage: &Use) -> bool {
+        if usage.world == World::Handler {
+            // As long as the new one is not among those that are passed on here.
+            self.refresh(net);
+        }
         let how = match usage.world {
             World::Handler => asked(usage.mode),
             World::Open => held(usage.mode),
@@ -130,8 +136,6 @@ impl Worlds {
     pub(crate) fn follow(&mut self, net: &mut Net, node: u32, usage: &Use) -> Hits {
         match usage.world {
             World::Handler => {
-                self.refresh(net);
-                self.any = true;
                 let from = state(node, asked(usage.mode));
                 if from % 2 == RECURSIVE {
                     net.wake(node);
@@ -158,7 +162,7 @@ impl Worlds {
     /// To be called when an arc has got a further kind.
     pub(crate) fn extend(&mut self, net: &Net, arc: u32) -> Hits {
         let mut hits = Hits::default();
-        if !self.any {
+        if self.tainted.is_empty() {
             return hits;
         }
         let arc = &net.arcs[arc as usize];
@@ -178,14 +182,19 @@ impl Worlds {
         let mut head = 0;
         while let Some(&(here, taint)) = queue.get(head) {
             head += 1;
-            let signals = self.at(node_of(here));
+            let node = node_of(here);
+            let signals = self.at(node);
             let mine = &mut signals.taint[(here % 2) as usize];
             let new = taint & !*mine;
             if new == 0 {
                 continue;
             }
             *mine |= new;
-            hits.look(*signals, here, new);
+            let open = *signals;
+            if !core::mem::replace(&mut signals.listed, true) {
+                self.tainted.push(node);
+            }
+            hits.look(open, here, new);
             queue.extend(net.all_from(here).into_iter().map(|next| (next, new)));
         }
         hits
@@ -196,24 +205,26 @@ impl Worlds {
         if !core::mem::take(&mut self.stale) {
             return;
         }
-        for node in &mut self.nodes {
-            node.taint = [0; 2];
+        let tainted = core::mem::take(&mut self.tainted);
+        for &node in &tainted {
+            let signals = &mut self.nodes[node as usize];
+            (signals.taint, signals.listed) = ([0; 2], false);
         }
-        for node in 0..self.nodes.len() as u32 {
+        // Where it begins is among them.
+        for node in tainted {
             for arrived in [NORMAL, RECURSIVE] {
                 let handled = self.nodes[node as usize].handled[arrived as usize];
-                if handled != 0 {
-                    self.pass_on(net, state(node, arrived), handled);
-                }
+                self.pass_on(net, state(node, arrived), handled);
             }
         }
     }
 
-    /// A node leaves with its arcs.
-    pub(crate) fn forget(&mut self, node: u32) {
+    /// A node leaves with its arcs; `leads` if there were some out of it.
+    pub(crate) fn forget(&mut self, node: u32, leads: bool) {
         let Some(signals_here) = self.nodes.get_mut(node as usize) else { return };
         let gone = core::mem::take(signals_here);
-        self.stale |= gone.taint != [0; 2];
+        signals_here.listed = gone.listed;
+        self.stale |= gone.taint != [0; 2] && leads;
         for (world, masks) in [(World::Handler, gone.handled), (World::Open, gone.open)] {
             for how in [0, 1] {
                 for signal in signals(masks[how as usize]) {
