@@ -10,9 +10,9 @@
 use hashbrown::HashMap;
 
 /// What a search may take at first.
-const FIRST: usize = 1 << 22;
+const FIRST: usize = 1 << 20;
 /// How many steps in vain halve that.
-const HALVES: usize = 1 << 18;
+const HALVES: usize = 1 << 16;
 
 /// What a search is for: the classes of an edge's locks, and whether the ring
 /// must be proven.
@@ -54,7 +54,7 @@ mod tests {
             efforts.note(purpose, steps, false);
             total += steps;
         }
-        assert!(total < 12 * FIRST, "{total}");
+        assert!(total < 4 * FIRST, "{total}");
         assert_eq!(efforts.allowed((2, 1, true)), FIRST, "others do not pay");
         efforts.note(purpose, 1, true);
         assert_eq!(efforts.allowed(purpose), FIRST);

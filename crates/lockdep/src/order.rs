@@ -49,7 +49,7 @@ const FAR: i64 = 1 << 62;
 /// How many steps a search may take in any case.
 pub(crate) const PATIENCE: usize = 1 << 8;
 /// How many steps a new arc saves up for searches that take more.
-const SAVED: usize = 1 << 7;
+const SAVED: usize = 1 << 5;
 /// What there is of that at first, and at most.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
