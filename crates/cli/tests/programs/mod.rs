@@ -59,7 +59,7 @@ fn compiler_of(source: &str) -> &'static str {
 }
 
 fn compiled(source: &str, compiler: &str, suffix: &str, options: &[&str]) -> Option<PathBuf> {
-    let name = source.split('.').next().unwrap_or(source);
+    let name = source.split('.').next().unwrap_or(source).replace('/', "-");
     let to = FOLDER.path().join(format!("{name}{suffix}"));
     // Held while compiling: other tests may want the same program.
     let mut built = BUILT.lock().expect("no test panics in here");

@@ -160,8 +160,15 @@ static void daemonise(void)
     must(read(pipe_ends[0], &byte, 1) != 1);
 }
 
-/* CASE join-while-holding
+/* CASE join-while-it-waits
  *   RULE: join while holding
+ *     has: heap (mutex)
+ *     has: thread "joined"
+ *     at: joins_with_heap_wanted() @wanted-holds
+ *     at: joins_with_heap_wanted() @wanted-join
+ *     lacks: spare
+ * CASE join-while-holding
+ *   ORDER: join while holding
  *     has: heap (mutex)
  *     has: thread "joined"
  *     at: joins_with_heap() @join-holds
@@ -198,6 +205,30 @@ static void joins_with_heap(void)
 static void join_while_holding(void)
 {
     in_a_thread("joiner", joins_with_heap);
+}
+
+/* The joined thread gives up in time. */
+static void *wants_heap_for_a_while(void *unused)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 150);
+    atomic_store(&stage, 1);
+    must(pthread_mutex_timedlock(&heap, &at) != ETIMEDOUT);
+    return unused;
+}
+
+static void joins_with_heap_wanted(void)
+{
+    take(&heap); /* @wanted-holds */
+    pthread_t joined = start(wants_heap_for_a_while, NULL, "joined");
+    await(&stage, 1);
+    nap(20);
+    must(pthread_join(joined, NULL)); /* @wanted-join */
+    give(&heap);
+}
+
+static void join_while_it_waits(void)
+{
+    in_a_thread("joiner", joins_with_heap_wanted);
 }
 
 static void joins_with_spare(void)
@@ -305,7 +336,10 @@ static void one_after_the_other(void)
     in_a_thread("by-spare", waits_by_spare);
 }
 
-/* CASE wait-while-holding
+/* CASE wait-while-holding-what-some-need
+ *   ORDER: condition wait while holding
+ *     has: heap (mutex)
+ * CASE wait-while-holding
  *   RULE: condition wait while holding
  *     has: heap (mutex)
  *     has: queue (mutex)
@@ -354,6 +388,11 @@ static void wait_holding(void)
     in_turn({"filler", fills_by_heap}, {"waiter", waits_with_heap});
 }
 
+static void wait_holding_some(void)
+{
+    in_turn({"filler", fills_by_heap}, {"other", fills}, {"waiter", waits_with_heap});
+}
+
 static void wait_holding_other(void)
 {
     in_turn({"filler", fills}, {"waiter", waits_with_heap}, {"again", fills});
@@ -368,6 +407,7 @@ int main(int argc, char **argument)
         {"fork-with-a-lock-of-its-own", fork_holding},
         {"fork-with-handlers", fork_handlers},
         {"daemon", daemonise},
+        {"join-while-it-waits", join_while_it_waits},
         {"join-while-holding", join_while_holding},
         {"join-while-holding-another", join_with_another},
         {"join-that-closes", join_closes},
@@ -375,6 +415,7 @@ int main(int argc, char **argument)
         {"wait-with-two-mutexes", wait_with_two},
         {"wait-with-one-mutex-after-the-other", one_after_the_other},
         {"wait-while-holding", wait_holding},
+        {"wait-while-holding-what-some-need", wait_holding_some},
         {"wait-while-holding-what-nobody-needs", wait_holding_other},
     };
     return run_case(argc, argument, all, COUNT(all));

@@ -326,8 +326,15 @@ static void robust_thread(void)
     give(&robust);
 }
 
-/* CASE process-exits-with-a-lock
+/* CASE process-exits-with-a-lock-that-is-waited-for
  *   RULE: process exit while holding
+ *     has: ledger (mutex)
+ *     at: process_exits_on_waiter() @exit-on-waiter
+ * CASE process-exits-with-a-shared-lock
+ *   RULE: process exit while holding
+ *     has: process-shared mutex
+ * CASE process-exits-with-a-lock
+ *   ORDER: process exit while holding
  *     has: ledger (mutex)
  *     at: process_exits() @exit-with
  *     lacks: drawer
@@ -349,6 +356,32 @@ static void process_exits(void)
     take(&drawer);
     give(&drawer);
     take(&ledger); /* @exit-with */
+    done_and_exit();
+}
+
+static void *waits_for_ledger(void *unused)
+{
+    atomic_store(&turn, 1);
+    take(&ledger);
+    return unused;
+}
+
+static void process_exits_on_waiter(void)
+{
+    take(&ledger); /* @exit-on-waiter */
+    start(waits_for_ledger, NULL, "waiter");
+    await(&turn, 1);
+    nap(30);
+    done_and_exit();
+}
+
+static void process_exits_shared(void)
+{
+    pthread_mutexattr_t attribute;
+    must(pthread_mutexattr_init(&attribute));
+    must(pthread_mutexattr_setpshared(&attribute, PTHREAD_PROCESS_SHARED));
+    must(pthread_mutex_init(&drawer, &attribute));
+    take(&drawer);
     done_and_exit();
 }
 
@@ -406,6 +439,8 @@ int main(int argc, char **argument)
         {"thread-ends-and-its-destructor-unlocks", destructor_unlocks},
         {"thread-is-cancelled-and-cleans-up", cancelled_cleanly},
         {"thread-ends-with-a-robust-lock", robust_thread},
+        {"process-exits-with-a-lock-that-is-waited-for", process_exits_on_waiter},
+        {"process-exits-with-a-shared-lock", process_exits_shared},
         {"process-exits-with-a-lock", process_exits},
         {"process-returns-with-a-lock", process_returns},
         {"process-exits-and-its-handler-unlocks", handler_unlocks},

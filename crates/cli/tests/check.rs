@@ -1,0 +1,53 @@
+//! `lockstead run --check`: each rule and each shape of lock order is reported,
+//! with its names and lines, and correct programs are left in peace.
+//!
+//! What is expected stands beside each case in `programs/check`; `check.h` there
+//! says how.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+#[path = "check/expected.rs"]
+mod expected;
+#[path = "check/found.rs"]
+mod found;
+#[path = "check/not_yet.rs"]
+mod not_yet;
+#[path = "check/others.rs"]
+mod others;
+mod programs;
+#[path = "check/suite.rs"]
+mod suite;
+
+use suite::suite;
+
+macro_rules! suites {
+    ($($name:ident: $source:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                suite($source);
+            }
+        )*
+
+        /// Each program has a test.
+        #[test]
+        fn no_program_is_left_out() {
+            suite::all_are_run(&[$($source),*]);
+        }
+    };
+}
+
+suites! {
+    shapes_of_lock_order: "shapes.c";
+    readers_and_writers: "readers.c";
+    orders_with_an_excuse: "excuses.c";
+    one_lock_after_another_in_the_same_memory: "lives.c";
+    deadlocks_that_shipped: "historical.c";
+    owners_recursion_and_ends: "rules.c";
+    memory_of_locks: "memory.c";
+    signal_handlers: "signals.c";
+    fork_join_and_conditions: "around.c";
+    semaphores: "semaphores.c";
+    calls_that_block: "sleepy.c";
+    correct_programs: "clean.c";
+    the_standard_library_of_cpp: "standard.cpp";
+}
