@@ -138,8 +138,10 @@ impl<'a> Thread<'a> {
         &self.far[at]
     }
 
-    /// The sets are those of the first page; for a record that is claimed.
+    /// The sets are those of the first page, and no lock lies on the stack; for a
+    /// record that is claimed.
     pub fn first_sets(&self) {
+        self.record.lowest_lock.store(u64::MAX, Relaxed);
         self.record.displaced.store(0, Relaxed);
         self.record.sets.store(sets(NEAR, NEAR_MASK), Relaxed);
     }

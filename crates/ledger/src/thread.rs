@@ -70,8 +70,9 @@ pub struct ThreadRecord {
     pub index: AtomicU32,
     /// One of [`state`].
     pub state: AtomicU32,
-    /// Acquisitions of this thread that are not in its cache's counts.
-    pub acquisitions: AtomicU64,
+    /// Of the library that checks: the lowest lock that may live on the thread's
+    /// stack; the largest number if there is none.
+    pub lowest_lock: AtomicU64,
     /// Pseudo-random state of the library, for this thread.
     pub dice: AtomicU64,
     /// Which sets are in use. Lower half: their number less one, times the size
@@ -80,7 +81,9 @@ pub struct ThreadRecord {
 
     /// What the thread waits for.
     pub wait: Wait<Native>,
-    spare_wait: [AtomicU64; 2],
+    spare_wait: AtomicU64,
+    /// Acquisitions of this thread that are not in its cache's counts.
+    pub acquisitions: AtomicU64,
 
     /// The kernel's thread id, in the process's own PID namespace.
     pub tid: AtomicU32,

@@ -101,6 +101,8 @@ impl Me {
     /// there is nothing.
     #[inline]
     pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
+        #[cfg(feature = "check")]
+        self.leaves_frames(site);
         let line = &self.thread.cache[line_of(address, site.return_address())];
         let known = &line.known;
         // Whether it is still that lock is asked now and then, for the answer is
@@ -110,7 +112,12 @@ impl Me {
             || !leads_here(line, site)
             || is_due && self.is_outdated(known)
         {
-            return self.look(line, address, site, nature);
+            #[cfg(feature = "check")]
+            self.is_same_frame(address, site);
+            let known = self.look(line, address, site, nature);
+            #[cfg(feature = "check")]
+            self.lies_at(address, known.lock.load(Relaxed), site);
+            return known;
         }
         known
     }
@@ -233,7 +240,10 @@ impl Me {
         });
         rules::initialised(self, address, kind, attributes);
         #[cfg(feature = "check")]
-        crate::order::chains::life_ended(address);
+        {
+            self.lies_at(address, self.ledger.find_lock(address).unwrap_or(0), site);
+            crate::order::chains::life_ended(address);
+        }
     }
 
     /// What was held at this address was another lock. Of a mutex and of a
@@ -265,7 +275,7 @@ impl Me {
     }
 
     /// The thread's knowledge of this call's chain, walked if it is new.
-    fn chain(&self, site: &Site) -> &'static CacheLine {
+    pub(crate) fn chain(&self, site: &Site) -> &'static CacheLine {
         let first = chains_of(site.stack_pointer() - 8, site.return_address());
         let pair = &self.thread.chains[first..first + 2];
         if let Some(line) = pair.iter().find(|line| leads_here(line, site)) {
@@ -337,7 +347,7 @@ impl Me {
         }
     }
 
-    fn give_up_lock(&self, address: u64) {
+    pub(crate) fn give_up_lock(&self, address: u64) {
         let lines = self.thread.cache.iter().map(|line| &line.known);
         lines
             .chain(self.thread.known_by_address(address))

@@ -49,6 +49,8 @@ impl Offset {
     pub const KEYS: usize = offset_of!(State, keys);
     #[cfg(feature = "check")]
     pub const INDEX: usize = offset_of!(ThreadRecord, index);
+    #[cfg(feature = "check")]
+    pub const LOWEST_LOCK: usize = offset_of!(ThreadRecord, lowest_lock);
     pub const CLOCK: usize = offset_of!(Header, clock) + offset_of!(OwnLine, 0);
     pub const TICK_SHIFT: u32 = TICK_SHIFT;
 
@@ -124,7 +126,6 @@ macro_rules! fast_acquire {
                 "test r8, r8",
                 "je 2f",
                 $crate::is_busy!(),
-                "jne 2f",
                 $(
                     concat!("test byte ptr [rdi + ", $byte, "], ", $mask),
                     "jne 2f",
@@ -318,6 +319,8 @@ macro_rules! fast_acquire {
                 #[cfg(feature = "check")]
                 index = const $crate::fast::Offset::INDEX,
                 #[cfg(feature = "check")]
+                lowest_lock = const $crate::fast::Offset::LOWEST_LOCK,
+                #[cfg(feature = "check")]
                 lives = sym $crate::order::chains::LIVES,
                 #[cfg(feature = "check")]
                 lives_shift = const $crate::order::chains::LIVES_SHIFT,
@@ -461,14 +464,13 @@ macro_rules! own_check {
     };
 }
 
-/// Compares what tells that something of ours is in progress on the thread with
-/// zero.
+/// Goes to `2f` if something of ours is in progress on the thread.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(not(feature = "check"))]
 macro_rules! is_busy {
     () => {
-        "cmp dword ptr [r8 + {busy}], 0"
+        "cmp dword ptr [r8 + {busy}], 0\n jne 2f"
     };
 }
 

@@ -348,6 +348,8 @@ impl Me {
     /// The thread ends: what it has counted by itself goes to the locks.
     fn end(self) {
         let record = self.record();
+        #[cfg(feature = "check")]
+        self.stack_ends();
         self.give_up_all();
         record.wait.end();
         record.ended.store(sys::now(), Relaxed);

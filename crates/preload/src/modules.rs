@@ -45,6 +45,13 @@ fn find(address: u64) -> Option<Found> {
     }
 }
 
+/// Whether both addresses lie in the same loaded file.
+#[cfg(feature = "check")]
+#[must_use]
+pub fn are_together(one: u64, other: u64) -> bool {
+    find(one).zip(find(other)).is_some_and(|(one, other)| one.link_map == other.link_map)
+}
+
 impl Me {
     /// Notes the files of all these addresses of code.
     pub fn note_modules(&self, addresses: &[u64]) {

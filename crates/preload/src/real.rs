@@ -168,6 +168,22 @@ table! {
     prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
 
     #[cfg(feature = "check")]
+    free: fn(*mut c_void);
+    #[cfg(feature = "check")]
+    realloc: fn(*mut c_void, usize) -> *mut c_void;
+    #[cfg(feature = "check")]
+    reallocarray: fn(*mut c_void, usize, usize) -> *mut c_void;
+    #[cfg(feature = "check")]
+    malloc_usable_size: fn(*mut c_void) -> usize;
+    #[cfg(feature = "check")]
+    mmap: fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+    #[cfg(feature = "check")]
+    mmap64: fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+    #[cfg(feature = "check")]
+    munmap: fn(*mut c_void, usize) -> c_int;
+    #[cfg(feature = "check")]
+    mremap: fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
+    #[cfg(feature = "check")]
     exit: fn(c_int);
     #[cfg(feature = "check")]
     quick_exit: fn(c_int);

@@ -34,6 +34,9 @@ pub struct Words {
     /// Where on the stack the thread became busy: of a call that blocks the stack
     /// pointer, else a place in a frame of ours.
     pub busy_at: AtomicUsize,
+    /// The real functions are being looked up by this thread.
+    #[cfg(feature = "check")]
+    pub resolving: AtomicUsize,
 }
 
 /// In which part of its life a thread is, as far as recording goes.

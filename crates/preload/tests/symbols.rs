@@ -103,6 +103,13 @@ const CHECKING: &[(&str, &str)] = &[
     ("__recv_chk", "as that"),
     ("__recvfrom_chk", "as that"),
     ("sem_post", "semaphores that serve as mutexes"),
+    ("free", "locks in the block are no more"),
+    ("realloc", "as free"),
+    ("reallocarray", "as free"),
+    ("munmap", "locks in the pages are no more"),
+    ("mremap", "as munmap"),
+    ("mmap", "as munmap, where it takes the place of something"),
+    ("mmap64", "as mmap"),
 ];
 #[cfg(not(feature = "check"))]
 const CHECKING: &[(&str, &str)] = &[];

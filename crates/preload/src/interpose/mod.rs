@@ -32,6 +32,8 @@ pub mod code;
 pub mod condition;
 pub mod jail;
 pub mod join;
+#[cfg(feature = "check")]
+pub mod memory;
 pub mod mutex;
 pub mod rwlock;
 pub mod semaphore;

@@ -8,13 +8,13 @@
 //! claimed (`top`), so that a signal handler in between, which puts its own keys in
 //! the same place, does not matter. A release in order does nothing.
 
-/// Compares what tells that something of ours is in progress on the thread, or
-/// that it is in a signal handler, with zero.
+/// Goes to `2f` if something of ours is in progress on the thread, if it is in a
+/// signal handler, or if it has left the frame of a lock on its stack.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! is_busy {
     () => {
-        "cmp qword ptr [r8 + {busy}], 0"
+        "cmp qword ptr [r8 + {busy}], 0\n jne 2f\n cmp rsp, qword ptr [r8 + {lowest_lock}]\n ja 2f"
     };
 }
 

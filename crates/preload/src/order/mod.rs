@@ -25,6 +25,8 @@
 
 pub mod chains;
 mod fast;
+pub mod lives;
+pub mod places;
 
 use crate::chain::Place;
 use crate::me::{Me, enter};
@@ -205,6 +207,10 @@ impl Me {
                 first_stack: stack,
                 module: lock.module.load(Relaxed),
             });
+            places::note(address);
+        }
+        if attributes & attribute::HAND_OFF != 0 {
+            return None;
         }
         let mode = match want {
             Want::Write | Want::Back => Mode::Write,

@@ -1,0 +1,226 @@
+//! `free`, `realloc`, `munmap` and their like, in the library that checks: locks in
+//! that memory are no more.
+//!
+//! These are called where nothing else of ours is: by the loader before the first
+//! constructor, and inside the look-up of the real functions. Nothing here
+//! allocates, and before the real functions are known what is to be freed is
+//! leaked rather than waited for.
+
+use crate::order::lives::gone;
+use crate::real::{self, REAL};
+use crate::rules::Gone;
+use crate::site::Site;
+use crate::{modules, state, tls};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+crate::passing! {
+    free(1) => before_free;
+    realloc(2) => before_realloc;
+    reallocarray(3) => before_reallocarray;
+    munmap(2) => before_munmap;
+}
+
+crate::thunk! {
+    mremap(5) => remap;
+}
+
+/// `mmap` with what it is to take the place of: six arguments, which all stay in
+/// their registers.
+macro_rules! mapping {
+    ($($name:ident: $real:ident;)*) => { $(
+        /// Interposed.
+        ///
+        /// # Safety
+        /// As of the function of this name.
+        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rbp",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset rbp, -16",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "mov r8, rbp",
+                "call {before}",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 8",
+                ".cfi_restore rbp",
+                "jmp qword ptr [rip + {table} + {real}]",
+                ".cfi_endproc",
+                before = sym before_mmap,
+                table = sym REAL,
+                real = const core::mem::offset_of!(real::Real, $real),
+            )
+        }
+    )* };
+}
+
+mapping! {
+    mmap: mmap;
+    mmap64: mmap64;
+}
+
+/// Fills the table of real functions, unless that is being done further up this
+/// stack: says whether it is full.
+fn resolve() -> bool {
+    if real::resolved() {
+        return true;
+    }
+    let words = tls::words();
+    if words.resolving.swap(1, Relaxed) == 0 {
+        real::resolve();
+        words.resolving.store(0, Relaxed);
+    }
+    real::resolved()
+}
+
+/// In the place of a function that is not known yet: frees nothing, and gets none.
+unsafe extern "C" fn nothing() -> usize {
+    0
+}
+
+/// The function that says how large a block is; 1: there is none that fits.
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// The function of the allocator whose blocks `free` frees.
+#[cold]
+fn find_size() -> usize {
+    let (free, size) = (REAL.free.address(), REAL.malloc_usable_size.address());
+    // A program may bring an allocator that does not say.
+    let found = if modules::are_together(free as u64, size as u64) { size } else { 1 };
+    SIZE.store(found, Relaxed);
+    found
+}
+
+/// Bytes of a block; zero if nobody says.
+#[inline]
+unsafe fn size_of_block(block: *mut c_void) -> u64 {
+    let function = match SIZE.load(Relaxed) {
+        0 => find_size(),
+        found => found,
+    };
+    if function == 1 {
+        return 0;
+    }
+    // SAFETY: the function of this type, of the allocator of the block, which the
+    // program passes.
+    unsafe {
+        let function: unsafe extern "C" fn(*mut c_void) -> usize = core::mem::transmute(function);
+        function(block) as u64
+    }
+}
+
+/// A block of the allocator's goes, or may.
+#[inline]
+unsafe fn block_goes(block: *mut c_void, site: &Site) {
+    if !block.is_null() && state::ledger().is_some() {
+        let low = block as u64;
+        // SAFETY: the program's block.
+        gone(low, low + unsafe { size_of_block(block) }, Gone::Freed, site);
+    }
+}
+
+unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
+    if !resolve() {
+        return nothing as *const () as usize;
+    }
+    // SAFETY: the program passes a block, or null.
+    unsafe { block_goes(block, site) };
+    REAL.free.address()
+}
+
+unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &Site) -> usize {
+    if !resolve() {
+        return nothing as *const () as usize;
+    }
+    // SAFETY: as in `before_free`.
+    unsafe { block_goes(block, site) };
+    REAL.realloc.address()
+}
+
+unsafe extern "C" fn before_reallocarray(
+    block: *mut c_void,
+    _: usize,
+    _: usize,
+    site: &Site,
+) -> usize {
+    if !resolve() {
+        return nothing as *const () as usize;
+    }
+    // SAFETY: as in `before_free`.
+    unsafe { block_goes(block, site) };
+    REAL.reallocarray.address()
+}
+
+fn pages_go(low: usize, length: usize, site: &Site) {
+    if state::ledger().is_some() {
+        gone(low as u64, (low as u64).saturating_add(length as u64), Gone::Unmapped, site);
+    }
+}
+
+unsafe extern "C" fn before_munmap(address: *mut c_void, length: usize, site: &Site) -> usize {
+    if !resolve() {
+        return nothing as *const () as usize;
+    }
+    // A call that is going to be refused takes nothing.
+    if (address as usize).is_multiple_of(4096) {
+        pages_go(address as usize, length, site);
+    }
+    REAL.munmap.address()
+}
+
+unsafe extern "C" fn before_mmap(
+    address: *mut c_void,
+    length: usize,
+    _: c_int,
+    flags: c_int,
+    site: &Site,
+) {
+    // It does not allocate, and so the look-up does not come back here.
+    real::resolve();
+    if flags & libc::MAP_FIXED != 0
+        && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE
+    {
+        pages_go(address as usize, length, site);
+    }
+}
+
+unsafe extern "C" fn remap(
+    address: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+    site: &Site,
+) -> *mut c_void {
+    if !resolve() {
+        return libc::MAP_FAILED;
+    }
+    if new < old {
+        pages_go((address as usize).saturating_add(new).next_multiple_of(4096), old - new, site);
+    }
+    if flags & libc::MREMAP_FIXED != 0 {
+        pages_go(to as usize, new, site);
+    }
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { real::call::mremap()(address, old, new, flags, to) };
+    if answer != libc::MAP_FAILED && answer != address && flags & libc::MREMAP_DONTUNMAP == 0 {
+        pages_go(address as usize, old, site);
+    }
+    answer
+}

@@ -1,0 +1,240 @@
+//! Lives of locks that end without a call: their memory goes.
+//!
+//! # Role
+//! Memory that is freed, unmapped, or a part of a stack that was left, comes to be
+//! something else, and a lock there is another one. What order the one before was
+//! taken in says nothing of it. If somebody held it, a rule is broken.
+//!
+//! # Locks on stacks
+//! Nobody says that a frame is left. The thread finds out: by its next call that
+//! comes from a frame above the lock, whoever used that. (The fast path compares
+//! its stack pointer with [`lowest_lock`](ThreadRecord::lowest_lock).) Or by its
+//! own next use of the address from a chain of calls that it does not know, if the
+//! word that was the return address of the frame that the lock lies in is another
+//! one by then ([`Me::is_same_frame`]). A function that is called again from the
+//! same place at once, without any call for a lock above it, is not told from its
+//! first call: its locks are those of that call.
+
+use super::places;
+use crate::me::Me;
+use crate::order::chains;
+use crate::rules::words::{Holder, Words};
+use crate::rules::{self, Gone};
+use crate::site::Site;
+use crate::tls;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::known::CacheLine;
+use lockstead_ledger::lock::{Kind, Life, LockRecord};
+use lockstead_ledger::thread::{ThreadRecord, state as life};
+
+/// The memory from `low` to below `high` goes, by the call at `site`; called before
+/// it does.
+#[inline]
+pub fn gone(low: u64, high: u64, how: Gone, site: &Site) {
+    if low < high && places::any(low, high) {
+        gone_indeed(low, high, how, site);
+    }
+}
+
+#[cold]
+fn gone_indeed(low: u64, high: u64, how: Gone, site: &Site) {
+    let Some(me) = crate::me::enter() else { return };
+    let mut lives = 0;
+    places::each(me.ledger, low, high, |index| lives += u64::from(is_live(&me, index)));
+    if lives != 0 {
+        let stack = if me.may_be_held(low, high, how) { Some(me.stack(site)) } else { None };
+        me.end_lives(low, high, how, stack);
+    }
+}
+
+fn is_live(me: &Me, index: u32) -> bool {
+    me.ledger.lock(index).is_some_and(|lock| matches!(lock.shape().1, Life::Live))
+}
+
+impl Me {
+    /// Whether a lock that lives in this memory may be held. What is freed can be
+    /// read.
+    fn may_be_held(&self, low: u64, high: u64, how: Gone) -> bool {
+        let stack = self.thread.stack();
+        if (0..stack.depth()).any(|i| (low..high).contains(&stack.entry(i).address())) {
+            return true;
+        }
+        let mut held = false;
+        places::each(self.ledger, low, high, |index| {
+            let Some(lock) = self.ledger.lock(index) else { return };
+            let (kind, life, _) = lock.shape();
+            let address = lock.address.load(Relaxed);
+            if !matches!(life, Life::Live) || matches!(kind, Kind::Condition | Kind::Barrier) {
+                return;
+            }
+            let words = match how {
+                // SAFETY: in a block of the program's that is not freed yet.
+                Gone::Freed => Some(unsafe { Words::read(kind, address) }),
+                _ => Words::read_if_there(kind, address),
+            };
+            held |= words.is_none_or(|words| words.holder() != Holder::Nobody);
+        });
+        held
+    }
+
+    /// Ends the lives of the locks there. Somebody may hold them if there is a stack
+    /// of the call.
+    fn end_lives(&self, low: u64, high: u64, how: Gone, stack: Option<u32>) {
+        if let Some(stack) = stack {
+            rules::memory_gone(self, low, high, how, stack);
+        }
+        places::each(self.ledger, low, high, |index| {
+            if let Some(lock) = self.ledger.lock(index)
+                && is_live(self, index)
+            {
+                self.end_life(index, lock);
+            }
+        });
+    }
+
+    fn end_life(&self, index: u32, lock: &LockRecord) {
+        let address = lock.address.load(Relaxed);
+        self.give_up_lock(address);
+        self.ledger.lose_lock(index);
+        chains::life_ended(address);
+    }
+
+    /// The thread ends, and with it all that lies on its stack. What it holds there
+    /// itself has been reported as that.
+    pub fn stack_ends(&self) {
+        let (low, high) = stack();
+        // The first thread's stack stays.
+        let is_first = crate::sys::gettid() == crate::sys::getpid();
+        if low < high && !is_first && places::any(low, high) {
+            let held = self.thread.stack();
+            for address in (0..held.depth()).map(|index| held.entry(index).address()) {
+                if (low..high).contains(&address) {
+                    let _ = held.revoke(address);
+                }
+            }
+            self.end_lives(low, high, Gone::StackLeft, Some(0));
+        }
+    }
+
+    /// A lock at this address became known, by the call at `site`; and the index of
+    /// its record.
+    pub fn lies_at(&self, address: u64, index: u32, site: &Site) {
+        places::note(address);
+        let Some(lock) = self.ledger.lock(index) else { return };
+        // What lies in a file, or is known, lies on no stack that ends.
+        if lock.module.load(Relaxed) != 0 || lock.frame.load(Relaxed) != 0 {
+            return;
+        }
+        let sp = site.stack_pointer();
+        let (_, high) = stack();
+        if is_own(sp) && (sp..high).contains(&address) {
+            lock.frame.store(frame_of(address, self.chain(site)).max(ELSEWHERE), Relaxed);
+            self.record().lowest_lock.fetch_min(address, Relaxed);
+            return;
+        }
+        lock.frame.store(ELSEWHERE, Relaxed);
+        if let Some(owner) = self.owner_of_stack(address) {
+            owner.lowest_lock.fetch_min(address, Relaxed);
+        }
+    }
+
+    /// The thread on whose stack the address lies.
+    fn owner_of_stack(&self, address: u64) -> Option<&'static ThreadRecord> {
+        self.ledger.threads().map(|thread| thread.record).find(|record| {
+            (record.stack_low.load(Relaxed)..record.stack_high.load(Relaxed)).contains(&address)
+                && record.state.load(Relaxed) == life::LIVE
+        })
+    }
+
+    /// At a call: ends the lives of locks on the thread's stack below it.
+    #[inline]
+    pub fn leaves_frames(&self, site: &Site) {
+        let lowest = self.record().lowest_lock.load(Relaxed);
+        if lowest < site.stack_pointer() {
+            self.leave_frames(lowest, site.stack_pointer());
+        }
+    }
+
+    #[cold]
+    fn leave_frames(&self, lowest: u64, sp: u64) {
+        if !is_own(sp) {
+            return;
+        }
+        self.record().lowest_lock.store(u64::MAX, Relaxed);
+        let (low, high) = stack();
+        self.end_lives(lowest.max(low), sp, Gone::StackLeft, Some(0));
+        places::each(self.ledger, sp, high, |index| {
+            if let Some(lock) = self.ledger.lock(index)
+                && is_live(self, index)
+            {
+                self.record().lowest_lock.fetch_min(lock.address.load(Relaxed), Relaxed);
+            }
+        });
+    }
+
+    /// Before a lock at `address` is used by a chain of calls that is not known:
+    /// ends the life of the one there if it lies on the thread's own stack, in a
+    /// frame that was left.
+    pub fn is_same_frame(&self, address: u64, site: &Site) {
+        let sp = site.stack_pointer();
+        let (_, high) = stack();
+        if is_own(sp)
+            && (sp..high).contains(&address)
+            && let Some(lock) = self.ledger.find_lock(address).and_then(|i| self.ledger.lock(i))
+            && !is_there(address, high, lock.frame.load(Relaxed))
+        {
+            self.end_lives(address, address + 1, Gone::StackLeft, Some(0));
+        }
+    }
+}
+
+/// The thread's own stack.
+fn stack() -> (u64, u64) {
+    let words = tls::words();
+    (words.stack_low.load(Relaxed) as u64, words.stack_high.load(Relaxed) as u64)
+}
+
+/// The mark of a lock of which the frame is not known, or that has none.
+const ELSEWHERE: u32 = 1;
+
+/// Whether the thread runs on its own stack.
+fn is_own(sp: u64) -> bool {
+    let (low, high) = stack();
+    (low..high).contains(&sp)
+}
+
+/// Bits of a frame's mark that are of the return address; above is its distance
+/// from the lock, in words.
+const OF_RETURN: u32 = 20;
+
+fn mark(distance: u64, address: u32) -> u32 {
+    (distance as u32) << OF_RETURN | address & ((1 << OF_RETURN) - 1)
+}
+
+/// The mark of the frame that a lock lies in: how far above it the frame's return
+/// address is, and that. Zero where that is not known.
+fn frame_of(address: u64, line: &CacheLine) -> u32 {
+    let sp = line.sp.load(Relaxed);
+    (0..line.distances.len())
+        .map(|i| (u64::from(line.distances[i].load(Relaxed)), line.returns[i].load(Relaxed)))
+        .filter(|&(distance, _)| distance != 0)
+        .map(|(distance, address)| (sp + distance * 8, address))
+        .find(|&(slot, _)| slot > address)
+        .map(|(slot, found)| ((slot - (address & !7)) / 8, found))
+        .filter(|&(distance, _)| distance < 1 << (32 - OF_RETURN))
+        .map_or(0, |(distance, found)| mark(distance, found))
+}
+
+/// Whether the frame with this mark is there still, around the lock at `address`, on
+/// a stack that ends at `high`.
+fn is_there(address: u64, high: u64, frame: u32) -> bool {
+    let distance = u64::from(frame >> OF_RETURN);
+    let slot = (address & !7) + distance * 8;
+    if distance == 0 || slot >= high {
+        return true;
+    }
+    // SAFETY: a word of the thread's own stack above its stack pointer, where the
+    // lock lies, and below its end.
+    let found = unsafe { (slot as *const u32).read_volatile() };
+    mark(distance, found) == frame
+}
