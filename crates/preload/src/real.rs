@@ -192,7 +192,32 @@ table! {
     #[cfg(feature = "check")]
     _Exit: fn(c_int);
 
+    #[cfg(feature = "check")]
+    sigaction: fn(c_int, *const c_void, *mut c_void) -> c_int;
+    #[cfg(feature = "check")]
+    signal: fn(c_int, usize) -> usize;
+    #[cfg(feature = "check")]
+    bsd_signal: fn(c_int, usize) -> usize;
+    #[cfg(feature = "check")]
+    ssignal: fn(c_int, usize) -> usize;
+    #[cfg(feature = "check")]
+    sysv_signal: fn(c_int, usize) -> usize;
+    #[cfg(feature = "check")]
+    sigset: fn(c_int, usize) -> usize;
+
     // Jumped to, whatever their types.
+    #[cfg(feature = "check")]
+    swapcontext: fn();
+    #[cfg(feature = "check")]
+    setcontext: fn();
+    #[cfg(feature = "check")]
+    __longjmp_chk: fn();
+    #[cfg(feature = "check")]
+    siglongjmp: fn();
+    #[cfg(feature = "check")]
+    _longjmp: fn();
+    #[cfg(feature = "check")]
+    longjmp: fn();
     #[cfg(feature = "check")]
     sleep: fn();
     #[cfg(feature = "check")]

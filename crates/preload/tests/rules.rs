@@ -196,6 +196,28 @@ fn semaphores() {
 }
 
 #[test]
+fn handlers() {
+    let used = &[Rule::InHandler][..];
+    run(
+        "signals",
+        &[
+            ("in-a-handler-and-outside", used),
+            ("outside-first", used),
+            ("with-the-signal-blocked", SILENT),
+            ("in-the-handler-only", SILENT),
+            ("with-no-handler", SILENT),
+            ("handlers-that-keep-each-other-out", SILENT),
+            ("handlers-that-interrupt-each-other", used),
+            ("handler-that-tries", SILENT),
+            ("handler-that-posts", SILENT),
+            ("handler-with-a-lock-of-its-own", SILENT),
+            ("order-within-one-world", SILENT),
+            ("waited-for-by-a-thread", SILENT),
+        ],
+    );
+}
+
+#[test]
 fn calls_that_block() {
     let sleepy = &[Rule::Sleepy][..];
     run_asking(

@@ -17,6 +17,7 @@
 //! | [`join`] | join while holding |
 //! | [`condition`] | condition wait with an unlocked, a changing mutex; while holding |
 //! | [`reader`] | recursive read lock |
+//! | [`worlds`] | use in a signal handler; [`handlers`] knows when a thread is in one |
 //! | [`sleepy`] | blocking call under a lock |
 //! | [`semaphore`] | which semaphores have an order, as mutexes |
 //! | [`handoff`] | what a program may say about its locks |
@@ -37,6 +38,8 @@ pub mod condition;
 pub mod cookie;
 #[cfg(feature = "check")]
 pub mod exit;
+#[cfg(feature = "check")]
+pub mod handlers;
 #[cfg(feature = "check")]
 pub mod handoff;
 #[cfg(feature = "check")]
@@ -61,6 +64,8 @@ pub mod sleepy;
 pub mod unlock;
 #[cfg(feature = "check")]
 pub mod words;
+#[cfg(feature = "check")]
+pub mod worlds;
 
 #[cfg(feature = "check")]
 pub use held::{Gone, memory_gone};
@@ -136,6 +141,7 @@ fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     life::waits(me, call, place);
     recursion::waits(me, call, place);
     reader::reads(me, call, place, Flags::NONE);
+    worlds::uses(me, call, place, Flags::NONE);
     condition::waits(me, call, place);
     semaphore::waits(me, call, place);
     at_fork::waits(me, call, place);
@@ -151,6 +157,7 @@ fn before_initialisation(address: u64, kind: Kind, site: &Site) {
 fn has_acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     unlock::acquired(me, call, place);
     reader::reads(me, call, place, how);
+    worlds::uses(me, call, place, how);
 }
 
 #[cfg(feature = "check")]
@@ -170,5 +177,6 @@ fn in_child() {
     note::forget();
     life::forked();
     condition::forget();
+    worlds::forget();
     at_fork::in_child();
 }

@@ -24,6 +24,8 @@ pub struct Note {
     pub number: u64,
     /// As the field of [`Breach`].
     pub weak: bool,
+    /// Who broke the rule, by serial and number, if it was not the calling thread.
+    pub by: Option<(u32, u32)>,
 }
 
 impl Note {
@@ -39,6 +41,7 @@ impl Note {
             other_lock: 0,
             number: 0,
             weak: false,
+            by: None,
         }
     }
 
@@ -60,6 +63,13 @@ impl Note {
     #[must_use]
     pub const fn number(mut self, number: u64) -> Note {
         self.number = number;
+        self
+    }
+
+    /// The same, broken by another thread.
+    #[must_use]
+    pub const fn by(mut self, serial: u32, tid: u32) -> Note {
+        self.by = Some((serial, tid));
         self
     }
 
@@ -125,14 +135,16 @@ impl Me {
 
     fn breach(&self, note: &Note, lock: u32) -> Breach {
         let record = self.record();
+        let own = (record.serial.load(Relaxed), record.tid.load(Relaxed));
+        let (thread, tid) = note.by.unwrap_or(own);
         Breach {
             rule: note.rule,
             lock,
             generation: self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),
             address: note.address,
             stack: note.stack,
-            thread: record.serial.load(Relaxed),
-            tid: record.tid.load(Relaxed),
+            thread,
+            tid,
             other_tid: note.other_tid,
             other_stack: note.other_stack,
             other_lock: note.other_lock,
