@@ -27,8 +27,8 @@
 //! other arcs. A search that costs more than there is credit for ([`PATIENCE`] steps
 //! and what new arcs have saved up, [`SAVED`] each) is given up: all places
 //! between the two ends count as one from then on, a *flat* interval, in which
-//! nothing is known. When searches have cost more than a new order of everything
-//! would, everything is ordered anew: exactly, without flat intervals, and
+//! nothing is known. When there is credit for it, or when searches have cost many
+//! times as much, everything is ordered anew: exactly, without flat intervals, and
 //! without the rings that are gone.
 //!
 //! # Source
@@ -49,8 +49,8 @@ const FAR: i64 = 1 << 62;
 /// How many steps a search may take in any case.
 pub(crate) const PATIENCE: usize = 1 << 8;
 /// How many steps a new arc saves up for searches that take more.
-const SAVED: usize = 1 << 5;
-/// What there is of that at first, and at most.
+const SAVED: usize = 1 << 8;
+/// What there is of that at first.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
 /// One side of a search.
@@ -86,8 +86,12 @@ impl Net {
                 _ => {}
             }
         }
-        self.credit = (self.credit + SAVED).min(FIRST_CREDIT);
-        if self.work > 16 * (self.nodes.len() + self.len()) + (1 << 16) {
+        let all = self.nodes.len() + self.len();
+        self.credit = (self.credit + SAVED).min(FIRST_CREDIT.max(8 * all));
+        if !self.flat.is_empty() && self.credit > 4 * all {
+            self.credit -= 4 * all;
+            self.order_anew();
+        } else if self.work > 16 * all + (1 << 16) {
             self.order_anew();
         }
         self.level(arc)

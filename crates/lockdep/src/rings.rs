@@ -195,3 +195,75 @@ fn is_simple(net: &Net, arcs: &[u32]) -> bool {
 pub(crate) fn effort(arcs: &[u32]) -> usize {
     8 * arcs.len() + (1 << 12)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{ClassId, Edge, Finding, Graph, Kind, Limits, LockId, Mode, SiteId, ThreadId};
+    use alloc::vec::Vec;
+
+    /// As after millions of edges that all cost much: a search has this many steps.
+    fn add_within(steps: usize, graph: &mut Graph, from: u32, to: u32) -> Vec<Finding> {
+        let edge = Edge {
+            from: LockId(from),
+            to: LockId(to),
+            from_mode: Mode::Write,
+            to_mode: Mode::Write,
+            from_site: SiteId(0),
+            to_site: SiteId(0),
+            thread: ThreadId(from),
+            gates: &[],
+            alone: false,
+            tried_from: false,
+        };
+        (graph.net.patience, graph.net.credit) = (steps, 0);
+        let mut findings = Vec::new();
+        graph.add(&edge, &mut findings);
+        findings
+    }
+
+    fn add(graph: &mut Graph, from: u32, to: u32) -> Vec<Finding> {
+        add_within(0, graph, from, to)
+    }
+
+    /// Locks of one class, each before its successor.
+    fn row(locks: u32) -> Graph {
+        let mut graph = Graph::new(Limits::default());
+        for lock in 0..locks {
+            graph.declare(LockId(lock), ClassId(0), 0);
+        }
+        // Against the order in which places are given, and with two ends each.
+        for lock in (0..locks - 1).step_by(2).chain((1..locks - 1).step_by(2).rev()) {
+            assert_eq!(add(&mut graph, lock, lock + 1), []);
+        }
+        graph
+    }
+
+    #[test]
+    fn a_search_that_is_given_up_is_counted() {
+        let mut graph = row(1000);
+        let given_up = graph.losses().searches;
+        assert_eq!(add(&mut graph, 999, 0), []);
+        assert_eq!(graph.losses().searches, given_up + 2, "for a proof and for any ring");
+    }
+
+    #[test]
+    fn two_opposite_edges_are_found_without_a_search() {
+        let mut graph = row(1000);
+        add(&mut graph, 999, 0);
+        let found = add(&mut graph, 501, 500);
+        assert_eq!(
+            found.iter().map(|f| (f.kind, f.steps.len())).collect::<Vec<_>>(),
+            [(Kind::Cycle, 2)]
+        );
+    }
+
+    #[test]
+    fn who_has_more_steps_finds_what_was_given_up() {
+        let mut graph = row(1000);
+        add(&mut graph, 999, 0);
+        let given_up = graph.losses().searches;
+        let found = add_within(10_000, &mut graph, 999, 1);
+        assert_eq!(found.iter().map(|found| found.steps.len()).collect::<Vec<_>>(), [999]);
+        assert_eq!(graph.losses().searches, given_up);
+    }
+}
