@@ -6,7 +6,7 @@ use lockstead_inspect::check::model::{
     Breach, Details, Excuse, How, Level, Order, Ring, Step, Thread,
 };
 use lockstead_inspect::check::rules;
-use lockstead_ledger::breach::Rule;
+use lockstead_ledger::breach::{BLOCKING, Rule};
 use signal_hook::low_level::signal_name;
 use std::fmt::Write;
 
@@ -20,8 +20,9 @@ const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
 /// Gates that are named.
 const GATES: usize = 4;
-/// Locks of a ring that are named in one line.
+/// Locks of a ring that are named in one line, and how long that may be.
 const NAMED: usize = 8;
+const LINE: usize = 90;
 
 /// The text of an inversion or a breach, a line feed at its end. `program` is
 /// `prog (pid 12)`.
@@ -47,6 +48,9 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
 }
 
 fn title(order: &Order) -> String {
+    if order.ring == Ring::Handler {
+        return rules::phrase(Rule::InHandler).into();
+    }
     format!("lock order inversion of {} locks", order.steps.len().max(2))
 }
 
@@ -61,7 +65,10 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
         Ring::Classes => order.steps.last().map_or(String::new(), |step| clean(&step.asks.name)),
         _ => ring.first().cloned().unwrap_or_default(),
     };
-    let _ = writeln!(text, "  in {program}: {} -> {back}", ring.join(" -> "));
+    let ring = format!(": {} -> {back}", ring.join(" -> "));
+    // Long names stand with the steps, which say it all.
+    let ring = if ring.chars().count() <= LINE { ring.as_str() } else { "" };
+    let _ = writeln!(text, "  in {program}{ring}");
     if let Some(excuse) = excuse(order) {
         let _ = writeln!(text, "  no deadlock as it was seen: {excuse}");
     }
@@ -209,7 +216,10 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
             format!("waits for a condition with {second} and holds {lock}")
         }
         Rule::RecursiveRead => format!("reads {lock} again"),
-        Rule::Sleepy => format!("makes a call that may block and holds {lock}"),
+        Rule::Sleepy => {
+            let call = usize::try_from(breach.number).ok().and_then(|at| BLOCKING.get(at));
+            format!("calls {} and holds {lock}", call.unwrap_or(&"a function that may block"))
+        }
     }
 }
 

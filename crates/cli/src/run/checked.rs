@@ -8,7 +8,7 @@ use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::waits::detect::Found;
 use lockstead_ledger::breach::Rule;
-use lockstead_lockdep::Level as Sure;
+use lockstead_lockdep::{Kind, Level as Sure};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -57,6 +57,7 @@ pub(super) fn level(facts: &Facts) -> Level {
         Facts::Breach(facts) => level_of(facts.breach.weak),
         Facts::Order(order) => match order.level {
             Sure::Order => Level::Order,
+            Sure::Potential if matches!(order.kind, Kind::Handler { .. }) => Level::Rule,
             Sure::Potential => Level::Potential,
         },
     }

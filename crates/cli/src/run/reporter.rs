@@ -25,6 +25,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
+/// Processes that are kept after they have ended, so that names need not be looked
+/// up twice.
+const SCENES: usize = 32;
+
 /// Something to report.
 pub(super) enum Job {
     /// Threads that wait for each other.
@@ -208,6 +212,11 @@ impl Work {
     }
 
     fn scene(&mut self, process: &Arc<Observed>, names: ThreadNames) -> &mut Scene {
+        if self.scenes.len() >= SCENES {
+            // A ledger takes descriptors and address space as long as it is known.
+            self.scenes.retain(|_, scene| !scene.process.has_ended());
+            self.dead.retain(|key, _| self.scenes.contains_key(key));
+        }
         let scene = self
             .scenes
             .entry(Arc::as_ptr(process) as usize)

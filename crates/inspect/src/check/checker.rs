@@ -2,10 +2,11 @@
 
 use super::facts::{BreachFacts, ExcuseFacts, Facts, OrderFacts, StepFacts, ThreadFacts};
 use super::lives::{Known, Life, Lives};
+use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::order::{Edge, Mode};
 use lockstead_ledger::{Ledger, Part};
 use lockstead_lockdep as graph;
-use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId};
+use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId, Use, World};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -130,6 +131,9 @@ impl Checker {
         let mut breaches = std::mem::take(&mut self.breaches);
         let read = |at| ledger.breach(at).map(|record| record.read());
         let mut more = breaches.read(most, last, read, |_, breach| {
+            if breach.rule == Rule::InHandler && breach.other_stack == 0 {
+                return self.used(ledger, &breach, news);
+            }
             self.counts.breaches += 1;
             let lock = self.life(ledger, breach.lock, breach.generation, breach.stack);
             let other = self.now(ledger, breach.other_lock, breach.other_stack);
@@ -211,6 +215,39 @@ impl Checker {
         self.found = found;
     }
 
+    /// A record that a lock is taken in a handler (other lock 0), or with some
+    /// signals open (their mask): no breach by itself.
+    fn used(&mut self, ledger: &Ledger<'_>, record: &Breach, news: &mut Vec<Facts>) {
+        let Some(id) = self.meet(ledger, record.lock, record.generation, record.stack) else {
+            return;
+        };
+        if self.threads.len() < THREADS {
+            self.threads.insert(record.thread, record.tid);
+        }
+        let (world, signals) = match record.other_lock {
+            0 => (World::Handler, 1_u64.checked_shl((record.number as u32).wrapping_sub(1))),
+            _ => (World::Open, Some(record.number)),
+        };
+        let signals = signals.unwrap_or(0);
+        let mut found = std::mem::take(&mut self.found);
+        for signal in (1..=64_u8).filter(|signal| signals >> (signal - 1) & 1 != 0) {
+            let usage = Use {
+                signal,
+                world,
+                mode: match record.other_tid {
+                    0 => graph::Mode::Write,
+                    1 => graph::Mode::Read,
+                    _ => graph::Mode::ReadRecursive,
+                },
+                site: SiteId(record.stack),
+                thread: ThreadId(record.thread),
+            };
+            self.graph.used(LockId(id), usage, &mut found);
+        }
+        news.extend(found.drain(..).filter_map(|finding| self.facts(ledger, finding)));
+        self.found = found;
+    }
+
     /// The id of a life that a record speaks of, in the graph as in the list.
     fn meet(&mut self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<u32> {
         match self.lives.meet(ledger, index, generation, seen) {
@@ -243,6 +280,12 @@ impl Checker {
     /// A finding by what it is about. None if it leads over a lock that has
     /// turned out to be a signal.
     fn facts(&self, ledger: &Ledger<'_>, finding: graph::Finding) -> Option<Facts> {
+        // Of one lock in both worlds there is a breach, which says more.
+        if let (graph::Kind::Handler { .. }, [step]) = (finding.kind, &finding.steps[..])
+            && step.from == step.to
+        {
+            return None;
+        }
         let life = |lock: LockId| self.lives.get(lock.0);
         let step = |step: &graph::Step| {
             let witness = &step.witness;

@@ -40,12 +40,17 @@ impl Describer<'_> {
             Kind::Classes => (Ring::Classes, None),
             Kind::Handler { signal } => (Ring::Handler, Some(signal)),
         };
+        let in_handler = ring == Ring::Handler;
         Details {
             level: Some(match facts.level {
                 Sure::Order => Level::Order,
+                Sure::Potential if in_handler => Level::Rule,
                 Sure::Potential => Level::Potential,
             }),
-            rule: Some(rules::INVERSION.into()),
+            rule: Some(match in_handler {
+                true => rules::slug(Rule::InHandler),
+                false => rules::INVERSION.into(),
+            }),
             cause: Some(self.cause_of_order(facts)),
             suppressed: None,
             order: Some(Order {
@@ -165,7 +170,8 @@ impl Describer<'_> {
         let mut classes: Vec<u64> = facts.steps.iter().map(|step| self.class(&step.from)).collect();
         classes.sort_unstable();
         let mut hasher = DefaultHasher::new();
-        (self.program, rules::INVERSION, classes).hash(&mut hasher);
+        let is_handler = matches!(facts.kind, Kind::Handler { .. });
+        (self.program, rules::INVERSION, is_handler, classes).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }
 

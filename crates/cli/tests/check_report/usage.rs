@@ -1,0 +1,51 @@
+//! What is refused, and what is said instead.
+
+use crate::common::{run, text};
+
+#[test]
+fn flags_that_need_check_say_so() {
+    for flags in
+        [&["--strict"][..], &["--sleepy"], &["--suppressions", "x"], &["--sarif", "/dev/null"]]
+    {
+        let outcome = run(&[&["run"], flags, &["--", "true"]].concat());
+        assert_eq!(outcome.status, 2, "{flags:?}: {outcome:?}");
+        let words = format!("'{}' is about what --check finds; add --check", flags[0]);
+        assert!(outcome.stderr.contains(&words), "{outcome:?}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_first() {
+    for option in ["--sarif", "--report-file"] {
+        let outcome = run(&["run", "--check", option, "-", "--", "true"]);
+        assert_eq!(outcome.status, 2, "{outcome:?}");
+        assert!(outcome.stderr.contains("belongs to the program"), "{outcome:?}");
+        let outcome = run(&["run", "--check", option, "/absent/x", "--", "true"]);
+        assert_eq!(outcome.status, 2, "{outcome:?}");
+        assert!(outcome.stderr.contains(option), "{outcome:?}");
+    }
+}
+
+#[test]
+fn all_rules_are_listed_with_what_they_mean() {
+    let listed = run(&["check", "--list-rules"]);
+    assert_eq!(listed.status, 0, "{listed:?}");
+    let slugs = listed.stdout.lines().filter(|line| !line.starts_with(' ')).count();
+    assert_eq!((slugs, listed.stdout.lines().count()), (24, 48));
+    for slug in ["deadlock\n", "lock-order-inversion\n", "use-in-a-child-of-a-lock-held-at-fork\n"]
+    {
+        assert!(listed.stdout.contains(slug), "{slug}");
+    }
+}
+
+#[test]
+fn a_report_is_needed_and_has_to_be_one() {
+    let outcome = run(&["check"]);
+    assert_eq!(outcome.status, 2, "{outcome:?}");
+    assert!(outcome.stderr.contains("--list-rules"), "{outcome:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("x.json");
+    std::fs::write(&file, "[1").expect("written");
+    let outcome = run(&["check", text(&file)]);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+}
