@@ -1,4 +1,4 @@
-//! What `lockstead run` costs the program: micro-benchmarks, memcached under
+//! What `lockstead run`, or `lockstead run --check`, costs the program: micro-benchmarks, memcached under
 //! load, pigz and xz, each against the program by itself, interleaved; and for
 //! scale what other observers cost.
 //!
@@ -34,6 +34,9 @@ struct Options {
     /// What to measure
     #[arg(long, value_delimiter = ',', default_value = "micro,memcached,compress,peers")]
     only: Vec<Part>,
+    /// Measure `lockstead run --check`
+    #[arg(long)]
+    check: bool,
     /// Write JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -78,6 +81,8 @@ pub(crate) enum Target {
     AtMost(f64),
     /// At least this.
     AtLeast(f64),
+    /// At most this much, in the unit: not a quotient.
+    Below(f64),
 }
 
 impl Row {
@@ -109,6 +114,13 @@ impl Row {
             Some(Target::AtMost(limit)) => {
                 format!("<= {limit:.2} {}", if self.ratio <= limit { "reached" } else { "missed" })
             }
+            Some(Target::Below(limit)) => {
+                format!(
+                    "<= {limit} {} {}",
+                    self.unit,
+                    if self.under_run <= limit { "reached" } else { "missed" }
+                )
+            }
             Some(Target::AtLeast(limit)) => {
                 format!(">= {limit:.2} {}", if self.ratio >= limit { "reached" } else { "missed" })
             }
@@ -128,7 +140,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) -> Result<()> {
-    let tools = Tools::find(options.lockstead.as_deref())?;
+    let tools = Tools::find(options.lockstead.as_deref(), options.check)?;
     let mut rows = Vec::new();
     let rounds = options.rounds as usize;
     for part in &options.only {
@@ -141,7 +153,9 @@ fn measure(options: &Options) -> Result<()> {
     }
     let machine = lockstead_bench::machine::Machine::here();
     if options.json {
-        let report = serde_json::json!({ "machine": machine, "rounds": rounds, "rows": rows });
+        let report = serde_json::json!({
+            "machine": machine, "check": options.check, "rounds": rounds, "rows": rows,
+        });
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }

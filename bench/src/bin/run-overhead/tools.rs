@@ -12,12 +12,14 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// The command under test and a folder that is removed at the end.
 pub(crate) struct Tools {
     lockstead: PathBuf,
+    /// The command is to check.
+    pub(crate) check: bool,
     /// For programs that are built and data that is made.
     pub(crate) folder: tempfile::TempDir,
 }
 
 impl Tools {
-    pub(crate) fn find(lockstead: Option<&Path>) -> Result<Tools> {
+    pub(crate) fn find(lockstead: Option<&Path>, check: bool) -> Result<Tools> {
         let lockstead = match lockstead {
             Some(path) => path.to_path_buf(),
             None => std::env::current_exe()?.with_file_name("lockstead"),
@@ -30,7 +32,7 @@ impl Tools {
             )
             .into());
         }
-        Ok(Tools { lockstead, folder: tempfile::tempdir()? })
+        Ok(Tools { lockstead, check, folder: tempfile::tempdir()? })
     }
 
     /// `program`, by itself or under `lockstead run`, which writes its report
@@ -38,7 +40,11 @@ impl Tools {
     pub(crate) fn command(&self, under_run: bool, program: impl AsRef<OsStr>) -> Command {
         let mut command = if under_run {
             let mut command = Command::new(&self.lockstead);
-            command.arg("run").arg("--").arg(program);
+            command.arg("run");
+            if self.check {
+                command.arg("--check");
+            }
+            command.arg("--").arg(program);
             command
         } else {
             Command::new(program)

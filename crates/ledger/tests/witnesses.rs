@@ -1,0 +1,163 @@
+//! Which observations of an edge are worth a record.
+
+use lockstead_ledger::Birth;
+use lockstead_ledger::header::Layout;
+use lockstead_ledger::ledger::{Ledger, Part};
+use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::order::{Edge, Mode, gate};
+use lockstead_ledger::witness::{Known, MOST};
+use std::alloc::{Layout as Memory, alloc_zeroed};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The smallest ledger, for the time of the test program.
+fn ledger() -> Ledger<'static> {
+    let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).expect("sound");
+    // SAFETY: not of size zero; the memory is never freed, zeroed, and nobody
+    // else's.
+    unsafe { Ledger::create(alloc_zeroed(memory), Layout::divide(Layout::SMALLEST), 1, 1) }
+}
+
+fn edge(thread: u32) -> Edge {
+    Edge {
+        from: 1,
+        from_generation: 1,
+        from_mode: Mode::Write,
+        from_tried: false,
+        from_stack: 0,
+        to: 2,
+        to_generation: 1,
+        to_mode: Mode::Write,
+        to_stack: 0,
+        thread,
+        tid: thread,
+        gates: 0,
+        alone: false,
+        in_handler: false,
+    }
+}
+
+fn gates(locks: &[u32]) -> Vec<u64> {
+    locks.iter().map(|&lock| gate(lock, false)).collect()
+}
+
+/// How many records these observations leave.
+fn left(seen: &[(Edge, &[u32])]) -> usize {
+    let ledger = ledger();
+    for (edge, locks) in seen {
+        let _ = ledger.witness(*edge, &gates(locks));
+    }
+    ledger.used(Part::Edges)
+}
+
+#[test]
+fn an_observation_is_left_once() {
+    assert_eq!(left(&[(edge(1), &[]), (edge(1), &[]), (edge(1), &[7])]), 1);
+    let other_life = Edge { to_generation: 3, ..edge(1) };
+    let by_reader = Edge { from_mode: Mode::Read, ..edge(1) };
+    let back = Edge { from: 2, to: 1, ..edge(1) };
+    assert_eq!(left(&[(edge(1), &[]), (other_life, &[]), (by_reader, &[]), (back, &[])]), 4);
+}
+
+#[test]
+fn fewer_gates_prove_more() {
+    assert_eq!(left(&[(edge(1), &[5, 6]), (edge(1), &[5, 6, 7]), (edge(1), &[5, 6])]), 1);
+    assert_eq!(left(&[(edge(1), &[5, 6]), (edge(1), &[5]), (edge(1), &[6]), (edge(1), &[])]), 4);
+    assert_eq!(left(&[(edge(1), &[]), (edge(1), &[5]), (edge(1), &[6])]), 1);
+    // A lock that readers share is another gate than one held alone.
+    let ledger = ledger();
+    let _ = ledger.witness(edge(1), &[gate(5, false)]);
+    let _ = ledger.witness(edge(1), &[gate(5, true)]);
+    assert_eq!(ledger.used(Part::Edges), 2);
+    let read = |index| ledger.edge(index).expect("left").expect("complete");
+    assert!(ledger.lock_list(read(0).gates).eq([(5, false)]));
+    assert!(ledger.lock_list(read(1).gates).eq([(5, true)]));
+}
+
+#[test]
+fn not_alone_proves_more_than_alone() {
+    let alone = Edge { alone: true, ..edge(1) };
+    assert_eq!(left(&[(alone, &[]), (alone, &[]), (edge(1), &[]), (alone, &[])]), 2);
+}
+
+#[test]
+fn four_threads_witness_an_edge_and_then_all_know_it() {
+    let ledger = ledger();
+    for thread in 1..=4 {
+        assert_eq!(ledger.witness(edge(thread), &[]), Known::ToThis);
+    }
+    for thread in [1, 5, 6] {
+        assert_eq!(ledger.witness(edge(thread), &[]), Known::ToAll);
+    }
+    assert_eq!(ledger.used(Part::Edges), 4);
+}
+
+#[test]
+fn an_edge_has_no_end_of_witnesses() {
+    let ledger = ledger();
+    for lock in 10..1000 {
+        let _ = ledger.witness(edge(1), &gates(&[lock]));
+    }
+    assert_eq!(ledger.used(Part::Edges), MOST);
+}
+
+#[test]
+fn threads_that_see_an_edge_at_once_leave_one_record_each_at_most() {
+    let ledger = ledger();
+    std::thread::scope(|scope| {
+        for thread in 1..=4 {
+            let ledger = &ledger;
+            scope.spawn(move || {
+                for to in 2..900 {
+                    for _ in 0..2 {
+                        let _ = ledger.witness(Edge { to, ..edge(thread) }, &[]);
+                    }
+                }
+            });
+        }
+    });
+    let found: Vec<_> = (0..ledger.used(Part::Edges))
+        .map(|index| ledger.edge(index).expect("left").expect("complete"))
+        .map(|edge| (edge.to, edge.thread))
+        .collect();
+    let different: BTreeSet<_> = found.iter().copied().collect();
+    assert_eq!(different.len(), 4 * 898, "each thread has witnessed each edge");
+    // Twice only around the opening of a level of the table.
+    assert!(found.len() < different.len() + 100, "{}", found.len());
+    assert_eq!(ledger.header().losses.edges.load(Relaxed), 0);
+}
+
+#[test]
+fn the_end_of_a_life_with_edges_is_said() {
+    let ledger = ledger();
+    let birth = |address| Birth {
+        address,
+        kind: Kind::Mutex,
+        attributes: 0,
+        init_stack: 0,
+        first_stack: 0,
+        module: 0,
+    };
+    let [one, other, third] = [64, 128, 192].map(|it| ledger.use_lock(&birth(it)).expect("room"));
+    let generation = |lock| ledger.lock(lock).expect("there").generation.load(Relaxed);
+    let _ = ledger.witness(
+        Edge {
+            from: one,
+            from_generation: generation(one),
+            to: other,
+            to_generation: generation(other),
+            ..edge(1)
+        },
+        &[],
+    );
+    let ended = [generation(one), generation(other)];
+    ledger.destroy_lock(64);
+    ledger.lose_lock(other);
+    ledger.lose_lock(third);
+    assert!(matches!(ledger.lock(other).expect("there").shape().1, Life::Gone));
+    let ends: Vec<_> = (1..ledger.used(Part::Edges))
+        .map(|index| ledger.edge(index).expect("left").expect("complete"))
+        .map(|edge| (edge.from, edge.to, edge.from_generation))
+        .collect();
+    assert_eq!(ends, [(one, one, ended[0]), (other, other, ended[1])], "the third had no edges");
+}
