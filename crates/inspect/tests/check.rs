@@ -281,6 +281,38 @@ fn breaches_come_with_their_locks() {
 }
 
 #[test]
+fn a_lock_keeps_its_name_after_its_end() {
+    let area = Area::new();
+    let ledger = area.ledger();
+    let a = ledger.init_lock(&birth(&ledger, 0x1000, 0x40)).unwrap();
+    let breach = Breach {
+        rule: Rule::Freed,
+        lock: a,
+        generation: generation(&ledger, a),
+        address: 0x1000,
+        stack: ledger.intern_stack(&[0x11, 0x99], 0),
+        thread: 1,
+        tid: 1001,
+        other_tid: 0,
+        other_stack: 0,
+        other_lock: 0,
+        number: 0,
+        weak: false,
+    };
+    ledger.add_breach(&breach);
+    let class = || {
+        let news = look(&mut Checker::default(), &ledger, true);
+        named(&ledger, &news[0]).breach.expect("a breach").lock.class
+    };
+    assert_eq!(class(), "mutexes from f40+0x0");
+    ledger.destroy_lock(0x1000);
+    assert_eq!(class(), "mutexes from f40+0x0");
+    // What is at the address now is another lock.
+    ledger.init_lock(&birth(&ledger, 0x1000, 0x41)).unwrap();
+    assert_eq!(class(), "mutexes first used in f11+0x0");
+}
+
+#[test]
 fn one_cause_is_the_same_in_all_processes() {
     let cause = |first: u64| {
         let area = Area::new();

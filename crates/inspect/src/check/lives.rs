@@ -3,7 +3,7 @@
 //! lock by the time somebody asks.
 
 use crate::report::LockFacts;
-use lockstead_ledger::lock::{Kind, LockRecord};
+use lockstead_ledger::lock::{Kind, Life as Ended, LockRecord};
 use lockstead_ledger::{Ledger, Part};
 use lockstead_lockdep::ClassId;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ impl Life {
             init_stack,
             first_stack,
         };
-        if record.generation.load(Relaxed) == generation || module != 0 {
+        if module != 0 || is_of(record, generation) {
             return life;
         }
         Life { serial: 0, init_stack: 0, first_stack: seen, attributes: 0, ..life }
@@ -220,6 +220,14 @@ impl Lives {
         let id = self.latest(index)?;
         (self.all[id as usize].generation == generation).then_some(id)
     }
+}
+
+/// Whether a record still says what it said of the lock with this generation: while
+/// that lives, and until another one begins there.
+fn is_of(record: &LockRecord, generation: u32) -> bool {
+    let now = record.generation.load(Relaxed);
+    let is_over = !matches!(record.shape().1, Ended::Live);
+    now == generation || is_over && now == generation.wrapping_add(1)
 }
 
 /// Whether the generation `one` came after `other`; they may wrap.
