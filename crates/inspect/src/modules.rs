@@ -70,6 +70,8 @@ impl Modules {
             let plain = shown.strip_suffix(b" (deleted)").unwrap_or(shown);
             PathBuf::from(OsStr::from_bytes(plain))
         });
+        // It may have ended since its maps were read.
+        let main = main.or_else(|| lowest_with_code(&maps));
         let started = started(pid);
         Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
     }
@@ -79,10 +81,7 @@ impl Modules {
     /// libraries above it.
     #[must_use]
     pub fn saved(maps: Maps) -> Modules {
-        let main = maps.iter().find_map(|m| match &m.backing {
-            Backing::File { path, .. } if m.executable => Some(path.clone()),
-            _ => None,
-        });
+        let main = lowest_with_code(&maps);
         Modules { pid: None, started: None, maps, opened: HashMap::new(), main }
     }
 
@@ -95,6 +94,10 @@ impl Modules {
     /// Takes newer maps of the same process: it has loaded a library since, or
     /// ended and these are its last.
     pub fn update(&mut self, maps: Maps) {
+        // There were none, if it was ending when they were read first.
+        if self.main.is_none() {
+            self.main = lowest_with_code(&maps);
+        }
         self.maps = maps;
     }
 
@@ -223,6 +226,14 @@ impl Modules {
     }
 }
 
+/// The file of the lowest mapping with code.
+fn lowest_with_code(maps: &Maps) -> Option<PathBuf> {
+    maps.iter().find_map(|m| match &m.backing {
+        Backing::File { path, .. } if m.executable => Some(path.clone()),
+        _ => None,
+    })
+}
+
 /// A device could do anything when it is opened, and a pipe would wait.
 fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -251,4 +262,19 @@ fn started(pid: u32) -> Option<SystemTime> {
     let up = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
     let began = Duration::from_millis(ticks.checked_mul(1000)?.checked_div(per_second)?);
     SystemTime::now().checked_sub(up.checked_sub(began)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its maps were empty when they were read first, and are known afterwards.
+    #[test]
+    fn the_program_is_known_although_its_process_was_ending() {
+        let mut ending = Modules::saved(Maps::default());
+        let me = std::env::current_exe().expect("this test");
+        assert!(!ending.is_main(&me));
+        ending.update(Maps::of(std::process::id()).expect("those of this process"));
+        assert!(ending.is_main(&me));
+    }
 }
