@@ -1,4 +1,4 @@
-//! A program that runs to its end, without and with lockstead.
+//! A program that runs to its end: without lockstead, watched, and checked.
 
 use super::{Ended, Running, shown, watched};
 use serde_json::Value;
@@ -65,7 +65,7 @@ impl<'a> Case<'a> {
         self
     }
 
-    /// What is done before each of the two runs to the folder in which it runs.
+    /// What is done before each of the runs to the folder in which it runs.
     pub(super) fn prepare(mut self, prepare: impl Fn(&Path) + 'a) -> Self {
         self.prepare = Box::new(prepare);
         self
@@ -77,22 +77,29 @@ impl<'a> Case<'a> {
         self
     }
 
-    /// Runs it both ways and compares status and output.
+    /// Runs it in all ways and compares status and output: nothing is found.
     pub(super) fn unharmed(self) -> Seen {
         let reports = tempfile::tempdir().expect("a folder");
         let json = reports.path().join("report.json");
         let bare = self.once(Command::new(&self.program));
-        let mut command = watched(&json, &self.options);
-        command.arg(&self.program);
-        let watched = self.once(command);
+        let [watched, checked] = [&[][..], &["--check"]].map(|how| {
+            let options = [&self.options, how].concat();
+            // The report is that of the run that only watches.
+            let json = if how.is_empty() { json.clone() } else { reports.path().join("checked") };
+            let mut command = watched(&json, &options);
+            command.arg(&self.program);
+            self.once(command)
+        });
         let what = format!("{} {:?}", shown(&self.program), self.arguments);
-        assert_eq!(bare.status, watched.status, "{what}\nbare {bare:?}\nwatched {watched:?}");
-        let edited = |bytes: &[u8]| (self.edit)(&String::from_utf8_lossy(bytes));
-        let [one, two] = [&bare, &watched].map(|ended| edited(&ended.stdout));
-        assert!(one == two, "{what}\nbare:\n{one}\nwatched:\n{two}");
-        // Findings and complaints would be here.
-        let [one, two] = [&bare, &watched].map(|ended| edited(&ended.stderr));
-        assert!(one == two, "{what}\nbare:\n{one}\nwatched:\n{two}");
+        let edited = |bytes: &[u8]| (self.edit)(&without_the_verdict(bytes));
+        for other in [&watched, &checked] {
+            assert_eq!(bare.status, other.status, "{what}\nbare {bare:?}\nother {other:?}");
+            let [one, two] = [&bare, other].map(|ended| edited(&ended.stdout));
+            assert!(one == two, "{what}\nbare:\n{one}\nother:\n{two}");
+            // Findings and complaints would be here.
+            let [one, two] = [&bare, other].map(|ended| edited(&ended.stderr));
+            assert!(one == two, "{what}\nbare:\n{one}\nother:\n{two}");
+        }
         Seen {
             report: read(&json),
             stdout: String::from_utf8_lossy(&watched.stdout).into_owned(),
@@ -112,6 +119,13 @@ impl<'a> Case<'a> {
         }
         Running::start(&mut command).end()
     }
+}
+
+/// Text without what `--check` says at its end if there was nothing to find.
+pub(super) fn without_the_verdict(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let end = text.find("lockstead: check: nothing was found");
+    text[..end.unwrap_or(text.len())].to_owned()
 }
 
 /// A report that was written to a file.

@@ -1,7 +1,7 @@
-//! A server that is asked things and then told to end, without and with
-//! lockstead.
+//! A server that is asked things and then told to end: without lockstead,
+//! watched, and checked.
 
-use super::case::read;
+use super::case::{read, without_the_verdict};
 use super::{Running, until, watched};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -24,31 +24,33 @@ pub(super) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Runs it both ways, compares status and answers, and gives the report.
+    /// Runs it in all ways, compares status and answers, and gives the report of
+    /// the run that only watches. Nothing is found.
     pub(super) fn unharmed(&self) -> Value {
         let reports = tempfile::tempdir().expect("a folder");
         let json = reports.path().join("report.json");
         let bare = self.once(None);
-        let watched = self.once(Some(&json));
-        assert_eq!(bare, watched);
+        assert_eq!(bare, self.once(Some((&json, &[]))));
+        let checked = reports.path().join("checked");
+        assert_eq!(bare, self.once(Some((&checked, &["--check"]))));
         read(&json)
     }
 
     /// Status and answers.
-    fn once(&self, json: Option<&Path>) -> (Option<i32>, String) {
+    fn once(&self, how: Option<(&Path, &[&str])>) -> (Option<i32>, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let line = (self.command)(folder.path());
-        let mut command = match json {
+        let mut command = match how {
             None => Command::new(&line[0]),
-            Some(json) => watched(json, &[]),
+            Some((json, options)) => watched(json, options),
         };
-        command.args(&line[usize::from(json.is_none())..]);
+        command.args(&line[usize::from(how.is_none())..]);
         let server = Running::start(command.stdin(Stdio::null()).current_dir(folder.path()));
         until("the server answers", || (self.ready)(folder.path()));
         let answers = (self.work)(folder.path());
         server.signal(self.stop);
         let ended = server.end();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let said = without_the_verdict(&ended.stderr);
         assert!(!said.contains("lockstead"), "{said}");
         assert!(ended.status.code().is_some(), "{ended:?}");
         (ended.status.code(), answers)

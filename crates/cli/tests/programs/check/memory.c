@@ -191,6 +191,7 @@ static void copied_before(void)
  *     at: frees_held() @freed-here
  * CASE moved-by-realloc-while-held
  *   RULE: memory of a held lock freed
+ *     at: mutex from box_new() @lid-made
  *     at: reallocates_held() @moved-held
  *     at: reallocates_held() @moved-here
  * CASE freed-while-free
@@ -232,6 +233,7 @@ static void freed_while_free(void)
 
 /* CASE unmapped-while-held
  *   RULE: memory of a held lock unmapped
+ *     at: mutex from box_in_a_mapping() @mapped-lid-made
  *     at: unmaps_held() @unmapped-held
  *     at: unmaps_held() @unmapped-here
  * CASE unmapped-while-free
@@ -241,7 +243,7 @@ static struct box *box_in_a_mapping(void)
 {
     struct box *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must((void *)made == MAP_FAILED);
-    must(pthread_mutex_init(&made->lid, NULL));
+    must(pthread_mutex_init(&made->lid, NULL)); /* @mapped-lid-made */
     must(pthread_rwlock_init(&made->sides, NULL));
     return made;
 }

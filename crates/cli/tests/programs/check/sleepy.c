@@ -14,13 +14,13 @@ static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
  *     has: desk (mutex)
  *     has: nanosleep
  *     has: thread "sleeper"
- *     at: sleeps() @sleep-holds
- *     at: sleeps() @sleep-here
+ *     at: naps() @sleep-holds
+ *     at: naps() @sleep-here
  *     lacks: lamp
  * CASE sleep-unasked
  *   silent even with --strict
  */
-static void sleeps(void)
+static void naps(void)
 {
     struct timespec short_time = {0, 1000000};
     take(&lamp);
@@ -32,30 +32,30 @@ static void sleeps(void)
 
 static void sleep_under_lock(void)
 {
-    in_a_thread("sleeper", sleeps);
+    in_a_thread("sleeper", naps);
 }
 
 /* CASE poll with --sleepy
  *   RULE: blocking call under a lock
  *     has: desk (mutex)
  *     has: poll
- *     at: polls() @poll-here
+ *     at: looks() @poll-here
  * CASE fsync with --sleepy
  *   RULE: blocking call under a lock
  *     has: desk (mutex)
  *     has: fsync
- *     at: syncs() @fsync-here
+ *     at: saves() @fsync-here
  * CASE connect with --sleepy
  *   RULE: blocking call under a lock
  *     has: desk (mutex)
  *     has: connect
- *     at: connects() @connect-here
+ *     at: rings_nobody() @connect-here
  * CASE usleep with --sleepy
  *   RULE: blocking call under a lock
  *     has: usleep
- *     at: usleeps() @usleep-here
+ *     at: dozes() @usleep-here
  */
-static void polls(void)
+static void looks(void)
 {
     take(&desk);
     must(poll(NULL, 0, 5)); /* @poll-here */
@@ -64,10 +64,10 @@ static void polls(void)
 
 static void poll_under_lock(void)
 {
-    in_a_thread("poller", polls);
+    in_a_thread("looker", looks);
 }
 
-static void syncs(void)
+static void saves(void)
 {
     char name[] = "/tmp/lockstead-check-XXXXXX";
     int file = mkstemp(name);
@@ -81,10 +81,10 @@ static void syncs(void)
 
 static void fsync_under_lock(void)
 {
-    in_a_thread("syncer", syncs);
+    in_a_thread("syncer", saves);
 }
 
-static void connects(void)
+static void rings_nobody(void)
 {
     struct sockaddr_un nobody = {.sun_family = AF_UNIX, .sun_path = "/nobody/listens/here"};
     int end = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -97,10 +97,10 @@ static void connects(void)
 
 static void connect_under_lock(void)
 {
-    in_a_thread("caller", connects);
+    in_a_thread("caller", rings_nobody);
 }
 
-static void usleeps(void)
+static void dozes(void)
 {
     take(&desk);
     must(usleep(1000)); /* @usleep-here */
@@ -109,7 +109,7 @@ static void usleeps(void)
 
 static void usleep_under_lock(void)
 {
-    in_a_thread("sleeper", usleeps);
+    in_a_thread("sleeper", dozes);
 }
 
 /* CASE sleep-without-locks with --sleepy
@@ -119,7 +119,7 @@ static void usleep_under_lock(void)
  * CASE poll-without-waiting with --sleepy
  *   silent
  */
-static void sleeps_outside(void)
+static void naps_outside(void)
 {
     take(&desk);
     give(&desk);
@@ -129,7 +129,7 @@ static void sleeps_outside(void)
 
 static void sleep_outside(void)
 {
-    in_a_thread("sleeper", sleeps_outside);
+    in_a_thread("sleeper", naps_outside);
 }
 
 static void rests(void)
@@ -145,7 +145,7 @@ static void condition(void)
     in_a_thread("rester", rests);
 }
 
-static void polls_at_once(void)
+static void looks_at_once(void)
 {
     take(&desk);
     must(poll(NULL, 0, 0));
@@ -154,7 +154,7 @@ static void polls_at_once(void)
 
 static void poll_at_once(void)
 {
-    in_a_thread("poller", polls_at_once);
+    in_a_thread("looker", looks_at_once);
 }
 
 int main(int argc, char **argument)
