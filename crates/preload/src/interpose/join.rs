@@ -35,6 +35,9 @@ crate::cancellable! {
 
 type Handle = libc::pthread_t;
 
+/// The states of a thread that has ended.
+const ENDED: &[u32] = &[life::ENDED, life::LEAKED];
+
 /// The record after the one that was found last: threads are often joined in
 /// the order in which they were made.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -52,7 +55,7 @@ impl Me {
         // Of a thread that runs the handle is certainly its own; an ended one
         // may have been left behind by a program that never joined it.
         let found = self.find(handle, &[life::LIVE]);
-        let found = found.or_else(|| self.find(handle, &[life::ENDED, life::LEAKED]))?;
+        let found = found.or_else(|| self.find(handle, ENDED))?;
         NEXT.store(found.index, Relaxed);
         Some(found)
     }
@@ -179,7 +182,9 @@ unsafe extern "C" fn joined(passage: &mut Passage, site: &Site) {
     let call = waiting(passage.arguments[0] as Handle, Until::NEVER, site);
     record::wait_ends(&call, Outcome::of_posix(answer));
     if answer == 0 {
-        ended((index != 0).then_some(Known { index, generation }));
+        let known = (index != 0).then_some(Known { index, generation });
+        // It may not have begun when the join did; it has ended by now.
+        ended(known.or_else(|| enter()?.find(passage.arguments[0] as Handle, ENDED)));
     }
 }
 

@@ -8,6 +8,9 @@
 //! - What a handler of `atexit` or a destructor still gives back: the look is the
 //!   last of them.
 //! - Semaphores: nobody owns them.
+//!
+//! A program that calls `exit` deep inside, while it holds a lock of its own that
+//! nobody waits for, mostly does so on purpose: a weak breach.
 
 #![allow(non_snake_case, reason = "the exported names are C's")]
 
@@ -21,7 +24,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::Flags;
+use lockstead_ledger::publish::{Flags, How};
 
 crate::passing! {
     exit(1) => by_exit;
@@ -109,7 +112,17 @@ fn check(me: &Me, rule: Rule, at: u32) {
         let words = Words::read_if_there(kind, holding.address);
         if words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);
-            me.note(&Note::new(rule, holding.address, at).after(tid, holding.stack));
+            // Without a call of the program's, `main` has returned.
+            let weak = rule == Rule::ProcessExit
+                && at != 0
+                && attributes & attribute::SHARED == 0
+                && !is_waited_for(me, holding.address);
+            me.note(&Note::new(rule, holding.address, at).after(tid, holding.stack).weak(weak));
         }
     }
+}
+
+fn is_waited_for(me: &Me, address: u64) -> bool {
+    let mut waits = me.ledger.threads().filter_map(|thread| thread.record.wait.read());
+    waits.any(|(_, wait)| wait.target == address && wait.how.kind() != How::JOIN)
 }

@@ -3,17 +3,22 @@
 //! # What is known of the other thread
 //! Its acquisition cache: the locks that it has taken and that have not lost their
 //! place to others. If it took the lock at some time, it may do so again or not: a
-//! weak breach. If it waits for it at this moment, it is one; and without a deadline
-//! the two are a deadlock, which is reported as that.
+//! weak breach. If it waits for it at this moment, and not just tries for a short
+//! time, it is one; and without a deadline the two are a deadlock, which is reported
+//! as that.
 
 use super::note::Note;
 use crate::me::Me;
 use crate::site::Site;
+use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::{Thread, state};
+
+/// Who has waited for so long with a deadline has not just tried, in nanoseconds.
+const PATIENT: u64 = 10_000_000;
 
 /// See [`super::joins`].
 pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
@@ -30,15 +35,14 @@ pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
 /// did so at some time only.
 fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<(u32, bool)> {
     let lock = me.ledger.lock(holding.lock)?;
-    if lock.shape().0 == Kind::Semaphore
-        || holding.flags.has(Flags::LENT)
-        || other
-            .record
-            .wait
-            .read()
-            .is_some_and(|(_, wait)| wait.target == holding.address && !wait.how.is_timed())
-    {
+    if lock.shape().0 == Kind::Semaphore || holding.flags.has(Flags::LENT) {
         return None;
+    }
+    if let Some((_, wait)) = other.record.wait.read()
+        && wait.target == holding.address
+    {
+        let is_patient = sys::now().saturating_sub(wait.since) >= PATIENT;
+        return (wait.how.is_timed() && is_patient).then_some((wait.stack, false));
     }
     let generation = lock.generation.load(Relaxed);
     // Of a thread that has ended the counts have been given to the locks.

@@ -13,6 +13,12 @@
 //! recorded at all (see [`me`](crate::me)).
 //!
 //! Of more locks than there is room for the later ones are not compared.
+//!
+//! An order of locks may connect the two worlds. That is for the command to find, so
+//! once a handler has used any lock all uses are left in the ledger, as [`Breach`]es
+//! that are none: without a second stack ([`leave`]).
+//!
+//! [`Breach`]: lockstead_ledger::breach::Breach
 
 use super::cookie::Cookie;
 use super::handlers;
@@ -24,9 +30,10 @@ use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::breach::Rule;
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::Flags;
+use lockstead_ledger::breach::{Breach, Rule};
+use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::order::Mode;
+use lockstead_ledger::publish::{Flags, How};
 
 /// One use, in one of the worlds.
 struct Use {
@@ -39,6 +46,12 @@ struct Use {
     tid: AtomicU32,
     /// Not zero while it is being filled.
     claimed: AtomicU32,
+    /// Index of the lock.
+    index: AtomicU32,
+    /// How it was taken, as [`Mode`] has it.
+    mode: AtomicU32,
+    /// It was left in the ledger.
+    left: AtomicU32,
 }
 
 /// A use that was read.
@@ -66,6 +79,9 @@ impl<const N: usize> Uses<N> {
                     thread: AtomicU32::new(0),
                     tid: AtomicU32::new(0),
                     claimed: AtomicU32::new(0),
+                    index: AtomicU32::new(0),
+                    mode: AtomicU32::new(0),
+                    left: AtomicU32::new(0),
                 }
             }; N],
         )
@@ -94,18 +110,26 @@ impl<const N: usize> Uses<N> {
     }
 
     /// Remembers a use, if there is room.
-    fn add(&self, me: &Me, lock: u64, signals: u64, stack: u32) {
+    fn add(&self, me: &Me, lock: u64, signals: u64, place: Place, mode: Mode) {
         let free = |seen: &&Use| {
             seen.claimed.load(Relaxed) == 0
                 && seen.claimed.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
         };
-        let Some(place) = self.places(lock).find(free) else { return };
+        let Some(used) = self.places(lock).find(free) else { return };
         let record = me.record();
-        place.signals.store(signals, Relaxed);
-        place.stack.store(stack, Relaxed);
-        place.thread.store(record.serial.load(Relaxed), Relaxed);
-        place.tid.store(record.tid.load(Relaxed), Relaxed);
-        place.lock.store(lock, Release);
+        used.signals.store(signals, Relaxed);
+        used.stack.store(place.stack, Relaxed);
+        used.index.store(place.lock, Relaxed);
+        used.mode.store(mode as u32, Relaxed);
+        used.left.store(0, Relaxed);
+        used.thread.store(record.serial.load(Relaxed), Relaxed);
+        used.tid.store(record.tid.load(Relaxed), Relaxed);
+        used.lock.store(lock, Release);
+    }
+
+    /// All that are complete.
+    fn all(&self) -> impl Iterator<Item = &Use> {
+        self.0.iter().filter(|used| used.lock.load(Acquire) != 0)
     }
 
     fn forget(&self) {
@@ -123,6 +147,7 @@ static OPEN: Uses<32768> = Uses::new();
 
 /// A forked child begins anew.
 pub fn forget() {
+    HANDLED_AT_ALL.store(0, Relaxed);
     HANDLED.forget();
     OPEN.forget();
 }
@@ -138,10 +163,10 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
         return;
     }
     let Some(record) = me.ledger.lock(place.lock) else { return };
-    let lock = call.target ^ u64::from(record.generation.load(Relaxed)) << 48;
+    let lock = key(call.target, record.generation.load(Relaxed));
     let signal = me.record().context.load(Relaxed);
     if signal != 0 && !how.has(Flags::TRIED) {
-        handled(me, call.target, lock, signal, place.stack);
+        handled(me, call.target, lock, signal, place, mode(call, attributes));
         // SAFETY: the program passes it to the function that it calls.
         if let Some(cookie) = unsafe { Cookie::of(call.target, kind, attributes) } {
             let _ = cookie.watch();
@@ -151,32 +176,98 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     if known & installed != installed {
         let new = handlers::open() & !known;
         if new != 0 {
-            opened(me, call.target, lock, new, place.stack);
+            opened(me, call.target, lock, new, place, mode(call, attributes));
         }
     }
 }
 
-fn handled(me: &Me, address: u64, lock: u64, signal: u32, stack: u32) {
+fn mode<N: Nature>(call: &Call<'_, N>, attributes: u16) -> Mode {
+    match call.how.kind() {
+        How::READ if attributes & attribute::WRITERS_FIRST != 0 => Mode::Read,
+        How::READ => Mode::ReadRecursive,
+        _ => Mode::Write,
+    }
+}
+
+/// Leaves a use in the ledger: a breach without a second stack. Which world it is
+/// of the other lock says: none for a handler's, whose signal is the number; the
+/// first for one outside, and the number is a mask of signals. Who else was there
+/// says the mode.
+fn leave(me: &Me, used: &Use, is_open: bool) {
+    if used.left.swap(1, Relaxed) != 0 {
+        return;
+    }
+    let lock = used.index.load(Relaxed);
+    let Some(record) = me.ledger.lock(lock) else { return };
+    let signals = used.signals.load(Relaxed);
+    let signal = u64::from(signals.trailing_zeros()) + 1;
+    let generation = record.generation.load(Relaxed);
+    let address = record.address.load(Relaxed);
+    if used.lock.load(Relaxed) != key(address, generation) {
+        // Of a life that is over.
+        return;
+    }
+    let _ = me.ledger.add_breach(&Breach {
+        rule: Rule::InHandler,
+        lock,
+        generation,
+        address,
+        stack: used.stack.load(Relaxed),
+        thread: used.thread.load(Relaxed),
+        tid: used.tid.load(Relaxed),
+        other_tid: used.mode.load(Relaxed),
+        other_stack: 0,
+        other_lock: u32::from(is_open),
+        number: if is_open { signals } else { signal },
+        weak: true,
+    });
+}
+
+/// Leaves all uses that were not, if a handler uses locks.
+fn leave_all(me: &Me, of: u64) {
+    if HANDLED_AT_ALL.load(Relaxed) == 0 {
+        return;
+    }
+    if HANDLED_AT_ALL.swap(2, Relaxed) == 1 {
+        OPEN.all().for_each(|used| leave(me, used, true));
+    }
+    let of_this = |used: &&Use| used.lock.load(Acquire) == of;
+    HANDLED.places(of).filter(of_this).for_each(|used| leave(me, used, false));
+    OPEN.places(of).filter(of_this).for_each(|used| leave(me, used, true));
+}
+
+/// Not zero when a handler has used any lock; 2 when all that was seen before that is
+/// in the ledger.
+static HANDLED_AT_ALL: AtomicU32 = AtomicU32::new(0);
+
+fn key(address: u64, generation: u32) -> u64 {
+    address ^ u64::from(generation) << 48
+}
+
+fn handled(me: &Me, address: u64, lock: u64, signal: u32, place: Place, mode: Mode) {
     let bit = handlers::bit(signal);
     if HANDLED.signals(lock) & bit != 0 {
         return;
     }
-    HANDLED.add(me, lock, bit, stack);
+    HANDLED.add(me, lock, bit, place, mode);
+    let _ = HANDLED_AT_ALL.compare_exchange(0, 1, Relaxed, Relaxed);
+    leave_all(me, lock);
     if let Some(open) = OPEN.find(lock, bit) {
-        let note = Note::new(Rule::InHandler, address, stack).after(open.tid, open.stack);
+        let note = Note::new(Rule::InHandler, address, place.stack).after(open.tid, open.stack);
         me.note(&note.number(u64::from(signal)));
     }
 }
 
-fn opened(me: &Me, address: u64, lock: u64, signals: u64, stack: u32) {
-    OPEN.add(me, lock, signals, stack);
+fn opened(me: &Me, address: u64, lock: u64, signals: u64, place: Place, mode: Mode) {
+    OPEN.add(me, lock, signals, place, mode);
+    leave_all(me, lock);
     let mut left = signals & HANDLED.signals(lock);
     while left != 0 {
         let signal = left.trailing_zeros() + 1;
         left &= left - 1;
         if let Some(handler) = HANDLED.find(lock, handlers::bit(signal)) {
             let tid = me.record().tid.load(Relaxed);
-            let note = Note::new(Rule::InHandler, address, handler.stack).after(tid, stack);
+            let note = Note::new(Rule::InHandler, address, handler.stack).after(tid, place.stack);
             me.note(&note.by(handler.thread, handler.tid).number(u64::from(signal)));
         }
     }
