@@ -210,7 +210,7 @@ static void join_while_holding(void)
 /* The joined thread gives up in time. */
 static void *wants_heap_for_a_while(void *unused)
 {
-    struct timespec at = soon(CLOCK_REALTIME, 150);
+    struct timespec at = soon(CLOCK_REALTIME, 250);
     atomic_store(&stage, 1);
     must(pthread_mutex_timedlock(&heap, &at) != ETIMEDOUT);
     return unused;
@@ -221,7 +221,7 @@ static void joins_with_heap_wanted(void)
     take(&heap); /* @wanted-holds */
     pthread_t joined = start(wants_heap_for_a_while, NULL, "joined");
     await(&stage, 1);
-    nap(20);
+    nap(60);
     must(pthread_join(joined, NULL)); /* @wanted-join */
     give(&heap);
 }
