@@ -77,12 +77,8 @@ impl Checked {
     fn losses(&self) -> Vec<String> {
         let graph = &self.counts.graph;
         let limits = lockstead_lockdep::Limits::default();
-        let kept = |what: &str, count: u64| {
-            format!("{what} (a ledger had room for {})", crate::table::count(count as f64))
-        };
-        let beyond = |what: &str, most: u32| {
-            format!("{what} beyond {}", crate::table::count(f64::from(most)))
-        };
+        let kept = |what: &str, count: u64| format!("{what} (a ledger had room for {count})");
+        let beyond = |what: &str, most: u32| format!("{what} beyond {most}");
         [
             (self.lost_edges, kept("pairs of locks", self.counts.edges)),
             (self.lost_breaches, kept("breaches of rules", self.counts.breaches)),
@@ -163,5 +159,57 @@ fn rule_words(slug: &str) -> String {
     match rules::from_slug(slug) {
         Some(rule) => rules::phrase(rule).into(),
         None => slug.replace('-', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(found: &[(Level, &str)]) -> Tally {
+        let mut tally = Tally::default();
+        for (level, rule) in found {
+            let (level, rule) = (Some(*level), Some((*rule).to_owned()));
+            tally.add(&Details { level, rule, ..Details::default() });
+        }
+        tally
+    }
+
+    #[test]
+    fn a_summary_has_counts_losses_and_what_was_left_out() {
+        let mut all = tally(&[
+            (Level::Rule, "recursion"),
+            (Level::Potential, "lock-order-inversion"),
+            (Level::Potential, "lock-order-inversion"),
+            (Level::Deadlock, "deadlock"),
+        ]);
+        (all.suppressed, all.hidden, all.unprinted) = (2, 3, 1);
+        let mut checked = Checked::default();
+        let mut counts = Counts { locks: 12, edges: 30, ..Counts::default() };
+        counts.graph.edges = 5;
+        checked.add(&counts, 7, 0);
+        let text = summary(&all, &checked, false, &["f:3".into()], Some("exit status 1"));
+        let wanted = "\
+lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in an order, 30 edges, 1 process)
+      1  DEADLOCK   deadlock
+      1  RULE       recursion
+      2  POTENTIAL  lock order inversion
+  2 findings suppressed
+  3 doubtful findings that did no harm as seen (--strict shows them)
+  1 finding not printed, being too many
+  the program: exit status 1
+  not checked: 7 pairs of locks (a ledger had room for 30)
+  not checked: 5 pairs of locks beyond 4194304
+  f:3: this suppression fitted nothing
+";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_nothing() {
+        let text = summary(&Tally::default(), &Checked::default(), true, &[], None);
+        let wanted = "lockstead: check: nothing was found (0 locks in an order, 0 edges, \
+                      0 processes)\n";
+        assert_eq!(text, wanted);
     }
 }

@@ -10,6 +10,9 @@ use lockstead_ledger::breach::{BLOCKING, Rule};
 use signal_hook::low_level::signal_name;
 use std::fmt::Write;
 
+#[cfg(test)]
+mod tests;
+
 /// Frames of a stack where there are four, so that it all fits a screen.
 const FRAMES: usize = 7;
 /// Steps from which on stacks are shortened.

@@ -4,10 +4,11 @@
 use super::words::{clean, fit, late, losses, percent, plural, process_name, thread_name};
 use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
-use lockstead_inspect::report::Sort;
+use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
 };
+use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
 use std::fmt::Write;
 
@@ -41,7 +42,7 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { text: String::new(), width, sampled: false };
     let (busy, quiet): (Vec<_>, Vec<_>) =
         report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
-    if busy.is_empty() && report.findings.is_empty() && quiet.len() <= 1 {
+    if busy.is_empty() && told(report).next().is_none() && quiet.len() <= 1 {
         page.nothing(quiet.first().copied(), report);
         page.late(report);
         return page.text;
@@ -330,7 +331,7 @@ impl Page {
     }
 
     fn findings(&mut self, report: &Report) {
-        for finding in &report.findings {
+        for finding in told(report) {
             let text = format!(
                 "reported after {}, pid {}: {}",
                 time(finding.at_ns as f64),
@@ -340,6 +341,13 @@ impl Page {
             self.line(HOT, &text);
         }
     }
+}
+
+/// The findings that are listed: those of the checks have a summary of their own.
+fn told(report: &Report) -> impl Iterator<Item = &Finding> {
+    let is_of_checks =
+        |finding: &&Finding| finding.details.level.is_some_and(|level| level != Level::Deadlock);
+    report.findings.iter().filter(move |finding| !is_of_checks(finding))
 }
 
 /// What a process did without waiting.
