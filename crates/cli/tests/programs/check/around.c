@@ -398,6 +398,36 @@ static void wait_holding_other(void)
     in_turn({"filler", fills}, {"waiter", waits_with_heap}, {"again", fills});
 }
 
+/* CASE wait-that-takes-the-mutex-back
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: heap (mutex)
+ *     has: queue (mutex)
+ *     at: waits_inside() @back-wants
+ *     at: queue_heap() @qh-wants
+ */
+static void waits_inside(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 20);
+    take(&queue);
+    take(&heap);
+    must(pthread_cond_timedwait(&filled, &queue, &at) != ETIMEDOUT); /* @back-wants */
+    give(&heap);
+    give(&queue);
+}
+
+static void queue_heap(void)
+{
+    take(&queue);
+    take(&heap); /* @qh-wants */
+    give(&heap);
+    give(&queue);
+}
+
+static void takes_back(void)
+{
+    in_turn({"waiter", waits_inside}, {"other", queue_heap});
+}
+
 int main(int argc, char **argument)
 {
     static const struct a_case all[] = {
@@ -415,6 +445,7 @@ int main(int argc, char **argument)
         {"wait-with-two-mutexes", wait_with_two},
         {"wait-with-one-mutex-after-the-other", one_after_the_other},
         {"wait-while-holding", wait_holding},
+        {"wait-that-takes-the-mutex-back", takes_back},
         {"wait-while-holding-what-some-need", wait_holding_some},
         {"wait-while-holding-what-nobody-needs", wait_holding_other},
     };

@@ -99,7 +99,9 @@ static void cancelled(void)
     give(&one);
 }
 
-/* CASE recovered-from-a-dead-process
+/* CASE recovered-from-an-ended-process
+ *   silent even with --strict
+ * CASE recovered-from-a-dead-process
  *   silent even with --strict
  * CASE shared-between-processes
  *   silent even with --strict
@@ -137,19 +139,39 @@ static void child_ends(pid_t child, int with)
     must(status != with);
 }
 
-static void recovered(void)
+static void recovers_from(void (*end)(void), int status)
 {
     struct shared *all = share(PTHREAD_MUTEX_ROBUST);
     pid_t child = fork();
     must(child < 0);
     if (child == 0) {
         take(&all->first);
-        kill(getpid(), SIGKILL);
+        end();
     }
-    child_ends(child, SIGKILL);
+    child_ends(child, status);
     must(pthread_mutex_lock(&all->first) != EOWNERDEAD);
     must(pthread_mutex_consistent(&all->first));
     give(&all->first);
+}
+
+static void dies(void)
+{
+    kill(getpid(), SIGKILL);
+}
+
+static void ends(void)
+{
+    _exit(0);
+}
+
+static void recovered(void)
+{
+    recovers_from(dies, SIGKILL);
+}
+
+static void recovered_in_order(void)
+{
+    recovers_from(ends, 0);
 }
 
 static void takes_turns(struct shared *all, int mine)
@@ -389,6 +411,7 @@ int main(int argc, char **argument)
         {"clocks-and-deadlines-that-pass", timed_out},
         {"cancelled-waits", cancelled},
         {"recovered-from-a-dead-process", recovered},
+        {"recovered-from-an-ended-process", recovered_in_order},
         {"shared-between-processes", between_processes},
         {"shared-and-held-at-fork", held_at_fork},
         {"producers-and-consumers", queues},

@@ -80,6 +80,27 @@ static void try_first(void)
     in_turn({"one", oak_elm}, {"two", tries_elm_then_oak});
 }
 
+/* CASE deadline-in-the-other-order
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: oak (mutex)
+ *     has: elm (mutex)
+ *     at: oak_elm() @elm-wanted
+ *     at: elm_oak_in_time() @oak-in-time
+ */
+static void elm_oak_in_time(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 10000);
+    take(&elm);
+    must(pthread_mutex_timedlock(&oak, &at)); /* @oak-in-time */
+    give(&oak);
+    give(&elm);
+}
+
+static void deadline(void)
+{
+    in_turn({"one", oak_elm}, {"two", elm_oak_in_time});
+}
+
 /* CASE trylock-of-readers
  *   silent even with --strict
  */
@@ -397,6 +418,7 @@ int main(int argc, char **argument)
         {"trylock-back-off", back_off},
         {"trylock-that-fails", try_fails},
         {"trylock-first", try_first},
+        {"deadline-in-the-other-order", deadline},
         {"trylock-of-readers", try_readers},
         {"gate", under_a_gate},
         {"gate-on-one-side", gate_on_one_side},
