@@ -52,15 +52,15 @@ static volatile uint64_t *ledger(void)
 }
 
 /* Writes over some of it: over the counters behind the layout, or the beginning
- * of one of the nine parts that the layout tells of. */
+ * of one of the eleven parts that the layout tells of. */
 static void scribble(volatile uint64_t *words)
 {
     /* Where offsets stand in the layout, which begins with the fifth word. */
-    static const int offsets[] = {5, 8, 10, 12, 14, 16, 18, 20};
+    static const int offsets[] = {5, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26};
     for (uint64_t i = any(20) + 1; i > 0; i--) {
-        volatile uint64_t *at = words + 22 + any(40);
-        uint64_t part = any(12);
-        if (part < 8)
+        volatile uint64_t *at = words + 28 + any(40);
+        uint64_t part = any(15);
+        if (part < 11)
             at = words + words[offsets[part]] / 8 + any(part == 0 ? 4096 : 600);
         uint64_t how = any(5), length = any(4) ? 1 : any(200);
         for (; length > 0; length--, at++)
@@ -93,7 +93,7 @@ static int claims(void)
 {
     must(pthread_mutex_lock(&one));
     volatile uint64_t *words = ledger();
-    for (int at = 22; words != NULL && at < 28; at++)
+    for (int at = 28; words != NULL && at < 34; at++)
         words[at] = UINT32_MAX;
     nap(50);
     puts("done");
