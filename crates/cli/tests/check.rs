@@ -41,6 +41,7 @@ suites! {
     readers_and_writers: "readers.c";
     orders_with_an_excuse: "excuses.c";
     one_lock_after_another_in_the_same_memory: "lives.c";
+    locks_on_stacks_of_all_kinds: "stacks.c";
     deadlocks_that_shipped: "historical.c";
     owners_recursion_and_ends: "rules.c";
     memory_of_locks: "memory.c";

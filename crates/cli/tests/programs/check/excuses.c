@@ -328,6 +328,17 @@ static void other_instances(void)
     instances();
 }
 
+/* CASE many-instances
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     at: mutex from list_new() @list-made
+ *     at: mutex from item_new() @item-made
+ */
+static void many_instances(void)
+{
+    for (int i = 0; i < 50; i++)
+        instances();
+}
+
 /* CASE hand-over-hand
  *   silent
  * CASE by-address
@@ -431,6 +442,7 @@ int main(int argc, char **argument)
         {"only-one-thread", only_one},
         {"other-instances", other_instances},
         {"same-instances", instances},
+        {"many-instances", many_instances},
         {"hand-over-hand", hand_over_hand},
         {"by-address", by_address},
         {"two-inversions", two_inversions},
