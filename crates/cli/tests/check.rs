@@ -44,6 +44,7 @@ suites! {
     locks_on_stacks_of_all_kinds: "stacks.c";
     deadlocks_that_shipped: "historical.c";
     owners_recursion_and_ends: "rules.c";
+    rules_for_locks_of_other_kinds: "kinds.c";
     memory_of_locks: "memory.c";
     signal_handlers: "signals.c";
     fork_join_and_conditions: "around.c";
