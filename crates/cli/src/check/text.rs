@@ -105,18 +105,24 @@ fn excuse(order: &Order) -> Option<String> {
 
 fn step_lines(text: &mut String, step: &Step, signal: Option<u8>, frames: usize) {
     let who = called(&step.thread);
-    let _ = match signal {
-        Some(signal) => writeln!(text, "  {who}, in a handler of {}", signal_text(signal.into())),
-        None => writeln!(text, "  {who}"),
-    };
+    let _ = writeln!(text, "  {who}");
     let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
-    let _ = writeln!(text, "    {wants} {}, at:", clean(&step.asks.text()));
-    stack_lines(text, step.asked.as_ref(), frames);
+    let asks = format!("    {wants} {}, at:\n", clean(&step.asks.text()));
+    if signal.is_none() {
+        text.push_str(&asks);
+        stack_lines(text, step.asked.as_ref(), frames);
+    }
     let reading = if step.holds_how == How::Write { "" } else { " for reading" };
     let tried = if step.tried { " by trylock" } else { "" };
     let lock = clean(&step.holds.text());
     let _ = writeln!(text, "    holds {lock}{reading}, acquired{tried} at:");
     stack_lines(text, step.acquired.as_ref(), frames);
+    if let Some(signal) = signal {
+        // Whoever ran it: it may come to that thread as well.
+        let _ = writeln!(text, "  a handler of {} that interrupts it", signal_text(signal.into()));
+        text.push_str(&asks);
+        stack_lines(text, step.asked.as_ref(), frames);
+    }
     if !step.gates.is_empty() {
         let mut gates: Vec<String> =
             step.gates.iter().take(GATES).map(|gate| clean(&gate.name)).collect();
