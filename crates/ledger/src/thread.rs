@@ -3,9 +3,10 @@
 //!
 //! # Layout
 //! One [`ThreadRecord`] (a page), [`CACHE_LINES`] lines of acquisition cache,
-//! [`CHAINS`] call chains (a page each), then the held stack, the room for
-//! further locks ([`Set`]) and keys of what is held, which are sparse: only touched pages exist. So a
-//! thread costs 16 KiB until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
+//! [`CHAINS`] call chains and [`KEYS`] keys (a page each), then the held stack and
+//! the room for further locks ([`Set`]), which are sparse: only touched pages exist,
+//! and nobody touches the keys but the library that checks. So a thread costs 16 KiB
+//! (20 where it is checked) until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
 //! once or uses more different ones than find room in its first page; then one
 //! page more for each [`SETS_IN_PAGE`] cache lines of the program in which there
 //! are such locks, 256 KiB at most.
@@ -23,6 +24,9 @@ pub const CACHE_LINES: usize = 64;
 
 /// Call chains that are remembered beside the acquisition cache.
 pub const CHAINS: usize = 64;
+
+/// Keys of what is held: a page.
+pub const KEYS: usize = 512;
 
 /// Sets for locks that find no line in the acquisition cache, in the thread's
 /// first page.
@@ -81,14 +85,17 @@ pub struct ThreadRecord {
 
     /// What the thread waits for.
     pub wait: Wait<Native>,
-    spare_wait: AtomicU64,
+    /// Raised each time the record is claimed.
+    pub generation: AtomicU32,
+    spare_wait: AtomicU32,
     /// Acquisitions of this thread that are not in its cache's counts.
     pub acquisitions: AtomicU64,
 
     /// The kernel's thread id, in the process's own PID namespace.
     pub tid: AtomicU32,
-    /// Raised each time the record is claimed.
-    pub generation: AtomicU32,
+    /// Of the library that checks: the bit that stands for this thread and others
+    /// where threads are marked.
+    pub mark: AtomicU32,
     /// Its `pthread_t`.
     pub handle: AtomicU64,
     /// The function it began with; 0 for the first thread and for threads that
@@ -155,7 +162,7 @@ pub const fn far_sets(held: usize) -> usize {
 /// Bytes from a thread's record to the next one's, for `held` entries.
 #[must_use]
 pub const fn stride(held: usize) -> usize {
-    (keys_offset(held) + (held + 1) * size_of::<u64>()).next_multiple_of(4096)
+    (far_offset(held) + far_sets(held) * size_of::<Set>()).next_multiple_of(4096)
 }
 
 /// Bytes from a thread's record to its acquisition cache.
@@ -173,6 +180,12 @@ pub const fn chains_offset() -> usize {
 /// Bytes from a thread's record to its held stack.
 #[must_use]
 pub const fn held_offset() -> usize {
+    keys_offset() + KEYS * size_of::<u64>()
+}
+
+/// Bytes from a thread's record to its keys.
+#[must_use]
+pub const fn keys_offset() -> usize {
     chains_offset() + CHAINS * size_of::<CacheLine>()
 }
 
@@ -180,12 +193,6 @@ pub const fn held_offset() -> usize {
 #[must_use]
 pub const fn far_offset(held: usize) -> usize {
     (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
-}
-
-/// Bytes from a thread's record to its keys.
-#[must_use]
-pub const fn keys_offset(held: usize) -> usize {
-    far_offset(held) + far_sets(held) * size_of::<Set>()
 }
 
 /// A thread's whole part of the ledger.
@@ -203,9 +210,9 @@ pub struct Thread<'a> {
     pub held: &'a [Held<Native>],
     /// Locks that find no place elsewhere.
     pub far: &'a [Set],
-    /// Of the library that checks, for itself: what the thread holds up to each
-    /// entry of the held stack, as a number.
-    pub keys: &'a [AtomicU64],
+    /// Of the library that checks, for itself: what the thread holds up to each of
+    /// the first entries of the held stack, as a number.
+    pub keys: &'a [AtomicU64; KEYS],
 }
 
 impl<'a> Thread<'a> {
@@ -228,7 +235,7 @@ impl<'a> Thread<'a> {
                 chains: &*base.add(chains_offset()).cast(),
                 held: core::slice::from_raw_parts(base.add(held_offset()).cast(), held),
                 far: core::slice::from_raw_parts(base.add(far_offset(held)).cast(), far_sets(held)),
-                keys: core::slice::from_raw_parts(base.add(keys_offset(held)).cast(), held + 1),
+                keys: &*base.add(keys_offset()).cast(),
             }
         }
     }

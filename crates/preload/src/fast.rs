@@ -45,12 +45,6 @@ pub struct Offset;
 impl Offset {
     pub const BASE: usize = offset_of!(State, base);
     pub const CAPACITY: usize = offset_of!(State, held);
-    #[cfg(feature = "check")]
-    pub const KEYS: usize = offset_of!(State, keys);
-    #[cfg(feature = "check")]
-    pub const INDEX: usize = offset_of!(ThreadRecord, index);
-    #[cfg(feature = "check")]
-    pub const LOWEST_LOCK: usize = offset_of!(ThreadRecord, lowest_lock);
     pub const CLOCK: usize = offset_of!(Header, clock) + offset_of!(OwnLine, 0);
     pub const TICK_SHIFT: u32 = TICK_SHIFT;
 
@@ -180,21 +174,19 @@ macro_rules! fast_acquire {
                 "jne 3f",
                 // What was known then may be forgotten, but what is known now is
                 // read before that is asked.
-                "mov r9, qword ptr [rdx + {place}]",
-                "cmp qword ptr [rdx + {address}], rdi",
-                "jne 3f",
                 #[cfg(feature = "check")]
                 $crate::key_of_chain!($flags),
                 #[cfg(feature = "check")]
                 $crate::is_chain_known!($flags),
+                "mov r9, qword ptr [rdx + {place}]",
+                "cmp qword ptr [rdx + {address}], rdi",
+                "jne 3f",
                 "inc dword ptr [rdx + {count}]",
-                // The key, and the answer.
-                #[cfg(feature = "check")]
-                "mov rdx, rsi",
-                #[cfg(feature = "check")]
-                "xor eax, eax",
+                #[cfg(not(feature = "check"))]
                 "mov rcx, qword ptr [r8 + {top}]",
+                #[cfg(not(feature = "check"))]
                 "cmp rcx, qword ptr [rip + {state} + {capacity}]",
+                #[cfg(not(feature = "check"))]
                 "jae 4f",
                 // A child that a handler has forked just now may have no ledger.
                 "mov rsi, qword ptr [rip + {state} + {base}]",
@@ -207,22 +199,18 @@ macro_rules! fast_acquire {
                 "lea r10, [rcx + 1]",
                 "mov qword ptr [r8 + {top}], r10",
                 #[cfg(feature = "check")]
-                "mov qword ptr [r11 + 8], rdx",
+                "mov qword ptr [r8 + rcx * 8 + {keys} + 8], r11",
                 "shl rcx, 5",
                 "mov qword ptr [r8 + rcx + {held} + 8], r9",
                 "mov qword ptr [r8 + rcx + {held} + 16], rsi",
                 "mov qword ptr [r8 + rcx + {held}], rdi",
                 "ret",
+                #[cfg(not(feature = "check"))]
                 "4:",
+                #[cfg(not(feature = "check"))]
                 "inc qword ptr [r8 + {held_dropped}]",
+                #[cfg(not(feature = "check"))]
                 "ret",
-                // Not a known chain of locks: had, and not recorded.
-                #[cfg(feature = "check")]
-                "21:",
-                #[cfg(feature = "check")]
-                "xor eax, eax",
-                #[cfg(feature = "check")]
-                "jmp 3f",
                 // Not in the line. rdx: the first place for the chain.
                 "5:",
                 "mov rcx, qword ptr [rsp]",
@@ -290,12 +278,14 @@ macro_rules! fast_acquire {
                 ".cfi_endproc",
                 state = sym $crate::state::STATE,
                 base = const $crate::fast::Offset::BASE,
+                #[cfg(not(feature = "check"))]
                 capacity = const $crate::fast::Offset::CAPACITY,
                 clock = const $crate::fast::Offset::CLOCK,
                 tick_shift = const $crate::fast::Offset::TICK_SHIFT,
                 busy = const $crate::fast::Offset::BUSY,
                 top = const $crate::fast::Offset::TOP,
                 next_sample = const $crate::fast::Offset::NEXT_SAMPLE,
+                #[cfg(not(feature = "check"))]
                 held_dropped = const $crate::fast::Offset::HELD_DROPPED,
                 hash = const $crate::fast::Offset::HASH,
                 hash_shift = const $crate::fast::Offset::HASH_SHIFT,
@@ -315,25 +305,23 @@ macro_rules! fast_acquire {
                 real = sym $crate::real::REAL,
                 real_try = const core::mem::offset_of!($crate::real::Real, $real),
                 #[cfg(feature = "check")]
-                keys = const $crate::fast::Offset::KEYS,
+                keys = const lockstead_ledger::thread::keys_offset(),
                 #[cfg(feature = "check")]
-                index = const $crate::fast::Offset::INDEX,
+                keys_last = const lockstead_ledger::thread::KEYS - 1,
                 #[cfg(feature = "check")]
-                lowest_lock = const $crate::fast::Offset::LOWEST_LOCK,
+                mark = const core::mem::offset_of!(lockstead_ledger::thread::ThreadRecord, mark),
                 #[cfg(feature = "check")]
                 lives = sym $crate::order::chains::LIVES,
-                #[cfg(feature = "check")]
-                lives_shift = const $crate::order::chains::LIVES_SHIFT,
                 #[cfg(feature = "check")]
                 known_chains = sym $crate::order::chains::CHAINS,
                 #[cfg(feature = "check")]
                 slots_mask = const $crate::order::chains::SLOTS - 1,
                 #[cfg(feature = "check")]
-                multiplier = const $crate::order::chains::MULTIPLIER,
+                multiplier = sym $crate::order::chains::MULTIPLIER,
                 #[cfg(feature = "check")]
-                slot_shift = const $crate::order::chains::SLOT_SHIFT,
+                near = const $crate::order::chains::NEAR,
                 #[cfg(feature = "check")]
-                fact_shift = const $crate::order::chains::FACT_SHIFT,
+                near_shift = const $crate::order::chains::NEAR_SHIFT,
                 slow = sym $slow,
                 tried = sym $tried,
             )

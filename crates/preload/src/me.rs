@@ -212,6 +212,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
         let index = ledger.claim(Part::Threads, 1)?;
         let thread = ledger.thread(index)?;
         thread.record.index.store(index as u32, Relaxed);
+        thread.record.mark.store(1 << (index % 32), Relaxed);
         Some(thread)
     };
     let used = ledger.used(Part::Threads);

@@ -344,7 +344,7 @@ impl Me {
         let pushed = self.thread.stack().push(holding);
         #[cfg(feature = "check")]
         if pushed.is_ok() {
-            self.pushed(holding);
+            self.pushed();
         }
         if pushed.is_err() {
             let dropped = &self.record().held_dropped;

@@ -13,8 +13,6 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release};
 use lockstead_ledger::Ledger;
-#[cfg(feature = "check")]
-use lockstead_ledger::thread;
 
 /// Records of ended threads that are remembered for their next use.
 pub const SPARE_THREADS: usize = 64;
@@ -34,9 +32,6 @@ pub struct State {
     /// Threads beside this one, as far as is known.
     #[cfg(feature = "check")]
     pub others: AtomicU32,
-    /// Bytes from a thread's record to its keys.
-    #[cfg(feature = "check")]
-    pub keys: AtomicUsize,
     ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,
 }
 
@@ -52,8 +47,6 @@ pub static STATE: State = State {
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
-    #[cfg(feature = "check")]
-    keys: AtomicUsize::new(0),
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),
 };
 
@@ -101,8 +94,6 @@ pub unsafe fn set(ledger: Ledger<'static>, key: u32) {
     }
     STATE.key.store(key, Relaxed);
     STATE.held.store(ledger.layout().held as usize, Relaxed);
-    #[cfg(feature = "check")]
-    STATE.keys.store(thread::keys_offset(ledger.layout().held as usize), Relaxed);
     STATE.base.store(ledger.base() as usize, Release);
 }
 

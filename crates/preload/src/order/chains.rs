@@ -8,9 +8,9 @@
 //!
 //! # State
 //! A slot is chosen by the key of K and the address of L, such that locks that lie
-//! side by side in the program have their slots side by side. It has a part of the
-//! key of both, and a bit for each thread that need not look again: threads whose
-//! records lie a multiple of 32 apart share one.
+//! side by side in the program have their slots side by side. It has the upper half
+//! of the key of both, and a bit for each thread that need not look again: threads
+//! whose records lie a multiple of 32 apart share one.
 //!
 //! A key contains how often lives have ended near each of its locks ([`LIVES`]),
 //! so that what was known of a lock is not taken for knowledge of its successor.
@@ -23,7 +23,7 @@
 //! - **C3** A forked child finds it empty.
 
 use crate::sys;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::witness::Known;
 
 /// Slots of the cache.
@@ -37,20 +37,23 @@ pub struct Chains(pub [AtomicU64; SLOTS]);
 /// The cache of this process.
 pub static CHAINS: Chains = Chains([const { AtomicU64::new(0) }; SLOTS]);
 
-/// Counters of lives, each for all addresses with the same bits 6 to 21.
-pub const LINES: usize = 1 << 16;
+/// Counters of lives.
+const LIVES_SLOTS: usize = 1 << 16;
 
-/// How many lives of locks have ended in a line of memory.
-pub static LIVES: [AtomicU32; LINES] = [const { AtomicU32::new(0) }; LINES];
+/// How many lives of locks have ended [`near`] an address, times [`LIFE`].
+pub static LIVES: [AtomicU64; LIVES_SLOTS] = [const { AtomicU64::new(0) }; LIVES_SLOTS];
 
-/// Multiplier of keys: 2^64 divided by the golden ratio.
-pub const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// How far the count of lives is shifted in a key.
-pub const LIVES_SHIFT: u32 = 20;
-/// The key's bits above this one, 32 of them, are in the slot.
-pub const FACT_SHIFT: u32 = 14;
-/// The key's bits above this one choose the slot.
-pub const SLOT_SHIFT: u32 = 40;
+/// What the end of a life adds to a key.
+const LIFE: u64 = 1 << 20;
+
+/// Multiplier of keys: 2^64 divided by the golden ratio. In memory, for the fast
+/// path.
+pub static MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Where an address lies, in steps of some 31 bytes, is the product with this number
+/// without the lower bits, so that addresses at a stride of a power of two differ.
+pub const NEAR: u32 = 128 + 5;
+/// So many bits.
+pub const NEAR_SHIFT: u32 = 12;
 
 /// The key of holding nothing, in a process that has one thread.
 pub const ALONE: u64 = 1 << 63;
@@ -73,18 +76,25 @@ pub enum Want {
 #[inline]
 #[must_use]
 pub fn with(key: u64, address: u64, want: Want) -> u64 {
-    let lives = LIVES[line(address)].load(Relaxed);
-    let mixed = (key.rotate_left(5) ^ address.wrapping_add(want as u64)).wrapping_mul(MULTIPLIER);
-    mixed.wrapping_add(u64::from(lives) << LIVES_SHIFT)
+    let lives = LIVES[life_slot(address)].load(Relaxed);
+    let mixed = (key ^ address.wrapping_add(want as u64)).wrapping_mul(MULTIPLIER);
+    mixed.wrapping_add(lives)
 }
 
-fn line(address: u64) -> usize {
-    (address >> 6) as usize & (LINES - 1)
+/// Where an address lies, in numbers that are near each other for addresses that are.
+#[inline]
+fn near(address: u64) -> u32 {
+    (address as u32).wrapping_mul(NEAR) >> NEAR_SHIFT
+}
+
+#[inline]
+fn life_slot(address: u64) -> usize {
+    near(address) as usize & (LIVES_SLOTS - 1)
 }
 
 /// A lock at `address` has ended its life.
 pub fn life_ended(address: u64) {
-    LIVES[line(address)].fetch_add(1, Relaxed);
+    LIVES[life_slot(address)].fetch_add(LIFE, Relaxed);
 }
 
 /// The step of one who holds a chain to one more lock.
@@ -100,30 +110,28 @@ impl Step {
     #[inline]
     #[must_use]
     pub fn new(key: u64, address: u64, want: Want) -> Step {
-        let low = address as u32;
-        let near = (low >> 5).wrapping_add((low >> 12).wrapping_mul(5));
-        let slot = ((key >> SLOT_SHIFT) as u32).wrapping_add(near) as usize & (SLOTS - 1);
-        Step { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> FACT_SHIFT) as u32 }
+        let slot = ((key >> 32) as u32).wrapping_add(near(address)) as usize & (SLOTS - 1);
+        Step { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> 32) as u32 }
     }
 
-    /// Whether the thread whose record has this index need not look again.
+    /// Whether the thread with this [mark](lockstead_ledger::thread::ThreadRecord::mark) need not look again.
     #[inline]
     #[must_use]
-    pub fn is_known(&self, thread: u32) -> bool {
+    pub fn is_known(&self, mark: u32) -> bool {
         let found = self.slot.load(Relaxed);
-        found as u32 == self.fact && found >> (32 + thread % 32) & 1 != 0
+        (found >> 32) as u32 == self.fact && found as u32 & mark != 0
     }
 
     /// Notes that it need not, or that no thread need.
-    pub fn learn(&self, thread: u32, known: Known) {
+    pub fn learn(&self, mark: u32, known: Known) {
         let found = self.slot.load(Relaxed);
-        let others = if found as u32 == self.fact { found >> 32 } else { 0 };
-        let threads = match known {
-            Known::ToThis => others | 1 << (thread % 32),
-            Known::ToAll => 0xffff_ffff,
+        let others = if (found >> 32) as u32 == self.fact { found as u32 } else { 0 };
+        let marks = match known {
+            Known::ToThis => others | mark,
+            Known::ToAll => u32::MAX,
         };
         // What another thread notes at this instant is lost: it will look again.
-        self.slot.store(u64::from(self.fact) | threads << 32, Relaxed);
+        self.slot.store(u64::from(self.fact) << 32 | u64::from(marks), Relaxed);
     }
 }
 
@@ -171,16 +179,16 @@ mod tests {
     #[test]
     fn what_is_known_is_known_to_those_that_learned_it() {
         let step = Step::new(77, 0x5555_0000_2000, Want::Write);
-        assert!(!step.is_known(3));
-        step.learn(3, Known::ToThis);
-        step.learn(6, Known::ToThis);
-        assert!(step.is_known(3) && step.is_known(6) && !step.is_known(4));
-        step.learn(3, Known::ToAll);
-        assert!((0..70).all(|thread| step.is_known(thread)));
+        assert!(!step.is_known(8));
+        step.learn(8, Known::ToThis);
+        step.learn(64, Known::ToThis);
+        assert!(step.is_known(8) && step.is_known(64) && !step.is_known(16));
+        step.learn(8, Known::ToAll);
+        assert!((0..32).all(|bit| step.is_known(1 << bit)));
         let other = Step::new(77, 0x5555_0000_2000, Want::Read);
-        assert!(!other.is_known(3), "the same slot, another fact");
-        other.learn(3, Known::ToThis);
-        assert!(!step.is_known(3));
+        assert!(!other.is_known(8), "the same slot, another fact");
+        other.learn(8, Known::ToThis);
+        assert!(!step.is_known(8));
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //!
 //! # Locks on stacks
 //! Nobody says that a frame is left. The thread finds out: by its next call that
-//! comes from a frame above the lock, whoever used that. (The fast path compares
-//! its stack pointer with [`lowest_lock`](ThreadRecord::lowest_lock).) Or by its
-//! own next use of the address from a chain of calls that it does not know, if the
+//! comes from a frame above the lock, whoever used that. (Chains of calls from
+//! there are forgotten when the lock is noted, so that the fast path does not know
+//! that call.) Or by its own next use of the address from a chain of calls that it does not know, if the
 //! word that was the return address of the frame that the lock lies in is another
 //! one by then ([`Me::is_same_frame`]). A function that is called again from the
 //! same place at once, without any call for a lock above it, is not told from its
@@ -25,7 +25,7 @@ use crate::tls;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::known::CacheLine;
 use lockstead_ledger::lock::{Kind, Life, LockRecord};
-use lockstead_ledger::thread::{ThreadRecord, state as life};
+use lockstead_ledger::thread::{Thread, state as life};
 
 /// The memory from `low` to below `high` goes, by the call at `site`; called before
 /// it does.
@@ -129,18 +129,19 @@ impl Me {
         let (_, high) = stack();
         if is_own(sp) && (sp..high).contains(&address) {
             lock.frame.store(frame_of(address, self.chain(site)).max(ELSEWHERE), Relaxed);
-            self.record().lowest_lock.fetch_min(address, Relaxed);
+            note_lowest(&self.thread, address);
             return;
         }
         lock.frame.store(ELSEWHERE, Relaxed);
         if let Some(owner) = self.owner_of_stack(address) {
-            owner.lowest_lock.fetch_min(address, Relaxed);
+            note_lowest(&owner, address);
         }
     }
 
     /// The thread on whose stack the address lies.
-    fn owner_of_stack(&self, address: u64) -> Option<&'static ThreadRecord> {
-        self.ledger.threads().map(|thread| thread.record).find(|record| {
+    fn owner_of_stack(&self, address: u64) -> Option<Thread<'static>> {
+        self.ledger.threads().find(|thread| {
+            let record = thread.record;
             (record.stack_low.load(Relaxed)..record.stack_high.load(Relaxed)).contains(&address)
                 && record.state.load(Relaxed) == life::LIVE
         })
@@ -184,6 +185,20 @@ impl Me {
             && !is_there(address, high, lock.frame.load(Relaxed))
         {
             self.end_lives(address, address + 1, Gone::StackLeft, Some(0));
+        }
+    }
+}
+
+/// A lock lies at this address on the thread's stack: its next call from above does
+/// not take the fast path, for no such chain is known any more. (One that it learns
+/// at this instant is; then the lock is noticed later.)
+fn note_lowest(owner: &Thread<'_>, address: u64) {
+    if owner.record.lowest_lock.fetch_min(address, Relaxed) <= address {
+        return;
+    }
+    for line in owner.cache.iter().chain(owner.chains) {
+        if line.sp.load(Relaxed) > address {
+            line.sp.store(0, Relaxed);
         }
     }
 }

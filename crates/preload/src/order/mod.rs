@@ -8,8 +8,9 @@
 //! [`chains`] knows which of them need no look.
 //!
 //! # Protocol
-//! `keys[n]` stands for the first n entries of the held stack. A push computes the
-//! next one, a release in order nothing. A release out of order computes again
+//! `keys[n]` stands for the first n entries of the held stack; of more than
+//! [`KEYS`](lockstead_ledger::thread::KEYS) they are computed when they are wanted.
+//! A push computes the next one, a release in order nothing. A release out of order computes again
 //! what changed. What others revoke from a thread's entries stays in its keys;
 //! such a key is that of a chain with a lock more, of which all edges were left
 //! that are due now. Whoever does not find a key in the cache computes all of them
@@ -83,26 +84,38 @@ fn alone_or_not() {
 impl Me {
     /// Computes all keys from what is held.
     pub fn compute_keys(&self) {
-        let keys = self.thread.keys;
-        let stack = self.thread.stack();
         let mut key = if is_alone() { ALONE } else { 0 };
-        keys[0].store(key, Relaxed);
-        for index in 0..stack.depth() {
-            if let Some(holding) = stack.entry(index).read() {
-                key = chains::with(key, holding.address, want(holding.flags));
-            }
-            keys[index + 1].store(key, Relaxed);
+        let entries = (0..self.thread.stack().depth()).map(Some).chain([None]);
+        for (kept, entry) in self.thread.keys.iter().zip(entries) {
+            kept.store(key, Relaxed);
+            key = entry.map_or(key, |entry| self.key_with(key, entry));
         }
     }
 
+    /// The key of what `key` says and the entry.
+    fn key_with(&self, key: u64, entry: usize) -> u64 {
+        self.thread
+            .stack()
+            .entry(entry)
+            .read()
+            .map_or(key, |holding| chains::with(key, holding.address, want(holding.flags)))
+    }
+
+    /// The key of the first entries of the held stack.
+    fn key(&self, entries: usize) -> u64 {
+        let kept = entries.min(self.thread.keys.len() - 1);
+        let key = self.thread.keys[kept].load(Relaxed);
+        (kept..entries).fold(key, |key, entry| self.key_with(key, entry))
+    }
+
     /// An entry was pushed: its key.
-    pub fn pushed(&self, holding: &Holding) {
+    pub fn pushed(&self) {
         let depth = self.thread.stack().depth();
         // A child that a handler has forked just now finds nothing held.
-        if let Some(below) = depth.checked_sub(1) {
-            let before = self.thread.keys[below].load(Relaxed);
-            let key = chains::with(before, holding.address, want(holding.flags));
-            self.thread.keys[depth].store(key, Relaxed);
+        if depth != 0
+            && let Some(kept) = self.thread.keys.get(depth)
+        {
+            kept.store(self.key_with(self.key(depth - 1), depth - 1), Relaxed);
         }
     }
 
@@ -126,22 +139,19 @@ impl Me {
     #[inline]
     fn ask(&self, asked: &Asked) {
         let depth = self.thread.stack().depth();
-        let thread = self.record().index.load(Relaxed);
-        let step = || {
-            let key = self.thread.keys[depth].load(Relaxed);
-            Step::new(key, asked.address, asked.want)
-        };
+        let mark = self.record().mark.load(Relaxed);
+        let step = || Step::new(self.key(depth), asked.address, asked.want);
         // A handler's chains are those of what it has interrupted.
         let in_handler = self.record().context.load(Relaxed) != 0;
-        if depth == 0 || !in_handler && step().is_known(thread) {
+        if depth == 0 || !in_handler && step().is_known(mark) {
             return;
         }
         self.compute_keys();
         if in_handler {
             self.leave_edges(asked);
-        } else if !step().is_known(thread) {
+        } else if !step().is_known(mark) {
             let known = self.leave_edges(asked);
-            step().learn(thread, known);
+            step().learn(mark, known);
         }
     }
 
