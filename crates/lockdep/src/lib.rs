@@ -40,6 +40,7 @@ extern crate alloc;
 
 mod causes;
 mod classes;
+mod components;
 mod effort;
 mod enumerate;
 mod graph;

@@ -102,6 +102,12 @@ pub(crate) struct Net {
     pub(crate) patience: usize,
     /// Steps that have been saved up for searches; see [`order`](crate::order).
     pub(crate) credit: usize,
+    /// How much there was to order when it was last ordered anew, and how often
+    /// that has come soon after the time before.
+    pub(crate) ordered: usize,
+    pub(crate) again: u32,
+    /// Somewhere there was no room between two places.
+    pub(crate) narrow: bool,
     /// Intervals of places that count as one, by where they begin.
     pub(crate) flat: BTreeMap<i64, i64>,
 }
@@ -121,6 +127,9 @@ impl Net {
             spent: 0,
             patience: PATIENCE,
             credit: FIRST_CREDIT,
+            ordered: 0,
+            again: 0,
+            narrow: false,
             flat: BTreeMap::new(),
         }
     }

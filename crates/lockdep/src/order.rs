@@ -19,7 +19,7 @@
 //! between the two places, until one side is complete. That is the side that is
 //! cheaper to search, and it is moved past the other: what can be reached from
 //! `b` is spread out above `a`, or what reaches `a` below `b`, each ring of it in
-//! one place. Places are 2^32 apart at first; where room has become too narrow, a
+//! one place. Places are 2^40 apart at first; where room has become too narrow, a
 //! side is laid flat on one place.
 //!
 //! # Cost
@@ -42,14 +42,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// How far apart places are if there is room.
-const GAP: i64 = 1 << 32;
+const GAP: i64 = 1 << 40;
 /// Where places end.
 const FAR: i64 = 1 << 62;
 
 /// How many steps a search may take in any case.
 pub(crate) const PATIENCE: usize = 1 << 8;
+/// How many it takes at most to tell states in one place apart.
+const GLANCE: usize = 1 << 6;
 /// How many steps a new arc saves up for searches that take more.
-const SAVED: usize = 1 << 8;
+const SAVED: usize = 1 << 6;
 /// What there is of that at first.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
@@ -86,15 +88,26 @@ impl Net {
                 _ => {}
             }
         }
+        self.perhaps_order_anew();
+        self.level(arc)
+    }
+
+    /// Orders all states from scratch if that pays.
+    fn perhaps_order_anew(&mut self) {
         let all = self.nodes.len() + self.len();
-        self.credit = (self.credit + SAVED).min(FIRST_CREDIT.max(8 * all));
-        if !self.flat.is_empty() && self.credit > 4 * all {
-            self.credit -= 4 * all;
-            self.order_anew();
-        } else if self.work > 16 * all + (1 << 16) {
+        // What had to be done again soon will have to be done again.
+        let price = all << (2 + self.again);
+        self.credit = (self.credit + SAVED).min(FIRST_CREDIT.max(2 * price));
+        let paid = (self.narrow || !self.flat.is_empty()) && self.credit > price;
+        if paid {
+            self.credit -= price;
+        }
+        if paid || self.work > 16 * all + (1 << 16) {
+            let soon = all < self.ordered + self.ordered / 4;
+            self.again = if soon { (self.again + 1).min(8) } else { 0 };
+            self.ordered = all;
             self.order_anew();
         }
-        self.level(arc)
     }
 
     /// Whether an arc does not lead upwards: `false` if no ring leads through it.
@@ -212,8 +225,8 @@ impl Net {
         }
     }
 
-    /// `level` if both ends are in one place: then it is enough to know that
-    /// there is a way back.
+    /// `level` if both ends are in one place, where they may well stay: then it is
+    /// only tried to tell them apart.
     fn search_both_ways(&mut self, a: u32, b: u32, (low, high): (i64, i64), level: bool) {
         self.begin_search();
         let side = |net: &mut Net, way, start, limit| {
@@ -223,7 +236,9 @@ impl Net {
         };
         let mut forth = side(self, Way::Forth, b, high);
         let mut back = side(self, Way::Back, a, low);
-        let credit = self.credit();
+        // Not all at once: what follows may need it more.
+        let most = self.patience + self.credit / 32;
+        let credit = if level { GLANCE.min(most) } else { most };
         let mut steps = 0;
         loop {
             let mut met = false;
@@ -240,7 +255,9 @@ impl Net {
                 break;
             }
             if steps > credit {
-                self.flatten(low, high);
+                if !level {
+                    self.flatten(low, high);
+                }
                 break;
             }
         }
@@ -300,6 +317,7 @@ impl Net {
             None => GAP,
             Some(beyond) => (beyond.abs_diff(base) as i64 / (deepest + 1)).min(GAP),
         };
+        self.narrow |= step == 0 && deepest > 0;
         for (&member, &component) in side.queue.iter().zip(&component) {
             let distance = depths[component as usize] * step;
             self.set_place(
@@ -327,98 +345,14 @@ impl Net {
             }
         }
         let (component, depths) = self.depths(&all, Way::Forth);
+        let deepest = depths.iter().copied().max().unwrap_or(0);
+        let step = GAP.min(FAR / 2 / (deepest + 1));
         for (&state, &component) in all.iter().zip(&component) {
-            self.set_place(state, depths[component as usize] * GAP);
+            self.set_place(state, depths[component as usize] * step);
         }
         self.flat.clear();
+        self.narrow = false;
         self.work = 0;
-    }
-
-    /// The strong components of the members, which carry their numbers as slots:
-    /// which one each is in, and how far each is from the first ones, at most,
-    /// in the direction.
-    fn depths(&self, members: &[u32], way: Way) -> (Vec<u32>, Vec<i64>) {
-        if members.len() == 1 {
-            return (vec![0], vec![0]);
-        }
-        let (component, count) = self.components(members, way);
-        let mut order: Vec<u32> = (0..members.len() as u32).collect();
-        // Components are numbered from the last to the first.
-        order.sort_unstable_by_key(|&m| core::cmp::Reverse(component[m as usize]));
-        let mut depths = vec![0; count as usize];
-        for m in order {
-            let mine = component[m as usize];
-            let next = depths[mine as usize] + 1;
-            let mut walk = self.walk(members[m as usize], way);
-            loop {
-                match self.step(&mut walk, way) {
-                    Step::End => break,
-                    Step::Blind => {}
-                    Step::To(other) => {
-                        let other = self.seen(other, way);
-                        if other != NONE && component[other as usize] != mine {
-                            let depth = &mut depths[component[other as usize] as usize];
-                            *depth = next.max(*depth);
-                        }
-                    }
-                }
-            }
-        }
-        (component, depths)
-    }
-
-    /// Tarjan's algorithm on the members, without recursion.
-    fn components(&self, members: &[u32], way: Way) -> (Vec<u32>, u32) {
-        let mut index = vec![NONE; members.len()];
-        let mut low = vec![0; members.len()];
-        let mut component = vec![NONE; members.len()];
-        let (mut indices, mut components) = (0, 0);
-        let mut open: Vec<u32> = Vec::new();
-        let mut path: Vec<(u32, Walk)> = Vec::new();
-        for root in 0..members.len() as u32 {
-            if index[root as usize] != NONE {
-                continue;
-            }
-            let mut enter = Some(root);
-            loop {
-                if let Some(member) = enter.take() {
-                    index[member as usize] = indices;
-                    low[member as usize] = indices;
-                    indices += 1;
-                    open.push(member);
-                    path.push((member, self.walk(members[member as usize], way)));
-                }
-                let Some((member, walk)) = path.last_mut() else { break };
-                let member = *member as usize;
-                match self.step(walk, way) {
-                    Step::Blind => {}
-                    Step::To(other) => match self.seen(other, way) {
-                        NONE => {}
-                        other if index[other as usize] == NONE => enter = Some(other),
-                        other if component[other as usize] == NONE => {
-                            low[member] = index[other as usize].min(low[member]);
-                        }
-                        _ => {}
-                    },
-                    Step::End => {
-                        path.pop();
-                        if let Some(&(before, _)) = path.last() {
-                            low[before as usize] = low[member].min(low[before as usize]);
-                        }
-                        if low[member] == index[member] {
-                            while let Some(last) = open.pop() {
-                                component[last as usize] = components;
-                                if last as usize == member {
-                                    break;
-                                }
-                            }
-                            components += 1;
-                        }
-                    }
-                }
-            }
-        }
-        (component, components)
     }
 }
 
