@@ -92,11 +92,11 @@ impl Modules {
     }
 
     /// Takes newer maps of the same process: it has loaded a library since, or
-    /// ended and these are its last.
+    /// ended and these are its last. Of saved maps also those of another process.
     pub fn update(&mut self, maps: Maps) {
         // There were none, if it was ending when they were read first.
-        if self.main.is_none() {
-            self.main = lowest_with_code(&maps);
+        if self.main.is_none() || self.pid.is_none() {
+            self.main = lowest_with_code(&maps).or(self.main.take());
         }
         self.maps = maps;
     }

@@ -261,6 +261,14 @@ fn frames(text: &mut String, stack: &Stack, most: usize) {
             || frame.function.as_deref() == Some("_start")
             || frame.is_lockstead()
     };
+    // Below it Rust's library starts the thread.
+    let starts = |frame: &&Frame| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        function.contains("__rust_begin_short_backtrace")
+    };
+    if let Some(start) = shown.iter().position(starts).filter(|&start| start > 0) {
+        shown.truncate(start);
+    }
     while shown.len() > 1 && shown.last().is_some_and(|frame| is_bottom(frame)) {
         shown.pop();
     }

@@ -1,8 +1,8 @@
 //! Findings in files: JSON, SARIF, HTML and text.
 
 use crate::common::{documented, run, text};
-use crate::programs::line;
-use crate::{INVERSION, heads, under_check};
+use crate::programs::{line, under};
+use crate::{INVERSION, checked, heads, under_check};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -127,4 +127,25 @@ fn the_report_file_has_what_was_printed() {
     assert_eq!(heads(&ended.stderr).len(), 2);
     let places = line("checked.c", "audit-has");
     assert!(ended.stderr.contains(&places));
+}
+
+#[test]
+fn locks_of_a_child_are_called_the_same_everywhere() {
+    let Some(program) = checked() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let [report, page] = ["r.json", "r.html"].map(|name| folder.path().join(name));
+    let script = format!("{} crossed; true", program.display());
+    let flags = ["--check", "--no-report", "--json", text(&report), "--html", text(&page)];
+    let ended = under(&flags, &["sh", "-c", &script]).end();
+    assert_eq!(heads(&ended.stderr), [INVERSION], "{}", ended.stderr);
+    let report = json(&report);
+    let processes = report["processes"].as_array().expect("a list");
+    let ordered = processes.iter().map(|process| &process["order"]["edges"]);
+    let at = ordered.map(|edges| edges.as_array().map_or(0, Vec::len)).position(|count| count == 2);
+    let locks = processes[at.expect("a process with both")]["order"]["locks"].clone();
+    let mut names: Vec<_> = locks.as_array().expect("locks").iter().collect();
+    names.sort_by_key(|lock| lock["name"].to_string());
+    assert_eq!((&names[0]["name"], &names[1]["name"]), (&"accounts".into(), &"journal".into()));
+    let page = fs::read_to_string(&page).expect("it was written");
+    assert_eq!(page.matches("<rect class=\"lock").count(), 2, "each has one box");
 }
