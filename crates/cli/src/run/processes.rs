@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -30,6 +30,8 @@ pub(super) struct Observed {
     pub(super) visible: bool,
     /// Its parent's number, where it is visible.
     pub(super) parent: Option<u32>,
+    /// Its parent, as long as that is known here.
+    pub(super) forked_from: Weak<Observed>,
     /// The file it runs.
     pub(super) program: PathBuf,
     /// Its arguments.
@@ -70,6 +72,7 @@ impl Observed {
             pid,
             visible,
             parent: visible.then_some(hello.parent),
+            forked_from: Weak::new(),
             program: PathBuf::from(OsStr::from_bytes(hello.program())),
             arguments: hello.arguments().map(text).collect(),
             maps: Mutex::default(),

@@ -10,7 +10,7 @@ use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, Doing};
 use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
 use lockstead_inspect::report::names::type_name;
-use lockstead_inspect::report::{LockFacts, Names};
+use lockstead_inspect::report::{LockFacts, Names, thread_name};
 use lockstead_inspect::stack::{End, Frame, Stack};
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
@@ -79,9 +79,10 @@ impl Scene {
         if let Some(index) = super::checked::index_of(&self.process, thread) {
             return self.thread_name(&self.process.ledger.view(), index, thread.tid);
         }
-        let parent = self.process.parent.filter(|_| thread.serial == 0 && thread.tid != 0)?;
-        let name = fs::read(format!("/proc/{parent}/task/{}/comm", thread.tid)).ok()?;
-        Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
+        let parent = self.process.forked_from.upgrade().filter(|_| thread.serial == 0)?;
+        let index = super::checked::index_of(&parent, thread)?;
+        current_name(&parent, thread.tid)
+            .or_else(|| thread_name(parent.ledger.view().thread(index as usize)?.record))
     }
 
     /// Lets facts be described that the ledger of this process has.

@@ -247,7 +247,13 @@ impl Supervisor<'_> {
             match call {
                 Call::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
                     match Observed::new(&hello, file, peer) {
-                        Ok(process) => self.adopt(Arc::new(process)),
+                        Ok(mut process) => {
+                            let parent = process.parent;
+                            let found = self.live.iter().find(|live| Some(live.0.pid) == parent);
+                            process.forked_from =
+                                found.map(|live| Arc::downgrade(&live.0)).unwrap_or_default();
+                            self.adopt(Arc::new(process));
+                        }
                         Err(error) => {
                             let program = String::from_utf8_lossy(hello.program());
                             let who = format!("process {} ({program})", hello.pid);
