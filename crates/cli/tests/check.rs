@@ -48,6 +48,7 @@ suites! {
     memory_of_locks: "memory.c";
     signal_handlers: "signals.c";
     fork_join_and_conditions: "around.c";
+    children_other_programs_and_ends: "children.c";
     semaphores: "semaphores.c";
     calls_that_block: "sleepy.c";
     correct_programs: "clean.c";
