@@ -107,7 +107,12 @@ impl Graph {
             let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
             let by_handler = interruption(open, handler, self.classes.name(last), first);
             let steps = steps.chain([by_handler]).collect();
-            findings.push(Finding { level, kind: Kind::Handler { signal }, steps, excuse });
+            findings.push(Finding {
+                level,
+                kind: Kind::Handler { signal, thread: handler.thread },
+                steps,
+                excuse,
+            });
         }
     }
 
@@ -150,7 +155,7 @@ impl Graph {
             let by_handler = interruption(open, handler, self.classes.name(last), first);
             findings.push(Finding {
                 level: Level::Order,
-                kind: Kind::Handler { signal },
+                kind: Kind::Handler { signal, thread: handler.thread },
                 steps: steps.chain([by_handler]).collect(),
                 excuse: Some(Excuse::OtherInstances),
             });

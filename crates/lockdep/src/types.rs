@@ -151,6 +151,8 @@ pub enum Kind {
     Handler {
         /// Its number.
         signal: u8,
+        /// Who was seen to run it; the last step's witness is who holds `from`.
+        thread: ThreadId,
     },
 }
 

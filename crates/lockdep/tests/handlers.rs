@@ -54,7 +54,7 @@ fn add(graph: &mut Graph, edge: &Edge<'_>) -> Vec<Finding> {
 
 /// Locks of a way that ends in the handler of our signal.
 fn way(finding: &Finding) -> Vec<(u32, u32)> {
-    assert_eq!(finding.kind, Kind::Handler { signal: SIGNAL });
+    assert!(matches!(finding.kind, Kind::Handler { signal: SIGNAL, .. }), "{finding:?}");
     finding.steps.iter().map(|step| (step.from.0, step.to.0)).collect()
 }
 
@@ -103,7 +103,7 @@ fn an_order_that_connects_the_worlds() {
         for fact in order {
             assert_eq!(found, [], "{order:?}");
             found = match fact {
-                0 => used(&mut graph, 0, usage(Handler, 1)),
+                0 => used(&mut graph, 0, usage(Handler, 9)),
                 1 => [edge(2, 0, 1), edge(3, 1, 2)].map(|e| add(&mut graph, &e)).concat(),
                 _ => used(&mut graph, 2, usage(Open, 1)),
             };
@@ -112,6 +112,7 @@ fn an_order_that_connects_the_worlds() {
         assert_eq!((found[0].level, found[0].excuse), (Level::Potential, None));
         assert_eq!(way(&found[0]), [(0, 1), (1, 2), (2, 0)]);
         assert_eq!(found[0].steps[2].witness.thread, ThreadId(1));
+        assert_eq!(found[0].kind, Kind::Handler { signal: SIGNAL, thread: ThreadId(9) });
     }
 }
 

@@ -38,7 +38,7 @@ impl Describer<'_> {
         let (ring, signal) = match facts.kind {
             Kind::Cycle => (Ring::Locks, None),
             Kind::Classes => (Ring::Classes, None),
-            Kind::Handler { signal } => (Ring::Handler, Some(signal)),
+            Kind::Handler { signal, .. } => (Ring::Handler, Some(signal)),
         };
         let in_handler = ring == Ring::Handler;
         Details {
