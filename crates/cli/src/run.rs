@@ -74,7 +74,7 @@ struct Options {
 /// As [`Failure`]; the program's status is one of them.
 pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     flags.report.check()?;
-    flags.check.check()?;
+    flags.check.check(&flags.report)?;
     let judge = Judge::new(flags.check.strict, flags.check.suppressed()?);
     let refused = |Refusal { status, text }| Failure::Refused { status, text };
     let failed = |what: &str, error: io::Error| Failure::Refused {

@@ -1,7 +1,7 @@
 //! The flags of `run` that are about checking, and what they come to.
 
 use crate::failure::Failure;
-use crate::report::can_write;
+use crate::report::{ReportFlags, can_write};
 use clap::Args;
 use lockstead_inspect::check::suppress::Suppressions;
 use std::ffi::OsStr;
@@ -41,7 +41,7 @@ impl CheckFlags {
     ///
     /// # Errors
     /// [`Failure::Usage`], with the option.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self, report: &ReportFlags) -> Result<(), Failure> {
         let needing = [
             ("--strict", self.strict),
             ("--sleepy", self.sleepy),
@@ -60,6 +60,19 @@ impl CheckFlags {
                 return Err(Failure::option(option, "-", why));
             }
             can_write(file).map_err(|why| Failure::option(option, file.display(), why))?;
+        }
+        let all = [
+            ("--json", &report.json),
+            ("--html", &report.html),
+            ("--report-file", &self.report_file),
+            ("--sarif", &self.sarif),
+        ];
+        for (at, (option, file)) in all.iter().enumerate() {
+            let same = all[..at].iter().find(|(_, other)| file.is_some() && other == file);
+            if let (Some((other, _)), Some(file)) = (same, file) {
+                let why = format!("{other} writes this file");
+                return Err(Failure::option(option, file.display(), why));
+            }
         }
         Ok(())
     }

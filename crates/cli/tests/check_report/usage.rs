@@ -27,6 +27,17 @@ fn files_that_cannot_be_written_are_refused_first() {
 }
 
 #[test]
+fn two_reports_do_not_go_to_one_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("x");
+    let flags = ["run", "--check", "--json", text(&file), "--sarif", text(&file), "--", "true"];
+    let outcome = run(&flags);
+    assert_eq!(outcome.status, 2, "{outcome:?}");
+    assert!(outcome.stderr.contains("'--sarif': --json writes this file"), "{outcome:?}");
+    assert!(!file.exists());
+}
+
+#[test]
 fn all_rules_are_listed_with_what_they_mean() {
     let listed = run(&["check", "--list-rules"]);
     assert_eq!(listed.status, 0, "{listed:?}");
