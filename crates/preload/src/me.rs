@@ -115,6 +115,8 @@ impl Me {
         record.stack_high.store(high as u64, Relaxed);
         words.stack_low.store(low, Relaxed);
         words.stack_high.store(high, Relaxed);
+        #[cfg(feature = "check")]
+        crate::order::places::note_stack(low as u64, high as u64);
     }
 
     /// Leaves the library for a real call that may block, with the wait

@@ -140,6 +140,9 @@ impl Me {
 
     /// The thread on whose stack the address lies.
     fn owner_of_stack(&self, address: u64) -> Option<Thread<'static>> {
+        if !places::may_be_on_stack(address) {
+            return None;
+        }
         self.ledger.threads().find(|thread| {
             let record = thread.record;
             (record.stack_low.load(Relaxed)..record.stack_high.load(Relaxed)).contains(&address)

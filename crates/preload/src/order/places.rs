@@ -5,6 +5,9 @@
 //! allocator, and a bit for each page, both for all addresses that are equal modulo
 //! [`WINDOW`]. A bit is set when a lock becomes known there and stays: what lies
 //! there then is asked of the table of locks.
+//!
+//! And a bit for each [`REGION_SHIFT`] bits of address in which there was a thread's
+//! stack, so that a lock elsewhere costs no search for its thread.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Ledger;
@@ -23,6 +26,28 @@ const SMALL: u64 = 16 << PAGE_SHIFT;
 
 static GRANULE: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
 static PAGE: [AtomicU64; PAGES / 64] = [const { AtomicU64::new(0) }; PAGES / 64];
+
+/// Two MiB: a stack has a few of them.
+pub const REGION_SHIFT: u32 = 21;
+const REGIONS: usize = 1 << 18;
+
+static STACK: [AtomicU64; REGIONS / 64] = [const { AtomicU64::new(0) }; REGIONS / 64];
+
+/// There is a thread's stack from `low` to below `high`.
+pub fn note_stack(low: u64, high: u64) {
+    if low < high {
+        let last = (high - 1) >> REGION_SHIFT;
+        let regions = (low >> REGION_SHIFT..=last).take(REGIONS);
+        regions.for_each(|region| set(&STACK, region));
+    }
+}
+
+/// Whether `address` may lie on a thread's stack.
+#[must_use]
+pub fn may_be_on_stack(address: u64) -> bool {
+    let (word, bit) = place(&STACK, address >> REGION_SHIFT);
+    word.load(Relaxed) & bit != 0
+}
 
 /// There is a lock at `address`.
 pub fn note(address: u64) {
@@ -111,6 +136,17 @@ fn each_in_page(ledger: &Ledger<'_>, low: u64, high: u64, each: &mut impl FnMut(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stacks_are_told_from_what_lies_elsewhere() {
+        let (low, high) = (0x7ead_beef_0000, 0x7ead_bf6f_0000);
+        assert!(!may_be_on_stack(low) && !may_be_on_stack(high - 8));
+        note_stack(high, low);
+        assert!(!may_be_on_stack(low));
+        note_stack(low, high);
+        assert!((low..high).step_by(4096).all(may_be_on_stack));
+        assert!(!may_be_on_stack(low - (4 << 20)) && !may_be_on_stack(high + (4 << 20)));
+    }
 
     #[test]
     fn a_lock_is_seen_from_every_range_that_it_lies_in_and_no_other() {
