@@ -10,7 +10,7 @@ use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::ledger::Part;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile_file};
+use support::{Observed, compile, compile_file, run_natively};
 
 /// Everything noted so far.
 fn breaches(ledger: &Ledger<'_>) -> Vec<Breach> {
@@ -25,8 +25,11 @@ fn rules(ledger: &Ledger<'_>) -> Vec<Rule> {
     breaches(ledger).into_iter().map(|breach| breach.rule).collect()
 }
 
-/// A program of the command's tests.
+/// A program of ours, or of the command's tests.
 fn program(name: &str) -> Option<PathBuf> {
+    if name == "rules_more" {
+        return compile(name);
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/programs/check");
     compile_file(&path.join(name).with_extension("c"), name)
 }
@@ -53,8 +56,8 @@ fn run_asking(name: &str, cases: &[(&str, &[Rule])], sleepy: bool) {
 }
 
 /// What the forked child of a case leaves.
-fn run_forking(case: &str, expected: &[Rule]) {
-    let Some(program) = program("around") else { return };
+fn run_forking(name: &str, case: &str, expected: &[Rule]) {
+    let Some(program) = program(name) else { return };
     let mut observed = Observed::start(&program, &[case]);
     let child = observed.child();
     let (_, status) = observed.end();
@@ -165,12 +168,15 @@ fn around() {
 
 #[test]
 fn forks() {
-    run_forking("fork-while-another-holds", &[Rule::HeldAtFork]);
-    run_forking("fork-and-no-use", SILENT);
-    run_forking("fork-and-a-new-beginning", SILENT);
-    run_forking("fork-with-a-lock-of-its-own", SILENT);
-    run_forking("fork-with-handlers", SILENT);
-    run_forking("daemon", SILENT);
+    run_forking("around", "fork-while-another-holds", &[Rule::HeldAtFork]);
+    run_forking("around", "fork-and-no-use", SILENT);
+    run_forking("around", "fork-and-a-new-beginning", SILENT);
+    run_forking("around", "fork-with-a-lock-of-its-own", SILENT);
+    run_forking("around", "fork-with-handlers", SILENT);
+    run_forking("around", "daemon", SILENT);
+    run_forking("rules_more", "child-at-once", SILENT);
+    run_forking("rules_more", "child-begins-anew", SILENT);
+    run_forking("rules_more", "semaphore-inherited", SILENT);
 }
 
 #[test]
@@ -241,6 +247,67 @@ fn calls_that_block() {
         true,
     );
     run("sleepy", &[("sleep-unasked", SILENT)]);
+}
+
+#[test]
+fn kinds_of_locks() {
+    let by_another = &[Rule::UnlockByAnother][..];
+    run(
+        "rules_more",
+        &[
+            ("recursive-by-another", by_another),
+            ("checking-by-another", by_another),
+            ("robust-by-another", by_another),
+            ("inheriting-by-another", by_another),
+            ("checking-unlocked", &[Rule::UnlockOfUnlocked]),
+            ("recursive-deep", &[Rule::UnlockOfUnlocked]),
+            ("checking-twice", &[Rule::Recursion]),
+            ("robust-recovered", SILENT),
+            ("rwlock-wiped", &[Rule::Overwritten]),
+        ],
+    );
+}
+
+#[test]
+fn beginnings_and_ends() {
+    run(
+        "rules_more",
+        &[
+            ("semaphore-unmade", &[Rule::Uninitialised]),
+            ("barrier-unmade", &[Rule::Uninitialised]),
+            ("semaphore-used", SILENT),
+            ("semaphore-destroyed", &[Rule::Destroyed]),
+            ("semaphore-copied", &[Rule::Copied]),
+            ("semaphore-inherited", SILENT),
+            ("spin-destroyed", &[Rule::Destroyed]),
+            ("condition-destroyed", &[Rule::Destroyed]),
+            ("condition-anew", SILENT),
+            ("rwlock-garbage", &[Rule::Uninitialised]),
+            ("quick", &[Rule::ProcessExit]),
+            ("at-once", &[Rule::ProcessExit]),
+            ("child-at-once", SILENT),
+            ("child-begins-anew", SILENT),
+        ],
+    );
+}
+
+#[test]
+fn ways_out_of_handlers() {
+    run(
+        "rules_more",
+        &[("left-by-jump", SILENT), ("lets-itself-in", &[Rule::InHandler]), ("at-a-fault", SILENT)],
+    );
+}
+
+#[test]
+fn programs_see_their_own_handlers() {
+    let Some(program) = compile("handlers") else { return };
+    let (native, status) = run_natively(&program, &[]);
+    assert_eq!(status.code(), Some(7), "{native}");
+    assert!(native.lines().count() > 60, "{native}");
+    let (observed, status) = Observed::start(&program, &[]).end();
+    assert_eq!(observed, native);
+    assert_eq!(status.code(), Some(7));
 }
 
 #[test]

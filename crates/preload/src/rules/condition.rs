@@ -125,6 +125,8 @@ const NO_SIGNALS: Signals = Signals {
 };
 
 static SIGNALS: [Signals; 512] = [const { NO_SIGNALS }; 512];
+/// Not zero if any place is taken.
+static ANY: AtomicU32 = AtomicU32::new(0);
 
 /// Places that are looked at for one condition.
 const TRIES: usize = 8;
@@ -171,6 +173,7 @@ pub fn signals(condition: u64, _: &Site) {
         let stack = me.thread.stack();
         let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
         if is_new {
+            ANY.store(1, Relaxed);
             place.tid.store(tid, Relaxed);
             let locks = held().filter_map(|holding| Some((me.generation_held(&holding)?, holding)));
             for (common, (generation, holding)) in place.locks.iter().zip(locks) {
@@ -237,6 +240,9 @@ fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 
 /// A forked child knows nothing of its parent's threads.
 pub fn forget() {
+    if ANY.swap(0, Relaxed) == 0 {
+        return;
+    }
     for place in SIGNALS.iter().filter(|place| place.condition.load(Relaxed) != 0) {
         place.locks.iter().for_each(|lock| lock.address.store(0, Relaxed));
         place.busy.store(0, Relaxed);

@@ -40,10 +40,9 @@ fn begins_or_ends(rule: Rule, address: u64, kind: Kind, site: &Site) {
     let words = unsafe { Words::read(kind, address) };
     let Some((tid, holding)) = me.holder(address, &words) else { return };
     me.note(&Note::new(rule, address, me.stack(site)).after(tid, holding.stack));
-    if rule == Rule::InitialisedHeld {
-        // Who holds it will give it back.
-        hush::next_of(address);
-    }
+    // Who holds it will give it back.
+    let later = if rule == Rule::InitialisedHeld { &hush::BROKEN } else { &hush::DESTROYED };
+    later.add(address);
 }
 
 /// The memory from `low` to below `high`, in which there are locks, goes; called

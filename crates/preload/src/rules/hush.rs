@@ -5,26 +5,44 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The latest few.
-static LOCKS: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-
-/// The next breach of this lock follows from one that was noted.
-pub fn next_of(address: u64) {
-    LOCKS[NEXT.fetch_add(1, Relaxed) % LOCKS.len()].store(address, Relaxed);
+#[derive(Debug)]
+pub struct Latest {
+    locks: [AtomicU64; 16],
+    next: AtomicUsize,
 }
 
-/// Whether that was said of this lock; not the next time.
-#[must_use]
-pub fn was(address: u64) -> bool {
-    LOCKS.iter().any(|lock| lock.compare_exchange(address, 0, Relaxed, Relaxed).is_ok())
+/// The next breach of these follows from one that was noted.
+pub static BROKEN: Latest = Latest::new();
+
+/// These were held when their destruction began.
+pub static DESTROYED: Latest = Latest::new();
+
+impl Latest {
+    const fn new() -> Latest {
+        Latest { locks: [const { AtomicU64::new(0) }; 16], next: AtomicUsize::new(0) }
+    }
+
+    /// Adds a lock.
+    pub fn add(&self, address: u64) {
+        self.locks[self.next.fetch_add(1, Relaxed) % self.locks.len()].store(address, Relaxed);
+    }
+
+    /// Whether the lock was added; not the next time.
+    #[must_use]
+    pub fn take(&self, address: u64) -> bool {
+        self.locks.iter().any(|lock| lock.compare_exchange(address, 0, Relaxed, Relaxed).is_ok())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Latest;
+
     #[test]
     fn once() {
-        assert!(!super::was(0x5000));
-        super::next_of(0x5000);
-        assert!(super::was(0x5000) && !super::was(0x5000));
+        let latest = Latest::new();
+        assert!(!latest.take(0x5000));
+        latest.add(0x5000);
+        assert!(latest.take(0x5000) && !latest.take(0x5000));
     }
 }

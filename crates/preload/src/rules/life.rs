@@ -15,13 +15,14 @@
 //! at once a thread and lock, and whenever a lock is not to be had at once.
 
 use super::cookie::{Cookie, Mark};
+use super::hush;
 use super::note::Note;
 use super::words::Words;
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter};
 use crate::record::Call;
 use crate::site::Site;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
 use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, Life, attribute};
@@ -50,6 +51,12 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     let Some(lock) = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index)) else {
         return;
     };
+    if hush::DESTROYED.take(address) {
+        // It was held, and is no more.
+        for thread in me.ledger.threads() {
+            while thread.stack().revoke(address).is_some() {}
+        }
+    }
     // Its words say no more what it was.
     let (known, _, attributes) = lock.shape();
     if known != kind {
@@ -57,8 +64,39 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     }
     // SAFETY: the program has passed it to the function that it called, which
     // has not come back yet.
-    if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
-        cookie.destroy(me.record().tid.load(Relaxed), me.stack(site));
+    let cookie = unsafe { Cookie::of(address, kind, attributes) };
+    let (tid, stack) = (me.record().tid.load(Relaxed), me.stack(site));
+    match cookie {
+        Some(cookie) => cookie.destroy(tid, stack),
+        None => Grave::of(address).fill(address, tid, stack),
+    }
+}
+
+/// Where the latest of the locks without a cookie were destroyed.
+struct Grave {
+    address: AtomicU64,
+    by: AtomicU64,
+}
+
+static GRAVES: [Grave; 256] =
+    [const { Grave { address: AtomicU64::new(0), by: AtomicU64::new(0) } }; 256];
+
+impl Grave {
+    fn of(address: u64) -> &'static Grave {
+        &GRAVES[(address >> 2) as usize % GRAVES.len()]
+    }
+
+    fn fill(&self, address: u64, tid: u32, stack: u32) {
+        self.address.store(0, Relaxed);
+        self.by.store(u64::from(tid) << 32 | u64::from(stack), Relaxed);
+        self.address.store(address, Relaxed);
+    }
+
+    /// Thread and stack; zeroes if another lock lies there by now.
+    fn read(&self, address: u64) -> Earlier {
+        let by = self.by.load(Relaxed);
+        let by = if self.address.load(Relaxed) == address { by } else { 0 };
+        Earlier::Destroyed((by >> 32) as u32, by as u32)
     }
 }
 
@@ -153,7 +191,7 @@ fn judge(
     if !words.is_sound() {
         return Some((Rule::Uninitialised, Earlier::Nothing));
     }
-    let ended = Some((Rule::Destroyed, Earlier::Destroyed(0, 0)));
+    let ended = Some((Rule::Destroyed, Grave::of(address).read(address)));
     match kind {
         Kind::Spin if was_destroyed => return ended,
         Kind::Condition if was_destroyed && words.is_destroyed_condition() => return ended,

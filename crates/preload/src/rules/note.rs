@@ -97,8 +97,14 @@ struct Cause {
 static CAUSE: [Cause; CAUSES] =
     [const { Cause { key: AtomicU64::new(0), breach: AtomicU32::new(0) } }; CAUSES];
 
+/// Not zero if any of them is in use.
+static ANY: AtomicU32 = AtomicU32::new(0);
+
 /// A forked child begins its own ledger.
 pub fn forget() {
+    if ANY.swap(0, Relaxed) == 0 {
+        return;
+    }
     for cause in CAUSE.iter().filter(|cause| cause.key.load(Relaxed) != 0) {
         cause.key.store(0, Relaxed);
         cause.breach.store(0, Relaxed);
@@ -116,6 +122,7 @@ impl Me {
         for cause in (0..TRIES).map(|i| &CAUSE[(first + i) % CAUSES]) {
             match cause.key.compare_exchange(0, key, Relaxed, Relaxed) {
                 Ok(_) => {
+                    ANY.store(1, Relaxed);
                     let number = self.ledger.add_breach(&self.breach(note, lock));
                     cause.breach.store(number.map_or(0, |number| number as u32 + 1), Relaxed);
                     return;

@@ -48,11 +48,13 @@ pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
 
 /// A lock that the caller has acquired.
 fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
-    // A robust mutex names nobody while it is to be repaired.
-    if words.is_robust() || me.may_hold(words, holding.flags) {
+    // A robust mutex names nobody while it is to be repaired; a forked child may begin
+    // in any way anew what it has inherited.
+    if words.is_robust() || holding.flags.has(Flags::INHERITED) || me.may_hold(words, holding.flags)
+    {
         return;
     }
-    if hush::was(holding.address) {
+    if hush::BROKEN.take(holding.address) {
         return;
     }
     let tid = me.record().tid.load(Relaxed);
@@ -76,7 +78,7 @@ pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     // Such a mutex can be had twice only if it has lost its words meanwhile.
     let _ = stack.revoke(call.target);
     let tid = me.record().tid.load(Relaxed);
-    if !hush::was(call.target) {
+    if !earlier.flags.has(Flags::INHERITED) && !hush::BROKEN.take(call.target) {
         me.note(&Note::new(Rule::Overwritten, call.target, place.stack).after(tid, earlier.stack));
     }
 }
@@ -89,7 +91,7 @@ fn foreign(me: &Me, address: u64, words: &Words, nature: (Kind, u16), site: &Sit
     };
     match words.holder() {
         Holder::Unknown => {}
-        Holder::Nobody if hush::was(address) => {}
+        Holder::Nobody if hush::BROKEN.take(address) => {}
         Holder::Nobody => by(Rule::UnlockOfUnlocked, 0, 0),
         Holder::Thread(number) if me.is(number) => {}
         Holder::Thread(number) => {

@@ -116,6 +116,7 @@ impl<const N: usize> Uses<N> {
                 && seen.claimed.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
         };
         let Some(used) = self.places(lock).find(free) else { return };
+        ANY.store(1, Relaxed);
         let record = me.record();
         used.signals.store(signals, Relaxed);
         used.stack.store(place.stack, Relaxed);
@@ -145,11 +146,17 @@ static HANDLED: Uses<1024> = Uses::new();
 /// With these signals open.
 static OPEN: Uses<32768> = Uses::new();
 
+/// Not zero if there is any of them.
+static ANY: AtomicU32 = AtomicU32::new(0);
+
 /// A forked child begins anew.
 pub fn forget() {
-    HANDLED_AT_ALL.store(0, Relaxed);
-    HANDLED.forget();
-    OPEN.forget();
+    // Most never had any.
+    if ANY.swap(0, Relaxed) != 0 {
+        HANDLED_AT_ALL.store(0, Relaxed);
+        HANDLED.forget();
+        OPEN.forget();
+    }
 }
 
 /// See [`super::acquired`] and [`super::waits`].
