@@ -82,7 +82,8 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
     };
     for (at, step) in order.steps.iter().enumerate() {
         let in_handler = order.ring == Ring::Handler && at + 1 == count;
-        step_lines(text, step, in_handler.then_some(order.signal).flatten(), frames);
+        let handler = in_handler.then(|| handler(order));
+        step_lines(text, step, handler.as_deref(), frames);
     }
 }
 
@@ -103,12 +104,20 @@ fn excuse(order: &Order) -> Option<String> {
     })
 }
 
-fn step_lines(text: &mut String, step: &Step, signal: Option<u8>, frames: usize) {
+/// `a handler of SIGALRM that interrupts it`.
+fn handler(order: &Order) -> String {
+    let signal = signal_text(order.signal.unwrap_or(0).into());
+    // It may come to the thread that holds the lock as well.
+    let seen = order.handler.as_ref().map(|who| format!(" (seen in {})", called(who)));
+    format!("a handler of {signal} that interrupts it{}", seen.unwrap_or_default())
+}
+
+fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usize) {
     let who = called(&step.thread);
     let _ = writeln!(text, "  {who}");
     let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
     let asks = format!("    {wants} {}, at:\n", clean(&step.asks.text()));
-    if signal.is_none() {
+    if handler.is_none() {
         text.push_str(&asks);
         stack_lines(text, step.asked.as_ref(), frames);
     }
@@ -117,9 +126,8 @@ fn step_lines(text: &mut String, step: &Step, signal: Option<u8>, frames: usize)
     let lock = clean(&step.holds.text());
     let _ = writeln!(text, "    holds {lock}{reading}, acquired{tried} at:");
     stack_lines(text, step.acquired.as_ref(), frames);
-    if let Some(signal) = signal {
-        // Whoever ran it: it may come to that thread as well.
-        let _ = writeln!(text, "  a handler of {} that interrupts it", signal_text(signal.into()));
+    if let Some(handler) = handler {
+        let _ = writeln!(text, "  {handler}");
         text.push_str(&asks);
         stack_lines(text, step.asked.as_ref(), frames);
     }

@@ -168,6 +168,7 @@ pub(super) fn inversion(one: &str, other: &str) -> Finding {
     let order = Order {
         ring: Ring::Locks,
         signal: None,
+        handler: None,
         excuse: None,
         gate: None,
         steps: vec![step(7, one, other), step(8, other, one)],

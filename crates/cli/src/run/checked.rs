@@ -15,7 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The threads that facts speak of.
 fn threads(facts: &Facts) -> Vec<ThreadFacts> {
     match facts {
-        Facts::Order(order) => order.steps.iter().map(|step| step.thread).collect(),
+        Facts::Order(order) => {
+            order.steps.iter().map(|step| step.thread).chain(order.handler).collect()
+        }
         Facts::Breach(facts) => {
             let breach = &facts.breach;
             vec![

@@ -287,13 +287,16 @@ impl Checker {
             return None;
         }
         let life = |lock: LockId| self.lives.get(lock.0);
+        let thread = |thread: ThreadId| {
+            let tid = self.threads.get(&thread.0).copied().unwrap_or(0);
+            ThreadFacts { serial: thread.0, tid }
+        };
         let step = |step: &graph::Step| {
             let witness = &step.witness;
-            let tid = self.threads.get(&witness.thread.0).copied().unwrap_or(0);
             Some(StepFacts {
                 from: life(step.from).filter(|life| !is_signal(ledger, life.index))?,
                 to: life(step.to).filter(|life| !is_signal(ledger, life.index))?,
-                thread: ThreadFacts { serial: witness.thread.0, tid },
+                thread: thread(witness.thread),
                 from_stack: witness.from_site.0,
                 to_stack: witness.to_site.0,
                 from_mode: witness.from_mode,
@@ -306,6 +309,10 @@ impl Checker {
         Some(Facts::Order(OrderFacts {
             level: finding.level,
             kind: finding.kind,
+            handler: match finding.kind {
+                graph::Kind::Handler { thread: who, .. } => Some(thread(who)),
+                graph::Kind::Cycle | graph::Kind::Classes => None,
+            },
             steps: finding.steps.iter().map(step).collect::<Option<_>>()?,
             excuse: match finding.excuse {
                 None => None,

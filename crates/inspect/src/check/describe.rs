@@ -56,6 +56,7 @@ impl Describer<'_> {
             order: Some(Order {
                 ring,
                 signal,
+                handler: facts.handler.map(|thread| self.thread(thread)),
                 excuse: facts.excuse.map(|excuse| match excuse {
                     ExcuseFacts::OneThread => Excuse::OneThread,
                     ExcuseFacts::Gate(_) => Excuse::Gate,

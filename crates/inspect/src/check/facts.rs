@@ -31,6 +31,8 @@ pub struct OrderFacts {
     pub kind: Kind,
     /// Each begins with the lock that the one before it asks for.
     pub steps: Vec<StepFacts>,
+    /// Of a way that a signal handler closes: who was seen to run it.
+    pub handler: Option<ThreadFacts>,
     /// What speaks against a deadlock.
     pub excuse: Option<ExcuseFacts>,
 }

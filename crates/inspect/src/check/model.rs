@@ -149,6 +149,9 @@ pub struct Order {
     pub ring: Ring,
     /// Of a handler: the signal.
     pub signal: Option<u8>,
+    /// Of a handler: who was seen to run it.
+    #[serde(default)]
+    pub handler: Option<Thread>,
     /// Why it is not called a potential deadlock.
     pub excuse: Option<Excuse>,
     /// The further lock that all hold, if that is why.

@@ -37,7 +37,7 @@ fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> Step {
 }
 
 fn ring(steps: Vec<Step>) -> Order {
-    Order { ring: Ring::Locks, signal: None, excuse: None, gate: None, steps }
+    Order { ring: Ring::Locks, signal: None, handler: None, excuse: None, gate: None, steps }
 }
 
 fn order(level: Level, order: Order) -> Details {
@@ -122,14 +122,15 @@ fn each_excuse_has_its_words() {
 #[test]
 fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
     let two = vec![step(7, "log", "table", 1), step(8, "table", "log", 1)];
-    let way = Order { ring: Ring::Handler, signal: Some(10), ..ring(two) };
+    let way =
+        Order { ring: Ring::Handler, signal: Some(10), handler: Some(thread(9)), ..ring(two) };
     let text = text("p", &order(Level::Rule, way));
     assert!(text.starts_with("lockstead: RULE: use in a signal handler\n"), "{text}");
     let end = "\
   thread \"t8\" (tid 8)
     holds table (mutex), acquired at:
       has() at bank.c:1
-  a handler of SIGUSR1 that interrupts it
+  a handler of SIGUSR1 that interrupts it (seen in thread \"t9\" (tid 9))
     asks for log (mutex), at:
       wants() at bank.c:1
 ";
