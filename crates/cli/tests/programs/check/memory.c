@@ -136,6 +136,13 @@ static void wiped_and_given_back(void)
  * CASE copied-of-a-kind
  *   RULE: use of a copied lock
  *     at: uses_copy_of_kind() @kind-used
+ * CASE copied-while-free
+ *   RULE: use of a copied lock
+ *     at: mutex from box_new() @lid-made
+ *     at: uses_copy_of_free() @free-copy-used
+ * CASE moved-by-realloc-while-free
+ *   RULE: use of a copied lock
+ *     at: uses_moved() @moved-used
  * CASE copied-before-its-first-use
  *   silent even with --strict
  */
@@ -171,6 +178,35 @@ static void uses_copy_of_kind(void)
 static void copied_of_a_kind(void)
 {
     in_a_thread("copier", uses_copy_of_kind);
+}
+
+static void uses_copy_of_free(void)
+{
+    struct box *one = box_new(), *copy = malloc(sizeof *copy);
+    use(one);
+    memcpy(copy, one, sizeof *copy);
+    take(&copy->lid); /* @free-copy-used */
+    give(&copy->lid);
+}
+
+static void copied_while_free(void)
+{
+    in_a_thread("copier", uses_copy_of_free);
+}
+
+static void uses_moved(void)
+{
+    struct box *one = box_new(), *behind = malloc(sizeof *behind);
+    use(one);
+    struct box *moved = realloc(one, 1000 * sizeof *one);
+    must((void *)moved == (void *)behind);
+    take(&moved->lid); /* @moved-used */
+    give(&moved->lid);
+}
+
+static void moved_while_free(void)
+{
+    in_a_thread("mover", uses_moved);
 }
 
 static void copied_before(void)
@@ -427,6 +463,8 @@ int main(int argc, char **argument)
         {"wiped-and-given-back", wiped_and_given_back},
         {"copied-while-held", copied_while_held},
         {"copied-of-a-kind", copied_of_a_kind},
+        {"copied-while-free", copied_while_free},
+        {"moved-by-realloc-while-free", moved_while_free},
         {"copied-before-its-first-use", copied_before},
         {"freed-while-held", freed_while_held},
         {"moved-by-realloc-while-held", moved_while_held},
