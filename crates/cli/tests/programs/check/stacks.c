@@ -253,6 +253,58 @@ static void given_stack(void)
     free(stack);
 }
 
+/* CASE inversion-far-down
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: shared (mutex)
+ *     has: other (mutex)
+ *     at: descends() @deep-holds
+ *     at: descends() @deep-wants
+ *     at: climbs() @high-holds
+ *     at: climbs() @high-wants
+ */
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+
+static void descends(int levels)
+{
+    if (levels == 20)
+        take(&shared); /* @deep-holds */
+    if (levels > 0) {
+        descends(levels - 1);
+    } else {
+        take(&other); /* @deep-wants */
+        give(&other);
+    }
+    if (levels == 20)
+        give(&shared);
+}
+
+static void climbs(int levels)
+{
+    if (levels > 0) {
+        climbs(levels - 1);
+        return;
+    }
+    take(&other);  /* @high-holds */
+    take(&shared); /* @high-wants */
+    give(&shared);
+    give(&other);
+}
+
+static void descends_far(void)
+{
+    descends(40);
+}
+
+static void climbs_far(void)
+{
+    climbs(40);
+}
+
+static void far_down(void)
+{
+    in_turn({"one", descends_far}, {"two", climbs_far});
+}
+
 int main(int argc, char **argument)
 {
     static const struct a_case all[] = {
@@ -263,6 +315,7 @@ int main(int argc, char **argument)
         {"lock-on-the-stack-of-another", lent},
         {"jumped-over", jumped_over},
         {"jumped-over-while-held", jumped_over_held},
+        {"inversion-far-down", far_down},
         {"stack-given-by-the-program", given_stack},
     };
     return run_case(argc, argument, all, COUNT(all));
