@@ -106,6 +106,8 @@ pub(crate) struct Net {
     /// that has come soon after the time before.
     pub(crate) ordered: usize,
     pub(crate) again: u32,
+    /// Much of it was on rings then.
+    pub(crate) tangled: bool,
     /// Somewhere there was no room between two places.
     pub(crate) narrow: bool,
     /// Intervals of places that count as one, by where they begin.
@@ -129,6 +131,7 @@ impl Net {
             credit: FIRST_CREDIT,
             ordered: 0,
             again: 0,
+            tangled: false,
             narrow: false,
             flat: BTreeMap::new(),
         }

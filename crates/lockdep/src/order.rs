@@ -51,7 +51,9 @@ pub(crate) const PATIENCE: usize = 1 << 8;
 /// How many it takes at most to tell states in one place apart.
 const GLANCE: usize = 1 << 6;
 /// How many steps a new arc saves up for searches that take more.
-const SAVED: usize = 1 << 6;
+const SAVED: usize = 1 << 8;
+/// The same where an eighth of all is on rings: the order cannot say much there.
+const SAVED_TANGLED: usize = 1 << 5;
 /// What there is of that at first.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
@@ -97,7 +99,8 @@ impl Net {
         let all = self.nodes.len() + self.len();
         // What had to be done again soon will have to be done again.
         let price = all << (2 + self.again);
-        self.credit = (self.credit + SAVED).min(FIRST_CREDIT.max(2 * price));
+        let saved = if self.tangled { SAVED_TANGLED } else { SAVED };
+        self.credit = (self.credit + saved).min(FIRST_CREDIT.max(2 * price));
         let paid = (self.narrow || !self.flat.is_empty()) && self.credit > price;
         if paid {
             self.credit -= price;
@@ -350,6 +353,7 @@ impl Net {
         for (&state, &component) in all.iter().zip(&component) {
             self.set_place(state, depths[component as usize] * step);
         }
+        self.tangled = 8 * (all.len() - depths.len()) > all.len();
         self.flat.clear();
         self.narrow = false;
         self.work = 0;
