@@ -327,7 +327,7 @@ static void robust_thread(void)
 }
 
 /* CASE process-exits-with-a-lock-that-is-waited-for
- *   RULE: process exit while holding
+ *   ORDER: process exit while holding
  *     has: ledger (mutex)
  *     at: process_exits_on_waiter() @exit-on-waiter
  * CASE process-exits-with-a-shared-lock
