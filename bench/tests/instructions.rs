@@ -70,6 +70,18 @@ fn hooks_that_are_off_add_no_instruction() {
     }
 }
 
+/// As people use it: the checks that a feature can bring are not there.
+#[test]
+fn a_mutex_that_nobody_checks_adds_no_instruction() {
+    Linux::me();
+    let (mutex, bare) = (lockstead::Mutex::new(()), Hookless(U64::ZERO));
+    let with = count("the crate's mutex", || drop(mutex.lock()));
+    let without = count("without hooks", || bare.pair());
+    if let (Some(with), Some(without)) = (with, without) {
+        assert!(with <= without, "{with} instructions in the crate, {without} without hooks");
+    }
+}
+
 /// The counter sees hooks: a watcher that does something costs something.
 #[test]
 fn hooks_that_are_on_are_counted() {
