@@ -240,7 +240,7 @@ impl Net {
         let mut forth = side(self, Way::Forth, b, high);
         let mut back = side(self, Way::Back, a, low);
         // Not all at once: what follows may need it more.
-        let most = self.patience + self.credit / 32;
+        let most = self.patience + self.credit / 2;
         let credit = if level { GLANCE.min(most) } else { most };
         let mut steps = 0;
         loop {
