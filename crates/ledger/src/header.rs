@@ -160,6 +160,9 @@ pub struct Losses {
     pub edges: AtomicU64,
     /// Breaches of rules that found no room.
     pub breaches: AtomicU64,
+    /// What rules about signals, conditions and hand-offs are judged by, as far as
+    /// it found no room.
+    pub facts: AtomicU64,
 }
 
 /// What threads counted whose records have been given to others: added up when

@@ -149,14 +149,14 @@ impl EdgeRecord {
         ] {
             word.store(value, Relaxed);
         }
-        // ord: LED-7 (release): publishes the record.
+        // ord: LED-9 (release): publishes the record.
         self.ready.store(1, Release);
     }
 
     /// What it says; `None` if it is not complete yet.
     #[must_use]
     pub fn read(&self) -> Option<Edge> {
-        // ord: LED-7 (acquire): what was stored before is seen.
+        // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 {
             return None;
         }

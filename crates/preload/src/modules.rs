@@ -88,6 +88,7 @@ impl Me {
         let unloads = self.ledger.header().unloads.load(Relaxed);
         let used = self.ledger.used(Part::Modules);
         let covers = |module: &ModuleRecord| {
+            // ord: LED-6 (acquire): the record.
             let start = module.start.load(Acquire);
             start != 0
                 && (start..module.end.load(Relaxed)).contains(&address)

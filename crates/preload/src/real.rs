@@ -45,6 +45,7 @@ macro_rules! table {
                 $($(#[$when])* {
                     let name = concat!(stringify!($name), "\0").as_bytes();
                     let version: &[u8] = concat!($($version,)? "\0").as_bytes();
+                    // ord: PRE-2 (release): the function.
                     self.$name.0.store(look_up(name, version), Release);
                 })*
             }
@@ -373,13 +374,16 @@ fn look_up(name: &[u8], version: &[u8]) -> usize {
 /// constructor of another library may have come before it with a lock call.
 /// Two threads that meet here write the same values.
 pub fn resolve() {
+    // ord: PRE-2 (acquire): the table.
     if RESOLVED.load(Acquire) {
         return;
     }
     REAL.fill();
     if libc_minor() >= 35 {
+        // ord: PRE-2 (release): the function.
         FIND_OBJECT.store(look_up(b"_dl_find_object\0", b"\0"), Release);
     }
+    // ord: PRE-2 (release): the whole table.
     RESOLVED.store(true, Release);
 }
 
@@ -387,12 +391,14 @@ pub fn resolve() {
 #[inline]
 #[must_use]
 pub fn resolved() -> bool {
+    // ord: PRE-2 (acquire): the table.
     RESOLVED.load(Acquire)
 }
 
 /// glibc's `_dl_find_object`, where there is one (2.35 and later).
 #[must_use]
 pub fn find_object() -> usize {
+    // ord: PRE-2 (acquire): the function.
     FIND_OBJECT.load(Acquire)
 }
 

@@ -94,6 +94,7 @@ pub unsafe fn set(ledger: Ledger<'static>, key: u32) {
     }
     STATE.key.store(key, Relaxed);
     STATE.held.store(ledger.layout().held as usize, Relaxed);
+    // ord: PRE-1 (release): what was stored above.
     STATE.base.store(ledger.base() as usize, Release);
 }
 

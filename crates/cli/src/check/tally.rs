@@ -45,15 +45,24 @@ pub(crate) struct Checked {
     pub(crate) processes: u64,
     /// Sums over them.
     pub(crate) counts: Counts,
-    /// Edges and breaches that found no room in a ledger.
-    pub(crate) lost_edges: u64,
-    /// Likewise.
-    pub(crate) lost_breaches: u64,
+    /// What found no room in the processes.
+    pub(crate) lost: Lost,
+}
+
+/// What a process could not write down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    /// Edges, in the ledger.
+    pub(crate) edges: u64,
+    /// Breaches of rules, in the ledger.
+    pub(crate) breaches: u64,
+    /// What rules are judged by, in the library.
+    pub(crate) facts: u64,
 }
 
 impl Checked {
     /// Adds a process.
-    pub(crate) fn add(&mut self, counts: &Counts, lost_edges: u64, lost_breaches: u64) {
+    pub(crate) fn add(&mut self, counts: &Counts, lost: Lost) {
         self.processes += 1;
         let sum = &mut self.counts;
         for (to, what) in [
@@ -66,8 +75,9 @@ impl Checked {
             (&mut sum.graph.classes, counts.graph.classes),
             (&mut sum.graph.uses, counts.graph.uses),
             (&mut sum.graph.searches, counts.graph.searches),
-            (&mut self.lost_edges, lost_edges),
-            (&mut self.lost_breaches, lost_breaches),
+            (&mut self.lost.edges, lost.edges),
+            (&mut self.lost.breaches, lost.breaches),
+            (&mut self.lost.facts, lost.facts),
         ] {
             *to = to.saturating_add(what);
         }
@@ -80,8 +90,9 @@ impl Checked {
         let kept = |what: &str, count: u64| format!("{what} (a ledger had room for {count})");
         let beyond = |what: &str, most: u32| format!("{what} beyond {most}");
         [
-            (self.lost_edges, kept("pairs of locks", self.counts.edges)),
-            (self.lost_breaches, kept("breaches of rules", self.counts.breaches)),
+            (self.lost.edges, kept("pairs of locks", self.counts.edges)),
+            (self.lost.breaches, kept("breaches of rules", self.counts.breaches)),
+            (self.lost.facts, "uses of locks with signals, conditions or hand-offs".into()),
             (graph.locks, beyond("locks", limits.locks)),
             (graph.edges, beyond("pairs of locks", limits.edges)),
             (graph.classes, beyond("classes of locks", limits.classes)),
@@ -187,7 +198,7 @@ mod tests {
         let mut checked = Checked::default();
         let mut counts = Counts { locks: 12, edges: 30, ..Counts::default() };
         counts.graph.edges = 5;
-        checked.add(&counts, 7, 0);
+        checked.add(&counts, Lost { edges: 7, breaches: 0, facts: 2 });
         let text = summary(&all, &checked, false, &["f:3".into()], Some("exit status 1"));
         let wanted = "\
 lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in an order, 30 edges, 1 process)
@@ -199,6 +210,7 @@ lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in 
   1 finding not printed, being too many
   the program: exit status 1
   not checked: 7 pairs of locks (a ledger had room for 30)
+  not checked: 2 uses of locks with signals, conditions or hand-offs
   not checked: 5 pairs of locks beyond 4194304
   f:3: this suppression fitted nothing
 ";

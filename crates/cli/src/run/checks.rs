@@ -8,7 +8,7 @@
 //! for the lock, and if that ends in a deadlock, the deadlock is what is reported.
 
 use super::processes::{Observed, Watch};
-use crate::check::Checked;
+use crate::check::{Checked, Lost};
 use lockstead_inspect::check::Checker;
 use lockstead_inspect::check::closing::Holders;
 use lockstead_inspect::check::facts::{Facts, OrderFacts};
@@ -215,9 +215,9 @@ impl Reader {
             let (_, mut checker) = self.live.swap_remove(at);
             while look(&self.tell, &process, &mut checker, true) {}
             let losses = &process.ledger.view().header().losses;
-            let [edges, breaches] =
-                [&losses.edges, &losses.breaches].map(|count| count.load(Relaxed));
-            self.checked.add(&checker.counts(), edges, breaches);
+            let [edges, breaches, facts] =
+                [&losses.edges, &losses.breaches, &losses.facts].map(|count| count.load(Relaxed));
+            self.checked.add(&checker.counts(), Lost { edges, breaches, facts });
             // It ends once.
             let _ = process.lives.set(checker.into_lives());
         }

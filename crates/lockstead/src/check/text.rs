@@ -38,7 +38,7 @@ fn place(text: &mut String, what: &str, site: Site, chain: Option<&Backtrace>) {
         let name = format!("{name:#}");
         // Also of a type of ours, as a trait's method has it.
         let is_ours = |code: &&str| name.trim_start_matches('<').starts_with(*code);
-        if OURS.iter().any(|code| is_ours(code)) {
+        if OURS.iter().any(is_ours) {
             continue;
         }
         lines.push(match (symbol.filename(), symbol.lineno()) {

@@ -108,12 +108,14 @@ pub fn in_parent() {
 pub fn in_child() {
     let memory = tls::words().left.swap(0, Relaxed);
     if memory != 0 {
+        // ord: PRE-6 (release): the copy.
         LEFT.store(memory, Release);
     }
 }
 
 /// The copy's entry for this lock.
 fn left(address: u64) -> Option<&'static Left> {
+    // ord: PRE-6 (acquire): the copy.
     let memory = LEFT.load(Acquire);
     if memory == 0 {
         return None;

@@ -148,8 +148,10 @@ fn signals_of(condition: u64, make: bool) -> Option<(&'static Signals, bool)> {
 
 /// Runs `work` unless another thread is at it.
 fn alone(place: &Signals, work: impl FnOnce()) {
+    // ord: PRE-3 (acquire): what the one before has left.
     if place.busy.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
         work();
+        // ord: PRE-3 (release): to the next one.
         place.busy.store(0, Release);
     }
 }
@@ -163,7 +165,7 @@ pub fn signals(condition: u64, _: &Site) {
         }
         return;
     };
-    let Some((place, is_new)) = signals_of(condition, true) else { return };
+    let Some((place, is_new)) = signals_of(condition, true) else { return me.lose_fact() };
     let nothing = || place.locks.iter().all(|lock| lock.address.load(Relaxed) == 0);
     if !is_new && nothing() {
         return;

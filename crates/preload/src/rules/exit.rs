@@ -114,9 +114,7 @@ fn check(me: &Me, rule: Rule, at: u32) {
         if words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);
             // Without a call of the program's, `main` has returned.
-            let weak = rule == Rule::ProcessExit
-                && at != 0
-                && attributes & attribute::SHARED == 0;
+            let weak = rule == Rule::ProcessExit && at != 0 && attributes & attribute::SHARED == 0;
             me.note(&Note::new(rule, holding.address, at).after(tid, holding.stack).weak(weak));
         }
     }

@@ -105,10 +105,12 @@ fn replace(signal: c_int, handler: usize) -> (usize, usize) {
         return (handler, 0);
     }
     let place = &HANDLERS[signal as usize];
+    // ord: PRE-4 (acquire): the handler.
     let before = place.load(Acquire);
     if handler <= LAST_SPECIAL || handler == ours() || state::ledger().is_none() {
         return (handler, before);
     }
+    // ord: PRE-4 (release): the handler.
     place.store(handler, Release);
     INSTALLED.fetch_or(bit(signal as u32), Relaxed);
     (ours(), before)
@@ -117,6 +119,7 @@ fn replace(signal: c_int, handler: usize) -> (usize, usize) {
 /// It could not be installed.
 fn put_back(signal: c_int, before: usize) {
     if is_noted(signal) {
+        // ord: PRE-4 (release): the handler.
         HANDLERS[signal as usize].store(before, Release);
     }
 }
@@ -256,6 +259,7 @@ struct Begun {
 const UNNOTED: usize = usize::MAX;
 
 unsafe extern "C" fn begins(signal: c_int) -> Begun {
+    // ord: PRE-4 (acquire): the handler.
     let handler = HANDLERS.get(signal as usize).map_or(0, |place| place.load(Acquire));
     let handler = if handler <= LAST_SPECIAL { nothing as *const () as usize } else { handler };
     if tls::words().record.load(Relaxed).is_null() {

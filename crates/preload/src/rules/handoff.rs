@@ -14,7 +14,7 @@ crate::thunk! {
 }
 
 /// Locks of which it was said before they were known: for the first of them, and
-/// those whose places are taken are not marked.
+/// those whose places are taken are not marked, which is counted.
 static ANNOUNCED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 /// Places that are looked at for one lock.
 const TRIES: usize = 16;
@@ -30,9 +30,12 @@ unsafe extern "C" fn announce(lock: u64, _: &Site) {
             .compare_exchange(0, lock, Relaxed, Relaxed)
             .map_or_else(|found| found == lock, |_| true)
     };
-    let _ = places(lock).any(taken);
+    let noted = places(lock).any(taken);
     if let Some(me) = enter() {
         me.mark_handed_off(lock);
+        if !noted && !me.is_handed_off(lock) {
+            me.lose_fact();
+        }
     }
 }
 

@@ -112,6 +112,12 @@ pub fn forget() {
 }
 
 impl Me {
+    /// Something that a rule would have been judged by found no room.
+    #[cold]
+    pub fn lose_fact(&self) {
+        self.ledger.header().losses.facts.fetch_add(1, Relaxed);
+    }
+
     /// Notes a breach by the calling thread.
     #[cold]
     #[inline(never)]

@@ -94,12 +94,14 @@ impl<const N: usize> Uses<N> {
 
     /// Signals of all uses of the lock.
     fn signals(&self, lock: u64) -> u64 {
+        // ord: PRE-5 (acquire): the use.
         let all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
         all.fold(0, |signals, seen| signals | seen.signals.load(Relaxed))
     }
 
     /// A use of the lock with this signal.
     fn find(&self, lock: u64, signal: u64) -> Option<Seen> {
+        // ord: PRE-5 (acquire): the use.
         let mut all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
         let seen = all.find(|seen| seen.signals.load(Relaxed) & signal != 0)?;
         Some(Seen {
@@ -109,13 +111,13 @@ impl<const N: usize> Uses<N> {
         })
     }
 
-    /// Remembers a use, if there is room.
+    /// Remembers a use; counts it where there is no room.
     fn add(&self, me: &Me, lock: u64, signals: u64, place: Place, mode: Mode) {
         let free = |seen: &&Use| {
             seen.claimed.load(Relaxed) == 0
                 && seen.claimed.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
         };
-        let Some(used) = self.places(lock).find(free) else { return };
+        let Some(used) = self.places(lock).find(free) else { return me.lose_fact() };
         ANY.store(1, Relaxed);
         let record = me.record();
         used.signals.store(signals, Relaxed);
@@ -125,11 +127,13 @@ impl<const N: usize> Uses<N> {
         used.left.store(0, Relaxed);
         used.thread.store(record.serial.load(Relaxed), Relaxed);
         used.tid.store(record.tid.load(Relaxed), Relaxed);
+        // ord: PRE-5 (release): publishes the use.
         used.lock.store(lock, Release);
     }
 
     /// All that are complete.
     fn all(&self) -> impl Iterator<Item = &Use> {
+        // ord: PRE-5 (acquire): the use.
         self.0.iter().filter(|used| used.lock.load(Acquire) != 0)
     }
 
@@ -238,6 +242,7 @@ fn leave_all(me: &Me, of: u64) {
     if HANDLED_AT_ALL.swap(2, Relaxed) == 1 {
         OPEN.all().for_each(|used| leave(me, used, true));
     }
+    // ord: PRE-5 (acquire): the use.
     let of_this = |used: &&Use| used.lock.load(Acquire) == of;
     HANDLED.places(of).filter(of_this).for_each(|used| leave(me, used, false));
     OPEN.places(of).filter(of_this).for_each(|used| leave(me, used, true));
