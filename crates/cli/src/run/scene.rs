@@ -11,9 +11,9 @@ use lockstead_inspect::proc::task::{self, Doing};
 use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names, thread_name};
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{End, Stack};
 use lockstead_inspect::still::Still;
-use lockstead_inspect::symbols::{Symbolizer, site};
+use lockstead_inspect::symbols::{Symbolizer, program_frames, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
@@ -25,9 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::report::clean;
-
-/// Functions below which a thread's stack is glibc's and not the program's.
-const BOTTOM: [&str; 4] = ["start_thread", "__libc_start_call_main", "__libc_start_main", "_start"];
 
 /// How often a thread that runs and sleeps by turns is tried to be seen.
 const TRIES: usize = 5;
@@ -253,26 +250,7 @@ pub(super) fn doing(text: &mut String, doing: &Activity, most: usize) {
 
 /// Adds the frames of the program, no more than `most`.
 fn frames(text: &mut String, stack: &Stack, most: usize) {
-    let mut shown: Vec<&Frame> = stack.visible().collect();
-    let is_bottom = |frame: &Frame| {
-        frame.is_libc()
-            && frame.function.as_deref().is_none_or(|name| {
-                BOTTOM.iter().any(|bottom| name.starts_with(bottom)) || name.starts_with("clone")
-            })
-            || frame.function.as_deref() == Some("_start")
-            || frame.is_lockstead()
-    };
-    // Below it Rust's library starts the thread.
-    let starts = |frame: &&Frame| {
-        let function = frame.function.as_deref().unwrap_or_default();
-        function.contains("__rust_begin_short_backtrace")
-    };
-    if let Some(start) = shown.iter().position(starts).filter(|&start| start > 0) {
-        shown.truncate(start);
-    }
-    while shown.len() > 1 && shown.last().is_some_and(|frame| is_bottom(frame)) {
-        shown.pop();
-    }
+    let shown = program_frames(stack);
     // One line for what is left out takes no less room than one frame.
     let most = if shown.len() > most { most - 1 } else { most };
     for frame in shown.iter().take(most) {

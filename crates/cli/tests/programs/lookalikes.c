@@ -2,37 +2,17 @@
  * WHAT`. Each stays long enough in the state that looks so, goes on by itself
  * and ends in order. */
 #include "common.h"
+#include "waiting.h"
 #include <linux/seccomp.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-
-/* How long a suspicious state lasts: several looks, and a wait of calm. */
-#define LASTS 250
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static atomic_int stage;
 static sigjmp_buf back;
-
-/* A thread that may be over before it could be named. */
-static pthread_t begin(void *(*body)(void *), void *argument)
-{
-    pthread_t thread;
-    must(pthread_create(&thread, NULL, body, argument));
-    return thread;
-}
-
-static void lock(pthread_mutex_t *mutex)
-{
-    must(pthread_mutex_lock(mutex));
-}
-
-static void unlock(pthread_mutex_t *mutex)
-{
-    must(pthread_mutex_unlock(mutex));
-}
 
 /* A mutex that is a signal: whoever locks it twice waits for somebody else to
  * unlock it. Wrong by the book, and works. That the mutex is used so can be

@@ -1,33 +1,13 @@
 /* Programs in which a thread seems to hold what it does not, one a run: `stale
  * WHAT`. Another thread really has it, and goes on after a while. */
 #include "common.h"
+#include "waiting.h"
 #include <sys/mman.h>
-
-/* How long a suspicious state lasts: several looks, and a wait of calm. */
-#define LASTS 250
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static atomic_int stage;
-
-/* A thread that may be over before it could be named. */
-static pthread_t begin(void *(*body)(void *), void *argument)
-{
-    pthread_t thread;
-    must(pthread_create(&thread, NULL, body, argument));
-    return thread;
-}
-
-static void lock(pthread_mutex_t *mutex)
-{
-    must(pthread_mutex_lock(mutex));
-}
-
-static void unlock(pthread_mutex_t *mutex)
-{
-    must(pthread_mutex_unlock(mutex));
-}
 
 /* Of what the first thread only seems to hold, somebody else is the owner: this
  * thread. It lets go after a while. */

@@ -57,13 +57,16 @@ pub fn meant(order: &Recorded, word: &str) -> Meant {
 #[must_use]
 pub fn way(order: &Recorded, from: &BTreeSet<usize>, to: &BTreeSet<usize>) -> Option<Way> {
     let itself = |at: usize| at as u64;
-    let class = |at: usize| order.locks.get(at).map_or("", |lock| lock.class.as_str());
     let mut numbers: HashMap<&str, u64> = HashMap::new();
     for lock in &order.locks {
         let next = numbers.len() as u64;
         numbers.entry(&lock.class).or_insert(next);
     }
-    let of_class = |at: usize| numbers.get(class(at)).copied().unwrap_or(u64::MAX);
+    // A lock that is not there is of no class, not of one with others.
+    let of_class = |at: usize| match order.locks.get(at) {
+        Some(lock) => numbers[lock.class.as_str()],
+        None => at as u64 | 1 << 63,
+    };
     let found = shortest(order, from, to, &itself).map(|edges| Way { edges, by_class: false });
     found
         .or_else(|| shortest(order, from, to, &of_class).map(|edges| Way { edges, by_class: true }))
