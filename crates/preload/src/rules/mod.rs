@@ -5,27 +5,27 @@
 //! [`record`](crate::record) and the [interposed](crate::interpose) functions call
 //! the functions of this file where a rule may be broken; in the build without the
 //! feature `check` they are empty, and their calls vanish. They note breaches in
-//! the ledger ([`note`]); the command names and prints them.
+//! the ledger (`note`); the command names and prints them.
 //!
 //! | module | rules |
 //! |---|---|
-//! | [`unlock`] | unlock by another thread, of an unlocked lock; held lock overwritten |
-//! | [`recursion`] | recursion |
-//! | [`exit`] | thread exit, process exit while holding |
-//! | [`life`] | use without initialisation, of a copied lock, after destruction |
-//! | [`at_fork`] | use in a child of a lock held at fork |
-//! | [`join`] | join while holding |
-//! | [`condition`] | condition wait with an unlocked, a changing mutex; while holding |
-//! | [`reader`] | recursive read lock |
-//! | [`worlds`] | use in a signal handler; [`handlers`] knows when a thread is in one |
-//! | [`sleepy`] | blocking call under a lock |
-//! | [`semaphore`] | which semaphores have an order, as mutexes |
-//! | [`handoff`] | what a program may say about its locks |
-//! | [`held`] | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
+//! | `unlock` | unlock by another thread, of an unlocked lock; held lock overwritten |
+//! | `recursion` | recursion |
+//! | `exit` | thread exit, process exit while holding |
+//! | `life` | use without initialisation, of a copied lock, after destruction |
+//! | `at_fork` | use in a child of a lock held at fork |
+//! | `join` | join while holding |
+//! | `condition` | condition wait with an unlocked, a changing mutex; while holding |
+//! | `reader` | recursive read lock |
+//! | `worlds` | use in a signal handler; `handlers` knows when a thread is in one |
+//! | `sleepy` | blocking call under a lock |
+//! | `semaphore` | which semaphores have an order, as mutexes |
+//! | `handoff` | what a program may say about its locks |
+//! | `held` | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
 //!
 //! # What a rule may conclude from
 //! The held stacks say what threads have acquired, as far as that was recorded: a
-//! handler that interrupts the library is not. The [`words`] of glibc's locks say
+//! handler that interrupts the library is not. The `words` of glibc's locks say
 //! who holds a mutex, and whether anybody holds the others. A breach is noted only
 //! where both agree, or where the words alone suffice; so what was acquired
 //! unseen is no breach.
