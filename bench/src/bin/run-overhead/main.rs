@@ -1,6 +1,6 @@
-//! What `lockstead run`, or `lockstead run --check`, costs the program: micro-benchmarks, memcached under
-//! load, pigz and xz, each against the program by itself, interleaved; and for
-//! scale what other observers cost.
+//! What `lockstead run`, or `lockstead run --check`, costs the program:
+//! micro-benchmarks, memcached under load, pigz and xz, each against the program by
+//! itself, interleaved; and for scale what other observers cost.
 //!
 //! Runs what is installed, and says what is not. Every figure is a median of
 //! interleaved repetitions; CPU time throughout, throughput where there is one.

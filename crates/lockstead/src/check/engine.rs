@@ -8,7 +8,7 @@ use super::{Finding, Level};
 use crate::{LockId as Address, Site};
 use backtrace::Backtrace;
 use lockstead_lockdep::{ClassId, Edge, Gate, Graph, Limits, LockId, Mode, SiteId, Step, ThreadId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -42,6 +42,9 @@ pub(super) struct Engine {
     threads: Vec<Arc<Shared>>,
     names: HashMap<u32, String>,
     found: Vec<Finding>,
+    /// Where rules were broken that was said: by the places, whichever threads and
+    /// locks of one origin it were.
+    broken: HashSet<(Site, Option<Site>)>,
 }
 
 static ENGINE: LazyLock<Mutex<Engine>> = LazyLock::new(Mutex::default);
@@ -101,9 +104,14 @@ pub(super) fn leave(shared: &Arc<Shared>) {
         if leaked.is_empty() {
             engine.threads.retain(|thread| thread.id != shared.id);
         }
-        let texts: Vec<_> =
-            leaked.iter().map(|held| text::leaked(engine, &shared.name, held)).collect();
-        texts.into_iter().map(|text| engine.keep(Level::Rule, text)).collect()
+        let mut found = Vec::new();
+        for held in &leaked {
+            if engine.broken.insert((held.site, None)) {
+                let text = text::leaked(engine, &shared.name, held);
+                found.push(engine.keep(Level::Rule, text));
+            }
+        }
+        found
     });
     super::act(&found);
 }
@@ -147,11 +155,12 @@ pub(super) fn ask(me: &Shared, held: &[Held], want: &Want, level: u32) -> Vec<Fi
         let to_site = engine.site(want.site);
         // Who holds it already does not wait for itself (alone, that is refused).
         if let Some(before) = held.iter().find(|held| held.number == want.number) {
-            if !(before.shared && want.shared) {
+            let again = before.shared && want.shared;
+            if !again || !engine.broken.insert((before.site, Some(want.site))) {
                 return Vec::new();
             }
             let text = text::read_again(engine, &me.name, before, want);
-            return engine.keep_new(Level::Rule, text).into_iter().collect();
+            return vec![engine.keep(Level::Rule, text)];
         }
         let mut findings = Vec::new();
         for (at, from) in held.iter().enumerate() {
@@ -214,12 +223,6 @@ impl Engine {
         let finding = Finding { level, text };
         self.found.push(finding.clone());
         finding
-    }
-
-    /// Keeps it if it was not said before.
-    fn keep_new(&mut self, level: Level, text: String) -> Option<Finding> {
-        let is_new = self.found.iter().all(|finding| finding.text != text);
-        is_new.then(|| self.keep(level, text))
     }
 
     /// The threads that have used a lock and have not ended.
