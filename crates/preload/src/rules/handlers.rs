@@ -301,32 +301,21 @@ fn jumps() {
 
 type Jump = *const core::ffi::c_void;
 
-unsafe extern "C" fn jump(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL.longjmp.address()
+/// What is done before each function that may lead out of a handler.
+macro_rules! leading_out {
+    ($($name:ident: $real:ident;)*) => { $(
+        unsafe extern "C" fn $name(_: Jump, _: &Site) -> usize {
+            jumps();
+            REAL.$real.address()
+        }
+    )* };
 }
 
-unsafe extern "C" fn plain_jump(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL._longjmp.address()
-}
-
-unsafe extern "C" fn signal_jump(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL.siglongjmp.address()
-}
-
-unsafe extern "C" fn checked_jump(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL.__longjmp_chk.address()
-}
-
-unsafe extern "C" fn set_context(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL.setcontext.address()
-}
-
-unsafe extern "C" fn swap_context(_: Jump, _: &Site) -> usize {
-    jumps();
-    REAL.swapcontext.address()
+leading_out! {
+    jump: longjmp;
+    plain_jump: _longjmp;
+    signal_jump: siglongjmp;
+    checked_jump: __longjmp_chk;
+    set_context: setcontext;
+    swap_context: swapcontext;
 }
