@@ -43,8 +43,9 @@ const LIVES_SLOTS: usize = 1 << 16;
 /// How many lives of locks have ended [`near`] an address, times [`LIFE`].
 pub static LIVES: [AtomicU64; LIVES_SLOTS] = [const { AtomicU64::new(0) }; LIVES_SLOTS];
 
-/// What the end of a life adds to a key.
-const LIFE: u64 = 1 << 20;
+/// What the end of a life adds to a key: to its upper half, which is all that is
+/// compared, and to the lower, which the next step mixes into the upper.
+const LIFE: u64 = 1 << 32 | 1 << 20;
 
 /// Multiplier of keys: 2^64 divided by the golden ratio. In memory, for the fast
 /// path.
@@ -122,6 +123,13 @@ impl Step {
         (found >> 32) as u32 == self.fact && found as u32 & mark != 0
     }
 
+    /// Whether no thread need.
+    #[inline]
+    #[must_use]
+    pub fn is_known_to_all(&self) -> bool {
+        self.slot.load(Relaxed) == u64::from(self.fact) << 32 | u64::from(u32::MAX)
+    }
+
     /// Notes that it need not, or that no thread need.
     pub fn learn(&self, mark: u32, known: Known) {
         let found = self.slot.load(Relaxed);
@@ -139,9 +147,20 @@ impl Step {
 /// cannot.
 #[must_use]
 pub fn wipe_on_fork() -> bool {
-    let (place, advice) = (&raw const CHAINS as usize, libc::MADV_WIPEONFORK as usize);
+    advise(libc::MADV_WIPEONFORK)
+}
+
+/// Forgets all chains.
+pub fn forget() {
+    if !advise(libc::MADV_DONTNEED) {
+        CHAINS.0.iter().for_each(|slot| slot.store(0, Relaxed));
+    }
+}
+
+fn advise(advice: libc::c_int) -> bool {
+    let (place, advice) = (&raw const CHAINS as usize, advice as usize);
     // SAFETY: whole pages of ours, by the alignment and size, in zero-initialised
-    // private memory.
+    // private memory, of atomics that may become zero at any time (C2).
     let asked =
         unsafe { sys::call(libc::SYS_madvise, [place, size_of::<Chains>(), advice, 0, 0, 0]) };
     asked.is_ok()
@@ -174,6 +193,20 @@ mod tests {
         }
         life_ended(a);
         assert!(keys.insert(chain(&[(a, Want::Write)])));
+    }
+
+    #[test]
+    fn a_step_to_the_next_life_is_another_one() {
+        let (a, b) = (0x7f00_0077_1000, 0x7f00_0099_1028);
+        for lock in [a, b] {
+            let step = || Step::new(with(0, a, Want::Write), b, Want::Write);
+            for _ in 0..1000 {
+                step().learn(8, Known::ToAll);
+                assert!(step().is_known_to_all());
+                life_ended(lock);
+                assert!(!step().is_known(8), "{lock:x}");
+            }
+        }
     }
 
     #[test]
