@@ -42,6 +42,7 @@ suites! {
     orders_with_an_excuse: "excuses.c";
     one_lock_after_another_in_the_same_memory: "lives.c";
     locks_on_stacks_of_all_kinds: "stacks.c";
+    what_is_known_hides_nothing_new: "remembered.c";
     deadlocks_that_shipped: "historical.c";
     owners_recursion_and_ends: "rules.c";
     rules_for_locks_of_other_kinds: "kinds.c";

@@ -171,7 +171,7 @@ fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
 
 /// Whether the thread runs on the stack that it has set aside for its handlers,
 /// which may lie anywhere; the kernel's answer.
-fn on_stack_for_handlers() -> bool {
+pub(crate) fn on_stack_for_handlers() -> bool {
     let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
     let place = &raw mut stack as usize;
     // SAFETY: asks only, into a live structure.
@@ -195,8 +195,7 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
     let me = Me::work(ledger, thread);
     #[cfg(feature = "check")]
     if sys::gettid() != sys::getpid() {
-        // Nobody of us has made it, and nobody will know that it has ended.
-        STATE.others.fetch_add(1, Relaxed);
+        crate::order::one_unseen_thread_more();
     }
     adopt(&me, words);
     if words.stack_high.load(Relaxed) == 0 && sys::gettid() == sys::getpid() {

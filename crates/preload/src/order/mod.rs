@@ -35,6 +35,7 @@ use crate::state::STATE;
 use chains::{ALONE, Step, Want};
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::Birth;
+use lockstead_ledger::ledger::Part;
 use lockstead_ledger::lock::{Life, attribute};
 use lockstead_ledger::order::{Edge, Mode, gate};
 use lockstead_ledger::publish::{Flags, Holding};
@@ -78,6 +79,15 @@ pub fn one_thread_less() {
 fn alone_or_not() {
     if let Some(me) = enter() {
         me.compute_keys();
+    }
+}
+
+/// The calling thread is one that nobody has told us of, nor will of its end. If the
+/// first thread was alone until now, its keys say so still, and only it may write
+/// them: it computes them anew when it finds no chain known.
+pub fn one_unseen_thread_more() {
+    if STATE.others.fetch_add(1, Relaxed) == 0 {
+        chains::forget();
     }
 }
 
@@ -141,15 +151,20 @@ impl Me {
         let depth = self.thread.stack().depth();
         let mark = self.record().mark.load(Relaxed);
         let step = || Step::new(self.key(depth), asked.address, asked.want);
+        // Where threads share marks, who is here anyway does not rely on its own.
+        let shares = self.ledger.used(Part::Threads) > u32::BITS as usize;
+        let is_known = |step: Step| {
+            if shares { step.is_known_to_all() } else { step.is_known(mark) }
+        };
         // A handler's chains are those of what it has interrupted.
         let in_handler = self.record().context.load(Relaxed) != 0;
-        if depth == 0 || !in_handler && step().is_known(mark) {
+        if depth == 0 || !in_handler && is_known(step()) {
             return;
         }
         self.compute_keys();
         if in_handler {
             self.leave_edges(asked);
-        } else if !step().is_known(mark) {
+        } else if !is_known(step()) {
             let known = self.leave_edges(asked);
             step().learn(mark, known);
         }
