@@ -34,6 +34,10 @@ pub struct Words {
     /// Where on the stack the thread became busy: of a call that blocks the stack
     /// pointer, else a place in a frame of ours.
     pub busy_at: AtomicUsize,
+    /// Not zero if the thread has several stacks within its own, so that calls from
+    /// above a frame do not say that it was left.
+    #[cfg(feature = "check")]
+    pub stacks_within: AtomicUsize,
     /// The real functions are being looked up by this thread.
     #[cfg(feature = "check")]
     pub resolving: AtomicUsize,

@@ -9,16 +9,19 @@
 //! Nobody says that a frame is left. The thread finds out: by its next call that
 //! comes from a frame above the lock, whoever used that. (Chains of calls from
 //! there are forgotten when the lock is noted, so that the fast path does not know
-//! that call.) Or by its own next use of the address from a chain of calls that it does not know, if the
-//! word that was the return address of the frame that the lock lies in is another
-//! one by then ([`Me::is_same_frame`]). A function that is called again from the
-//! same place at once, without any call for a lock above it, is not told from its
-//! first call: its locks are those of that call.
+//! that call.) A thread that swaps contexts within its own stack, or runs a handler
+//! on a stack that lies in one of its frames, leaves none so.
+//!
+//! Or by its own next use of the address from a chain of calls that it does not
+//! know, if the word that was the return address of the frame that the lock lies in
+//! is another one by then ([`Me::is_same_frame`]). A function that is called again
+//! from the same place at once, without any call for a lock above it, is not told
+//! from its first call: its locks are those of that call.
 
 use super::places;
-use crate::me::Me;
+use crate::me::{Me, on_stack_for_handlers};
 use crate::order::chains;
-use crate::rules::words::{Holder, Words};
+use crate::rules::words::{self, Holder, Words};
 use crate::rules::{self, Gone};
 use crate::site::Site;
 use crate::tls;
@@ -67,9 +70,10 @@ impl Me {
             if !matches!(life, Life::Live) || matches!(kind, Kind::Condition | Kind::Barrier) {
                 return;
             }
+            let end = address + (words::count(kind) * size_of::<u32>()) as u64;
             let words = match how {
                 // SAFETY: in a block of the program's that is not freed yet.
-                Gone::Freed => Some(unsafe { Words::read(kind, address) }),
+                Gone::Freed if end <= high => Some(unsafe { Words::read(kind, address) }),
                 _ => Words::read_if_there(kind, address),
             };
             held |= words.is_none_or(|words| words.holder() != Holder::Nobody);
@@ -161,7 +165,9 @@ impl Me {
 
     #[cold]
     fn leave_frames(&self, lowest: u64, sp: u64) {
-        if !is_own(sp) {
+        let within = || tls::words().stacks_within.load(Relaxed) != 0;
+        // A handler's stack may be an array in a frame that is there still.
+        if !is_own(sp) || within() || on_stack_for_handlers() {
             return;
         }
         self.record().lowest_lock.store(u64::MAX, Relaxed);
@@ -214,6 +220,13 @@ fn stack() -> (u64, u64) {
 
 /// The mark of a lock of which the frame is not known, or that has none.
 const ELSEWHERE: u32 = 1;
+
+/// The thread is about to go from one stack pointer to another one.
+pub fn swaps_stacks(from: u64, to: u64) {
+    if is_own(from) && is_own(to) {
+        tls::words().stacks_within.store(1, Relaxed);
+    }
+}
 
 /// Whether the thread runs on its own stack.
 fn is_own(sp: u64) -> bool {

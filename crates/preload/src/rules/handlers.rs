@@ -14,6 +14,7 @@
 //! any two instructions.
 
 use crate::me;
+use crate::order::lives;
 use crate::real::{self, REAL, call};
 use crate::site::Site;
 use crate::state;
@@ -42,7 +43,7 @@ crate::passing! {
     siglongjmp(1) => signal_jump;
     __longjmp_chk(1) => checked_jump;
     setcontext(1) => set_context;
-    swapcontext(1) => swap_context;
+    swapcontext(2) => swap_context;
 }
 
 /// Signals have numbers from 1 to this.
@@ -50,8 +51,10 @@ const SIGNALS: usize = 64;
 
 /// The program's handlers.
 static HANDLERS: [AtomicUsize; SIGNALS + 1] = [const { AtomicUsize::new(0) }; SIGNALS + 1];
-/// Signals that have ever had one: bit 0 is signal 1.
+/// Signals that have one: bit 0 is signal 1.
 static INSTALLED: AtomicU64 = AtomicU64::new(0);
+/// Those of them that have it for the next time only.
+static ONE_SHOT: AtomicU64 = AtomicU64::new(0);
 
 /// The bit of a signal.
 #[must_use]
@@ -100,7 +103,7 @@ fn ours() -> usize {
 const LAST_SPECIAL: usize = 2;
 
 /// What to install in place of the program's handler, and the one before.
-fn replace(signal: c_int, handler: usize) -> (usize, usize) {
+fn replace(signal: c_int, handler: usize, one_shot: bool) -> (usize, usize) {
     if !is_noted(signal) {
         return (handler, 0);
     }
@@ -112,7 +115,13 @@ fn replace(signal: c_int, handler: usize) -> (usize, usize) {
     }
     // ord: PRE-4 (release): the handler.
     place.store(handler, Release);
-    INSTALLED.fetch_or(bit(signal as u32), Relaxed);
+    let bit = bit(signal as u32);
+    if one_shot {
+        ONE_SHOT.fetch_or(bit, Relaxed);
+    } else {
+        ONE_SHOT.fetch_and(!bit, Relaxed);
+    }
+    INSTALLED.fetch_or(bit, Relaxed);
     (ours(), before)
 }
 
@@ -121,7 +130,22 @@ fn put_back(signal: c_int, before: usize) {
     if is_noted(signal) {
         // ord: PRE-4 (release): the handler.
         HANDLERS[signal as usize].store(before, Release);
+        if before == 0 {
+            runs_no_more(signal);
+        }
     }
+}
+
+/// The signal has no handler of the program's any more.
+fn runs_no_more(signal: c_int) {
+    if is_noted(signal) {
+        INSTALLED.fetch_and(!bit(signal as u32), Relaxed);
+    }
+}
+
+/// Whether this is the default, or to ignore the signal.
+fn is_none(handler: usize) -> bool {
+    matches!(handler, libc::SIG_DFL | libc::SIG_IGN)
 }
 
 /// `struct sigaction`: the part that is read and written here.
@@ -146,7 +170,8 @@ unsafe extern "C" fn action(
     // SAFETY: the program's action, if any, which the real function reads too.
     let mut copy = (!new.is_null()).then(|| unsafe { new.read() });
     let wanted = copy.map_or(0, |copy| copy.handler);
-    let (handler, before) = replace(signal, wanted);
+    let one_shot = copy.is_some_and(|copy| copy.flags & libc::SA_RESETHAND != 0);
+    let (handler, before) = replace(signal, wanted, one_shot);
     let passed = match &mut copy {
         None => new,
         Some(copy) => {
@@ -159,7 +184,12 @@ unsafe extern "C" fn action(
     let answer = unsafe { call::sigaction()(signal, passed.cast(), old.cast()) };
     if answer != 0 {
         put_back(signal, before);
-    } else if !old.is_null() {
+        return answer;
+    }
+    if copy.is_some() && is_none(wanted) {
+        runs_no_more(signal);
+    }
+    if !old.is_null() {
         // SAFETY: the real function has filled it.
         unsafe {
             if (*old).handler == ours() {
@@ -174,45 +204,37 @@ unsafe extern "C" fn action(
 fn simple(
     signal: c_int,
     handler: usize,
+    one_shot: bool,
     real: unsafe extern "C" fn(c_int, usize) -> usize,
 ) -> usize {
-    let (passed, before) = replace(signal, handler);
+    let (passed, before) = replace(signal, handler, one_shot);
     // SAFETY: the program's arguments go to the function that it called, as above.
     let old = unsafe { real(signal, passed) };
     if old == usize::MAX {
         put_back(signal, before);
+    } else if is_none(handler) {
+        runs_no_more(signal);
     }
     if old == ours() { before } else { old }
 }
 
-unsafe extern "C" fn by_signal(signal: c_int, handler: usize, _: &Site) -> usize {
-    real::resolve();
-    // SAFETY: resolved.
-    simple(signal, handler, unsafe { call::signal() })
+/// Whether the handler is for one time only.
+macro_rules! by {
+    ($($name:ident: $real:ident, $one_shot:literal;)*) => { $(
+        unsafe extern "C" fn $name(signal: c_int, handler: usize, _: &Site) -> usize {
+            real::resolve();
+            // SAFETY: resolved.
+            simple(signal, handler, $one_shot, unsafe { call::$real() })
+        }
+    )* };
 }
 
-unsafe extern "C" fn by_bsd_signal(signal: c_int, handler: usize, _: &Site) -> usize {
-    real::resolve();
-    // SAFETY: resolved.
-    simple(signal, handler, unsafe { call::bsd_signal() })
-}
-
-unsafe extern "C" fn by_ssignal(signal: c_int, handler: usize, _: &Site) -> usize {
-    real::resolve();
-    // SAFETY: resolved.
-    simple(signal, handler, unsafe { call::ssignal() })
-}
-
-unsafe extern "C" fn by_sysv_signal(signal: c_int, handler: usize, _: &Site) -> usize {
-    real::resolve();
-    // SAFETY: resolved.
-    simple(signal, handler, unsafe { call::sysv_signal() })
-}
-
-unsafe extern "C" fn by_sigset(signal: c_int, handler: usize, _: &Site) -> usize {
-    real::resolve();
-    // SAFETY: resolved.
-    simple(signal, handler, unsafe { call::sigset() })
+by! {
+    by_signal: signal, false;
+    by_bsd_signal: bsd_signal, false;
+    by_ssignal: ssignal, false;
+    by_sysv_signal: sysv_signal, true;
+    by_sigset: sigset, false;
 }
 
 /// In place of all handlers of the program's, with the arguments of the long form,
@@ -262,6 +284,9 @@ unsafe extern "C" fn begins(signal: c_int) -> Begun {
     // ord: PRE-4 (acquire): the handler.
     let handler = HANDLERS.get(signal as usize).map_or(0, |place| place.load(Acquire));
     let handler = if handler <= LAST_SPECIAL { nothing as *const () as usize } else { handler };
+    if ONE_SHOT.load(Relaxed) != 0 && ONE_SHOT.load(Relaxed) & bit(signal as u32) != 0 {
+        runs_no_more(signal);
+    }
     if tls::words().record.load(Relaxed).is_null() {
         // One that was never seen gets a record.
         drop(me::enter());
@@ -317,5 +342,25 @@ leading_out! {
     signal_jump: siglongjmp;
     checked_jump: __longjmp_chk;
     set_context: setcontext;
-    swap_context: swapcontext;
+}
+
+unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &Site) -> usize {
+    jumps();
+    // SAFETY: the program passes a context that it has made, which the real function
+    // reads too.
+    lives::swaps_stacks(site.stack_pointer(), unsafe { stack_pointer_of(to) });
+    REAL.swapcontext.address()
+}
+
+/// The stack pointer in a `ucontext_t`.
+///
+/// # Safety
+/// There is one at `context`, unless it is null.
+unsafe fn stack_pointer_of(context: Jump) -> u64 {
+    let context = context.cast::<libc::ucontext_t>();
+    if context.is_null() {
+        return 0;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as u64 }
 }

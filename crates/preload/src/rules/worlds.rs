@@ -166,7 +166,8 @@ pub fn forget() {
 /// See [`super::acquired`] and [`super::waits`].
 pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     let installed = handlers::installed();
-    if installed == 0 {
+    let signal = me.record().context.load(Relaxed);
+    if installed == 0 && signal == 0 {
         return;
     }
     let (kind, attributes) = call.nature.nature();
@@ -175,7 +176,6 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     }
     let Some(record) = me.ledger.lock(place.lock) else { return };
     let lock = key(call.target, record.generation.load(Relaxed));
-    let signal = me.record().context.load(Relaxed);
     if signal != 0 && !how.has(Flags::TRIED) {
         handled(me, call.target, lock, signal, place, mode(call, attributes));
         // SAFETY: the program passes it to the function that it calls.

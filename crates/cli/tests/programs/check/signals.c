@@ -110,6 +110,47 @@ static void no_handler(void)
     in_turn({"one", logs_outside}, {"two", rung}, {"three", logs_outside});
 }
 
+/* CASE handler-that-was-taken-away
+ *   silent even with --strict
+ * CASE handler-for-one-time
+ *   silent even with --strict
+ * CASE handler-for-one-time-after-a-use
+ *   RULE: use in a signal handler
+ *     at: logs() @handler-logs
+ *     at: logs_outside() @outside-logs
+ */
+static void taken_away(void)
+{
+    handle(SIGUSR1, logs, 0);
+    raise(SIGUSR1);
+    handle(SIGUSR1, SIG_IGN, 0);
+    logs_outside();
+    must(signal(SIGUSR2, logs) == SIG_ERR);
+    raise(SIGUSR2);
+    must(signal(SIGUSR2, SIG_DFL) != logs);
+    logs_outside();
+}
+
+static void for_one_time(void)
+{
+    struct sigaction action = {.sa_handler = logs, .sa_flags = SA_RESETHAND};
+    must(sigaction(SIGUSR1, &action, NULL));
+}
+
+static void one_time(void)
+{
+    for_one_time();
+    raise(SIGUSR1);
+    logs_outside();
+}
+
+static void one_time_later(void)
+{
+    for_one_time();
+    logs_outside();
+    raise(SIGUSR1);
+}
+
 /* CASE handlers-that-keep-each-other-out
  *   silent even with --strict
  * CASE handlers-that-interrupt-each-other
@@ -285,6 +326,9 @@ int main(int argc, char **argument)
         {"with-the-signal-blocked", blocked},
         {"in-the-handler-only", handler_only},
         {"with-no-handler", no_handler},
+        {"handler-that-was-taken-away", taken_away},
+        {"handler-for-one-time", one_time},
+        {"handler-for-one-time-after-a-use", one_time_later},
         {"handlers-that-keep-each-other-out", kept_out},
         {"handlers-that-interrupt-each-other", interrupt_each_other},
         {"handler-that-tries", handler_tries},

@@ -49,6 +49,40 @@ static void on_another_stack(void)
     in_turn({"one", holds_while_rung}, {"two", holds_while_rung});
 }
 
+/* CASE handler-on-a-stack-in-a-frame
+ *   silent even with --strict
+ */
+static void locks(int signal)
+{
+    (void)signal;
+    use(&shared);
+}
+
+static __attribute__((noinline)) void rung_while_it_holds(void)
+{
+    pthread_mutex_t local = PTHREAD_MUTEX_INITIALIZER;
+    take(&local);
+    raise(SIGUSR1);
+    give(&local);
+}
+
+static void lends_its_frame(void)
+{
+    char room[64 << 10];
+    stack_t other = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction action = {.sa_handler = locks, .sa_flags = SA_ONSTACK};
+    must(sigaltstack(&other, NULL));
+    must(sigaction(SIGUSR1, &action, NULL));
+    rung_while_it_holds();
+    other.ss_flags = SS_DISABLE;
+    must(sigaltstack(&other, NULL));
+}
+
+static void in_a_frame(void)
+{
+    in_a_thread("lends", lends_its_frame);
+}
+
 /* CASE routines-on-stacks-of-their-own
  *   silent
  * CASE routines-one-after-another
@@ -124,6 +158,38 @@ static void routines_in_line(void)
 {
     in_turn({"one", yields_with_a_pair}, {"two", yields_with_a_pair},
             {"three", yields_with_a_pair});
+}
+
+/* CASE routine-on-a-stack-in-a-frame
+ *   silent even with --strict
+ */
+static void locks_and_yields(void)
+{
+    use(&shared);
+    must(swapcontext(&inside, &outside));
+}
+
+static __attribute__((noinline)) void yields_while_it_holds(void)
+{
+    pthread_mutex_t local = PTHREAD_MUTEX_INITIALIZER;
+    take(&local);
+    must(swapcontext(&outside, &inside));
+    give(&local);
+}
+
+static void has_it_in_its_frame(void)
+{
+    char room[64 << 10];
+    must(getcontext(&inside));
+    inside.uc_stack.ss_sp = room;
+    inside.uc_stack.ss_size = sizeof room;
+    makecontext(&inside, locks_and_yields, 0);
+    yields_while_it_holds();
+}
+
+static void routine_in_a_frame(void)
+{
+    in_a_thread("outside", has_it_in_its_frame);
 }
 
 /* CASE a-lock-in-each-frame
@@ -308,6 +374,8 @@ static void far_down(void)
 int main(int argc, char **argument)
 {
     static const struct a_case all[] = {
+        {"handler-on-a-stack-in-a-frame", in_a_frame},
+        {"routine-on-a-stack-in-a-frame", routine_in_a_frame},
         {"handler-on-a-stack-of-its-own", on_another_stack},
         {"routines-on-stacks-of-their-own", routines},
         {"routines-one-after-another", routines_in_line},
