@@ -24,6 +24,7 @@ pub mod platform;
 pub mod policy;
 pub mod rwlock;
 pub mod semaphore;
+pub mod shared;
 mod slow;
 pub mod word;
 

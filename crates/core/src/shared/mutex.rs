@@ -1,0 +1,166 @@
+//! The mutex that survives its owner.
+//!
+//! # State
+//! Eight bytes. `word` as in [`word`](super::word); `heir` is who the lock is kept
+//! for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
+//!
+//! # Protocol
+//! Taking: the word from 0 to me. Releasing: from me to 0. Neither touches anything
+//! else. If either fails, [`wait`](super::wait) and [`SharedMutex::unlock`]'s second
+//! half.
+//!
+//! # Source
+//! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006); watching one
+//! life word of each participant, instead of a list of its locks, is this project's.
+
+use super::robust::Robust;
+use super::seat::Party;
+use super::wait::{Goal, Seek};
+use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
+use super::{Got, SharedError};
+use crate::platform::{Atomic32, Ordering, Wait};
+
+/// A mutex for memory that processes share.
+#[repr(C, align(8))]
+pub struct SharedMutex<P: Robust> {
+    pub(super) word: P::U32,
+    pub(super) heir: P::U32,
+}
+
+impl<P: Robust> SharedMutex<P> {
+    /// A free mutex. So are zeroes.
+    #[must_use]
+    pub const fn new() -> Self {
+        SharedMutex { word: P::U32::ZERO, heir: P::U32::ZERO }
+    }
+
+    /// Takes it if nobody has it, nobody waits, and nobody died: the fast path of all
+    /// forms of [`lock`](Self::lock).
+    #[inline(always)]
+    #[must_use]
+    pub fn take(&self, me: Identity) -> bool {
+        self.take_as(me.bits())
+    }
+
+    #[inline(always)]
+    pub(super) fn take_as(&self, owner: u32) -> bool {
+        // ord: SHR-1 (acquire): the critical sections before.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        self.word.compare_exchange(0, owner, success, failure).is_ok()
+    }
+
+    /// Takes it.
+    ///
+    /// # Errors
+    /// As `how` allows, and [`SharedError::Recursive`],
+    /// [`SharedError::NotRecoverable`].
+    #[inline]
+    pub fn lock(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+        if self.take(party.me) {
+            return Ok(Got::Clean);
+        }
+        self.lock_slow(party, how)
+    }
+
+    #[cold]
+    fn lock_slow(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+        Seek::new(self, party, how).until(Goal::Own(0))
+    }
+
+    /// Takes it if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`] if somebody has it; as [`lock`](Self::lock).
+    #[inline]
+    pub fn try_lock(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
+        if self.take(party.me) {
+            return Ok(Got::Clean);
+        }
+        Seek::new(self, party, &Wait::FOREVER).once(Goal::Own(0))
+    }
+
+    /// Releases it; if [`Got::OwnerDied`] was not followed by
+    /// [`mark_consistent`](Self::mark_consistent), for good. False if the caller does
+    /// not hold it, and nothing is done.
+    ///
+    /// After the release nothing of the mutex is read or written.
+    #[inline]
+    pub fn unlock(&self, party: &Party<'_, P>) -> bool {
+        // ord: SHR-2 (release): the critical section. SHR-5 (acquire): the heir.
+        let (success, failure) = (Ordering::Release, Ordering::Acquire);
+        match self.word.compare_exchange(party.me.bits(), 0, success, failure) {
+            Ok(_) => true,
+            Err(found) => self.unlock_slow(party, found),
+        }
+    }
+
+    #[cold]
+    pub(super) fn unlock_slow(&self, party: &Party<'_, P>, found: u32) -> bool {
+        let mut word = found;
+        loop {
+            if word & OWNER != party.me.bits() || word == NOT_RECOVERABLE {
+                return false;
+            }
+            let lost = word & INCONSISTENT != 0 && word & UNTOUCHED == 0;
+            let next = if lost {
+                NOT_RECOVERABLE
+            } else if word & RESERVED != 0 {
+                word & (RESERVED | WAITERS | INCONSISTENT)
+            } else {
+                word & INCONSISTENT
+            };
+            let heir = if word & RESERVED != 0 { self.heir(party) } else { None };
+            // ord: SHR-2 (release): the critical section. SHR-5 (acquire): the heir.
+            let (success, failure) = (Ordering::Release, Ordering::Acquire);
+            match self.word.compare_exchange(word, next, success, failure) {
+                Err(found) => word = found,
+                Ok(_) => {
+                    // From here on by address alone. Who ends before this is done
+                    // wakes one of those that watch its life.
+                    if let Some(seat) = heir {
+                        P::wake_shared(&raw const seat.bell, 1);
+                    }
+                    if word & WAITERS != 0 {
+                        P::wake_shared(&raw const self.heir, if lost { u32::MAX } else { 1 });
+                    }
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// The seat of the heir, if it lives.
+    fn heir<'a>(&self, party: &Party<'a, P>) -> Option<&'a super::Seat<P>> {
+        let heir = Identity::from_bits(self.heir.load(Ordering::Relaxed))?;
+        party.domain.living(heir).map(|(seat, _)| seat)
+    }
+
+    /// The caller, who holds it, declares what it protects consistent after
+    /// [`Got::OwnerDied`]. False if it does not hold it.
+    pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
+        let holds = self.is_held_by(party.me);
+        if holds {
+            self.word.fetch_and(!INCONSISTENT, Ordering::Relaxed);
+        }
+        holds
+    }
+
+    /// Whether this participant holds it.
+    #[must_use]
+    pub fn is_held_by(&self, who: Identity) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        word & OWNER == who.bits() && word != NOT_RECOVERABLE
+    }
+
+    /// The word, for reports.
+    #[must_use]
+    pub fn peek(&self) -> u32 {
+        self.word.load(Ordering::Relaxed)
+    }
+}
+
+impl<P: Robust> Default for SharedMutex<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

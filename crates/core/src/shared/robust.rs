@@ -1,0 +1,104 @@
+//! What a machine must offer beyond [`Platform`] for locks that survive their
+//! holders.
+//!
+//! # Role
+//! Such locks lie in memory that several processes share. A participant may end
+//! between any two of its steps, and nothing of its own runs then: what tells the
+//! others is the machine.
+//!
+//! # Invariants a platform must keep
+//! - **D1** When a participant ends, the machine sets the low half of its
+//!   [life word](super::Seat) to [`LIFE_DEAD`](super::seat::LIFE_DEAD) and then wakes
+//!   one of those that sleep on that half. It does so after everything the
+//!   participant has written, and after it has left all queues of sleepers.
+//! - **D2** Then, if the participant had [named](Robust::at_death_wake) a word whose
+//!   lower 30 bits are zero, it wakes one of those that sleep on it.
+//! - **D3** [`Robust::wait_any`] queues at the words in their order and compares each
+//!   when it queues there, in one step with respect to wakes at that word. It reports
+//!   the *last* of the words at which it was woken.
+//! - **D4** A participant that ends in [`Robust::wait_any`] may have been woken at any
+//!   of the words; that wake-up is lost.
+//! - **D5** A wake-up takes an address and does not read the memory there (P5).
+
+use crate::platform::{Platform, Wait};
+use core::ptr::NonNull;
+
+/// One of the words a thread sleeps on at once.
+pub enum Watch<'a, P: Platform> {
+    /// A word.
+    Word(&'a P::U32, u32),
+    /// The low half of a word.
+    Low(&'a P::U64, u32),
+    /// The high half of a word. Nobody wakes there: it is only compared.
+    High(&'a P::U64, u32),
+}
+
+impl<P: Platform> Clone for Watch<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for Watch<'_, P> {}
+
+/// How a call to [`Robust::wait_any`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// By a wake-up at the word with this index, the last one if there were several.
+    /// Never spurious where the machine can tell.
+    At(usize),
+    /// One of the words did not hold what was expected; or for no reason.
+    Changed,
+    /// The deadline passed.
+    TimedOut,
+    /// A signal handler ran.
+    Interrupted,
+    /// The cancellation word was set.
+    Cancelled,
+}
+
+/// A machine on which locks survive their holders. See the module's invariants.
+pub trait Robust: Platform {
+    /// What else the platform needs to know of a segment.
+    type Segment: 'static;
+
+    /// Sleeps while all words hold what is expected of them, at most
+    /// [`MOST_WATCHES`](Self::MOST_WATCHES) of them.
+    fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken;
+
+    /// How many words [`wait_any`](Self::wait_any) can watch.
+    const MOST_WATCHES: usize;
+
+    /// Wakes up to `count` of those that sleep on a word shared by processes, the
+    /// longest asleep first; returns how many. The address may dangle (D5).
+    fn wake_shared(word: *const Self::U32, count: u32) -> u32;
+
+    /// Adds to a word, wrapping, and wakes `count` of those that sleep on it; a
+    /// participant that ends does both or neither.
+    fn add_and_wake(word: &Self::U32, add: Addend, count: u32);
+
+    /// From now until the next call: should the calling participant end, one of those
+    /// that sleep on `word` is woken (D2). `None`: nobody is. Returns what was named
+    /// before, to be named again; whoever names a word sees to that.
+    fn at_death_wake(word: Option<NonNull<Self::U32>>) -> Option<NonNull<Self::U32>>;
+
+    /// How long a sleeper relies on D1 before it asks [`has_ended`](Self::has_ended),
+    /// in nanoseconds; `None`: for ever.
+    const TRUST: Option<u64>;
+
+    /// How often a waiter looks before it sleeps.
+    const SPINS: u32;
+
+    /// Whether the participant in this slot has certainly ended, by another source
+    /// than D1.
+    fn has_ended(segment: &Self::Segment, slot: u32) -> bool;
+}
+
+/// What [`Robust::add_and_wake`] can add.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Addend {
+    /// 1.
+    One,
+    /// 2^30.
+    Ring,
+}

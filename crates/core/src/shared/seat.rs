@@ -1,0 +1,369 @@
+//! Participants of a segment: what each of them has there.
+//!
+//! # State
+//! A [`Seat`] is a participant's place in the table of its segment. The life word's
+//! low half is what the machine changes when the participant ends (D1), its high half
+//! the generation. A seat is claimed by one exchange of both.
+//!
+//! A [`Claim`] says that a participant shares a lock: reads under a reader-writer
+//! lock, or has units of a semaphore. It lies with the participant and not with the
+//! lock, so that a dead participant's claims are void without anybody's doing
+//! anything.
+//!
+//! # Invariants
+//! - **G1** Who is named by slot and generation lives while the seat has that
+//!   generation and its life word is that of a living one.
+//! - **G2** The generation changes when a seat is taken over from a dead participant,
+//!   and never for a living one.
+//! - **G3** Only the participant writes its claims, but for the mark that somebody
+//!   waits for one.
+
+use super::SharedError;
+use super::mutex::SharedMutex;
+use super::robust::{Robust, Watch, Woken};
+use super::word::{Identity, LAST_GENERATION, LAST_SLOT};
+use crate::platform::{Atomic32, Atomic64, Ordering, Wait};
+use core::ptr::NonNull;
+
+/// Life word: nobody, and nobody died.
+pub const LIFE_FREE: u32 = 0;
+/// Life word: the bit of a living one; the lower 30 bits are its number as the
+/// machine knows it.
+pub const LIFE_ALIVE: u32 = 1 << 31;
+/// Life word: the participant has died.
+pub const LIFE_DEAD: u32 = 0xc000_0000;
+/// The number of a living one.
+pub const LIFE_NUMBER: u32 = 0x3fff_ffff;
+
+/// A participant's place.
+#[repr(C, align(128))]
+pub struct Seat<P: Robust> {
+    /// Generation and life.
+    pub life: P::U64,
+    /// For reports: process and thread as they call themselves; the namespace of
+    /// those numbers; when it came, in nanoseconds of the system's start clock.
+    pub process: P::U32,
+    /// See `process`.
+    pub thread: P::U32,
+    /// The machine's, from offset 16 to 48: how it knows the life word.
+    pub link: [P::U64; 4],
+    /// Rung to tell this participant that a lock is kept for it.
+    pub bell: P::U32,
+    /// What it waits for: the offset of the lock in the segment, divided by 8.
+    pub waits_for: P::U32,
+    /// See `process`.
+    pub namespace: P::U64,
+    /// See `process`.
+    pub since: P::U64,
+    /// How many of its claims were ever used.
+    pub claims: P::U32,
+    /// The platform's own.
+    pub note: P::U32,
+}
+
+/// What is said of a life word and its seat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Life(pub u64);
+
+impl Life {
+    /// The life of a participant with this number.
+    #[must_use]
+    pub const fn alive(generation: u32, number: u32) -> Life {
+        Life::new(generation, LIFE_ALIVE | (number & LIFE_NUMBER))
+    }
+
+    /// Of both halves.
+    #[must_use]
+    pub const fn new(generation: u32, life: u32) -> Life {
+        Life((generation as u64) << 32 | life as u64)
+    }
+
+    /// The low half.
+    #[must_use]
+    pub const fn life(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The high half.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Whether somebody sits there and lives.
+    #[must_use]
+    pub const fn is_alive(self) -> bool {
+        self.life() & LIFE_NUMBER != 0
+    }
+
+    /// Who sits there, in the seat of this slot; `None`: nobody that lives.
+    #[must_use]
+    pub const fn identity(self, slot: u32) -> Option<Identity> {
+        if self.is_alive() { Identity::new(slot, self.generation()) } else { None }
+    }
+
+    /// What a participant that takes this seat makes of it; `None` if somebody sits
+    /// there, or it is worn out.
+    #[must_use]
+    pub const fn taken_by(self, number: u32) -> Option<Life> {
+        if self.is_alive() || number & LIFE_NUMBER == 0 {
+            return None;
+        }
+        let generation = match self.life() {
+            LIFE_FREE => self.generation(),
+            _ => match self.generation().checked_add(1) {
+                Some(next) => next,
+                None => return None,
+            },
+        };
+        if generation > LAST_GENERATION {
+            return None;
+        }
+        Some(Life::alive(generation, number))
+    }
+}
+
+/// One claim of a participant.
+#[repr(C, align(8))]
+pub struct Claim<P: Robust> {
+    /// On which lock: its offset in the segment, divided by 8; 0: none. With
+    /// [`AWAITED`], somebody sleeps until it is given back.
+    pub what: P::U32,
+    /// Of a semaphore, how many units.
+    pub units: P::U32,
+}
+
+/// Somebody sleeps on this claim.
+pub const AWAITED: u32 = 1 << 31;
+
+impl<P: Robust> Claim<P> {
+    /// The caller, whose it is, claims a share of the lock at this offset.
+    pub(super) fn make(&self, what: u32) {
+        // ord: SHR-6 (seq_cst): before the look at the lock.
+        self.what.swap(what, Ordering::SeqCst);
+    }
+
+    /// The caller, whose it is, gives the share back. Nothing of the lock is read.
+    pub(super) fn give_back(&self) {
+        // ord: SHR-7 (release): what was read under the lock, before who owns it next
+        // writes.
+        if self.what.swap(0, Ordering::Release) & AWAITED != 0 {
+            P::wake_shared(&raw const self.what, u32::MAX);
+        }
+    }
+}
+
+/// What all participants of a segment see of it.
+pub struct Domain<'a, P: Robust> {
+    /// Its lower 30 bits are zero. Adding to the others and waking all that sleep
+    /// there has everybody look again.
+    pub doorbell: &'a P::U32,
+    /// The seats; number 0 is not used.
+    pub seats: &'a [Seat<P>],
+    /// The claims of all seats, `claims.len() / seats.len()` for each.
+    pub claims: &'a [Claim<P>],
+    /// What else the platform knows.
+    pub segment: &'a P::Segment,
+    /// Where the segment begins.
+    pub base: usize,
+}
+
+impl<P: Robust> Clone for Domain<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Robust> Copy for Domain<'_, P> {}
+
+impl<'a, P: Robust> Domain<'a, P> {
+    /// The seat of a slot, if the segment has it.
+    #[must_use]
+    pub fn seat(&self, slot: u32) -> Option<&'a Seat<P>> {
+        if slot == 0 || slot > LAST_SLOT { None } else { self.seats.get(slot as usize) }
+    }
+
+    /// Claims of one participant.
+    #[must_use]
+    pub fn claims_each(&self) -> usize {
+        self.claims.len().checked_div(self.seats.len()).unwrap_or(0)
+    }
+
+    /// The claims of a slot.
+    #[must_use]
+    pub fn claims_of(&self, slot: u32) -> &'a [Claim<P>] {
+        let each = self.claims_each();
+        let first = slot as usize * each;
+        self.claims.get(first..first + each).unwrap_or(&[])
+    }
+
+    /// Every seat in which somebody lives, and the claims it may have.
+    pub(super) fn all_living(
+        &self,
+    ) -> impl Iterator<Item = (u32, &'a Seat<P>, Life, &'a [Claim<P>])> + use<'a, P> {
+        let domain = *self;
+        let last = self.seats.len().min(LAST_SLOT as usize + 1) as u32;
+        (1..last).filter_map(move |slot| {
+            let seat = domain.seat(slot)?;
+            // ord: SHR-3 (acquire): as `living`.
+            let life = Life(seat.life.load(Ordering::Acquire));
+            let claims = domain.claims_of(slot);
+            // ord: SHR-8 (seq_cst): after the caller has put itself into the lock's word.
+            let used = seat.claims.load(Ordering::SeqCst) as usize;
+            let claims = &claims[..used.min(claims.len())];
+            life.is_alive().then_some((slot, seat, life, claims))
+        })
+    }
+
+    /// The seat of a participant and its life word, if it lives (G1).
+    #[must_use]
+    pub fn living(&self, who: Identity) -> Option<(&'a Seat<P>, Life)> {
+        let seat = self.seat(who.slot())?;
+        // ord: SHR-3 (acquire): what a dead participant wrote is to be seen.
+        let life = Life(seat.life.load(Ordering::Acquire));
+        (life.is_alive() && life.generation() == who.generation()).then_some((seat, life))
+    }
+
+    /// Has everybody who sleeps in this segment look again.
+    pub fn ring(&self) {
+        P::add_and_wake(self.doorbell, super::Addend::Ring, u32::MAX);
+    }
+
+    /// Should the caller end, one that sleeps on the doorbell is woken, and rings it.
+    /// Returns what was named before.
+    pub(super) fn name_doorbell(&self) -> Option<NonNull<P::U32>> {
+        P::at_death_wake(Some(NonNull::from(self.doorbell)))
+    }
+
+    /// What to compare the doorbell with.
+    pub(super) fn bell(&self) -> u32 {
+        // ord: SHR-4 (acquire): the lock is looked at after the doorbell.
+        let bell = self.doorbell.load(Ordering::Acquire);
+        if bell << 2 != 0 {
+            // Somebody has written over it; the machine would not wake there (D2).
+            let _ = self.doorbell.compare_exchange(
+                bell,
+                bell & !LIFE_NUMBER,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        bell & !LIFE_NUMBER
+    }
+
+    /// Sleeps on words of which some tell the end of the participant in this slot, whose
+    /// life word was this; asks the platform's other source now and then.
+    pub(super) fn sleep(
+        &self,
+        watches: &[Watch<'_, P>],
+        how: &Wait<'_, P>,
+        (slot, life): (u32, Life),
+    ) -> Woken {
+        let Some(trust) = P::TRUST else {
+            return P::wait_any(watches, how);
+        };
+        let until = P::now().after(trust);
+        if how.deadline.is_some_and(|deadline| deadline <= until) {
+            return P::wait_any(watches, how);
+        }
+        let slice = Wait { deadline: Some(until), ..*how };
+        let ended = P::wait_any(watches, &slice);
+        if ended != Woken::TimedOut {
+            return ended;
+        }
+        if P::has_ended(self.segment, slot) {
+            self.declare_dead(slot, life);
+        }
+        Woken::Changed
+    }
+
+    /// Does what the machine should have done when a participant ended (D1), and has
+    /// everybody look. False if its life word has changed since.
+    pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
+        let dead = Life::new(life.generation(), LIFE_DEAD);
+        let done = life.is_alive()
+            && self.seat(slot).is_some_and(|seat| {
+                // ord: SHR-3 (acq_rel): as if the machine had done it.
+                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+                seat.life.compare_exchange(life.0, dead.0, success, failure).is_ok()
+            });
+        if done {
+            self.ring();
+        }
+        done
+    }
+
+    /// After a wake-up at the watch with this index, of which 1 is the doorbell and
+    /// those above are lives: rings if the machine has woken the caller.
+    pub(super) fn after_wake(&self, index: usize, bell: u32) {
+        if index > 1 || index == 1 && self.bell() == bell {
+            self.ring();
+        }
+    }
+
+    /// The offset of a lock in the segment, divided by 8, as claims name it; `None`
+    /// if it lies outside of what they can name.
+    #[must_use]
+    pub fn offset(&self, lock: usize) -> Option<u32> {
+        let eighths = lock.checked_sub(self.base)? / 8;
+        u32::try_from(eighths).ok().filter(|&at| at != 0 && at & AWAITED == 0)
+    }
+}
+
+/// A participant of a segment, as the thread sees itself whose it is.
+pub struct Party<'a, P: Robust> {
+    /// The segment.
+    pub domain: Domain<'a, P>,
+    /// Itself.
+    pub me: Identity,
+}
+
+impl<P: Robust> Clone for Party<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Robust> Copy for Party<'_, P> {}
+
+impl<'a, P: Robust> Party<'a, P> {
+    /// One of its claims, and how it names this lock there.
+    pub(super) fn claim(
+        &self,
+        number: usize,
+        lock: &SharedMutex<P>,
+    ) -> Result<(&'a Claim<P>, u32), SharedError> {
+        let what = self.domain.offset(core::ptr::from_ref(lock).addr());
+        let what = what.ok_or(SharedError::Foreign)?;
+        let claim = self.domain.claims_of(self.me.slot()).get(number);
+        let claim = claim.ok_or(SharedError::TooManyClaims)?;
+        if let Some(seat) = self.seat() {
+            let used = seat.claims.load(Ordering::Relaxed);
+            if used <= number as u32 {
+                // ord: SHR-8 (relaxed): before the claim, which is seq_cst.
+                seat.claims.store(number as u32 + 1, Ordering::Relaxed);
+            }
+        }
+        Ok((claim, what))
+    }
+
+    /// The caller has just taken its seat, and gives back what a dead participant had
+    /// claimed there; while that stood there it was taken for the caller's.
+    pub fn arrive(&self) {
+        let mut stood = false;
+        for claim in self.domain.claims_of(self.me.slot()) {
+            stood |= claim.what.load(Ordering::Relaxed) != 0;
+            claim.give_back();
+            claim.units.store(0, Ordering::Relaxed);
+        }
+        if stood {
+            self.domain.ring();
+        }
+    }
+
+    /// Its own seat, if it has one.
+    #[must_use]
+    pub fn seat(&self) -> Option<&'a Seat<P>> {
+        self.domain.seat(self.me.slot())
+    }
+}

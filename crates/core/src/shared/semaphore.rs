@@ -1,0 +1,351 @@
+//! The counting semaphore that survives its holders.
+//!
+//! # State
+//! A [`SharedMutex`] and, under it: how many units there are, how many of them are
+//! free, how many a dead participant had that nobody was told of, whether somebody
+//! sleeps, and how many of those were woken and have not looked yet. Who holds how many
+//! stands among the holder's claims. Those are the truth; the number of free ones is
+//! what they leave, kept up to date, and computed anew whenever somebody may have died.
+//!
+//! # Protocol
+//! Who finds too few counts anew, marks that somebody sleeps, and sleeps on the
+//! semaphore's channel, the doorbell, and the lives of the holders. Who gives units
+//! back, or has taken some while others sleep (its life wants watching), wakes the
+//! sleepers *before* it changes anything: should it end in between, those that it woke
+//! find the mutex with a dead owner, and count.
+//!
+//! A sleeper that was woken names the doorbell until it has what it wants or sleeps
+//! again, as in [`wait`](super::wait).
+
+use super::mutex::SharedMutex;
+use super::robust::{Robust, Watch, Woken};
+use super::seat::{AWAITED, Claim, Life, Party};
+use super::wait::{Goal, Seek};
+use super::{Got, SharedError};
+use crate::platform::{Atomic32, Ordering, Wait};
+
+/// So many holders are watched by one sleeper. If there are more, it looks again after
+/// [`GLANCE`].
+pub const WATCHED: usize = 100;
+
+/// See [`WATCHED`], in nanoseconds.
+pub const GLANCE: u64 = 100_000_000;
+
+/// A semaphore for memory that processes share.
+#[repr(C, align(8))]
+pub struct SharedSemaphore<P: Robust> {
+    mutex: SharedMutex<P>,
+    total: P::U32,
+    free: P::U32,
+    lost: P::U32,
+    asleep: P::U32,
+    on_their_way: P::U32,
+    channel: P::U32,
+}
+
+/// What an acquisition has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Units {
+    /// How many dead participants had, and nobody was told of yet; they are free again.
+    pub lost: u32,
+}
+
+impl<P: Robust> SharedSemaphore<P> {
+    /// One without units. So are zeroes.
+    #[must_use]
+    pub const fn new() -> Self {
+        SharedSemaphore {
+            mutex: SharedMutex::new(),
+            total: P::U32::ZERO,
+            free: P::U32::ZERO,
+            lost: P::U32::ZERO,
+            asleep: P::U32::ZERO,
+            on_their_way: P::U32::ZERO,
+            channel: P::U32::ZERO,
+        }
+    }
+
+    /// Takes `units`, by the caller's claim of this number: the one on this semaphore,
+    /// or one that is not in use.
+    ///
+    /// # Errors
+    /// As `how` allows.
+    pub fn acquire(
+        &self,
+        party: &Party<'_, P>,
+        claim: usize,
+        units: u32,
+        how: &Wait<'_, P>,
+    ) -> Result<Units, SharedError> {
+        let (claim, what) = party.claim(claim, &self.mutex)?;
+        let named = party.domain.name_doorbell();
+        let outcome = self.acquire_named(party, (claim, what), units, how);
+        P::at_death_wake(named);
+        outcome
+    }
+
+    fn acquire_named(
+        &self,
+        party: &Party<'_, P>,
+        (claim, what): (&Claim<P>, u32),
+        units: u32,
+        how: &Wait<'_, P>,
+    ) -> Result<Units, SharedError> {
+        let mut slept = Slept::Not;
+        loop {
+            // The mutex is never held for long; a time limit is for the units.
+            self.enter(party, what)?;
+            match slept {
+                Slept::Woken => take(&self.on_their_way, 1),
+                // Whoever was on its way may have died.
+                Slept::Rang => self.on_their_way.store(0, Ordering::Relaxed),
+                Slept::Not | Slept::Over(_) => {}
+            }
+            if get(&self.free) < units {
+                self.count(party, what);
+            }
+            if get(&self.free) >= units {
+                let lost = get(&self.lost);
+                // Who sleeps has not seen this holder.
+                if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {
+                    self.wake(1);
+                }
+                claim.units.store(get(&claim.units).saturating_add(units), Ordering::Relaxed);
+                // ord: SHR-7 (release): the units before the claim.
+                claim.what.store(what, Ordering::Release);
+                take(&self.free, units);
+                self.lost.store(0, Ordering::Relaxed);
+                self.mutex.unlock(party);
+                return Ok(Units { lost });
+            }
+            if let Slept::Over(error) = slept {
+                // It may have been the only one that watched, or the one that was woken.
+                if get(&self.asleep) != 0 {
+                    self.wake(1);
+                }
+                self.mutex.unlock(party);
+                return Err(error);
+            }
+            self.asleep.store(1, Ordering::Relaxed);
+            slept = self.sleep(party, what, how);
+        }
+    }
+
+    /// Takes `units` if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`] if it does.
+    pub fn try_acquire(
+        &self,
+        party: &Party<'_, P>,
+        claim: usize,
+        units: u32,
+    ) -> Result<Units, SharedError> {
+        let now = Wait { deadline: Some(crate::platform::Nanos(0)), ..Wait::FOREVER };
+        self.acquire(party, claim, units, &now)
+    }
+
+    /// Gives `units` back that the caller has by this claim. False if it has fewer.
+    ///
+    /// # Errors
+    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
+    pub fn release(
+        &self,
+        party: &Party<'_, P>,
+        claim: usize,
+        units: u32,
+    ) -> Result<bool, SharedError> {
+        self.change(party, claim, units, |this| put(&this.free, units))
+    }
+
+    /// Does away with `units` that the caller has by this claim: they are used up.
+    /// False if it has fewer.
+    ///
+    /// # Errors
+    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
+    pub fn consume(
+        &self,
+        party: &Party<'_, P>,
+        claim: usize,
+        units: u32,
+    ) -> Result<bool, SharedError> {
+        self.change(party, claim, units, |this| take(&this.total, units))
+    }
+
+    fn change(
+        &self,
+        party: &Party<'_, P>,
+        claim: usize,
+        units: u32,
+        then: impl FnOnce(&Self),
+    ) -> Result<bool, SharedError> {
+        let (claim, what) = party.claim(claim, &self.mutex)?;
+        let named = party.domain.name_doorbell();
+        let entered = self.enter(party, what);
+        let mut has = false;
+        if entered.is_ok() {
+            let held = get(&claim.units);
+            has = get(&claim.what) & !AWAITED == what && held >= units;
+            if has {
+                if get(&self.asleep) != 0 {
+                    self.wake(units);
+                }
+                claim.units.store(held - units, Ordering::Relaxed);
+                if held == units {
+                    claim.what.store(0, Ordering::Relaxed);
+                }
+                then(self);
+            }
+            self.mutex.unlock(party);
+        }
+        P::at_death_wake(named);
+        entered.map(|()| has)
+    }
+
+    /// Adds `units` that nobody had. False, and nothing is done, if there would be more
+    /// than `u32::MAX`.
+    ///
+    /// # Errors
+    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
+    pub fn add(&self, party: &Party<'_, P>, units: u32) -> Result<bool, SharedError> {
+        let Some(what) = party.domain.offset(core::ptr::from_ref(&self.mutex).addr()) else {
+            return Err(SharedError::Foreign);
+        };
+        let named = party.domain.name_doorbell();
+        let entered = self.enter(party, what);
+        let mut fits = false;
+        if entered.is_ok() {
+            fits = get(&self.total).checked_add(units).is_some();
+            if fits {
+                if get(&self.asleep) != 0 {
+                    self.wake(units);
+                }
+                // Should it end between the two, the mutex has a dead owner, and the
+                // next one counts.
+                put(&self.total, units);
+                put(&self.free, units);
+            }
+            self.mutex.unlock(party);
+        }
+        P::at_death_wake(named);
+        entered.map(|()| fits)
+    }
+
+    /// Units, and how many of them are free, for reports.
+    #[must_use]
+    pub fn peek(&self) -> (u32, u32) {
+        (get(&self.total), get(&self.free))
+    }
+
+    /// Takes the mutex; after the death of one that had it, counts.
+    fn enter(&self, party: &Party<'_, P>, what: u32) -> Result<(), SharedError> {
+        if self.mutex.take(party.me) {
+            return Ok(());
+        }
+        let got = Seek::new(&self.mutex, party, &Wait::FOREVER).until(Goal::Own(0))?;
+        if got == Got::OwnerDied {
+            self.count(party, what);
+            self.mutex.mark_consistent(party);
+        }
+        Ok(())
+    }
+
+    /// Counts what is free: what nobody that lives has.
+    fn count(&self, party: &Party<'_, P>, what: u32) {
+        let held = party.domain.all_living().flat_map(|(_, _, _, claims)| claims);
+        // ord: SHR-7 (acquire): its units were written before the claim.
+        let held = held.filter(|claim| claim.what.load(Ordering::Acquire) & !AWAITED == what);
+        let held = held.fold(0u32, |sum, claim| sum.saturating_add(get(&claim.units)));
+        let free = get(&self.total).saturating_sub(held);
+        put(&self.lost, free.saturating_sub(get(&self.free)));
+        self.free.store(free, Ordering::Relaxed);
+    }
+
+    /// Wakes up to `count` sleepers. The caller has the mutex.
+    fn wake(&self, count: u32) {
+        // Who is about to sleep does not, then.
+        self.channel.fetch_add(1, Ordering::Relaxed);
+        let woken = P::wake_shared(&raw const self.channel, count);
+        if woken == 0 {
+            self.asleep.store(0, Ordering::Relaxed);
+        }
+        put(&self.on_their_way, woken);
+    }
+
+    /// Releases the mutex and sleeps.
+    fn sleep(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Slept {
+        let bell = party.domain.bell();
+        let channel = get(&self.channel);
+        let first = Watch::Word(&self.channel, channel);
+        let mut watches = [first; WATCHED + 2];
+        watches[1] = Watch::Word(party.domain.doorbell, bell);
+        let room = P::MOST_WATCHES.min(watches.len());
+        let (mut used, mut all, mut one) = (2, true, (0, Life(0)));
+        for (slot, seat, life, claims) in party.domain.all_living() {
+            // ord: SHR-7 (acquire): as `count`.
+            let holds = |claim: &Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
+            if slot != party.me.slot() && claims.iter().any(holds) {
+                all &= used < room;
+                if let Some(place) = watches[..room].get_mut(used) {
+                    *place = Watch::Low(&seat.life, life.life());
+                    used += 1;
+                    one = (slot, life);
+                }
+            }
+        }
+        self.mutex.unlock(party);
+        let soon = P::now().after(GLANCE);
+        let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
+        let ended = if !all && is_sooner {
+            match P::wait_any(&watches[..used], &Wait { deadline: Some(soon), ..*how }) {
+                Woken::TimedOut => Woken::Changed,
+                ended => ended,
+            }
+        } else {
+            party.domain.sleep(&watches[..used], how, one)
+        };
+        match ended {
+            Woken::At(0) => Slept::Woken,
+            Woken::At(index) => {
+                party.domain.after_wake(index, bell);
+                Slept::Rang
+            }
+            Woken::Changed => Slept::Not,
+            Woken::TimedOut => Slept::Over(SharedError::TimedOut),
+            Woken::Interrupted if how.interruptible => Slept::Over(SharedError::Interrupted),
+            Woken::Interrupted => Slept::Not,
+            Woken::Cancelled => Slept::Over(SharedError::Cancelled),
+        }
+    }
+}
+
+impl<P: Robust> Default for SharedSemaphore<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How a sleep for units ended.
+enum Slept {
+    /// By one who gave units back, or wants watching.
+    Woken,
+    /// By a death, or by one who tells of it; perhaps by others too.
+    Rang,
+    /// It is to look again.
+    Not,
+    /// The wait is over.
+    Over(SharedError),
+}
+
+fn get<A: Atomic32>(word: &A) -> u32 {
+    word.load(Ordering::Relaxed)
+}
+
+fn put<A: Atomic32>(word: &A, units: u32) {
+    word.store(get(word).saturating_add(units), Ordering::Relaxed);
+}
+
+fn take<A: Atomic32>(word: &A, units: u32) {
+    word.store(get(word).saturating_sub(units), Ordering::Relaxed);
+}

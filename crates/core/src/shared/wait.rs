@@ -1,0 +1,355 @@
+//! Waiting for a shared lock: sleeping, noticing deaths, giving up, the heir.
+//!
+//! # Protocol
+//! A waiter names the doorbell as what the machine wakes if it ends (D2); looks at the
+//! doorbell, then at the word; takes the lock if it is free or its owner is dead. Else
+//! it marks the word ([`WAITERS`]) and sleeps on five words at once, in this order:
+//!
+//! | # | word | who wakes there |
+//! |---|---|---|
+//! | 0 | the lock's other word; of the heir its own bell | who releases, or passes on |
+//! | 1 | the doorbell | who rings; the machine, when a waiter that was woken ends |
+//! | 2 | the owner's life | the machine, when the owner ends |
+//! | 3 | the owner's generation | nobody |
+//! | 4 | the lock's word | nobody |
+//!
+//! Woken by a death (2; or 1 with the doorbell as it was) it *rings*: everybody in the
+//! segment looks again. For the machine wakes one sleeper for each death, and that one
+//! may wait for another lock, or die.
+//!
+//! Whoever was woken, and then takes the lock or gives up, *passes on*: it wakes the
+//! next one before it ceases to name the doorbell.
+//!
+//! A lock that is reserved is its heir's, as if it had it: who waits watches the heir's
+//! life. A waiter becomes the heir when it has waited longer than [`PATIENCE`] and
+//! there is no other heir that lives.
+//!
+//! # Invariants
+//! - **S1** If anybody sleeps on a lock, then somebody watches the life of its present
+//!   owner; or somebody who was woken has not looked at it yet, and names the doorbell;
+//!   or a wake-up at the doorbell or at the lock is due from somebody whose life is
+//!   watched.
+//!
+//! Why the last words are compared last (D3): a doorbell that rang before the waiter
+//! queued at it was rung because of a change that the comparison of the word then
+//! notices; and a seat's generation tells a new participant of the same number, whose
+//! life word is the same, from the dead one.
+
+use super::mutex::SharedMutex;
+use super::robust::{Robust, Watch, Woken};
+use super::seat::{Life, Party, Seat};
+use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
+use super::{Got, SharedError};
+use crate::platform::{Atomic32, Nanos, Ordering, Wait};
+
+/// How long a waiter lets others pass before it has the lock kept for itself, in
+/// nanoseconds.
+pub(super) const PATIENCE: u64 = 5_000_000;
+
+/// What is sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Goal {
+    /// To own the lock, with these flags beside one's name.
+    Own(u32),
+    /// That nobody owns it, and a certain claim is made meanwhile: see
+    /// [`rwlock`](super::rwlock).
+    Share(usize),
+}
+
+/// What a look at the lock has shown.
+enum Look<'a, P: Robust> {
+    /// It was got.
+    Had(Got),
+    /// It will not be.
+    Never(SharedError),
+    /// Look again.
+    Again,
+    /// Somebody else has it, or it is kept for them.
+    Theirs(Theirs<'a, P>),
+}
+
+struct Theirs<'a, P: Robust> {
+    word: u32,
+    /// The lock's other word, as it was when that was concluded.
+    heir: u32,
+    /// Of the owner, or of the heir of a lock that nobody has.
+    seat: &'a Seat<P>,
+    slot: u32,
+    life: Life,
+}
+
+/// An acquisition that is not over.
+pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
+    lock: &'l SharedMutex<P>,
+    party: &'l Party<'a, P>,
+    how: &'l Wait<'h, P>,
+    /// Woken, and nothing passed on yet.
+    woken: bool,
+    is_heir: bool,
+    /// Since when it sleeps, on and off.
+    since: Option<Nanos>,
+}
+
+impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
+    pub(super) fn new(
+        lock: &'l SharedMutex<P>,
+        party: &'l Party<'a, P>,
+        how: &'l Wait<'h, P>,
+    ) -> Self {
+        Seek { lock, party, how, woken: false, is_heir: false, since: None }
+    }
+
+    /// Tries until it is had, or the wait is over.
+    pub(super) fn until(mut self, goal: Goal) -> Result<Got, SharedError> {
+        if let Some(outcome) = self.spin(goal) {
+            return outcome;
+        }
+        let named = self.party.domain.name_doorbell();
+        let outcome = loop {
+            // Before the word: see the module's last paragraph.
+            let bell = self.party.domain.bell();
+            let ended = match self.look(goal) {
+                Look::Had(got) => break Ok(got),
+                Look::Never(error) => Some(error),
+                Look::Again => None,
+                Look::Theirs(theirs) => self.sleep(bell, &theirs),
+            };
+            if let Some(error) = ended {
+                break Err(error);
+            }
+            if let Some(error) = self.over() {
+                break Err(error);
+            }
+        };
+        self.leave(outcome);
+        P::at_death_wake(named);
+        outcome
+    }
+
+    /// Tries without waiting.
+    pub(super) fn once(mut self, goal: Goal) -> Result<Got, SharedError> {
+        loop {
+            match self.look(goal) {
+                Look::Had(got) => return Ok(got),
+                Look::Never(error) => return Err(error),
+                Look::Again => {}
+                Look::Theirs(_) => return Err(SharedError::TimedOut),
+            }
+        }
+    }
+
+    /// Looks a few times while nobody sleeps: a short critical section is over sooner
+    /// than a sleep.
+    fn spin(&mut self, goal: Goal) -> Option<Result<Got, SharedError>> {
+        for _ in 0..P::SPINS {
+            let word = self.lock.word.load(Ordering::Relaxed);
+            if word & (OWNER | RESERVED) == 0 {
+                match self.look(goal) {
+                    Look::Had(got) => return Some(Ok(got)),
+                    Look::Never(error) => return Some(Err(error)),
+                    Look::Again | Look::Theirs(_) => {}
+                }
+            } else if word & WAITERS != 0 {
+                return None;
+            }
+            P::relax();
+        }
+        None
+    }
+
+    /// Looks at the lock, and takes it if it can be had.
+    fn look(&mut self, goal: Goal) -> Look<'a, P> {
+        // ord: SHR-5 (acquire): who the lock is reserved for was written before that
+        // it is.
+        let word = self.lock.word.load(Ordering::Acquire);
+        let heir = self.lock.heir.load(Ordering::Relaxed);
+        if word == NOT_RECOVERABLE {
+            return Look::Never(SharedError::NotRecoverable);
+        }
+        let mine = self.party.me;
+        if let Some(owner) = Identity::from_bits(word) {
+            if owner == mine {
+                return Look::Never(SharedError::Recursive);
+            }
+            return match self.party.domain.living(owner) {
+                Some((seat, life)) => {
+                    Look::Theirs(Theirs { word, heir, seat, slot: owner.slot(), life })
+                }
+                None => self.succeed(word, goal),
+            };
+        }
+        if word & RESERVED != 0
+            && let Some(heir_is) = Identity::from_bits(heir)
+            && heir_is != mine
+            && let Some((seat, life)) = self.party.domain.living(heir_is)
+        {
+            return Look::Theirs(Theirs { word, heir, seat, slot: heir_is.slot(), life });
+        }
+        match goal {
+            Goal::Share(_) if word & RESERVED != 0 && !self.is_heir => {
+                // For somebody dead.
+                let _ = self.exchange(word, word & !RESERVED);
+                Look::Again
+            }
+            Goal::Share(claim) if word & INCONSISTENT == 0 => self.share(claim),
+            _ => self.own(word, word & (WAITERS | INCONSISTENT), goal),
+        }
+    }
+
+    /// The owner named in the word is dead.
+    fn succeed(&mut self, word: u32, goal: Goal) -> Look<'a, P> {
+        let kept = word & (WAITERS | RESERVED | INCONSISTENT);
+        if word & UNTOUCHED == 0 {
+            return self.own(word, kept | INCONSISTENT, goal);
+        }
+        match goal {
+            Goal::Share(_) if kept & INCONSISTENT == 0 => {
+                // Nobody has it; the next look makes the claim.
+                let _ = self.exchange(word, kept);
+                Look::Again
+            }
+            _ => self.own(word, kept, goal),
+        }
+    }
+
+    /// Makes the caller the owner. `flags` are those that the word keeps.
+    fn own(&mut self, word: u32, flags: u32, goal: Goal) -> Look<'a, P> {
+        let beside = match goal {
+            Goal::Own(beside) => beside,
+            Goal::Share(_) => 0,
+        };
+        let flags = if self.is_heir { flags & !RESERVED } else { flags };
+        if self.exchange(word, self.party.me.bits() | beside | flags).is_err() {
+            return Look::Again;
+        }
+        if self.is_heir {
+            self.abdicate();
+        }
+        Look::Had(if flags & INCONSISTENT != 0 { Got::OwnerDied } else { Got::Clean })
+    }
+
+    /// Claims a share, which counts if nobody owns the lock then.
+    fn share(&mut self, claim: usize) -> Look<'a, P> {
+        let (claim, what) = match self.party.claim(claim, self.lock) {
+            Ok(found) => found,
+            Err(error) => return Look::Never(error),
+        };
+        claim.make(what);
+        // ord: SHR-6 (seq_cst): after the claim; an owner looks for claims after it
+        // has put itself here.
+        let word = self.lock.word.load(Ordering::SeqCst);
+        let reserved = word & RESERVED != 0 && !self.is_heir;
+        if word & (OWNER | INCONSISTENT) != 0 || reserved {
+            claim.give_back();
+            return Look::Again;
+        }
+        if self.is_heir {
+            self.unreserve();
+            self.abdicate();
+        }
+        Look::Had(Got::Clean)
+    }
+
+    fn exchange(&self, word: u32, new: u32) -> Result<u32, u32> {
+        // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who is
+        // the heir. All of it: before an owner looks for claims (SHR-6).
+        self.lock.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
+    }
+
+    /// Sleeps while it is theirs. The reason if the wait is over.
+    fn sleep(&mut self, bell: u32, theirs: &Theirs<'a, P>) -> Option<SharedError> {
+        let now = P::now();
+        let since = *self.since.get_or_insert(now);
+        if !self.is_heir && now.since(since) >= PATIENCE {
+            self.is_heir = self.inherit(theirs.heir);
+        }
+        let word = theirs.word | WAITERS | if self.is_heir { RESERVED } else { 0 };
+        if word != theirs.word && self.exchange(theirs.word, word).is_err() {
+            return None;
+        }
+        let me = self.party.seat();
+        let channel = match me {
+            Some(seat) if self.is_heir => {
+                Watch::Word(&seat.bell, seat.bell.load(Ordering::Relaxed))
+            }
+            _ => Watch::Word(&self.lock.heir, theirs.heir),
+        };
+        let watches = [
+            channel,
+            Watch::Word(self.party.domain.doorbell, bell),
+            Watch::Low(&theirs.seat.life, theirs.life.life()),
+            Watch::High(&theirs.seat.life, theirs.life.generation()),
+            Watch::Word(&self.lock.word, word),
+        ];
+        let waits_for = self.party.domain.offset(core::ptr::from_ref(self.lock).addr());
+        if let Some(seat) = me {
+            seat.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
+        }
+        let ended = self.party.domain.sleep(&watches, self.how, (theirs.slot, theirs.life));
+        if let Some(seat) = me {
+            seat.waits_for.store(0, Ordering::Relaxed);
+        }
+        match ended {
+            Woken::At(index) => {
+                self.woken = true;
+                self.party.domain.after_wake(index, bell);
+                None
+            }
+            Woken::Changed => None,
+            Woken::TimedOut => Some(SharedError::TimedOut),
+            Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
+            Woken::Cancelled => Some(SharedError::Cancelled),
+        }
+    }
+
+    /// Whether the wait is over although the thread did not sleep: words that change
+    /// all the time must not keep it beyond its time.
+    fn over(&self) -> Option<SharedError> {
+        if self.how.cancelled() {
+            return Some(SharedError::Cancelled);
+        }
+        let late = self.how.deadline.is_some_and(|deadline| P::now() >= deadline);
+        late.then_some(SharedError::TimedOut)
+    }
+
+    /// Has the lock kept for the caller, unless it is kept for somebody who lives.
+    fn inherit(&self, heir: u32) -> bool {
+        let other = Identity::from_bits(heir);
+        if other.is_some_and(|other| self.party.domain.living(other).is_some()) {
+            return false;
+        }
+        let me = self.party.me.bits();
+        self.lock.heir.compare_exchange(heir, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The caller is the heir no longer.
+    fn abdicate(&mut self) {
+        self.is_heir = false;
+        let me = self.party.me.bits();
+        let _ = self.lock.heir.compare_exchange(me, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The lock is not kept for the caller any longer.
+    fn unreserve(&self) {
+        let mut word = self.lock.word.load(Ordering::Relaxed);
+        while word & RESERVED != 0 && word != NOT_RECOVERABLE {
+            match self.exchange(word, word & !RESERVED) {
+                Ok(_) => return,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// Passes on what is owed to the others.
+    fn leave(&mut self, outcome: Result<Got, SharedError>) {
+        if self.is_heir {
+            self.unreserve();
+            self.abdicate();
+        }
+        // Who gives up may have been the only one that watched the owner.
+        if self.woken || outcome.is_err() {
+            let all = outcome == Err(SharedError::NotRecoverable);
+            P::wake_shared(&raw const self.lock.heir, if all { u32::MAX } else { 1 });
+        }
+    }
+}
