@@ -96,11 +96,21 @@ impl Me {
         });
     }
 
-    fn end_life(&self, index: u32, lock: &LockRecord) {
+    /// The life of this lock is over.
+    pub fn end_life(&self, index: u32, lock: &LockRecord) {
         let address = lock.address.load(Relaxed);
         self.give_up_lock(address);
         self.ledger.lose_lock(index);
         chains::life_ended(address);
+    }
+
+    /// Whether a lock that the thread holds can be read: its memory may be gone unseen.
+    pub fn is_readable(&self, address: u64, lock: &LockRecord) -> bool {
+        let here = &raw const address as u64;
+        let (_, high) = stack();
+        is_own(here) && (here..high).contains(&address)
+            || lock.module.load(Relaxed) != 0 && self.ledger.header().unloads.load(Relaxed) == 0
+            || Words::read_if_there(lock.shape().0, address).is_some()
     }
 
     /// The thread ends, and with it all that lies on its stack. What it holds there

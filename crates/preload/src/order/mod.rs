@@ -237,6 +237,10 @@ impl Me {
         if attributes & attribute::HAND_OFF != 0 {
             return None;
         }
+        if self.is_readable(address, lock) {
+            // SAFETY: the thread holds the lock, or asks for it, and it is there.
+            unsafe { self.ends_unseen(address, stack, (kind, attributes)) };
+        }
         let mode = match want {
             Want::Write | Want::Back => Mode::Write,
             Want::Read if attributes & attribute::WRITERS_FIRST != 0 => Mode::Read,

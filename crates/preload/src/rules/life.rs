@@ -13,6 +13,9 @@
 //!
 //! A lock of zeroes is one that a static initialiser has made. Each use is looked
 //! at once a thread and lock, and whenever a lock is not to be had at once.
+//!
+//! A lock that was in use and has lost its cookie was begun anew, by an assignment, or
+//! in memory that is used again in a way that nobody sees: it is another lock.
 
 use super::cookie::{Cookie, Mark};
 use super::hush;
@@ -39,10 +42,15 @@ pub fn forked() {
 pub fn initialised(address: u64, kind: Kind, attributes: u16) {
     // SAFETY: the program has passed it to the function that it called.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
-        cookie.plant();
-        if attributes & attribute::WRITERS_FIRST != 0 {
-            let _ = cookie.watch();
-        }
+        plant(cookie, attributes);
+    }
+}
+
+fn plant(cookie: Cookie, attributes: u16) {
+    cookie.plant();
+    if attributes & attribute::WRITERS_FIRST != 0 {
+        // See `reader`.
+        let _ = cookie.watch();
     }
 }
 
@@ -127,6 +135,10 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
         attributes |= attribute::SHARED;
     }
+    if words.is_sound() && !words.is_destroyed_mutex() {
+        // SAFETY: as above.
+        unsafe { me.ends_unseen(address, stack, (kind, attributes)) };
+    }
     let Some((rule, earlier)) = judge(me, address, kind, attributes, &words) else { return false };
     let mut note = Note::new(rule, address, stack);
     match earlier {
@@ -208,11 +220,7 @@ fn judge(
         Mark::Destroyed(tid, stack) => Some((Rule::Destroyed, Earlier::Destroyed(tid, stack))),
         Mark::CopyOf(original) => Some((Rule::Copied, Earlier::Original(original))),
         Mark::None if matches!(kind, Kind::Mutex | Kind::RwLock) => {
-            cookie.plant();
-            if attributes & attribute::WRITERS_FIRST != 0 {
-                // See `reader`.
-                let _ = cookie.watch();
-            }
+            plant(cookie, attributes);
             None
         }
         Mark::None if found.is_some() || FORKED.load(Relaxed) => None,
@@ -221,6 +229,33 @@ fn judge(
 }
 
 impl Me {
+    /// Whether another lock than the one that is known at `address` lives there, which
+    /// begins a life then, as one that is used at `stack`.
+    ///
+    /// # Safety
+    /// There is such a lock.
+    pub unsafe fn ends_unseen(&self, address: u64, stack: u32, nature: (Kind, u16)) -> bool {
+        let (kind, attributes) = nature;
+        if !matches!(kind, Kind::Mutex | Kind::RwLock) {
+            return false;
+        }
+        let Some(index) = self.ledger.find_lock(address) else { return false };
+        let Some(lock) = self.ledger.lock(index) else { return false };
+        let (known, life, before) = lock.shape();
+        if known != kind || !matches!(life, Life::Live) {
+            return false;
+        }
+        // SAFETY: by the caller's promise. One that had no cookie has lost none.
+        let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
+        let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::None) else {
+            return false;
+        };
+        self.end_life(index, lock);
+        self.use_lock(address, stack, nature);
+        plant(cookie, attributes);
+        true
+    }
+
     /// A lock that was destroyed is used: it begins a life, as what it was before.
     fn revive(&self, address: u64, stack: u32) {
         let Some(lock) = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index))

@@ -103,6 +103,63 @@ static void begun_anew(void)
     in_a_thread("two", right_left);
 }
 
+/* CASE assigned-anew
+ *   silent
+ * CASE assigned-anew-between-threads-that-stay
+ *   silent
+ * CASE one-life-between-threads-that-stay
+ *   POTENTIAL: lock order inversion of 2 locks
+ */
+static void assigned_anew(void)
+{
+    struct pair *only = malloc(sizeof *only);
+    for (int life = 0; life < 4; life++) {
+        begin_unseen(only);
+        in_a_thread("any", life % 2 ? left_right : right_left);
+    }
+}
+
+static int lives_each;
+
+static void by_turns(int mine, void (*act)(void))
+{
+    static atomic_int round;
+    for (int i = 0; i < 8; i++) {
+        await(&round, 2 * i + mine);
+        if (lives_each)
+            begin_unseen(now);
+        act();
+        atomic_fetch_add(&round, 1);
+    }
+}
+
+static void *one_stays(void *unused)
+{
+    by_turns(0, left_right);
+    return unused;
+}
+
+static void *another_stays(void *unused)
+{
+    by_turns(1, right_left);
+    return unused;
+}
+
+static void two_stay(void)
+{
+    begin_unseen(malloc(sizeof(struct pair)));
+    pthread_t one = start(one_stays, NULL, "one");
+    pthread_t two = start(another_stays, NULL, "two");
+    must(pthread_join(one, NULL));
+    must(pthread_join(two, NULL));
+}
+
+static void assigned_by_those_that_stay(void)
+{
+    lives_each = 1;
+    two_stay();
+}
+
 /* CASE freed
  *   silent even with --strict
  * CASE freed-unseen
@@ -360,6 +417,9 @@ int main(int argc, char **argument)
         {"one-life", one_life},
         {"destroyed-and-begun-anew", destroyed_and_begun_anew},
         {"begun-anew", begun_anew},
+        {"assigned-anew", assigned_anew},
+        {"assigned-anew-between-threads-that-stay", assigned_by_those_that_stay},
+        {"one-life-between-threads-that-stay", two_stay},
         {"freed", freed},
         {"freed-unseen", freed_unseen},
         {"freed-one-of-two", freed_one_of_two},
