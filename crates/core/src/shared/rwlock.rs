@@ -92,7 +92,11 @@ impl<P: Robust> SharedRwLock<P> {
         how: &'l Wait<'h, P>,
     ) -> Result<ReadHold, SharedError> {
         let Some(number) = claim else {
-            return self.read_alone(by(Seek::new(&self.mutex, party, how), Goal::Own(UNTOUCHED)));
+            // Others may read meanwhile.
+            return match by(Seek::new(&self.mutex, party, how), Goal::Own(UNTOUCHED))? {
+                Got::Clean => Ok(ReadHold::Alone),
+                Got::OwnerDied => self.repairs(party, how),
+            };
         };
         let (mine, what) = party.claim(number, &self.mutex)?;
         mine.make(what);
@@ -106,14 +110,6 @@ impl<P: Robust> SharedRwLock<P> {
             Ok(Got::Clean) => Ok(ReadHold::Claim(number)),
             Ok(Got::OwnerDied) => self.repairs(party, how),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Had alone, for want of a claim. Other readers may read.
-    fn read_alone(&self, got: Result<Got, SharedError>) -> Result<ReadHold, SharedError> {
-        match got? {
-            Got::Clean => Ok(ReadHold::Alone),
-            Got::OwnerDied => Ok(ReadHold::OwnerDied),
         }
     }
 

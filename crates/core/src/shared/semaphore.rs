@@ -92,15 +92,18 @@ impl<P: Robust> SharedSemaphore<P> {
         units: u32,
         how: &Wait<'_, P>,
     ) -> Result<Units, SharedError> {
-        let mut slept = Slept::Not;
+        let mut slept = Slept::Fresh;
         loop {
-            // The mutex is never held for long; a time limit is for the units.
-            self.enter(party, what)?;
+            if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
+                // What it was woken for is due to another one.
+                P::wake_shared(&raw const self.channel, 1);
+                return Err(error);
+            }
             match slept {
                 Slept::Woken => take(&self.on_their_way, 1),
                 // Whoever was on its way may have died.
                 Slept::Rang => self.on_their_way.store(0, Ordering::Relaxed),
-                Slept::Not | Slept::Over(_) => {}
+                Slept::Fresh | Slept::Not | Slept::Over(_) => {}
             }
             if get(&self.free) < units {
                 self.count(party, what);
@@ -119,9 +122,14 @@ impl<P: Robust> SharedSemaphore<P> {
                 self.mutex.unlock(party);
                 return Ok(Units { lost });
             }
-            if let Slept::Over(error) = slept {
+            let late = || how.deadline.is_some_and(|deadline| P::now() >= deadline);
+            let over = match slept {
+                Slept::Over(error) => Some(error),
+                _ => late().then_some(SharedError::TimedOut),
+            };
+            if let Some(error) = over {
                 // It may have been the only one that watched, or the one that was woken.
-                if get(&self.asleep) != 0 {
+                if !matches!(slept, Slept::Fresh) && get(&self.asleep) != 0 {
                     self.wake(1);
                 }
                 self.mutex.unlock(party);
@@ -182,7 +190,7 @@ impl<P: Robust> SharedSemaphore<P> {
     ) -> Result<bool, SharedError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
         let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what);
+        let entered = self.enter(party, what, &Wait::FOREVER);
         let mut has = false;
         if entered.is_ok() {
             let held = get(&claim.units);
@@ -213,7 +221,7 @@ impl<P: Robust> SharedSemaphore<P> {
             return Err(SharedError::Foreign);
         };
         let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what);
+        let entered = self.enter(party, what, &Wait::FOREVER);
         let mut fits = false;
         if entered.is_ok() {
             fits = get(&self.total).checked_add(units).is_some();
@@ -239,11 +247,11 @@ impl<P: Robust> SharedSemaphore<P> {
     }
 
     /// Takes the mutex; after the death of one that had it, counts.
-    fn enter(&self, party: &Party<'_, P>, what: u32) -> Result<(), SharedError> {
+    fn enter(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Result<(), SharedError> {
         if self.mutex.take(party.me) {
             return Ok(());
         }
-        let got = Seek::new(&self.mutex, party, &Wait::FOREVER).until(Goal::Own(0))?;
+        let got = Seek::new(&self.mutex, party, how).until(Goal::Own(0))?;
         if got == Got::OwnerDied {
             self.count(party, what);
             self.mutex.mark_consistent(party);
@@ -326,8 +334,19 @@ impl<P: Robust> Default for SharedSemaphore<P> {
     }
 }
 
+/// The time that whoever only tries waits for the mutex, in nanoseconds; it is not held
+/// for long by anybody who runs.
+const BRIEFLY: u64 = 10_000_000;
+
+fn at_least_briefly<'h, P: Robust>(how: &Wait<'h, P>) -> Wait<'h, P> {
+    let deadline = how.deadline.map(|deadline| deadline.max(P::now().after(BRIEFLY)));
+    Wait { deadline, ..*how }
+}
+
 /// How a sleep for units ended.
 enum Slept {
+    /// It has not slept yet.
+    Fresh,
     /// By one who gave units back, or wants watching.
     Woken,
     /// By a death, or by one who tells of it; perhaps by others too.

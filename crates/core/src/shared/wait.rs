@@ -216,7 +216,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     fn own(&mut self, word: u32, flags: u32, goal: Goal) -> Look<'a, P> {
         let beside = match goal {
             Goal::Own(beside) => beside,
-            Goal::Share(_) => 0,
+            // It wants to repair, and others may read still.
+            Goal::Share(_) => UNTOUCHED,
         };
         let flags = if self.is_heir { flags & !RESERVED } else { flags };
         if self.exchange(word, self.party.me.bits() | beside | flags).is_err() {
