@@ -229,10 +229,10 @@ impl<P: Robust> SharedSemaphore<P> {
                 if get(&self.asleep) != 0 {
                     self.wake(units);
                 }
-                // Should it end between the two, the mutex has a dead owner, and the
-                // next one counts.
-                put(&self.total, units);
+                // Should it end between the two, the next one counts, and nothing was
+                // added; the other way round they would look like a dead holder's.
                 put(&self.free, units);
+                put(&self.total, units);
             }
             self.mutex.unlock(party);
         }
