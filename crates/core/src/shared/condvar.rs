@@ -58,6 +58,7 @@ impl<P: Robust> SharedCondvar<P> {
         mutex: &SharedMutex<P>,
         how: &Wait<'_, P>,
     ) -> Result<Waited<P>, SharedError> {
+        let start = P::here();
         let named = party.domain.name_doorbell();
         let bell = party.domain.bell();
         let count = self.count.load(Ordering::Relaxed);
@@ -76,10 +77,12 @@ impl<P: Robust> SharedCondvar<P> {
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),
         };
+        P::turn(start, ended.map_or(0, |ended| 1 + ended as u64));
+        let here = P::here();
         let mutex = if mutex.take(party.me) {
             Ok(Got::Clean)
         } else {
-            Seek::new(mutex, party, &Wait::FOREVER).until(Goal::Own(0))
+            Seek::new(mutex, party, &Wait::FOREVER, here).until(Goal::Own(0))
         };
         Ok(Waited { mutex, ended, named })
     }

@@ -56,15 +56,21 @@ impl<P: Robust> SharedMutex<P> {
     /// [`SharedError::NotRecoverable`].
     #[inline]
     pub fn lock(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+        let here = P::here();
         if self.take(party.me) {
             return Ok(Got::Clean);
         }
-        self.lock_slow(party, how)
+        self.lock_slow(party, how, here)
     }
 
     #[cold]
-    fn lock_slow(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
-        Seek::new(self, party, how).until(Goal::Own(0))
+    fn lock_slow(
+        &self,
+        party: &Party<'_, P>,
+        how: &Wait<'_, P>,
+        here: u64,
+    ) -> Result<Got, SharedError> {
+        Seek::new(self, party, how, here).until(Goal::Own(0))
     }
 
     /// Takes it if that needs no wait.
@@ -76,7 +82,7 @@ impl<P: Robust> SharedMutex<P> {
         if self.take(party.me) {
             return Ok(Got::Clean);
         }
-        Seek::new(self, party, &Wait::FOREVER).once(Goal::Own(0))
+        Seek::new(self, party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
     }
 
     /// Releases it; if [`Got::OwnerDied`] was not followed by

@@ -92,6 +92,19 @@ pub trait Robust: Platform {
     /// Whether the participant in this slot has certainly ended, by another source
     /// than D1.
     fn has_ended(segment: &Self::Segment, slot: u32) -> bool;
+
+    /// Where the caller is in its program, with all that it has read so far. For a
+    /// model checker; nothing elsewhere.
+    #[inline(always)]
+    fn here() -> u64 {
+        0
+    }
+
+    /// Of all that the caller has read since it was [`here`](Self::here), only `kept`
+    /// matters to what it will do: a model checker then knows that it is where it was.
+    #[inline(always)]
+    #[track_caller]
+    fn turn(_here: u64, _kept: u64) {}
 }
 
 /// What [`Robust::add_and_wake`] can add.

@@ -91,9 +91,11 @@ impl<P: Robust> SharedRwLock<P> {
         by: impl FnOnce(Seek<'l, 'a, 'h, P>, Goal) -> Result<Got, SharedError>,
         how: &'l Wait<'h, P>,
     ) -> Result<ReadHold, SharedError> {
+        let here = P::here();
+        let seek = || Seek::new(&self.mutex, party, how, here);
         let Some(number) = claim else {
             // Others may read meanwhile.
-            return match by(Seek::new(&self.mutex, party, how), Goal::Own(UNTOUCHED))? {
+            return match by(seek(), Goal::Own(UNTOUCHED))? {
                 Got::Clean => Ok(ReadHold::Alone),
                 Got::OwnerDied => self.repairs(party, how),
             };
@@ -106,7 +108,7 @@ impl<P: Robust> SharedRwLock<P> {
             return Ok(ReadHold::Claim(number));
         }
         mine.give_back();
-        match by(Seek::new(&self.mutex, party, how), Goal::Share(number)) {
+        match by(seek(), Goal::Share(number)) {
             Ok(Got::Clean) => Ok(ReadHold::Claim(number)),
             Ok(Got::OwnerDied) => self.repairs(party, how),
             Err(error) => Err(error),
@@ -141,11 +143,13 @@ impl<P: Robust> SharedRwLock<P> {
     /// reading.
     #[inline]
     pub fn write(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+        let here = P::here();
         let got = if self.take(party) {
             Got::Clean
         } else {
-            Seek::new(&self.mutex, party, how).until(Goal::Own(UNTOUCHED))?
+            Seek::new(&self.mutex, party, how, here).until(Goal::Own(UNTOUCHED))?
         };
+        P::turn(here, got as u64);
         self.own_all(party, how).map(|()| got)
     }
 
@@ -158,7 +162,7 @@ impl<P: Robust> SharedRwLock<P> {
         let got = if self.take(party) {
             Got::Clean
         } else {
-            Seek::new(&self.mutex, party, &Wait::FOREVER).once(Goal::Own(UNTOUCHED))?
+            Seek::new(&self.mutex, party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
         };
         if let Some(error) = self.reader(party).map(|reader| reader.refusal(party)) {
             self.mutex.unlock(party);
@@ -200,8 +204,9 @@ impl<P: Robust> SharedRwLock<P> {
 
     /// Waits until nobody reads. Releases the lock if that fails.
     fn own_all(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<(), SharedError> {
+        let here = P::here();
         if let Some(reader) = self.reader(party)
-            && let Err(error) = self.drain(party, reader, how)
+            && let Err(error) = self.drain(party, reader, how, here)
         {
             self.mutex.unlock(party);
             return Err(error);
@@ -216,6 +221,7 @@ impl<P: Robust> SharedRwLock<P> {
         party: &Party<'a, P>,
         first: Reader<'a, P>,
         how: &Wait<'_, P>,
+        here: u64,
     ) -> Result<(), SharedError> {
         let named = party.domain.name_doorbell();
         let mut reader = Some(first);
@@ -233,6 +239,7 @@ impl<P: Robust> SharedRwLock<P> {
             if how.deadline.is_some_and(|deadline| P::now() >= deadline) {
                 break Err(SharedError::TimedOut);
             }
+            P::turn(here, 0);
             reader = self.reader(party);
         };
         P::at_death_wake(named);

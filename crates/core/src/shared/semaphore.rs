@@ -92,8 +92,10 @@ impl<P: Robust> SharedSemaphore<P> {
         units: u32,
         how: &Wait<'_, P>,
     ) -> Result<Units, SharedError> {
+        let here = P::here();
         let mut slept = Slept::Fresh;
         loop {
+            P::turn(here, slept.kept());
             if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
                 // What it was woken for is due to another one.
                 P::wake_shared(&raw const self.channel, 1);
@@ -248,10 +250,11 @@ impl<P: Robust> SharedSemaphore<P> {
 
     /// Takes the mutex; after the death of one that had it, counts.
     fn enter(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Result<(), SharedError> {
+        let here = P::here();
         if self.mutex.take(party.me) {
             return Ok(());
         }
-        let got = Seek::new(&self.mutex, party, how).until(Goal::Own(0))?;
+        let got = Seek::new(&self.mutex, party, how, here).until(Goal::Own(0))?;
         if got == Got::OwnerDied {
             self.count(party, what);
             self.mutex.mark_consistent(party);
@@ -355,6 +358,19 @@ enum Slept {
     Not,
     /// The wait is over.
     Over(SharedError),
+}
+
+impl Slept {
+    /// For [`Robust::turn`].
+    fn kept(&self) -> u64 {
+        match *self {
+            Slept::Fresh => 0,
+            Slept::Woken => 1,
+            Slept::Rang => 2,
+            Slept::Not => 3,
+            Slept::Over(error) => 4 + error as u64,
+        }
+    }
 }
 
 fn get<A: Atomic32>(word: &A) -> u32 {

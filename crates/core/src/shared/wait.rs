@@ -83,6 +83,8 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     lock: &'l SharedMutex<P>,
     party: &'l Party<'a, P>,
     how: &'l Wait<'h, P>,
+    /// From [`Robust::here`], before the fast path.
+    here: u64,
     /// Woken, and nothing passed on yet.
     woken: bool,
     is_heir: bool,
@@ -95,8 +97,9 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         lock: &'l SharedMutex<P>,
         party: &'l Party<'a, P>,
         how: &'l Wait<'h, P>,
+        here: u64,
     ) -> Self {
-        Seek { lock, party, how, woken: false, is_heir: false, since: None }
+        Seek { lock, party, how, here, woken: false, is_heir: false, since: None }
     }
 
     /// Tries until it is had, or the wait is over.
@@ -106,6 +109,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
         let named = self.party.domain.name_doorbell();
         let outcome = loop {
+            P::turn(self.here, self.kept());
             // Before the word: see the module's last paragraph.
             let bell = self.party.domain.bell();
             let ended = match self.look(goal) {
@@ -124,6 +128,12 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         self.leave(outcome);
         P::at_death_wake(named);
         outcome
+    }
+
+    /// All that it knows when it looks again.
+    fn kept(&self) -> u64 {
+        let since = self.since.map_or(0, |since| since.0 + 1);
+        since << 2 | u64::from(self.is_heir) << 1 | u64::from(self.woken)
     }
 
     /// Tries without waiting.
