@@ -85,6 +85,17 @@ impl<P: Robust> SharedMutex<P> {
         Seek::new(self, party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
     }
 
+    /// Releases it if this participant has it, nobody waits, and nobody died: the fast
+    /// path of [`unlock`](Self::unlock), for a caller that knows itself but not yet its
+    /// segment.
+    #[inline(always)]
+    #[must_use]
+    pub fn give(&self, me: Identity) -> bool {
+        // ord: SHR-2 (release): the critical section.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        self.word.compare_exchange(me.bits(), 0, success, failure).is_ok()
+    }
+
     /// Releases it; if [`Got::OwnerDied`] was not followed by
     /// [`mark_consistent`](Self::mark_consistent), for good. False if the caller does
     /// not hold it, and nothing is done.

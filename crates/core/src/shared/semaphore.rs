@@ -66,6 +66,15 @@ impl<P: Robust> SharedSemaphore<P> {
         }
     }
 
+    /// One with so many units, all free.
+    #[must_use]
+    pub fn with_units(units: u32) -> Self {
+        let this = Self::new();
+        this.total.store(units, Ordering::Relaxed);
+        this.free.store(units, Ordering::Relaxed);
+        this
+    }
+
     /// Takes `units`, by the caller's claim of this number: the one on this semaphore,
     /// or one that is not in use.
     ///
