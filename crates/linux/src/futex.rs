@@ -248,11 +248,43 @@ fn wait_one(
 
 /// The kernel's `struct futex_waitv`.
 #[repr(C)]
-struct Watched {
+pub(crate) struct Watched {
     value: u64,
     address: u64,
     flags: u32,
     reserved: u32,
+}
+
+impl Watched {
+    pub(crate) fn new(address: *const u32, value: u32, scope: Scope) -> Self {
+        /// `FUTEX2_SIZE_U32`; the private flag has the old value.
+        const SIZE_32: u32 = 2;
+        Watched {
+            value: value.into(),
+            address: address.addr() as u64,
+            flags: SIZE_32 | flag(scope) as u32,
+            reserved: 0,
+        }
+    }
+}
+
+/// Sleeps while all words hold their values; returns the highest index of those at
+/// which the thread was woken. The error is in `errno`, and consumed no wake-up.
+pub(crate) fn wait_vector(words: &[Watched], deadline: Option<Nanos>) -> Result<usize, ()> {
+    let time = deadline.map(time);
+    // SAFETY: vector and time are live during the call; the words are only
+    // read, and a wrong address is EFAULT.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            words.as_ptr(),
+            words.len(),
+            0,
+            time.as_ref().map_or(null(), core::ptr::from_ref),
+            libc::CLOCK_MONOTONIC,
+        )
+    };
+    usize::try_from(result).map_err(|_| ())
 }
 
 /// Sleeps on the word and the cancellation word at once; `None` where the
@@ -264,30 +296,8 @@ fn wait_two(
     deadline: Option<Nanos>,
     scope: Scope,
 ) -> Option<Outcome> {
-    /// `FUTEX2_SIZE_U32`; the private flag has the old value.
-    const SIZE_32: u32 = 2;
-    let flags = SIZE_32 | flag(scope) as u32;
-    let watch = |address: *const u32, value: u32| Watched {
-        value: value.into(),
-        address: address.addr() as u64,
-        flags,
-        reserved: 0,
-    };
-    let both = [watch(cancel.as_ptr(), 0), watch(word, expected)];
-    let time = deadline.map(time);
-    // SAFETY: vector and time are live during the call; the words are only
-    // read, and a wrong address is EFAULT.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex_waitv,
-            both.as_ptr(),
-            both.len(),
-            0,
-            time.as_ref().map_or(null(), core::ptr::from_ref),
-            libc::CLOCK_MONOTONIC,
-        )
-    };
-    if result >= 0 {
+    let both = [Watched::new(cancel.as_ptr(), 0, scope), Watched::new(word, expected, scope)];
+    if wait_vector(&both, deadline).is_ok() {
         return Some(Outcome::Woken);
     }
     Some(match errno() {
@@ -325,7 +335,7 @@ fn wait_looking(
 /// A call that should have worked did not: let others run, then have the
 /// caller look again.
 #[cold]
-fn refused() -> Outcome {
+pub(crate) fn refused() -> Outcome {
     // SAFETY: takes no argument, cannot fail.
     unsafe { libc::sched_yield() };
     Outcome::Woken

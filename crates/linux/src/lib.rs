@@ -31,6 +31,7 @@ mod platform;
 mod processors;
 mod rseq;
 mod seats;
+pub mod shared;
 mod sys;
 mod table;
 

@@ -1,0 +1,335 @@
+//! The robust list: how the kernel knows the life words of a thread.
+//!
+//! # Role
+//! The kernel keeps one list head for each thread, in the memory of the process. When
+//! the thread ends it walks the list, marks each word that still names the thread, and
+//! wakes one of its sleepers (D1); then the same for the word that the head calls
+//! pending, where it also wakes if the word names nobody (D2).
+//!
+//! Threads of a libc have a head for its robust mutexes. A seat joins that list as if
+//! it were one of these; the distance from a node to its word is the head's (-32 in
+//! glibc, -28 in musl). Threads without a head, as the child of a bare `fork` call, get
+//! one in their page. In an exclusive segment the head lies in the seat itself.
+//!
+//! # Invariants
+//! - **LST1** Seats stand at the end of the list, in the order of [`Page::linked`]; the
+//!   libc puts its mutexes in front. So what follows a seat, and what leads to it from
+//!   another one, is known without reading it in the segment, where anybody writes:
+//!   no pointer is taken from there but by the kernel, at the thread's end.
+//! - **LST2** Every change of the list is one store; before and after it the list is
+//!   whole. While a seat is taken or given up, its life word is the pending one.
+
+use super::member::{JoinError, Member};
+use super::page::{self, Page};
+use super::registry;
+use crate::atomics::U32;
+use core::ptr::{NonNull, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use core::sync::atomic::{
+    AtomicIsize, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed, compiler_fence,
+};
+
+/// Robust mutexes in front of our seats that the kernel is sure to walk past.
+const FARTHEST: usize = 2000;
+
+/// From the node in the seat to its life word, in a list of the libc's kind.
+const OWN_OFFSET: isize = -32;
+/// The same where the head stands before the node in the seat.
+const SEATED_OFFSET: isize = -40;
+/// Where the head stands in the seat then.
+const SEATED_HEAD: usize = 16;
+/// Where a seat has room for a node and the address before it.
+const LINK: core::ops::Range<isize> = 24..41;
+
+/// The kernel's `struct robust_list_head`.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Head {
+    next: AtomicUsize,
+    offset: AtomicIsize,
+    pending: AtomicUsize,
+}
+
+/// Whose list it is; 0: undecided.
+const LIBCS: u32 = 1;
+const OWN: u32 = 2;
+const SEATED: u32 = 3;
+
+/// What a thread knows of its list.
+#[repr(C)]
+pub(super) struct List {
+    head: AtomicPtr<Head>,
+    offset: AtomicIsize,
+    kind: AtomicU32,
+    spare: AtomicU32,
+    /// The word that is named now.
+    named: AtomicPtr<U32>,
+    /// The libc's head, displaced by one of our own.
+    libcs: AtomicPtr<Head>,
+    own: Head,
+}
+
+/// The head that the kernel knows; the error where it does not tell.
+fn registered() -> Result<*mut Head, JoinError> {
+    let mut head: *mut Head = null_mut();
+    let mut size = 0usize;
+    // SAFETY: writes to two live variables.
+    let result =
+        unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
+    if result == 0 { Ok(head) } else { Err(JoinError::NoRobustList) }
+}
+
+fn register(head: *mut Head) -> Result<(), JoinError> {
+    // SAFETY: the kernel reads the head when the thread ends; it lies in the thread's
+    // page, in its seat, or is the libc's.
+    let result = unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
+    if result == 0 { Ok(()) } else { Err(JoinError::NoRobustList) }
+}
+
+/// Has musl register its head, which it does when it first needs it, and would displace
+/// one of ours.
+#[cfg(target_env = "musl")]
+fn have_libc_register() {
+    // SAFETY: a mutex of our own, used as it should be.
+    unsafe {
+        let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
+        let mut mutex: libc::pthread_mutex_t = core::mem::zeroed();
+        libc::pthread_mutexattr_init(&mut attributes);
+        libc::pthread_mutexattr_setpshared(&mut attributes, libc::PTHREAD_PROCESS_SHARED);
+        libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST);
+        libc::pthread_mutex_init(&mut mutex, &attributes);
+        if libc::pthread_mutex_lock(&mut mutex) == 0 {
+            libc::pthread_mutex_unlock(&mut mutex);
+        }
+        libc::pthread_mutex_destroy(&mut mutex);
+        libc::pthread_mutexattr_destroy(&mut attributes);
+    }
+}
+
+/// glibc registers its heads itself.
+#[cfg(not(target_env = "musl"))]
+fn have_libc_register() {}
+
+/// Should the calling thread end, one that sleeps on the word is woken; returns what was
+/// named before.
+pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
+    let list = &page::get()?.list;
+    let before = list.named.load(Relaxed);
+    list.set_named(word.map_or(null_mut(), NonNull::as_ptr));
+    NonNull::new(before)
+}
+
+impl List {
+    /// Chooses the list that seats of this thread will join, if none has yet.
+    pub(super) fn choose(&self, page: &Page, exclusive: bool) -> Result<(), JoinError> {
+        if page.linked().len() != 0 {
+            let fits = !exclusive || self.kind.load(Relaxed) == SEATED;
+            return if fits { Ok(()) } else { Err(JoinError::ListInUse) };
+        }
+        let mut found = registered()?;
+        if found.is_null() {
+            have_libc_register();
+            found = registered()?;
+        }
+        if core::ptr::eq(found, &self.own) {
+            // Left there when the last seat was given up.
+            found = self.libcs.load(Relaxed);
+        }
+        // SAFETY: null, or the head of the libc's list of this thread, which lives as
+        // long as the thread; its fields are words that only this thread writes.
+        if let Some(head) = unsafe { found.as_ref() } {
+            if exclusive && head.next.load(Relaxed) != found.addr() {
+                return Err(JoinError::ListInUse);
+            }
+            let offset = head.offset.load(Relaxed);
+            if !exclusive {
+                if !LINK.contains(&-offset) {
+                    return Err(JoinError::UnknownList(offset));
+                }
+                if !core::ptr::eq(found, registered()?) {
+                    register(found)?;
+                }
+                self.adopt(found, offset, LIBCS);
+                return Ok(());
+            }
+        }
+        self.libcs.store(found, Relaxed);
+        let own = core::ptr::from_ref(&self.own).cast_mut();
+        let offset = if exclusive { SEATED_OFFSET } else { OWN_OFFSET };
+        self.own.set_up(own.addr(), offset, 0);
+        register(own)?;
+        self.adopt(own, offset, if exclusive { SEATED } else { OWN });
+        Ok(())
+    }
+
+    fn adopt(&self, head: *mut Head, offset: isize, kind: u32) {
+        self.head.store(head, Relaxed);
+        self.offset.store(offset, Relaxed);
+        self.kind.store(kind, Relaxed);
+    }
+
+    /// The kernel is not to look into the page any more: the thread ends.
+    pub(super) fn retire(&self) {
+        if registered().is_ok_and(|head| core::ptr::eq(head, &self.own)) {
+            let _ = register(self.libcs.load(Relaxed));
+        }
+    }
+
+    fn set_named(&self, word: *mut U32) {
+        self.named.store(word, Relaxed);
+        let pending = match word.expose_provenance() {
+            0 => 0,
+            word => word.wrapping_sub_signed(self.offset.load(Relaxed)),
+        };
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: null, or the thread's head (see `choose`).
+        if let Some(head) = unsafe { self.head.load(Relaxed).as_ref() } {
+            head.pending.store(pending, Relaxed);
+        }
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Where the node of a seat is, given the seat's address.
+    fn node(&self, seat: usize) -> usize {
+        seat.wrapping_sub_signed(self.offset.load(Relaxed))
+    }
+
+    /// Appends a seat, the life word of which is pending.
+    pub(super) fn link(&self, page: &Page, index: usize) -> Result<(), JoinError> {
+        let seat = page.members[index].seat_address();
+        let head = self.head.load(Relaxed).expose_provenance();
+        let node = self.node(seat);
+        let is_seated = self.kind.load(Relaxed) == SEATED;
+        if is_seated && page.linked().len() == 0 {
+            write(node, seat + SEATED_HEAD);
+            self.settle(seat, node)?;
+        } else {
+            let before = match page.linked().next_back() {
+                Some(last) => self.node(last.seat_address()),
+                None => self.last_of_libc(head)?,
+            };
+            if !is_seated {
+                write(node - 8, before);
+            }
+            write(node, head);
+            mark_for_musl(seat, self.offset.load(Relaxed));
+            write(before, node);
+        }
+        page.push(index);
+        Ok(())
+    }
+
+    /// Moves the head into a seat of the thread's, with this first node.
+    fn settle(&self, seat: usize, first: usize) -> Result<(), JoinError> {
+        let head: *mut Head = with_exposed_provenance_mut(seat + SEATED_HEAD);
+        let pending = self.named.load(Relaxed).addr();
+        let pending = if pending == 0 { 0 } else { pending.wrapping_sub_signed(SEATED_OFFSET) };
+        // SAFETY: the seat is the thread's own, in a segment that it is counted in for;
+        // its link has room for a head and a node.
+        unsafe { &*head }.set_up(first, SEATED_OFFSET, pending);
+        register(head)?;
+        self.head.store(head, Relaxed);
+        Ok(())
+    }
+
+    /// Takes a seat out, the life word of which is pending.
+    pub(super) fn unlink(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
+        let Some(at) = page.linked().position(|other| core::ptr::eq(other, member)) else {
+            return Ok(());
+        };
+        let node = self.node(member.seat_address());
+        let head = self.head.load(Relaxed).expose_provenance();
+        if head == member.seat_address() + SEATED_HEAD {
+            self.move_out(page, member)?;
+        } else {
+            let after = page.linked().nth(at + 1);
+            let after = after.map_or(head, |next| self.node(next.seat_address()));
+            let before = match at.checked_sub(1).and_then(|before| page.linked().nth(before)) {
+                Some(before) => Some(self.node(before.seat_address())),
+                None => self.libc_nodes(head).find(|&at| next_of(at) == node),
+            };
+            if let Some(before) = before {
+                write(before, after);
+            }
+        }
+        page.remove(member);
+        Ok(())
+    }
+
+    /// The head leaves a seat that is given up, for another one of the thread's or for
+    /// the page.
+    fn move_out(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
+        let others = || page.linked().filter(|other| !core::ptr::eq(*other, member));
+        let Some(host) = others().next() else {
+            let own = core::ptr::from_ref(&self.own).cast_mut();
+            let pending = self.named.load(Relaxed).addr();
+            let pending = pending.wrapping_sub_signed(SEATED_OFFSET);
+            self.own.set_up(own.addr(), SEATED_OFFSET, pending);
+            register(own)?;
+            self.head.store(own, Relaxed);
+            return Ok(());
+        };
+        let head = host.seat_address() + SEATED_HEAD;
+        for (this, next) in others().zip(others().skip(1)) {
+            write(self.node(this.seat_address()), self.node(next.seat_address()));
+        }
+        if let Some(last) = others().last() {
+            write(self.node(last.seat_address()), head);
+        }
+        self.settle(host.seat_address(), self.node(host.seat_address()))
+    }
+
+    /// The end of what the libc has in the list: where the first of our seats is put.
+    fn last_of_libc(&self, head: usize) -> Result<usize, JoinError> {
+        // A child of musl's `fork` finds the seats of its parent behind its own.
+        let ends = |&at: &usize| next_of(at) == head || registry::is_in_seat(next_of(at));
+        self.libc_nodes(head).find(ends).ok_or(JoinError::ListTooLong)
+    }
+
+    /// The head, and the libc's mutexes in the list.
+    fn libc_nodes(&self, head: usize) -> impl Iterator<Item = usize> + use<> {
+        let step = move |&at: &usize| Some(next_of(at)).filter(|&next| next != head && next != 0);
+        core::iter::successors(Some(head), step).take(FARTHEST)
+    }
+}
+
+impl Head {
+    fn set_up(&self, next: usize, offset: isize, pending: usize) {
+        self.next.store(next, Relaxed);
+        self.offset.store(offset, Relaxed);
+        self.pending.store(pending, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+/// A pointer that need not be aligned: musl's nodes in our seats are not.
+#[repr(C, packed)]
+struct Pointer(usize);
+
+/// What a head or a node leads to. Its lowest bit says of which kind that is.
+fn next_of(node: usize) -> usize {
+    // SAFETY: the head, or a node of the libc's list of this thread: see `libc_nodes`,
+    // which stops at our seats.
+    let next = unsafe { with_exposed_provenance::<Pointer>(node).read_volatile() };
+    next.0 & !1
+}
+
+/// One store, which the thread either comes to or does not.
+fn write(node: usize, value: usize) {
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: in the thread's own seat, in its head, or a node of the libc's list of this
+    // thread, which no other thread touches.
+    unsafe { with_exposed_provenance_mut::<Pointer>(node).write_volatile(Pointer(value)) };
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// musl's `pthread_exit` walks the list itself, and reads before each node whether
+/// sleepers are of other processes: the type of the mutex, of which bit 128 says so. For
+/// a seat that word is the last one of the seat before, where nothing else is.
+fn mark_for_musl(seat: usize, offset: isize) {
+    if offset == -28 {
+        let before: *const AtomicU32 = with_exposed_provenance(seat - 4);
+        // SAFETY: in the padding of the seat before, which exists, for number 0 is not
+        // given away; aligned, and accessed as an atomic only.
+        unsafe { &*before }.fetch_or(128, Relaxed);
+    }
+}

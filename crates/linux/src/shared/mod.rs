@@ -1,0 +1,49 @@
+//! Linux under the shared locks of `lockstead_core::shared`: deaths that the kernel
+//! reports, threads as participants of segments, and what else tells that one has ended.
+//!
+//! # Role
+//! A segment's file, its layout and its types are the business of the crate
+//! `lockstead`. It [`attach`]es what it has mapped, and asks by [`member`], at each
+//! lock operation, who the calling thread is in the segment of an address.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sleep` | the futex calls: sleeping on several words, waking, ringing |
+//! | `list` | the robust list: the libc's, or one of the thread's own |
+//! | `page` | what a thread knows of itself; vanishes in a forked child |
+//! | `member` | taking a seat in a segment, and giving it up |
+//! | `registry` | the segments that this process has attached |
+//! | `process` | what a process knows of itself; vanishes in a forked child |
+//! | `ring` | adding and waking in one step |
+//! | `oracle` | the second source on who has ended |
+//!
+//! # Who a thread is
+//! A thread becomes a participant at its first lock operation in a segment. The fast
+//! path finds it by one thread-local pointer to its [`Member`], and compares the
+//! address with the member's range. Members lie in a page of the thread's own that the
+//! kernel wipes in a forked child (`MADV_WIPEONFORK`), whichever call made the child:
+//! there the pointer leads to zeroes, no address is in range, and the child joins as
+//! somebody new. A guard therefore keeps the member and not the identity.
+//!
+//! # Limits
+//! - A child made by `vfork` shares the memory of its parent and cannot be told from
+//!   it: it may only call `exec` and `_exit`, as POSIX has it. Neither disturbs the
+//!   parent's membership.
+//! - A thread made by the bare `clone` call needs thread-local storage of its own
+//!   (`CLONE_SETTLS`).
+//! - A thread that holds 2,048 or more robust mutexes of the libc when it ends: the
+//!   kernel stops before it comes to our words. The oracle finds out.
+//! - [`leave`] and [`detach`] are not for signal handlers.
+
+mod list;
+mod member;
+mod oracle;
+mod page;
+mod process;
+mod registry;
+mod ring;
+mod sleep;
+
+pub use member::{Busy, JoinError, Member, join, leave, me, member, party};
+pub use oracle::{LOCKS_FROM, Note};
+pub use registry::{AttachError, Attached, Handle, Parts, attach, detach};

@@ -1,0 +1,134 @@
+//! What a process knows of itself as one of those that share segments.
+//!
+//! # Role
+//! Memory that a forked child finds empty, whichever call made it: the child has none
+//! of its parent's threads, record locks, or names. Pages for threads are of the same
+//! kind, see [`page`](super::page).
+//!
+//! # Invariants
+//! - **PRC1** What lies in wiped memory is valid when it is all zeroes, and says then:
+//!   nobody, nothing.
+
+use crate::sys;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Segments that a process can have attached at a time.
+pub(super) const SEGMENTS: usize = 256;
+
+/// What this process has to do with one attached segment.
+#[repr(C)]
+pub(super) struct Place {
+    /// Its number among the processes of the segment, see [`oracle`](super::oracle).
+    pub(super) number: AtomicU32,
+    /// Its threads that are members, or about to be.
+    pub(super) joined: AtomicU32,
+    /// The mapping that keeps the record lock.
+    pub(super) hold: AtomicUsize,
+    /// Somebody works on `number`, or asks the oracle.
+    pub(super) busy: AtomicU32,
+    spare: AtomicU32,
+}
+
+#[repr(C)]
+struct Process {
+    /// The process namespace, plus one; 0: not asked yet.
+    namespace: AtomicU64,
+    spare: AtomicU64,
+    places: [Place; SEGMENTS],
+}
+
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+
+/// Zeroed pages that a forked child finds zeroed again; the error is the kernel's.
+pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
+    let pages = sys::map_zeroed(bytes).ok_or(libc::ENOMEM)?;
+    // SAFETY: advice on our own fresh mapping.
+    if unsafe { libc::madvise(pages.as_ptr().cast(), bytes, libc::MADV_WIPEONFORK) } != 0 {
+        let error = sys::errno();
+        // SAFETY: mapped above, known to nobody.
+        unsafe { sys::unmap(pages, bytes) };
+        return Err(error);
+    }
+    Ok(pages)
+}
+
+/// Sees to it that [`place`] works; the error is the kernel's.
+pub(super) fn prepare() -> Result<(), i32> {
+    if !PROCESS.load(Ordering::Relaxed).is_null() {
+        return Ok(());
+    }
+    let bytes = size_of::<Process>().next_multiple_of(4096);
+    let pages = map_wiped(bytes)?;
+    let fresh = pages.cast::<Process>().as_ptr();
+    // Relaxed: the kernel has zeroed the pages before anybody knows the address.
+    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+    if PROCESS.compare_exchange(null_mut(), fresh, success, failure).is_err() {
+        // SAFETY: mapped above; another thread's are in use.
+        unsafe { sys::unmap(pages, bytes) };
+    }
+    Ok(())
+}
+
+fn process() -> Option<&'static Process> {
+    // SAFETY: mapped by `prepare`, large enough, valid as it is (PRC1), never unmapped.
+    unsafe { PROCESS.load(Ordering::Relaxed).as_ref() }
+}
+
+/// What this process has to do with the segment of this index, once one is attached.
+pub(super) fn place(index: usize) -> Option<&'static Place> {
+    process()?.places.get(index)
+}
+
+/// Tells the process namespaces of the machine apart: no two that have living processes
+/// have the same number. 0 where `/proc` does not tell.
+pub(super) fn namespace() -> u64 {
+    let Some(process) = process() else { return 0 };
+    let known = process.namespace.load(Ordering::Relaxed);
+    if let Some(namespace) = known.checked_sub(1) {
+        return namespace;
+    }
+    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
+    let path = c"/proc/self/ns/pid".as_ptr();
+    // SAFETY: a live path, and room for what is told.
+    let told = unsafe { libc::fstatat(libc::AT_FDCWD, path, about.as_mut_ptr(), 0) } == 0;
+    // SAFETY: filled in, since the call said so.
+    let namespace = if told { unsafe { about.assume_init().st_ino } } else { 0 };
+    process.namespace.store(namespace.wrapping_add(1), Ordering::Relaxed);
+    namespace
+}
+
+impl Place {
+    /// Keeps the process's other threads out until dropped. Signals are held off: a
+    /// handler of the same thread must not come here in between.
+    pub(super) fn alone(&self) -> Alone<'_> {
+        loop {
+            if let Some(alone) = self.try_alone() {
+                return alone;
+            }
+            // SAFETY: takes no argument.
+            unsafe { libc::sched_yield() };
+        }
+    }
+
+    /// As [`alone`](Self::alone), unless somebody is there.
+    pub(super) fn try_alone(&self) -> Option<Alone<'_>> {
+        let signals = sys::NoSignals::new();
+        // ord: SHL-1 (acquire): what the last one did to the number.
+        let free = self.busy.swap(1, Ordering::Acquire) == 0;
+        free.then_some(Alone { place: self, _signals: signals })
+    }
+}
+
+/// See [`Place::alone`].
+pub(super) struct Alone<'a> {
+    place: &'a Place,
+    _signals: sys::NoSignals,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        // ord: SHL-1 (release): the number.
+        self.place.busy.store(0, Ordering::Release);
+    }
+}

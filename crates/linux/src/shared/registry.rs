@@ -1,0 +1,351 @@
+//! The segments that this process has attached.
+//!
+//! # Role
+//! From an address to the segment it lies in, for threads that are not members there
+//! yet. A static table, read without a lock, also by signal handlers.
+//!
+//! # Invariants
+//! - **REG1** An entry's fields change only while it is neither attached nor used.
+//! - **REG2** Whoever uses an entry beyond looking at it has counted itself in
+//!   [`Place::joined`] first and looked again; whoever detaches has said so first and
+//!   then looks at the count. Each is sequentially consistent: one sees the other.
+
+use super::member::{self, Busy};
+use super::oracle;
+use super::process::{self, Place, SEGMENTS};
+use crate::atomics::U32;
+use crate::platform::Linux;
+use crate::sys::{self, KeepErrno};
+use core::ffi::c_int;
+use core::ptr::{NonNull, null_mut, slice_from_raw_parts};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+use lockstead_core::shared::word::LAST_SLOT;
+use lockstead_core::shared::{Claim, Domain, Seat};
+
+/// What a segment consists of, as it is mapped here.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// Where the mapping begins.
+    pub base: NonNull<u8>,
+    /// How long it is, in bytes.
+    pub len: usize,
+    /// The doorbell.
+    pub doorbell: NonNull<U32>,
+    /// The seats; number 0 is not used.
+    pub seats: NonNull<[Seat<Linux>]>,
+    /// The claims, the same number for each seat.
+    pub claims: NonNull<[Claim<Linux>]>,
+    /// The mapped file, open for reading and writing. A duplicate is kept.
+    pub file: c_int,
+    /// Threads join by robust lists of their own, with the head in the segment: their
+    /// death is noticed even if the kernel has taken the process's memory away before.
+    /// They must not use robust mutexes of the libc.
+    pub exclusive: bool,
+}
+
+/// Why a segment was not attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttachError {
+    /// A part lies outside of the mapping, is not aligned, or has the wrong size.
+    BadParts,
+    /// A segment is attached already at some of these addresses.
+    Overlaps,
+    /// 256 segments are attached.
+    TooMany,
+    /// The file descriptor is none (the kernel's error).
+    BadFile(i32),
+    /// The kernel has no memory, or no `MADV_WIPEONFORK` (Linux 4.14; its error).
+    Unsupported(i32),
+}
+
+impl core::fmt::Display for AttachError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            AttachError::BadParts => f.write_str("a part of the segment is out of place"),
+            AttachError::Overlaps => f.write_str("a segment is attached there already"),
+            AttachError::TooMany => write!(f, "{SEGMENTS} segments are attached already"),
+            AttachError::BadFile(error) => {
+                write!(f, "the segment's file cannot be used (error {error})")
+            }
+            AttachError::Unsupported(error) => {
+                write!(f, "no memory that a forked child finds empty (error {error})")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AttachError {}
+
+const FREE: u32 = 0;
+const CHANGING: u32 = 1;
+const ATTACHED: u32 = 2;
+
+/// A segment that this process has attached.
+#[derive(Debug)]
+pub struct Attached {
+    state: AtomicU32,
+    exclusive: AtomicBool,
+    file: AtomicI32,
+    base: AtomicUsize,
+    len: AtomicUsize,
+    doorbell: AtomicPtr<U32>,
+    seats: AtomicPtr<Seat<Linux>>,
+    seat_count: AtomicUsize,
+    claims: AtomicPtr<Claim<Linux>>,
+    claim_count: AtomicUsize,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+static TABLE: [Attached; SEGMENTS] = [const {
+    Attached {
+        state: AtomicU32::new(FREE),
+        exclusive: AtomicBool::new(false),
+        file: AtomicI32::new(-1),
+        base: AtomicUsize::new(0),
+        len: AtomicUsize::new(0),
+        doorbell: AtomicPtr::new(null_mut()),
+        seats: AtomicPtr::new(null_mut()),
+        seat_count: AtomicUsize::new(0),
+        claims: AtomicPtr::new(null_mut()),
+        claim_count: AtomicUsize::new(0),
+        device: AtomicU64::new(0),
+        inode: AtomicU64::new(0),
+    }
+}; SEGMENTS];
+
+/// Entries above this number were never used.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// A segment that is attached. Dropping it detaches nothing: see [`detach`].
+#[derive(Debug)]
+pub struct Handle {
+    index: usize,
+}
+
+impl Handle {
+    /// The segment.
+    #[must_use]
+    pub fn attached(&self) -> &'static Attached {
+        &TABLE[self.index]
+    }
+
+    /// What all participants see of it.
+    #[must_use]
+    pub fn domain(&self) -> Domain<'_, Linux> {
+        self.attached().domain()
+    }
+}
+
+/// Makes a segment known to the process's threads.
+///
+/// # Safety
+/// The parts are mapped, readable and writable, shared with the other processes, and
+/// stay so until [`detach`] has succeeded. They may hold any bits.
+///
+/// # Errors
+/// As [`AttachError`] says; nothing is attached then.
+pub unsafe fn attach(parts: &Parts) -> Result<Handle, AttachError> {
+    let _errno = KeepErrno::new();
+    check(parts)?;
+    process::prepare().map_err(AttachError::Unsupported)?;
+    // SAFETY: duplicates a descriptor, or fails.
+    let file = unsafe { libc::fcntl(parts.file, libc::F_DUPFD_CLOEXEC, 3) };
+    if file < 0 {
+        return Err(AttachError::BadFile(sys::errno()));
+    }
+    let Some((device, inode)) = oracle::identify(file) else {
+        let error = sys::errno();
+        // SAFETY: ours, opened above.
+        unsafe { libc::close(file) };
+        return Err(AttachError::BadFile(error));
+    };
+    let Some(index) = reserve() else {
+        // SAFETY: ours, opened above.
+        unsafe { libc::close(file) };
+        return Err(AttachError::TooMany);
+    };
+    let entry = &TABLE[index];
+    entry.base.store(parts.base.as_ptr().expose_provenance(), Ordering::Relaxed);
+    entry.len.store(parts.len, Ordering::Relaxed);
+    entry.doorbell.store(parts.doorbell.as_ptr(), Ordering::Relaxed);
+    entry.seats.store(parts.seats.as_ptr().cast(), Ordering::Relaxed);
+    entry.seat_count.store(parts.seats.len(), Ordering::Relaxed);
+    entry.claims.store(parts.claims.as_ptr().cast(), Ordering::Relaxed);
+    entry.claim_count.store(parts.claims.len(), Ordering::Relaxed);
+    entry.exclusive.store(parts.exclusive, Ordering::Relaxed);
+    entry.file.store(file, Ordering::Relaxed);
+    entry.device.store(device, Ordering::Relaxed);
+    entry.inode.store(inode, Ordering::Relaxed);
+    HIGHEST.fetch_max(index + 1, Ordering::Relaxed);
+    // ord: SHL-2 (seq_cst): release: the fields.
+    entry.state.store(ATTACHED, Ordering::SeqCst);
+    Ok(Handle { index })
+}
+
+fn check(parts: &Parts) -> Result<(), AttachError> {
+    let (base, len) = (parts.base.addr().get(), parts.len);
+    let end = base.checked_add(len).ok_or(AttachError::BadParts)?;
+    let within = |at: usize, bytes: Option<usize>, align: usize| {
+        let bytes = bytes?;
+        let past = at.checked_add(bytes)?;
+        (at >= base && past <= end && at.is_multiple_of(align)).then_some(())
+    };
+    let seats = parts.seats.len();
+    let fits = within(parts.doorbell.addr().get(), Some(4), align_of::<U32>())
+        .and_then(|()| {
+            let bytes = seats.checked_mul(size_of::<Seat<Linux>>());
+            let at = parts.seats.cast::<u8>().addr().get();
+            // The seat before the first one is the unused number 0: what the libc may
+            // read in front of a seat is inside the segment.
+            within(at, bytes, align_of::<Seat<Linux>>())
+        })
+        .and_then(|()| {
+            let bytes = parts.claims.len().checked_mul(size_of::<Claim<Linux>>());
+            within(parts.claims.cast::<u8>().addr().get(), bytes, align_of::<Claim<Linux>>())
+        });
+    if fits.is_none() || !(2..=LAST_SLOT as usize + 1).contains(&seats) {
+        return Err(AttachError::BadParts);
+    }
+    let overlaps = |entry: &Attached| {
+        let other = entry.base.load(Ordering::Relaxed);
+        entry.is_attached() && base < other + entry.len.load(Ordering::Relaxed) && other < end
+    };
+    if entries().any(|(_, entry)| overlaps(entry)) { Err(AttachError::Overlaps) } else { Ok(()) }
+}
+
+fn reserve() -> Option<usize> {
+    TABLE.iter().position(|entry| {
+        // ord: SHL-2 (acquire): what the last user of the entry read there.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        entry.state.compare_exchange(FREE, CHANGING, success, failure).is_ok()
+    })
+}
+
+/// Forgets a segment; afterwards it may be unmapped. The calling thread gives its seat
+/// up.
+///
+/// # Errors
+/// The handle again, and why: nothing has changed.
+pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
+    let _errno = KeepErrno::new();
+    if let Err(busy) = member::leave(&handle) {
+        return Err((handle, busy));
+    }
+    let entry = &TABLE[handle.index];
+    let place = process::place(handle.index);
+    // ord: SHL-3 (seq_cst): before the look at the count (REG2).
+    entry.state.store(CHANGING, Ordering::SeqCst);
+    // ord: SHL-3 (seq_cst): after what others are told above (REG2).
+    let joined = place.map_or(0, |place| place.joined.load(Ordering::SeqCst));
+    if joined != 0 {
+        // ord: SHL-2 (seq_cst): as at first.
+        entry.state.store(ATTACHED, Ordering::SeqCst);
+        return Err((handle, Busy::Threads(joined)));
+    }
+    if let Some(place) = place {
+        oracle::forget(place);
+    }
+    // SAFETY: ours since `attach`.
+    unsafe { libc::close(entry.file.swap(-1, Ordering::Relaxed)) };
+    // ord: SHL-2 (release): the entry is used no more.
+    entry.state.store(FREE, Ordering::Release);
+    Ok(())
+}
+
+fn entries() -> impl Iterator<Item = (usize, &'static Attached)> {
+    TABLE.iter().enumerate().take(HIGHEST.load(Ordering::Relaxed))
+}
+
+/// The segment of an address, with the caller counted in; [`Attached::exit`] takes it
+/// out again.
+pub(super) fn enter(address: usize) -> Option<&'static Attached> {
+    entries().find_map(|(index, entry)| {
+        if !entry.contains(address) {
+            return None;
+        }
+        let place = process::place(index)?;
+        // ord: SHL-3 (seq_cst): before the second look (REG2).
+        place.joined.fetch_add(1, Ordering::SeqCst);
+        if entry.contains(address) {
+            return Some(entry);
+        }
+        entry.exit();
+        None
+    })
+}
+
+/// Whether an address is that of a seat of an attached segment.
+pub(super) fn is_in_seat(address: usize) -> bool {
+    entries().any(|(_, entry)| {
+        let seats = entry.seats.load(Ordering::Relaxed).addr();
+        let bytes = entry.seat_count.load(Ordering::Relaxed) * size_of::<Seat<Linux>>();
+        entry.is_attached() && address.wrapping_sub(seats) < bytes
+    })
+}
+
+impl Attached {
+    fn is_attached(&self) -> bool {
+        // ord: SHL-2 (seq_cst): acquire: the fields; SHL-3: after the count (REG2).
+        self.state.load(Ordering::SeqCst) == ATTACHED
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        self.is_attached()
+            && address.wrapping_sub(self.base.load(Ordering::Relaxed))
+                < self.len.load(Ordering::Relaxed)
+    }
+
+    /// The caller uses the entry no more.
+    pub(super) fn exit(&self) {
+        if let Some(place) = self.place() {
+            // ord: SHL-3 (seq_cst): release: the caller's use.
+            place.joined.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn place(&self) -> Option<&'static Place> {
+        let offset = core::ptr::from_ref(self).addr() - TABLE.as_ptr().addr();
+        process::place(offset / size_of::<Attached>())
+    }
+
+    /// Where it begins and how long it is.
+    #[must_use]
+    pub fn range(&self) -> (usize, usize) {
+        (self.base.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed))
+    }
+
+    /// Whether threads join by lists of their own.
+    #[must_use]
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive.load(Ordering::Relaxed)
+    }
+
+    /// The process's own descriptor of its file, and the file's device and inode.
+    pub(super) fn file(&self) -> (c_int, (u64, u64)) {
+        let identity = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        (self.file.load(Ordering::Relaxed), identity)
+    }
+
+    /// What a party sees of it. The caller is counted in, or has the segment's handle.
+    pub(super) fn domain(&self) -> Domain<'_, Linux> {
+        let seats = self.seats.load(Ordering::Relaxed).cast_const();
+        let seats = slice_from_raw_parts(seats, self.seat_count.load(Ordering::Relaxed));
+        let claims = self.claims.load(Ordering::Relaxed).cast_const();
+        let claims = slice_from_raw_parts(claims, self.claim_count.load(Ordering::Relaxed));
+        // SAFETY: mapped and shared, as who attached them has promised, aligned as
+        // `check` has seen, made of atomics only, for which any bits are valid. Nobody
+        // detaches the segment while it is used (REG2).
+        unsafe {
+            Domain {
+                doorbell: &*self.doorbell.load(Ordering::Relaxed),
+                seats: &*seats,
+                claims: &*claims,
+                segment: self,
+                base: self.base.load(Ordering::Relaxed),
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Sleeping on several words at once, waking, and ringing.
+//!
+//! # Role
+//! The half of [`Robust`] that is futex calls.
+//!
+//! # Protocol
+//! `futex_waitv` queues at the words in the order of its vector, compares each as it
+//! queues there, and returns the *highest* index of those at which it was woken (D3).
+//! The cancellation word, which nobody else reports, comes first, so that it never
+//! hides that another one was woken.
+//!
+//! Where the call is refused, and for sleeps that report signal handlers (`futex_waitv`
+//! is restarted after those with `SA_RESTART`), the thread sleeps on the first word
+//! only, for at most `GLANCE`, and looks again: it polls, and notices all the same.
+//!
+//! # Errors of the kernel
+//! As in [`futex`]; none of them consumes a wake-up.
+
+use super::{list, oracle, page, registry::Attached, ring};
+use crate::atomics::{U32, U64};
+use crate::futex::{self, Channel, Owned, Scope, Until};
+use crate::platform::Linux;
+use crate::sys::{KeepErrno, errno};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+use lockstead_core::shared::{Addend, Robust, Watch, Woken};
+use lockstead_core::{Outcome, Wait};
+
+/// The longest sleep where the kernel cannot watch all words, in nanoseconds.
+const GLANCE: u64 = 20_000_000;
+
+/// What one call watches at most, and one cancellation word.
+const MOST: usize = 128;
+
+impl Robust for Linux {
+    type Segment = Attached;
+
+    const MOST_WATCHES: usize = MOST - 1;
+
+    /// A second: the kernel's word is good, but for the cases that `oracle` names.
+    const TRUST: Option<u64> = Some(1_000_000_000);
+
+    const SPINS: u32 = 40;
+
+    fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
+        let _errno = KeepErrno::new();
+        let joined = page::is_ready();
+        let woken = if how.interruptible || futex::waitv_refused() {
+            glance(watches, how)
+        } else {
+            wait_all(watches, how).unwrap_or_else(|| {
+                futex::refuse_waitv(true);
+                glance(watches, how)
+            })
+        };
+        if joined && !page::is_ready() {
+            // A signal handler has forked: this is the child, who is nobody here.
+            return Woken::Cancelled;
+        }
+        woken
+    }
+
+    fn wake_shared(word: *const U32, count: u32) -> u32 {
+        futex::wake(word.addr(), count, Scope::Shared)
+    }
+
+    fn add_and_wake(word: &U32, add: Addend, count: u32) {
+        ring::add_and_wake(word.get(), add, count);
+    }
+
+    fn at_death_wake(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
+        list::name(word)
+    }
+
+    fn has_ended(segment: &Attached, slot: u32) -> bool {
+        oracle::has_ended(segment, slot)
+    }
+}
+
+/// The address of a watched word and what it is to hold.
+fn place(watch: &Watch<'_, Linux>) -> (*const u32, u32) {
+    match *watch {
+        Watch::Word(word, value) => (word.get().as_ptr().cast_const(), value),
+        Watch::Low(word, value) => (word.low_half(), value),
+        Watch::High(word, value) => (high_half(word), value),
+    }
+}
+
+fn high_half(word: &U64) -> *const u32 {
+    let low = word.low_half();
+    if cfg!(target_endian = "big") { low.wrapping_sub(1) } else { low.wrapping_add(1) }
+}
+
+/// Sleeps on all the words; `None` where the kernel, or a filter, does not offer that.
+fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken> {
+    let mut vector = [const { MaybeUninit::uninit() }; MOST];
+    let mut used = 0;
+    let mut push = |address: *const u32, value: u32, scope: Scope| {
+        if let Some(entry) = vector.get_mut(used) {
+            entry.write(futex::Watched::new(address, value, scope));
+            used += 1;
+        }
+    };
+    if let Some(cancel) = how.cancel {
+        push(cancel.get().as_ptr(), 0, Scope::Private);
+    }
+    for watch in watches {
+        let (address, value) = place(watch);
+        push(address, value, Scope::Shared);
+    }
+    // SAFETY: the first `used` entries were written above.
+    let vector = unsafe { vector[..used].assume_init_ref() };
+    let first = usize::from(how.cancel.is_some());
+    let result = futex::wait_vector(vector, how.deadline);
+    if let Ok(index) = result {
+        return Some(match index.checked_sub(first) {
+            Some(index) => Woken::At(index),
+            None if how.cancelled() => Woken::Cancelled,
+            None => Woken::Changed,
+        });
+    }
+    Some(match errno() {
+        libc::ETIMEDOUT => Woken::TimedOut,
+        libc::EINTR => Woken::Interrupted,
+        libc::ENOSYS | libc::EPERM | libc::EACCES => return None,
+        libc::EAGAIN => Woken::Changed,
+        _ => {
+            futex::refused();
+            Woken::Changed
+        }
+    })
+}
+
+/// Sleeps on the first word, for a short while.
+fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
+    if how.cancelled() {
+        return Woken::Cancelled;
+    }
+    let differs = |watch: &Watch<'_, Linux>| {
+        let (address, value) = place(watch);
+        // SAFETY: the address is that of a live atomic's, or of half of one; the watch
+        // borrows it.
+        let word = unsafe { AtomicU32::from_ptr(address.cast_mut()) };
+        word.load(Ordering::Relaxed) != value
+    };
+    if watches.iter().any(differs) {
+        return Woken::Changed;
+    }
+    let Some(first) = watches.first() else {
+        return Woken::Changed;
+    };
+    let (address, value) = place(first);
+    let soon = futex::now().after(GLANCE);
+    let nap = how.deadline.map_or(soon, |deadline| deadline.min(soon));
+    let until = Until { deadline: Some(nap), cancel: None, interruptible: how.interruptible };
+    match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, Owned::No)) {
+        Outcome::Woken => Woken::At(0),
+        Outcome::TimedOut if how.deadline == Some(nap) => Woken::TimedOut,
+        Outcome::Interrupted => Woken::Interrupted,
+        _ => Woken::Changed,
+    }
+}

@@ -1,0 +1,195 @@
+//! A segment for tests: a memfd with a doorbell, seats, claims, locks and numbers.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use core::ptr::{NonNull, null_mut, slice_from_raw_parts_mut};
+use core::sync::atomic::AtomicU64;
+use lockstead_core::Wait;
+use lockstead_core::shared::{Claim, Got, Party, Seat, SharedError, SharedMutex};
+use lockstead_core::{Nanos, Platform};
+use lockstead_linux::shared::{self, AttachError, Handle, Member, Parts};
+use lockstead_linux::{Linux, U32};
+use std::time::{Duration, Instant};
+
+pub(crate) const SEATS: usize = 64;
+const CLAIMS: usize = 8;
+pub(crate) const LOCKS: usize = 1024;
+pub(crate) const WORDS: usize = 1024;
+
+#[repr(C, align(4096))]
+struct Image {
+    doorbell: U32,
+    seats: [Seat<Linux>; SEATS],
+    claims: [Claim<Linux>; SEATS * CLAIMS],
+    locks: [SharedMutex<Linux>; LOCKS],
+    words: [AtomicU64; WORDS],
+}
+
+/// One, attached. Never unmapped.
+pub(crate) struct Segment {
+    pub(crate) file: libc::c_int,
+    image: &'static Image,
+    pub(crate) handle: Option<Handle>,
+}
+
+pub(crate) type Mutex = SharedMutex<Linux>;
+
+impl Segment {
+    pub(crate) fn new() -> Self {
+        Self::with(false)
+    }
+
+    pub(crate) fn with(exclusive: bool) -> Self {
+        // SAFETY: a new file without a path.
+        let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
+        assert!(file >= 0, "memfd: {}", std::io::Error::last_os_error());
+        // SAFETY: our file.
+        assert_eq!(unsafe { libc::ftruncate(file, size_of::<Image>() as libc::off_t) }, 0);
+        Self::map(file, exclusive)
+    }
+
+    /// Maps the file and attaches it.
+    pub(crate) fn map(file: libc::c_int, exclusive: bool) -> Self {
+        let (base, image) = mapped(file);
+        let parts = parts(base, image, file, exclusive);
+        // SAFETY: mapped above, and never unmapped.
+        let handle = unsafe { shared::attach(&parts) }.expect("attached");
+        // SAFETY: as above; all zeroes is valid.
+        Segment { file, image: unsafe { &*image }, handle: Some(handle) }
+    }
+
+    pub(crate) fn lock(&self, number: usize) -> &'static Mutex {
+        &self.image.locks[number]
+    }
+
+    pub(crate) fn word(&self, number: usize) -> &'static AtomicU64 {
+        &self.image.words[number]
+    }
+
+    pub(crate) fn seat(&self, slot: u32) -> &'static Seat<Linux> {
+        &self.image.seats[slot as usize]
+    }
+
+    pub(crate) fn party(&self) -> Party<'static, Linux> {
+        shared::party(self.address()).expect("a seat")
+    }
+
+    pub(crate) fn member(&self) -> &'static Member {
+        shared::join(self.address()).expect("a seat")
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        core::ptr::from_ref(self.image).addr()
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        self.handle.as_ref().expect("attached")
+    }
+
+    /// Takes the lock within this time.
+    pub(crate) fn lock_within(&self, number: usize, time: Duration) -> Result<Got, SharedError> {
+        let party = self.party();
+        let got = self.lock(number).lock(&party, &within(time))?;
+        self.member().took();
+        Ok(got)
+    }
+
+    pub(crate) fn unlock(&self, number: usize) -> bool {
+        let done = self.lock(number).unlock(&self.party());
+        if done {
+            self.member().gave();
+        }
+        done
+    }
+}
+
+/// Maps the file.
+fn mapped(file: libc::c_int) -> (NonNull<u8>, *mut Image) {
+    let (protection, bytes) = (libc::PROT_READ | libc::PROT_WRITE, size_of::<Image>());
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let at = unsafe { libc::mmap(null_mut(), bytes, protection, libc::MAP_SHARED, file, 0) };
+    assert_ne!(at, libc::MAP_FAILED);
+    (NonNull::new(at.cast()).expect("mapped"), at.cast())
+}
+
+fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: bool) -> Parts {
+    let at = |pointer| NonNull::new(pointer).expect("mapped");
+    // SAFETY: addresses of fields of a mapped image.
+    let (seats, claims, doorbell) =
+        unsafe { (&raw mut (*image).seats, &raw mut (*image).claims, &raw mut (*image).doorbell) };
+    let seats = slice_from_raw_parts_mut(seats.cast(), SEATS);
+    let claims = slice_from_raw_parts_mut(claims.cast(), SEATS * CLAIMS);
+    Parts {
+        base,
+        len: size_of::<Image>(),
+        doorbell: at(doorbell),
+        seats: NonNull::new(seats).expect("mapped"),
+        claims: NonNull::new(claims).expect("mapped"),
+        file,
+        exclusive,
+    }
+}
+
+/// Tries to attach a segment with these parts changed.
+pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, AttachError> {
+    // SAFETY: a new file without a path.
+    let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: our file.
+    assert_eq!(unsafe { libc::ftruncate(file, size_of::<Image>() as libc::off_t) }, 0);
+    let (base, image) = mapped(file);
+    let mut parts = parts(base, image, file, false);
+    change(&mut parts);
+    // SAFETY: mapped above and never unmapped, where the parts lie within it.
+    unsafe { shared::attach(&parts) }
+}
+
+pub(crate) fn within(time: Duration) -> Wait<'static, Linux> {
+    Wait { deadline: Some(Linux::now().after(time.as_nanos() as u64)), ..Wait::FOREVER }
+}
+
+pub(crate) fn at(deadline: Nanos) -> Wait<'static, Linux> {
+    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+}
+
+/// A forked child, which runs `body` and then ends without a word.
+pub(crate) struct Child(pub(crate) libc::pid_t);
+
+impl Child {
+    pub(crate) fn new(body: impl FnOnce()) -> Self {
+        // SAFETY: the child runs `body` and ends without returning here.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
+        if child == 0 {
+            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            // SAFETY: ends the child without running the parent's exit handlers.
+            unsafe { libc::_exit(if right.is_ok() { 0 } else { 1 }) };
+        }
+        Child(child)
+    }
+
+    pub(crate) fn kill(&self) {
+        // SAFETY: our own child, not waited for yet.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+
+    /// Waits for its end, at most 30 seconds; the status.
+    pub(crate) fn wait(self) -> libc::c_int {
+        let end = Instant::now() + Duration::from_secs(30);
+        let mut status = 0;
+        // SAFETY: waits for our own child.
+        while unsafe { libc::waitpid(self.0, &mut status, libc::WNOHANG) } == 0 {
+            if Instant::now() > end {
+                self.kill();
+                // SAFETY: as above.
+                unsafe { libc::waitpid(self.0, &mut status, 0) };
+                panic!("the child hangs");
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        status
+    }
+
+    pub(crate) fn kill_and_wait(self) {
+        self.kill();
+        self.wait();
+    }
+}
