@@ -43,10 +43,20 @@ pub fn gone(low: u64, high: u64, how: Gone, site: &Site) {
 fn gone_indeed(low: u64, high: u64, how: Gone, site: &Site) {
     let Some(me) = crate::me::enter() else { return };
     let mut lives = 0;
-    places::each(me.ledger, low, high, |index| lives += u64::from(is_live(&me, index)));
+    places::each(me.ledger, low, high, |index| {
+        lives += u64::from(is_live(&me, index));
+        forget_handoff(&me, index);
+    });
     if lives != 0 {
         let stack = if me.may_be_held(low, high, how) { Some(me.stack(site)) } else { None };
         me.end_lives(low, high, how, stack);
+    }
+}
+
+/// What the program has said of a lock it has not said of the next one there.
+fn forget_handoff(me: &Me, index: u32) {
+    if let Some(lock) = me.ledger.lock(index) {
+        rules::handoff::forget(lock.address.load(Relaxed));
     }
 }
 
@@ -88,6 +98,7 @@ impl Me {
             rules::memory_gone(self, low, high, how, stack);
         }
         places::each(self.ledger, low, high, |index| {
+            forget_handoff(self, index);
             if let Some(lock) = self.ledger.lock(index)
                 && is_live(self, index)
             {

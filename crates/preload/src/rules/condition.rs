@@ -19,7 +19,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use lockstead_ledger::breach::Rule;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::publish::{Flags, Holding, How};
 
 /// See [`super::waits`].
@@ -86,8 +86,10 @@ const LOCKS: usize = 4;
 
 /// What the signals of one condition had in common.
 struct Signals {
-    /// 0: free. Never given to another condition.
+    /// Its address; 0: free. Never given to another address.
     condition: AtomicU64,
+    /// Which life of a condition there.
+    generation: AtomicU32,
     /// Not zero while a thread works on it; others pass it by.
     busy: AtomicU32,
     /// The thread of the first signal, and whether others have signalled.
@@ -110,6 +112,7 @@ struct Common {
 #[allow(clippy::declare_interior_mutable_const, reason = "the pattern of a static's elements")]
 const NO_SIGNALS: Signals = Signals {
     condition: AtomicU64::new(0),
+    generation: AtomicU32::new(0),
     busy: AtomicU32::new(0),
     tid: AtomicU32::new(0),
     others: AtomicU32::new(0),
@@ -166,6 +169,8 @@ pub fn signals(condition: u64, _: &Site) {
         return;
     };
     let Some((place, is_new)) = signals_of(condition, true) else { return me.lose_fact() };
+    let life = me.life_of(condition);
+    let is_new = is_new || place.generation.load(Relaxed) != life;
     let nothing = || place.locks.iter().all(|lock| lock.address.load(Relaxed) == 0);
     if !is_new && nothing() {
         return;
@@ -176,6 +181,8 @@ pub fn signals(condition: u64, _: &Site) {
         let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
         if is_new {
             ANY.store(1, Relaxed);
+            place.forget();
+            place.generation.store(life, Relaxed);
             place.tid.store(tid, Relaxed);
             let locks = held().filter_map(|holding| Some((me.generation_held(&holding)?, holding)));
             for (common, (generation, holding)) in place.locks.iter().zip(locks) {
@@ -204,7 +211,27 @@ pub fn signals(condition: u64, _: &Site) {
     });
 }
 
+impl Signals {
+    fn forget(&self) {
+        self.others.store(0, Relaxed);
+        for lock in &self.locks {
+            lock.address.store(0, Relaxed);
+            lock.sometimes.store(0, Relaxed);
+        }
+    }
+}
+
 impl Me {
+    /// The generation of the condition that lives at this address, or will when it is
+    /// waited for.
+    fn life_of(&self, condition: u64) -> u32 {
+        let lock = self.ledger.find_lock(condition).and_then(|index| self.ledger.lock(index));
+        lock.map_or(1, |lock| {
+            let is_over = !matches!(lock.shape().1, Life::Live);
+            lock.generation.load(Relaxed) + u32::from(is_over)
+        })
+    }
+
     /// Generation of a lock that is held and has an owner.
     fn generation_held(&self, holding: &Holding) -> Option<u32> {
         let lock = self.ledger.lock(holding.lock)?;
@@ -219,6 +246,9 @@ fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
         return;
     }
     let Some((signals, _)) = signals_of(call.target, false) else { return };
+    if signals.generation.load(Relaxed) != me.life_of(call.target) {
+        return;
+    }
     let by = signals.tid.load(Relaxed);
     if by == me.record().tid.load(Relaxed) && signals.others.load(Relaxed) == 0 {
         return;

@@ -6,7 +6,7 @@
 
 use crate::me::{Me, enter};
 use crate::site::Site;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::lock::attribute;
 
 crate::thunk! {
@@ -30,11 +30,24 @@ unsafe extern "C" fn announce(lock: u64, _: &Site) {
             .compare_exchange(0, lock, Relaxed, Relaxed)
             .map_or_else(|found| found == lock, |_| true)
     };
+    ANY.store(true, Relaxed);
     let noted = places(lock).any(taken);
     if let Some(me) = enter() {
         me.mark_handed_off(lock);
         if !noted && !me.is_handed_off(lock) {
             me.lose_fact();
+        }
+    }
+}
+
+/// Whether anything was announced.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// What was said of the lock at `address` is over with its life.
+pub fn forget(address: u64) {
+    if ANY.load(Relaxed) {
+        for place in places(address) {
+            let _ = place.compare_exchange(address, 0, Relaxed, Relaxed);
         }
     }
 }

@@ -236,24 +236,32 @@ impl Me {
     /// There is such a lock.
     pub unsafe fn ends_unseen(&self, address: u64, stack: u32, nature: (Kind, u16)) -> bool {
         let (kind, attributes) = nature;
-        if !matches!(kind, Kind::Mutex | Kind::RwLock) {
-            return false;
-        }
         let Some(index) = self.ledger.find_lock(address) else { return false };
         let Some(lock) = self.ledger.lock(index) else { return false };
         let (known, life, before) = lock.shape();
-        if known != kind || !matches!(life, Life::Live) {
+        if !matches!(life, Life::Live) || [known, kind].contains(&Kind::Unknown) {
             return false;
         }
-        // SAFETY: by the caller's promise. One that had no cookie has lost none.
-        let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
-        let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::None) else {
-            return false;
+        let has_lost_it = || {
+            // SAFETY: by the caller's promise. One that had no cookie has lost none.
+            let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
+            cookie.is_some_and(|cookie| cookie.read() == Mark::None)
         };
-        self.end_life(index, lock);
-        self.use_lock(address, stack, nature);
-        plant(cookie, attributes);
-        true
+        let is_other = match kind {
+            _ if known != kind => true,
+            Kind::Mutex | Kind::RwLock => has_lost_it(),
+            _ => false,
+        };
+        if is_other {
+            self.end_life(index, lock);
+            self.use_lock(address, stack, nature);
+            // SAFETY: by the caller's promise.
+            let cookie = unsafe { Cookie::of(address, kind, attributes) };
+            if let Some(cookie) = cookie.filter(|_| matches!(kind, Kind::Mutex | Kind::RwLock)) {
+                plant(cookie, attributes);
+            }
+        }
+        is_other
     }
 
     /// A lock that was destroyed is used: it begins a life, as what it was before.

@@ -1,5 +1,6 @@
 /* What is known of an order does not hide what is new: another life of a lock,
- * another thread, and that there is one at all. */
+ * another thread, and that there is one at all. Nor is what was known of a place
+ * said of what lies there next. */
 #include "check.h"
 
 static pthread_mutex_t left = PTHREAD_MUTEX_INITIALIZER;
@@ -113,6 +114,129 @@ static void among_many(void)
         must(pthread_join(threads[i], NULL));
 }
 
+/* CASE condition-where-another-was
+ *   silent even with --strict
+ */
+struct box {
+    pthread_mutex_t mutex;
+    pthread_cond_t filled;
+};
+
+static struct box *box;
+
+static struct box *new_box(void)
+{
+    struct box *made = malloc(sizeof *made);
+    must(pthread_mutex_init(&made->mutex, NULL));
+    must(pthread_cond_init(&made->filled, NULL));
+    return made;
+}
+
+static void *free_box(struct box *old)
+{
+    must(pthread_mutex_destroy(&old->mutex));
+    must(pthread_cond_destroy(&old->filled));
+    free(old);
+    return old;
+}
+
+static void signals_under_left(void)
+{
+    take(&left);
+    must(pthread_cond_signal(&box->filled));
+    give(&left);
+}
+
+static void waits_under_left(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 10);
+    take(&left);
+    take(&box->mutex);
+    must(pthread_cond_timedwait(&box->filled, &box->mutex, &at) != ETIMEDOUT);
+    give(&box->mutex);
+    give(&left);
+}
+
+static void another_condition(void)
+{
+    box = new_box();
+    in_a_thread("signals", signals_under_left);
+    void *before = free_box(box);
+    box = new_box();
+    must(box != before);
+    in_a_thread("waits", waits_under_left);
+}
+
+/* CASE handed-off-where-another-was
+ *   RULE: unlock by another thread
+ *     at: gives_anew() @given-anew
+ */
+extern void lockstead_handoff(void *) __attribute__((weak));
+
+static pthread_mutex_t *handed;
+
+static void takes(void)
+{
+    take(handed);
+}
+
+static void gives(void)
+{
+    give(handed);
+}
+
+static void gives_anew(void)
+{
+    give(handed); /* @given-anew */
+}
+
+static void handed_off(void)
+{
+    handed = malloc(sizeof *handed);
+    must(pthread_mutex_init(handed, NULL));
+    if (lockstead_handoff != NULL)
+        lockstead_handoff(handed);
+    in_turn({"owner", takes}, {"other", gives});
+    must(pthread_mutex_destroy(handed));
+    void *before = handed;
+    free(handed);
+    handed = malloc(sizeof *handed);
+    must(handed != before);
+    must(pthread_mutex_init(handed, NULL));
+    in_turn({"owner", takes}, {"other", gives_anew});
+}
+
+/* CASE one-place-for-two-kinds
+ *   silent
+ */
+static union {
+    pthread_mutex_t mutex;
+    pthread_rwlock_t rwlock;
+} place;
+
+static void place_left(void)
+{
+    memset(&place, 0, sizeof place);
+    take(&place.mutex);
+    take(&left);
+    give(&left);
+    give(&place.mutex);
+}
+
+static void left_place(void)
+{
+    memset(&place, 0, sizeof place);
+    take(&left);
+    must(pthread_rwlock_wrlock(&place.rwlock));
+    must(pthread_rwlock_unlock(&place.rwlock));
+    give(&left);
+}
+
+static void two_kinds(void)
+{
+    in_turn({"one", place_left}, {"two", left_place}, {"three", place_left});
+}
+
 int main(int argc, char **argument)
 {
     static const struct a_case all[] = {
@@ -120,6 +244,9 @@ int main(int argc, char **argument)
         {"next-life-of-the-first", life_of_first},
         {"thread-that-nobody-has-made", made_by_libc},
         {"one-of-many-threads", among_many},
+        {"condition-where-another-was", another_condition},
+        {"handed-off-where-another-was", handed_off},
+        {"one-place-for-two-kinds", two_kinds},
     };
     return run_case(argc, argument, all, COUNT(all));
 }
