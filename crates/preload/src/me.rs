@@ -150,6 +150,27 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     .then(|| Me::work(ledger, thread))
 }
 
+/// For a call by a handler that has interrupted the thread in a real call that may
+/// block, after [`enter`] has passed it through: does what leaves the held stack and
+/// the published wait as they are, which promise that they do.
+#[cfg(feature = "check")]
+pub fn beside_wait(work: impl FnOnce(&Me)) {
+    let words = tls::words();
+    let base = words.record.load(Relaxed);
+    let Some(ledger) = state::ledger().filter(|_| !base.is_null()) else { return };
+    // SAFETY: as in `enter`.
+    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    let record = thread.record;
+    if record.busy.load(Relaxed) == BLOCKED && record.context.load(Relaxed) != 0 {
+        let me = Me::work(ledger, thread);
+        work(&me);
+        words.busy_at.store(me.busy_before, Relaxed);
+        core::mem::forget(me);
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        record.busy.store(BLOCKED, Relaxed);
+    }
+}
+
 /// Bytes of stack between a call that was interrupted and the first call of the
 /// handler: the kernel's frame alone is larger.
 const HANDLERS_FRAME: usize = 768;

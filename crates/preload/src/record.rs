@@ -151,8 +151,9 @@ pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
 
 /// The caller holds the lock, without having waited.
 pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
-    if let Some(me) = enter() {
-        me.acquired(call, how);
+    match enter() {
+        Some(me) => me.acquired(call, how),
+        None => rules::passes(call, how),
     }
 }
 
@@ -166,7 +167,7 @@ pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
 
 /// The caller is about to wait.
 pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
-    let Some(me) = enter() else { return };
+    let Some(me) = enter() else { return rules::passes(call, Flags::NONE) };
     let stack = if is_join(call.how) {
         me.stack(call.site)
     } else {

@@ -18,12 +18,13 @@ use crate::order::lives;
 use crate::real::{self, REAL, call};
 use crate::site::Site;
 use crate::state;
-use crate::tls;
+use crate::{sys, tls};
 use core::ffi::c_int;
 use core::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
+use lockstead_ledger::Ledger;
 use lockstead_ledger::thread::ThreadRecord;
 
 crate::thunk! {
@@ -138,7 +139,9 @@ fn put_back(signal: c_int, before: usize) {
 
 /// The signal has no handler of the program's any more.
 fn runs_no_more(signal: c_int) {
-    if is_noted(signal) {
+    // A child by `vfork` has handlers of its own, and this memory.
+    let is_ours = |ledger: &Ledger<'_>| ledger.header().pid.load(Relaxed) == sys::getpid();
+    if is_noted(signal) && state::ledger().is_some_and(is_ours) {
         INSTALLED.fetch_and(!bit(signal as u32), Relaxed);
     }
 }

@@ -103,6 +103,9 @@ calls! {
     /// The calling thread has just acquired a lock, which is not on its held stack
     /// yet.
     fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) => has_acquired;
+    /// The calling thread acquires a lock, or is about to wait for it, and that is not
+    /// recorded.
+    fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) => worlds::passes;
     /// The lock is about to be initialised.
     fn initialises(address: u64, kind: Kind, site: &Site) => before_initialisation;
     /// The lock is about to be destroyed.

@@ -9,8 +9,9 @@
 //! Every acquisition in a handler, but by trylock, which does not wait. Outside,
 //! the first acquisition of a lock by a thread at each place, with the signals that
 //! are open then; of a lock that a handler has used, and that can carry a mark for it,
-//! every one from then on. A handler that interrupts the library at work is not
-//! recorded at all (see [`me`](crate::me)).
+//! every one from then on. Of a handler that interrupts a call that blocks only this
+//! is seen, and nothing of one that interrupts the library at work (see
+//! [`me`](crate::me)).
 //!
 //! Of more locks than there is room for the later ones are not compared.
 //!
@@ -24,7 +25,7 @@ use super::cookie::Cookie;
 use super::handlers;
 use super::note::Note;
 use crate::chain::{Nature, Place};
-use crate::me::Me;
+use crate::me::{self, Me};
 use crate::record::Call;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -189,6 +190,16 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
         if new != 0 {
             opened(me, call.target, lock, new, place, mode(call, attributes));
         }
+    }
+}
+
+/// See [`super::passes`].
+pub fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) {
+    if !how.has(Flags::TRIED) && call.companion == 0 {
+        me::beside_wait(|me| {
+            let place = me.place(call.target, call.site, || call.nature.nature());
+            uses(me, call, place, how);
+        });
     }
 }
 

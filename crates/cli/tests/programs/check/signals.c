@@ -151,6 +151,55 @@ static void one_time_later(void)
     raise(SIGUSR1);
 }
 
+/* CASE handler-that-a-child-takes-away
+ *   RULE: use in a signal handler
+ *     at: logs() @handler-logs
+ *     at: logs_outside() @outside-logs
+ */
+static void child_takes_away(void)
+{
+    handle(SIGUSR1, logs, 0);
+    pid_t child = vfork();
+    if (child == 0) {
+        signal(SIGUSR1, SIG_DFL);
+        _exit(0);
+    }
+    must(waitpid(child, NULL, 0) != child);
+    logs_outside();
+    raise(SIGUSR1);
+}
+
+/* CASE handler-that-interrupts-a-wait
+ *   RULE: use in a signal handler
+ *     has: SIGUSR1
+ *     at: logs_and_posts() @waiter-interrupted
+ *     at: logs_outside() @outside-logs
+ */
+static void logs_and_posts(int signal)
+{
+    (void)signal;
+    take(&log_lock); /* @waiter-interrupted */
+    give(&log_lock);
+    must(sem_post(&rang));
+}
+
+static void *rings(void *whom)
+{
+    nap(20);
+    must(pthread_kill(*(pthread_t *)whom, SIGUSR1));
+    return NULL;
+}
+
+static void interrupts_a_wait(void)
+{
+    must(sem_init(&rang, 0, 0));
+    handle(SIGUSR1, logs_and_posts, 0);
+    logs_outside();
+    pthread_t self = pthread_self(), ringer = start(rings, &self, "ringer");
+    must(sem_wait(&rang));
+    must(pthread_join(ringer, NULL));
+}
+
 /* CASE handlers-that-keep-each-other-out
  *   silent even with --strict
  * CASE handlers-that-interrupt-each-other
@@ -329,6 +378,8 @@ int main(int argc, char **argument)
         {"handler-that-was-taken-away", taken_away},
         {"handler-for-one-time", one_time},
         {"handler-for-one-time-after-a-use", one_time_later},
+        {"handler-that-a-child-takes-away", child_takes_away},
+        {"handler-that-interrupts-a-wait", interrupts_a_wait},
         {"handlers-that-keep-each-other-out", kept_out},
         {"handlers-that-interrupt-each-other", interrupt_each_other},
         {"handler-that-tries", handler_tries},
