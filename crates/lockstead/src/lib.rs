@@ -88,6 +88,7 @@ mod refusal;
 mod rwlock;
 mod rwlock_guard;
 mod semaphore;
+pub mod shared;
 mod time;
 
 pub use cancel::CancelToken;

@@ -1,0 +1,72 @@
+//! Which of its claims a thread uses.
+//!
+//! # Role
+//! The claims lie in the segment, where anybody may write; which of them a thread uses it
+//! keeps to itself. A thread that reads or has permits in more than [`SEGMENTS`]
+//! segments at once does without claims in the others: it reads alone.
+
+use super::Party;
+use super::header::MOST_CLAIMS;
+use core::cell::Cell;
+
+/// So many segments at once.
+const SEGMENTS: usize = 8;
+const WORDS: usize = MOST_CLAIMS as usize / 64;
+
+/// The claims of the thread in one segment.
+struct Used {
+    /// Where the segment begins, and who the thread is there.
+    base: Cell<usize>,
+    me: Cell<u32>,
+    bits: [Cell<u64>; WORDS],
+}
+
+impl Used {
+    const fn new() -> Used {
+        Used { base: Cell::new(0), me: Cell::new(0), bits: [const { Cell::new(0) }; WORDS] }
+    }
+
+    fn is_of(&self, party: &Party) -> bool {
+        self.base.get() == party.domain.base && self.me.get() == party.me.bits()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.bits.iter().all(|bits| bits.get() == 0)
+    }
+}
+
+// Without a destructor, so that locks work in those of other variables.
+std::thread_local! {
+    static USED: [Used; SEGMENTS] = const { [const { Used::new() }; SEGMENTS] };
+}
+
+/// A claim of the calling thread that it does not use; it does from now on.
+pub(super) fn take(party: &Party) -> Option<usize> {
+    let each = party.domain.claims_each().min(MOST_CLAIMS as usize);
+    USED.with(|all| {
+        let used = all.iter().find(|used| used.is_of(party)).or_else(|| {
+            let used = all.iter().find(|used| used.is_idle())?;
+            used.base.set(party.domain.base);
+            used.me.set(party.me.bits());
+            Some(used)
+        })?;
+        let mut words = used.bits.iter().enumerate();
+        let (word, bits) = words.find(|(_, bits)| bits.get() != u64::MAX)?;
+        let bit = bits.get().trailing_ones() as usize;
+        let number = word * 64 + bit;
+        (number < each).then(|| {
+            bits.set(bits.get() | 1 << bit);
+            number
+        })
+    })
+}
+
+/// The calling thread does not use this claim any longer.
+pub(super) fn put(party: &Party, number: usize) {
+    USED.with(|all| {
+        let used = all.iter().find(|used| used.is_of(party));
+        if let Some(bits) = used.and_then(|used| used.bits.get(number / 64)) {
+            bits.set(bits.get() & !(1 << (number % 64)));
+        }
+    });
+}

@@ -1,0 +1,243 @@
+//! The condition variable, for segments.
+
+use super::Shareable;
+use super::error::SharedError;
+use super::locked::Locked;
+use super::mutex::{Named, SharedMutexGuard};
+use super::shape::{LockKind, Shape};
+use crate::{CancelToken, time};
+use core::fmt;
+use lockstead_core::Wait;
+use lockstead_core::shared as core_shared;
+use lockstead_linux::Linux;
+use std::time::{Duration, Instant};
+
+/// Waiting, with a [`SharedMutex`](super::SharedMutex), for what it protects to change.
+///
+/// 8 bytes; zeroes are one on which nobody waits. A waiter that dies after it was
+/// notified has the others look again, so a notification is not lost. Who waits may be
+/// woken without one.
+///
+/// Works where it lies in a [`Segment`](super::Segment), the same as the mutex.
+///
+/// # Example
+/// ```
+/// use lockstead::shared::{Options, Segment, Shareable, SharedCondvar, SharedMutex};
+///
+/// #[derive(Shareable)]
+/// #[repr(C)]
+/// struct Gate {
+///     open: SharedMutex<u32>,
+///     opened: SharedCondvar,
+/// }
+///
+/// let segment = Segment::<Gate>::memfd("gate", &Options::new())?;
+/// let gate = segment.root();
+/// std::thread::scope(|s| {
+///     s.spawn(|| {
+///         *gate.open.lock().unwrap().acquired().unwrap() = 1;
+///         gate.opened.notify_all();
+///     });
+///     let open = gate.open.lock().unwrap().acquired().unwrap();
+///     let open = gate.opened.wait_while(open, |open| *open == 0).unwrap();
+///     assert_eq!(*open.acquired().unwrap(), 1);
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[repr(C)]
+pub struct SharedCondvar {
+    raw: core_shared::SharedCondvar<Linux>,
+}
+
+const _: () = assert!(size_of::<SharedCondvar>() == 8);
+
+// SAFETY: words of which every value is one; `repr(C)`.
+unsafe impl Shareable for SharedCondvar {
+    const SHAPE: Shape = Shape::Lock {
+        kind: LockKind::Condvar,
+        size: size_of::<Self>(),
+        offset: size_of::<Self>(),
+        data: &<()>::SHAPE,
+    };
+}
+
+/// How a wait for a condition that may be given up has ended.
+#[must_use = "the mutex is released as soon as this is dropped"]
+#[derive(Debug)]
+pub struct Waited<G> {
+    /// The mutex, taken back.
+    pub mutex: Locked<G>,
+    /// Why the wait was given up; `None`: it was notified, or woken for no reason.
+    pub ended: Option<SharedError>,
+}
+
+type Guard<'a, T> = SharedMutexGuard<'a, T>;
+type Outcome<'a, T> = Result<Waited<Guard<'a, T>>, SharedError>;
+
+impl SharedCondvar {
+    /// One on which nobody waits. Zeroed memory is one, too.
+    #[must_use]
+    pub const fn new() -> Self {
+        SharedCondvar { raw: core_shared::SharedCondvar::new() }
+    }
+
+    /// Releases the mutex, waits to be notified, and takes it back, which may find that
+    /// an owner died meanwhile. May return without a notification.
+    ///
+    /// # Errors
+    /// [`SharedError::NotInSegment`] if this does not lie in the segment of the mutex;
+    /// [`SharedError::Recursive`] where a peer has spoiled the mutex. It is released
+    /// then.
+    pub fn wait<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+    ) -> Result<Locked<Guard<'a, T>>, SharedError> {
+        self.wait_as(guard, &Wait::FOREVER).map(|waited| waited.mutex)
+    }
+
+    /// [`wait`](Self::wait), at most for `timeout`; taking the mutex back may take
+    /// longer.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). That the time is over is said in [`Waited::ended`].
+    pub fn wait_timeout<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        timeout: Duration,
+    ) -> Outcome<'a, T> {
+        self.wait_as(guard, &time::within(timeout))
+    }
+
+    /// [`wait`](Self::wait), until `deadline` at most; taking the mutex back may take
+    /// longer.
+    ///
+    /// # Errors
+    /// As [`wait_timeout`](Self::wait_timeout).
+    pub fn wait_until<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        deadline: Instant,
+    ) -> Outcome<'a, T> {
+        self.wait_as(guard, &time::until(deadline))
+    }
+
+    /// [`wait`](Self::wait), unless a signal handler runs on this thread meanwhile.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). That a handler ran is said in [`Waited::ended`].
+    pub fn wait_interruptible<'a, T: Shareable>(&self, guard: Guard<'a, T>) -> Outcome<'a, T> {
+        self.wait_as(guard, &time::INTERRUPTIBLE)
+    }
+
+    /// [`wait`](Self::wait), unless `token` is fired, before the call or meanwhile.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait). That the token was fired is said in [`Waited::ended`].
+    pub fn wait_killable<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        token: &CancelToken,
+    ) -> Outcome<'a, T> {
+        self.wait_as(guard, &token.wait())
+    }
+
+    /// Waits as long as `condition` holds of what the mutex protects. Ends as well when
+    /// an owner has died: whether the condition holds is then to be found out anew, after
+    /// the repair.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_while<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> Result<Locked<Guard<'a, T>>, SharedError> {
+        let mut guard = guard;
+        while condition(&mut guard) {
+            match self.wait(guard)? {
+                Locked::Acquired(again) => guard = again,
+                other => return Ok(other),
+            }
+        }
+        Ok(Locked::Acquired(guard))
+    }
+
+    /// [`wait_while`](Self::wait_while), at most for `timeout`.
+    ///
+    /// # Errors
+    /// As [`wait_timeout`](Self::wait_timeout).
+    pub fn wait_while_timeout<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        timeout: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> Outcome<'a, T> {
+        let how = time::within(timeout);
+        let mut guard = guard;
+        while condition(&mut guard) {
+            match self.wait_as(guard, &how)? {
+                Waited { mutex: Locked::Acquired(again), ended: None } => guard = again,
+                other => return Ok(other),
+            }
+        }
+        Ok(Waited { mutex: Locked::Acquired(guard), ended: None })
+    }
+
+    /// Wakes one that waits. The caller may or may not have the mutex.
+    pub fn notify_one(&self) {
+        self.raw.notify_one();
+    }
+
+    /// Wakes all that wait. The caller may or may not have the mutex.
+    pub fn notify_all(&self) {
+        self.raw.notify_all();
+    }
+
+    fn wait_as<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+        how: &Wait<'_, Linux>,
+    ) -> Outcome<'a, T> {
+        let (mutex, member, named) = guard.into_parts();
+        let Some(party) = member.party() else {
+            // A forked child that has its parent's guard.
+            return Err(SharedError::NotInSegment);
+        };
+        let here = core::ptr::from_ref(self).addr();
+        if party.domain.offset(here).is_none() {
+            drop(SharedMutexGuard::from_parts(mutex, member, named));
+            return Err(SharedError::NotInSegment);
+        }
+        let waited = self.raw.wait(&party, &mutex.raw, how);
+        member.gave();
+        let waited = match waited {
+            Ok(waited) => waited,
+            // A peer has taken the mutex away.
+            Err(_) => {
+                named.restore();
+                return Ok(Waited { mutex: Locked::NotRecoverable, ended: None });
+            }
+        };
+        let named = match named {
+            Named::AsBefore => Named::Before(waited.named),
+            before => before,
+        };
+        let ended = waited.ended.map(super::error_of);
+        match mutex.settle(member, waited.mutex, named) {
+            Ok(mutex) => Ok(Waited { mutex, ended }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Default for SharedCondvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SharedCondvar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedCondvar").finish_non_exhaustive()
+    }
+}

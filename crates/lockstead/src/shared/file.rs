@@ -1,0 +1,201 @@
+//! Files of segments: making, reading, and mapping them.
+//!
+//! # Protocol
+//! A file is made under a name of its own, or none, filled, and only then linked to the
+//! name it is to have: nobody opens half a segment, and of several that make the same
+//! one, one does. All its bytes are allocated when it is made, so that a full disk is an
+//! error then and no signal later.
+//!
+//! A memory file is sealed against changes of its size. A file with a name cannot be: who
+//! may write it may cut it, and every process that then touches what is gone gets
+//! `SIGBUS`. Peers of which that is to be feared get a memory file.
+
+use super::error::{SegmentError, io};
+use super::header::{self, Header};
+use super::layout::Layout;
+use super::shape;
+use core::ptr::NonNull;
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// A file whose header and directory are in order.
+pub(super) struct Checked {
+    pub(super) file: File,
+    pub(super) header: Header,
+    pub(super) layout: Layout,
+}
+
+/// Reads what describes a segment, and checks it. Does not map anything: what a peer
+/// changes or cuts meanwhile is an error here.
+pub(super) fn check(file: File) -> Result<Checked, SegmentError> {
+    let metadata = file.metadata().map_err(io("asking for the size of the segment"))?;
+    if !metadata.is_file() {
+        return Err(SegmentError::NotAFile);
+    }
+    let length = metadata.len();
+    let mut first = [0; header::BYTES];
+    read(&file, &mut first, 0, SegmentError::NotASegment)?;
+    let header = Header::decode(&first, length)?;
+    let mut directory = vec![0; header.directory_bytes as usize];
+    let cut = SegmentError::Truncated { should: header.total, is: length };
+    read(&file, &mut directory, header.directory, cut)?;
+    let sums = shape::hash(&directory) == header.hash;
+    let layout = Layout::decode(&directory).filter(|layout| {
+        sums && layout.size == header.root_bytes && layout.locks <= header.root_bytes / 8
+    });
+    match layout {
+        Some(layout) => Ok(Checked { file, header, layout }),
+        None => Err(SegmentError::Damaged("its directory does not describe its root")),
+    }
+}
+
+fn read(file: &File, bytes: &mut [u8], at: u64, short: SegmentError) -> Result<(), SegmentError> {
+    file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => short,
+        _ => io("reading the segment")(error),
+    })
+}
+
+/// Opens a file that may be anything, without waiting for it.
+pub(super) fn open(path: &Path, write: bool) -> Result<File, SegmentError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(write).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    options.open(path).map_err(io("opening the segment"))
+}
+
+/// An empty file in memory.
+pub(super) fn memory(name: &str) -> Result<File, SegmentError> {
+    let name = CString::new(name).map_err(|_| SegmentError::Options("a name without zeroes"))?;
+    // SAFETY: the name is a live string that ends in a zero.
+    let fd =
+        unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    if fd < 0 {
+        return Err(io("making a memory file")(Error::last_os_error()));
+    }
+    // SAFETY: a descriptor that was just made, and is nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Has a memory file keep its size; of other files, which cannot be sealed, nothing
+/// happens.
+pub(super) fn seal(file: &File) {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    // SAFETY: changes the file behind an open descriptor only.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+}
+
+/// Gives an empty file the size, memory, header and directory of a segment.
+pub(super) fn fill(file: &File, header: &Header, directory: &[u8]) -> Result<(), SegmentError> {
+    file.set_len(header.total).map_err(io("giving the segment its size"))?;
+    let length = header.total as libc::off_t;
+    // SAFETY: changes the file behind an open descriptor only.
+    let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
+    if refused != 0 {
+        return Err(io("allocating the segment's memory")(Error::from_raw_os_error(refused)));
+    }
+    file.write_all_at(directory, header.directory).map_err(io("writing the segment"))?;
+    file.write_all_at(&header.encode(), 0).map_err(io("writing the segment"))
+}
+
+/// A file without a name in the folder of `path`, with these permissions.
+pub(super) fn unnamed(path: &Path, mode: u32) -> Result<File, SegmentError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+    let file = options.open(folder).map_err(io("making a file in the segment's folder"))?;
+    permit(&file, mode)?;
+    Ok(file)
+}
+
+/// Gives a file these permissions.
+pub(super) fn permit(file: &File, mode: u32) -> Result<(), SegmentError> {
+    let permissions = std::fs::Permissions::from_mode(mode);
+    file.set_permissions(permissions).map_err(io("giving the segment its permissions"))
+}
+
+/// Gives a file of [`unnamed`] its name, which nothing has yet.
+pub(super) fn link(file: &File, path: &Path) -> Result<(), SegmentError> {
+    let doing = "giving the segment its name";
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let to = CString::new(path.as_os_str().as_bytes());
+    let (Ok(from), Ok(to)) = (from, to) else {
+        return Err(io(doing)(ErrorKind::InvalidInput.into()));
+    };
+    // SAFETY: both are live strings that end in a zero.
+    let linked = unsafe {
+        let here = libc::AT_FDCWD;
+        libc::linkat(here, from.as_ptr(), here, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+    };
+    if linked == 0 { Ok(()) } else { Err(io(doing)(Error::last_os_error())) }
+}
+
+/// Memory of this process that is a file's. Unmapped when dropped.
+#[derive(Debug)]
+pub(super) struct Map {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: an address and a length; what is done with the memory is up to who does it.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// The whole of a file.
+    pub(super) fn new(file: &File, header: &Header) -> Result<Map, SegmentError> {
+        let doing = "mapping the segment";
+        let Ok(bytes) = usize::try_from(header.total) else {
+            return Err(io(doing)(ErrorKind::OutOfMemory.into()));
+        };
+        // SAFETY: a mapping at an address of the kernel's choice touches nothing that
+        // exists.
+        let base = unsafe {
+            libc::mmap(
+                core::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(base.cast::<u8>()) {
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => {
+                let map = Map { base, bytes };
+                // It may have been cut since it was looked at.
+                let is = file.metadata().map_err(io(doing))?.len();
+                if is < header.total {
+                    return Err(SegmentError::Truncated { should: header.total, is });
+                }
+                Ok(map)
+            }
+            _ => Err(io(doing)(Error::last_os_error())),
+        }
+    }
+
+    /// Where it begins.
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: what `new` has mapped, and whoever drops this refers to it no more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}

@@ -1,0 +1,159 @@
+//! Putting in order what is stuck in a segment.
+
+use super::{Header, Layout};
+use crate::shared::attached::Attachment;
+use crate::shared::error::{SegmentError, SharedError};
+use crate::shared::file;
+use crate::shared::shape::LockKind;
+use core::sync::atomic::Ordering;
+use lockstead_core::Atomic64;
+use lockstead_core::shared::word::NOT_RECOVERABLE;
+use lockstead_core::shared::{
+    self as core_shared, Got, Life, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+};
+use lockstead_linux::{Linux, U32};
+use std::path::Path;
+
+/// A participant of a segment that knows nothing of its program's types.
+#[derive(Debug)]
+pub struct Mender {
+    attachment: Attachment,
+    layout: Layout,
+}
+
+/// What was done about a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Mended {
+    /// Nothing had to be.
+    Fine,
+    /// Its owner had died: it is free now, and what it protects counts as consistent.
+    Recovered,
+    /// It was not recoverable: it is free now, and what it protects counts as
+    /// consistent.
+    Reset,
+    /// Nothing: somebody has it who lives.
+    Held,
+    /// Nothing: it is not recoverable.
+    NotRecoverable,
+}
+
+impl Mender {
+    /// Opens the segment in the file of this name, to take part in it.
+    ///
+    /// # Errors
+    /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
+    pub fn open(path: impl AsRef<Path>) -> Result<Mender, SegmentError> {
+        let file::Checked { file, header, layout } = file::check(file::open(path.as_ref(), true)?)?;
+        let attachment = Attachment::new(file, &header)?;
+        Ok(Mender { attachment, layout })
+    }
+
+    /// What the first page said when it was opened.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        self.attachment.header()
+    }
+
+    /// What the root is made of.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Asks about every participant whether it has ended without the kernel's having said
+    /// so, and says so; returns the slots of those that had. Then has everybody who
+    /// sleeps in the segment look again.
+    #[must_use]
+    pub fn declare_dead(&self) -> Vec<u32> {
+        let domain = self.attachment.domain();
+        let mut dead = Vec::new();
+        for slot in 1..self.header().seats {
+            let Some(seat) = domain.seat(slot) else { continue };
+            let life = Life(seat.life.load(Ordering::Acquire));
+            if life.is_alive() && Linux::has_ended(domain.segment, slot) {
+                domain.declare_dead(slot, life);
+                dead.push(slot);
+            }
+        }
+        domain.ring();
+        dead
+    }
+
+    /// Frees a lock that a dead owner has, and declares what it protects consistent,
+    /// which is the caller's to know; `reset`: also one that is not recoverable. `offset`
+    /// and `kind` are those of a [`LockView`](super::LockView): at another place this
+    /// would change data.
+    ///
+    /// # Errors
+    /// [`SharedError::NotInSegment`] if no lock can be there; [`SharedError::Join`].
+    pub fn mend(&self, offset: u64, kind: LockKind, reset: bool) -> Result<Mended, SharedError> {
+        let header = self.header();
+        let root = header.root..=header.root + header.root_bytes;
+        let end = offset.checked_add(kind.size()).filter(|end| root.contains(end));
+        if end.is_none() || !root.contains(&offset) || !offset.is_multiple_of(8) {
+            return Err(SharedError::NotInSegment);
+        }
+        let at = self.attachment.at(offset);
+        let (_, party) = crate::shared::party(at.addr().get())?;
+        // Of all that follows: within the root, which is mapped while the attachment lives,
+        // and aligned; made of atomics only, for which any bits are valid.
+        let outcome = match kind {
+            LockKind::Condvar => return Ok(Mended::Fine),
+            LockKind::Mutex => {
+                // SAFETY: as said above the match.
+                let lock = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
+                lock.try_lock(&party).inspect(|_| {
+                    lock.mark_consistent(&party);
+                    lock.unlock(&party);
+                })
+            }
+            LockKind::RwLock => {
+                // SAFETY: as said above the match.
+                let lock = unsafe { at.cast::<SharedRwLock<Linux>>().as_ref() };
+                lock.try_write(&party).inspect(|_| {
+                    lock.mark_consistent(&party);
+                    lock.unwrite(&party);
+                })
+            }
+            LockKind::Semaphore => {
+                // SAFETY: as said above the match.
+                let mutex = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
+                // SAFETY: as said above the match.
+                let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
+                let owner = core_shared::Identity::from_bits(mutex.peek());
+                let died = owner.is_some_and(|owner| party.domain.living(owner).is_none());
+                match owner {
+                    // Its mutex is never held for long by one who lives.
+                    Some(_) if !died => Err(core_shared::SharedError::TimedOut),
+                    _ => {
+                        lock.add(&party, 0).map(|_| if died { Got::OwnerDied } else { Got::Clean })
+                    }
+                }
+            }
+        };
+        match outcome {
+            Ok(Got::Clean) => Ok(Mended::Fine),
+            Ok(Got::OwnerDied) => Ok(Mended::Recovered),
+            Err(core_shared::SharedError::TimedOut | core_shared::SharedError::Recursive) => {
+                Ok(Mended::Held)
+            }
+            Err(core_shared::SharedError::NotRecoverable) if reset => {
+                let words = at.cast::<U32>();
+                // SAFETY: as said above the match.
+                let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref()) };
+                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+                let done = word.compare_exchange(NOT_RECOVERABLE, 0, success, failure).is_ok();
+                Linux::wake_shared(heir, u32::MAX);
+                Ok(if done { Mended::Reset } else { Mended::Held })
+            }
+            Err(core_shared::SharedError::NotRecoverable) => Ok(Mended::NotRecoverable),
+            Err(error) => Err(crate::shared::error_of(error)),
+        }
+    }
+
+    /// As [`Segment::scrub`](crate::shared::Segment::scrub).
+    pub fn scrub(&self) -> usize {
+        crate::shared::scrub::scrub(&self.attachment, &self.layout)
+    }
+}

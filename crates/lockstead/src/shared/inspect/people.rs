@@ -1,0 +1,177 @@
+//! The participants of a segment, as its seats and claims describe them.
+
+use super::Header;
+use core::ops::Range;
+use lockstead_core::shared::seat::{AWAITED, LIFE_DEAD, LIFE_FREE, LIFE_NUMBER};
+use lockstead_core::shared::{Identity, Life};
+
+/// A seat that is, or was, somebody's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Participant {
+    /// The number of its seat.
+    pub slot: u32,
+    /// How many have died there before.
+    pub generation: u32,
+    /// The life word's low half: 0 for a seat that was left; else bit 31 and a thread
+    /// number, or `0xc0000000`.
+    pub life: u32,
+    /// It lives, as far as the segment knows.
+    pub alive: bool,
+    /// It has died, and nobody has taken the seat yet.
+    pub dead: bool,
+    /// Nobody can take the seat any more; see
+    /// [`Segment::scrub`](crate::shared::Segment::scrub).
+    pub worn_out: bool,
+    /// Its process and thread as it calls itself, in its own namespace.
+    pub process: u32,
+    /// See `process`.
+    pub thread: u32,
+    /// The inode of its PID namespace; 0: unknown.
+    pub namespace: u64,
+    /// When it came, in nanoseconds on the clock that counts from the start of the
+    /// system.
+    pub since: u64,
+    /// The lock it sleeps for, by its offset in the segment.
+    pub waits_for: Option<u64>,
+    /// Platform's own note.
+    pub note: u32,
+    /// What it shares, of the locks that it claims.
+    pub claims: Vec<Claimed>,
+}
+
+/// A share of a lock, or units of a semaphore.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Claimed {
+    /// Whose it is.
+    pub slot: u32,
+    /// Of the lock at this offset in the segment.
+    pub lock: u64,
+    /// Of a semaphore, how many units.
+    pub units: u32,
+    /// Somebody sleeps until it is given back.
+    pub awaited: bool,
+}
+
+/// All participants of a segment.
+#[derive(Clone, Debug, Default)]
+pub struct People {
+    all: Vec<Participant>,
+    /// By lock; of those that live.
+    claims: Vec<Claimed>,
+}
+
+const SEAT: usize = 128;
+
+impl People {
+    /// From the bytes of all seats and of all claims.
+    pub(super) fn new(header: &Header, seats: &[u8], claims: &[u8]) -> People {
+        let each = header.claims_each as usize * 8;
+        let mut people = People::default();
+        for (slot, seat) in seats.chunks_exact(SEAT).enumerate().skip(1) {
+            let claims = claims.get(slot * each..(slot + 1) * each).unwrap_or(&[]);
+            people.all.extend(Participant::new(slot as u32, seat, claims));
+        }
+        let living = people.all.iter().filter(|participant| participant.alive);
+        people.claims = living.flat_map(|participant| participant.claims.clone()).collect();
+        people.claims.sort_by_key(|claim| (claim.lock, claim.slot));
+        people
+    }
+
+    /// Everybody who is there or was, by the number of the seat.
+    #[must_use]
+    pub fn all(&self) -> &[Participant] {
+        &self.all
+    }
+
+    /// Who sits, or sat last, in the seat of a slot.
+    #[must_use]
+    pub fn in_slot(&self, slot: u32) -> Option<&Participant> {
+        let at = self.all.binary_search_by_key(&slot, |participant| participant.slot).ok()?;
+        self.all.get(at)
+    }
+
+    /// A participant that a word names, if it lives.
+    #[must_use]
+    pub fn living(&self, who: Identity) -> Option<&Participant> {
+        self.in_slot(who.slot())
+            .filter(|participant| participant.alive && participant.generation == who.generation())
+    }
+
+    /// What living participants claim of the lock at this offset in the segment.
+    #[must_use]
+    pub fn claims_on(&self, lock: u64) -> &[Claimed] {
+        let first = self.claims.partition_point(|claim| claim.lock < lock);
+        let count = self.claims[first..].partition_point(|claim| claim.lock == lock);
+        &self.claims[first..first + count]
+    }
+
+    /// Who sleeps for the lock at this offset in the segment.
+    pub fn waiting_for(&self, lock: u64) -> impl Iterator<Item = &Participant> {
+        self.all
+            .iter()
+            .filter(move |participant| participant.alive && participant.waits_for == Some(lock))
+    }
+}
+
+impl Participant {
+    /// `None` of a seat in which nobody has ever been.
+    fn new(slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
+        let life = Life(long(seat, 0));
+        if life.0 == 0 && long(seat, 8) == 0 {
+            return None;
+        }
+        let waits_for = short(seat, 52);
+        let used = (short(seat, 72) as usize).saturating_mul(8);
+        let claims = claims.get(..used).unwrap_or(claims);
+        let claims = claims.chunks_exact(8).filter_map(|claim| {
+            let what = short(claim, 0);
+            let lock = u64::from(what & !AWAITED) * 8;
+            let (units, awaited) = (short(claim, 4), what & AWAITED != 0);
+            (lock != 0).then_some(Claimed { slot, lock, units, awaited })
+        });
+        Some(Participant {
+            slot,
+            generation: life.generation(),
+            life: life.life(),
+            alive: life.is_alive(),
+            dead: !life.is_alive() && life.life() != LIFE_FREE,
+            worn_out: crate::shared::scrub::is_worn_out(life),
+            process: short(seat, 8),
+            thread: short(seat, 12),
+            namespace: long(seat, 56),
+            since: long(seat, 64),
+            waits_for: (waits_for != 0).then_some(u64::from(waits_for) * 8),
+            note: short(seat, 76),
+            claims: claims.collect(),
+        })
+    }
+
+    /// How the locks' words name it.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        Identity::new(self.slot, self.generation)
+    }
+
+    /// The number by which the kernel knows it in its namespace, as the life word has it.
+    #[must_use]
+    pub fn number(&self) -> Option<u32> {
+        (self.life != LIFE_DEAD && self.alive).then_some(self.life & LIFE_NUMBER)
+    }
+}
+
+/// A word of the machine at this place.
+pub(super) fn short(bytes: &[u8], at: usize) -> u32 {
+    let taken: Option<[u8; 4]> = bytes.get(range(at, 4)).and_then(|four| four.try_into().ok());
+    taken.map_or(0, u32::from_ne_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    let taken: Option<[u8; 8]> = bytes.get(range(at, 8)).and_then(|eight| eight.try_into().ok());
+    taken.map_or(0, u64::from_ne_bytes)
+}
+
+fn range(at: usize, length: usize) -> Range<usize> {
+    at..at + length
+}

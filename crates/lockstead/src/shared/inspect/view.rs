@@ -1,0 +1,240 @@
+//! Reading a segment's file.
+
+use super::people::{self, Claimed, People};
+use super::{Header, Layout};
+use crate::shared::error::{SegmentError, io};
+use crate::shared::file;
+use crate::shared::shape::LockKind;
+use lockstead_core::shared::Identity;
+use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, WAITERS};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A segment's file, open for reading. See the module.
+#[derive(Debug)]
+pub struct View {
+    file: File,
+    header: Header,
+    layout: Layout,
+}
+
+/// What a lock's word says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum LockState {
+    /// Nobody has it alone. Others may read, or have units.
+    Free,
+    /// Somebody has it who lives.
+    Owned,
+    /// Its owner has died; the next one gets it.
+    OwnerDead,
+    /// Nobody has it, and what a dead owner left was not looked at.
+    Inconsistent,
+    /// Not recoverable.
+    NotRecoverable,
+}
+
+/// A lock of a segment.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LockView<'a> {
+    /// How the program names it, from the root on: `accounts[3].lock`.
+    pub path: &'a str,
+    /// What kind of lock.
+    pub kind: LockKind,
+    /// Where it is in the segment.
+    pub offset: u64,
+    /// Its first word: the owner and flags; of a condition variable, how often it was
+    /// notified.
+    pub word: u32,
+    /// Its second word: the heir.
+    pub other: u32,
+    /// What these say. Always [`LockState::Free`] of a condition variable.
+    pub state: LockState,
+    /// Who has it alone, or had when it died.
+    pub owner: Option<Identity>,
+    /// For whom it is kept when it comes free.
+    pub heir: Option<Identity>,
+    /// Somebody may sleep for it.
+    pub waiters: bool,
+    /// Of a semaphore: all units, and the free ones among them.
+    pub units: Option<(u32, u32)>,
+    /// What living participants claim of it: its readers, or who has units.
+    pub claims: &'a [Claimed],
+}
+
+/// So many bytes are read at once.
+const CHUNK: u64 = 1 << 18;
+/// No lock's words are longer.
+const WORDS: u64 = 40;
+
+impl View {
+    /// Opens the segment in the file of this name.
+    ///
+    /// # Errors
+    /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
+    pub fn open(path: impl AsRef<Path>) -> Result<View, SegmentError> {
+        View::from_file(file::open(path.as_ref(), false)?)
+    }
+
+    /// Opens the segment in a file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_file(file: File) -> Result<View, SegmentError> {
+        let file::Checked { file, header, layout } = file::check(file)?;
+        Ok(View { file, header, layout })
+    }
+
+    /// What the first page said when it was opened.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What the root is made of.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The doorbell: the two highest bits count how often it was rung.
+    ///
+    /// # Errors
+    /// [`SegmentError::Io`], [`SegmentError::Truncated`].
+    pub fn doorbell(&self) -> Result<u32, SegmentError> {
+        let mut bytes = [0; 4];
+        self.read(&mut bytes, self.header.doorbell)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// Who takes part, or did.
+    ///
+    /// # Errors
+    /// As [`doorbell`](Self::doorbell).
+    pub fn people(&self) -> Result<People, SegmentError> {
+        let header = &self.header;
+        let mut seats = vec![0; (header.claims_at - header.seats_at) as usize];
+        self.read(&mut seats, header.seats_at)?;
+        let mut claims = vec![0; header.seats as usize * header.claims_each as usize * 8];
+        self.read(&mut claims, header.claims_at)?;
+        Ok(People::new(header, &seats, &claims))
+    }
+
+    /// Shows every lock to `show`, in the order of the source, until that says false.
+    ///
+    /// # Errors
+    /// As [`doorbell`](Self::doorbell).
+    pub fn locks(
+        &self,
+        people: &People,
+        show: &mut dyn FnMut(&LockView<'_>) -> bool,
+    ) -> Result<(), SegmentError> {
+        let mut chunk = Chunk { at: 0, bytes: Vec::new() };
+        let mut failed = None;
+        self.layout.visit(&mut |found| {
+            let offset = self.header.root + found.offset;
+            match chunk.words(self, offset, found.kind.size()) {
+                Ok(words) => show(&LockView::new(found.path, found.kind, offset, words, people)),
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The name of the lock at this offset in the segment.
+    #[must_use]
+    pub fn path_of(&self, offset: u64) -> Option<String> {
+        let mut named = None;
+        self.layout.visit(&mut |found| {
+            if self.header.root + found.offset == offset {
+                named = Some(found.path.to_owned());
+            }
+            named.is_none()
+        });
+        named
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<(), SegmentError> {
+        self.file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => {
+                let is = self.file.metadata().map_or(0, |metadata| metadata.len());
+                SegmentError::Truncated { should: self.header.total, is }
+            }
+            _ => io("reading the segment")(error),
+        })
+    }
+}
+
+/// A piece of the file.
+struct Chunk {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// So many bytes at this offset, which lie in the root.
+    fn words(&mut self, view: &View, offset: u64, count: u64) -> Result<&[u8], SegmentError> {
+        let end = self.at + self.bytes.len() as u64;
+        if offset < self.at || offset + count > end {
+            let length = CHUNK.min(view.header.total - offset);
+            self.bytes.resize(length as usize, 0);
+            view.read(&mut self.bytes, offset)?;
+            self.at = offset;
+        }
+        let first = (offset - self.at) as usize;
+        Ok(&self.bytes[first..first + count.min(WORDS) as usize])
+    }
+}
+
+impl<'a> LockView<'a> {
+    fn new(
+        path: &'a str,
+        kind: LockKind,
+        offset: u64,
+        words: &[u8],
+        people: &'a People,
+    ) -> LockView<'a> {
+        let (word, other) = (people::short(words, 0), people::short(words, 4));
+        let mut view = LockView {
+            path,
+            kind,
+            offset,
+            word,
+            other,
+            state: LockState::Free,
+            owner: None,
+            heir: None,
+            waiters: false,
+            units: None,
+            claims: people.claims_on(offset),
+        };
+        if kind == LockKind::Condvar {
+            return view;
+        }
+        if kind == LockKind::Semaphore {
+            view.units = Some((people::short(words, 8), people::short(words, 12)));
+        }
+        if word == NOT_RECOVERABLE {
+            view.state = LockState::NotRecoverable;
+            return view;
+        }
+        view.owner = Identity::from_bits(word);
+        view.waiters = word & WAITERS != 0;
+        if word & RESERVED != 0 {
+            view.heir = Identity::from_bits(other);
+        }
+        view.state = match view.owner {
+            Some(owner) if people.living(owner).is_some() => LockState::Owned,
+            Some(_) => LockState::OwnerDead,
+            None if word & INCONSISTENT != 0 => LockState::Inconsistent,
+            None => LockState::Free,
+        };
+        view
+    }
+}

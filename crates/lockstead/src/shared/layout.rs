@@ -1,0 +1,275 @@
+//! The shape of a root as it is read from a file, which may hold anything.
+//!
+//! # Invariants
+//! - **F1** What a decoded node contains lies within it; elements of arrays do not
+//!   overlap; locks lie at multiples of 8. So every lock of a layout lies within the
+//!   root, and there are no more of them than the layout has nodes times an eighth of
+//!   the root's bytes.
+
+use super::shape::{self, LockKind};
+
+/// A part of a segment's root, as the file's directory describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Its bytes.
+    pub size: u64,
+    /// How many locks are in it.
+    pub locks: u64,
+    /// What it is.
+    pub node: Node,
+}
+
+/// What a [`Layout`] describes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Node {
+    /// Data of a type of this name.
+    Plain(String),
+    /// The same thing several times.
+    Array {
+        /// How often.
+        count: u64,
+        /// From one to the next, in bytes.
+        stride: u64,
+        /// What it is.
+        element: Box<Layout>,
+    },
+    /// Several things, each under a name.
+    Struct {
+        /// What the type is called.
+        name: String,
+        /// Name, offset and type of each.
+        fields: Vec<(String, u64, Layout)>,
+    },
+    /// A lock.
+    Lock {
+        /// What kind of lock.
+        kind: LockKind,
+        /// Where in it the data is.
+        offset: u64,
+        /// The data.
+        data: Box<Layout>,
+    },
+}
+
+/// A lock that [`Layout::visit`] has come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// How a program would name it, from the root on: `accounts[3].lock`.
+    pub path: &'a str,
+    /// What kind of lock.
+    pub kind: LockKind,
+    /// Where it begins in the root.
+    pub offset: u64,
+}
+
+/// What is left to decode.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|byte| byte[0])
+    }
+
+    fn short(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// A name. What a terminal might take for more than text is not one.
+    fn name(&mut self) -> Option<String> {
+        let length = usize::from(self.short()?);
+        let name = core::str::from_utf8(self.take(length)?).ok()?;
+        let fits = |c: char| c.is_alphanumeric() || "_#()[]<>:;, ".contains(c);
+        name.chars().all(fits).then(|| name.to_owned())
+    }
+}
+
+impl Layout {
+    /// From the bytes of a directory; `None` if they are not one.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Layout> {
+        if bytes.len() > shape::LONGEST {
+            return None;
+        }
+        let mut rest = Bytes(bytes);
+        let layout = Layout::read(&mut rest, shape::DEEPEST)?;
+        rest.0.is_empty().then_some(layout)
+    }
+
+    fn read(bytes: &mut Bytes<'_>, deep: usize) -> Option<Layout> {
+        let deep = deep.checked_sub(1)?;
+        match bytes.byte()? {
+            shape::PLAIN => {
+                let name = bytes.name()?;
+                Some(Layout { size: bytes.number()?, locks: 0, node: Node::Plain(name) })
+            }
+            shape::ARRAY => {
+                let (count, stride) = (bytes.number()?, bytes.number()?);
+                let element = Box::new(Layout::read(bytes, deep)?);
+                let fits = element.size <= stride && (element.locks == 0 || stride % 8 == 0);
+                let size = count.checked_mul(stride)?;
+                let locks = count.checked_mul(element.locks)?;
+                let node = Node::Array { count, stride, element };
+                fits.then_some(Layout { size, locks, node })
+            }
+            shape::STRUCT => {
+                let (name, size) = (bytes.name()?, bytes.number()?);
+                let (mut fields, mut locks) = (Vec::new(), 0u64);
+                for _ in 0..bytes.short()? {
+                    let (name, offset) = (bytes.name()?, bytes.number()?);
+                    let field = Layout::read(bytes, deep)?;
+                    field.lies_at(offset, size)?;
+                    locks = locks.checked_add(field.locks)?;
+                    fields.push((name, offset, field));
+                }
+                Some(Layout { size, locks, node: Node::Struct { name, fields } })
+            }
+            shape::LOCK => {
+                let kind = LockKind::of(bytes.byte()?)?;
+                let (size, offset) = (bytes.number()?, bytes.number()?);
+                let data = Box::new(Layout::read(bytes, deep)?);
+                data.lies_at(offset, size)?;
+                let locks = data.locks.checked_add(1)?;
+                let node = Node::Lock { kind, offset, data };
+                (offset >= kind.size()).then_some(Layout { size, locks, node })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it fits at this place of what has `size` bytes.
+    fn lies_at(&self, offset: u64, size: u64) -> Option<()> {
+        let fits = offset.checked_add(self.size)? <= size;
+        (fits && (self.locks == 0 || offset.is_multiple_of(8))).then_some(())
+    }
+
+    /// Shows every lock to `show`, in the order of the source, until that says false.
+    /// Returns whether it never did.
+    ///
+    /// ```no_run
+    /// # let view = lockstead::shared::inspect::View::open("/dev/shm/orders")?;
+    /// view.layout().visit(&mut |lock| {
+    ///     println!("{:#x} {} {}", lock.offset, lock.kind.name(), lock.path);
+    ///     true
+    /// });
+    /// # Ok::<(), lockstead::shared::SegmentError>(())
+    /// ```
+    pub fn visit(&self, show: &mut dyn FnMut(Found<'_>) -> bool) -> bool {
+        self.visit_at(0, &mut String::new(), show)
+    }
+
+    fn visit_at(
+        &self,
+        at: u64,
+        path: &mut String,
+        show: &mut dyn FnMut(Found<'_>) -> bool,
+    ) -> bool {
+        if self.locks == 0 {
+            return true;
+        }
+        let length = path.len();
+        match &self.node {
+            Node::Plain(_) => true,
+            Node::Array { count, stride, element } => (0..*count).all(|index| {
+                path.truncate(length);
+                path.push_str(&format!("[{index}]"));
+                let more = element.visit_at(at + index * stride, path, show);
+                path.truncate(length);
+                more
+            }),
+            Node::Struct { fields, .. } => fields.iter().all(|(name, offset, field)| {
+                if length != 0 {
+                    path.push('.');
+                }
+                path.push_str(name);
+                let more = field.visit_at(at + offset, path, show);
+                path.truncate(length);
+                more
+            }),
+            Node::Lock { kind, offset, data } => {
+                let named = if length == 0 { "root" } else { path.as_str() };
+                show(Found { path: named, kind: *kind, offset: at })
+                    && data.visit_at(at + offset, path, show)
+            }
+        }
+    }
+
+    /// Where the two differ first; `None` if they are the same.
+    pub(super) fn difference(&self, other: &Layout) -> Option<String> {
+        self.differs(other, &mut String::from("root"))
+    }
+
+    fn differs(&self, other: &Layout, path: &mut String) -> Option<String> {
+        let length = path.len();
+        match (&self.node, &other.node) {
+            (
+                Node::Array { count, element, .. },
+                Node::Array { count: others, element: of_other, .. },
+            ) if count == others => {
+                path.push_str("[]");
+                let found = element.differs(of_other, path);
+                path.truncate(length);
+                found
+            }
+            (
+                Node::Struct { name, fields },
+                Node::Struct { name: other_name, fields: of_other },
+            ) if name == other_name && fields.len() == of_other.len() => {
+                for ((name, offset, field), (other_name, other_offset, of_other)) in
+                    fields.iter().zip(of_other)
+                {
+                    if (name, offset) != (other_name, other_offset) {
+                        return Some(format!(
+                            "`{path}`: field `{name}` at {offset} there, `{other_name}` at \
+                             {other_offset} here"
+                        ));
+                    }
+                    path.push('.');
+                    path.push_str(name);
+                    let found = field.differs(of_other, path);
+                    path.truncate(length);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+                self.differs_itself(other, path)
+            }
+            (Node::Lock { kind, data, .. }, Node::Lock { kind: others, data: of_other, .. })
+                if kind == others =>
+            {
+                path.push_str(".data");
+                let found = data.differs(of_other, path);
+                path.truncate(length);
+                found.or_else(|| self.differs_itself(other, path))
+            }
+            _ => self.differs_itself(other, path),
+        }
+    }
+
+    fn differs_itself(&self, other: &Layout, path: &str) -> Option<String> {
+        (self != other)
+            .then(|| format!("`{path}` is {} there, {} here", self.summary(), other.summary()))
+    }
+
+    fn summary(&self) -> String {
+        let size = self.size;
+        match &self.node {
+            Node::Plain(name) => format!("{name} ({size} bytes)"),
+            Node::Array { count, element, .. } => {
+                format!("an array of {count} times {}", element.summary())
+            }
+            Node::Struct { name, fields } => {
+                format!("struct {name} of {} field(s) ({size} bytes)", fields.len())
+            }
+            Node::Lock { kind, .. } => format!("a {} ({size} bytes)", kind.name()),
+        }
+    }
+}

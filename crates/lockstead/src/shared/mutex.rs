@@ -1,0 +1,389 @@
+//! The mutex with its data, for segments.
+
+use super::error::SharedError;
+use super::locked::{Held, Inconsistent, Locked, sealed};
+use super::shape::{LockKind, Shape};
+use super::{Party, Shareable, held_error};
+use crate::{CancelToken, time};
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, offset_of};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use lockstead_core::Wait;
+use lockstead_core::shared::{self as core_shared, Got, Robust};
+use lockstead_linux::shared::{Member, member};
+use lockstead_linux::{Linux, U32};
+use std::time::{Duration, Instant};
+
+/// Mutual exclusion for the data inside, among all threads of all processes that have
+/// the segment open; when the owner dies, the next one is told.
+///
+/// 8 bytes beside the data; zeroes are a free mutex with zeroes inside. One owner, which
+/// alone releases, by dropping the guard; not recursive. A thread may hold any number of
+/// them when it dies: all of them are recovered.
+///
+/// Works where it lies in a [`Segment`](super::Segment), and is
+/// [`SharedError::NotInSegment`] elsewhere. The first acquisition of a thread has it take
+/// part in the segment, which may fail ([`SharedError::Join`]).
+///
+/// # After `fork`
+/// The child is another participant: it holds nothing of what its parent's thread holds,
+/// and dropping a guard that it has inherited does nothing.
+///
+/// # Source
+/// The robust futexes of Ingo Molnar and Ulrich Drepper (2006), without their list;
+/// `docs/shared-locks.md`.
+///
+/// # Example
+/// ```
+/// use lockstead::shared::{Options, Segment, SharedMutex};
+///
+/// let segment = Segment::<SharedMutex<u64>>::memfd("total", &Options::new())?;
+/// let total = segment.root();
+/// std::thread::scope(|s| {
+///     for _ in 0..4 {
+///         s.spawn(|| *total.lock().unwrap().acquired().unwrap() += 1);
+///     }
+/// });
+/// assert_eq!(*total.lock()?.recover(|_| ())?, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[repr(C)]
+pub struct SharedMutex<T> {
+    pub(super) raw: core_shared::SharedMutex<Linux>,
+    data: UnsafeCell<T>,
+}
+
+const _: () = assert!(size_of::<SharedMutex<()>>() == 8);
+const _: () = assert!(size_of::<SharedMutex<u64>>() == 16);
+
+// SAFETY: the data is reached through a guard, of which there is one at a time among
+// those that keep to the protocol; a peer that does not can write any bits there, all of
+// which are values of a `Shareable` type.
+unsafe impl<T: Shareable> Sync for SharedMutex<T> {}
+
+// SAFETY: two words of which every value is one, and a `T` that may lie there; `repr(C)`.
+unsafe impl<T: Shareable> Shareable for SharedMutex<T> {
+    const SHAPE: Shape = Shape::Lock {
+        kind: LockKind::Mutex,
+        size: size_of::<Self>(),
+        offset: offset_of!(Self, data),
+        data: &T::SHAPE,
+    };
+}
+
+/// What an acquisition of a mutex comes to.
+type Outcome<'a, T> = Result<Locked<SharedMutexGuard<'a, T>>, SharedError>;
+
+impl<T: Shareable> SharedMutex<T> {
+    /// A free mutex around `value`, to be put into a segment by
+    /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        SharedMutex { raw: core_shared::SharedMutex::new(), data: UnsafeCell::new(value) }
+    }
+
+    /// Acquires the mutex, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// [`SharedError::Recursive`], [`SharedError::NotInSegment`],
+    /// [`SharedError::Join`].
+    #[inline]
+    pub fn lock(&self) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&Wait::FOREVER),
+        }
+    }
+
+    /// Acquires the mutex if that needs no wait: nobody has it, or its owner is dead.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`] if somebody else has it; as [`lock`](Self::lock).
+    ///
+    /// ```
+    /// use lockstead::shared::{Options, Segment, SharedError, SharedMutex};
+    ///
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new())?;
+    /// let held = segment.root().lock()?;
+    /// std::thread::scope(|s| {
+    ///     let other = s.spawn(|| segment.root().try_lock().map(|_| ()));
+    ///     assert_eq!(other.join().unwrap(), Err(SharedError::Held));
+    /// });
+    /// # drop(held);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn try_lock(&self) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.try_slow(),
+        }
+    }
+
+    /// Acquires the mutex, waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the time is over; as [`lock`](Self::lock).
+    #[inline]
+    pub fn lock_timeout(&self, timeout: Duration) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&time::within(timeout)),
+        }
+    }
+
+    /// Acquires the mutex, waiting until `deadline` at most.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the deadline; as [`lock`](Self::lock).
+    #[inline]
+    pub fn lock_until(&self, deadline: Instant) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&time::until(deadline)),
+        }
+    }
+
+    /// Acquires the mutex, unless a signal handler runs on this thread while it sleeps
+    /// for it; with or without `SA_RESTART`.
+    ///
+    /// # Errors
+    /// [`SharedError::Interrupted`]: a handler ran; as [`lock`](Self::lock).
+    #[inline]
+    pub fn lock_interruptible(&self) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&time::INTERRUPTIBLE),
+        }
+    }
+
+    /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
+    ///
+    /// # Errors
+    /// [`SharedError::Cancelled`]: the token was fired and the mutex was not free; as
+    /// [`lock`](Self::lock).
+    ///
+    /// ```
+    /// use lockstead::CancelToken;
+    /// use lockstead::shared::{Options, Segment, SharedError, SharedMutex};
+    ///
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new())?;
+    /// let stop = CancelToken::new();
+    /// let held = segment.root().lock()?;
+    /// std::thread::scope(|s| {
+    ///     let waiter = s.spawn(|| segment.root().lock_killable(&stop).map(|_| ()));
+    ///     stop.cancel();
+    ///     assert_eq!(waiter.join().unwrap(), Err(SharedError::Cancelled));
+    /// });
+    /// # drop(held);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn lock_killable(&self, token: &CancelToken) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&token.wait()),
+        }
+    }
+
+    /// Whether anybody has the mutex, dead or alive, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        core_shared::Identity::from_bits(self.raw.peek()).is_some()
+    }
+
+    /// The data, without locking: nobody else can reach the mutex.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.data.get_mut()
+    }
+
+    #[inline(always)]
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// The fast path of all acquisitions.
+    #[inline(always)]
+    fn take(&self) -> Option<SharedMutexGuard<'_, T>> {
+        let member = member(self.address())?;
+        if !self.raw.take(member.identity()?) {
+            return None;
+        }
+        member.took();
+        Some(SharedMutexGuard::new(self, member))
+    }
+
+    #[cold]
+    fn wait(&self, how: &Wait<'_, Linux>) -> Outcome<'_, T> {
+        self.slow(|party| self.raw.lock(party, how))
+    }
+
+    #[cold]
+    fn try_slow(&self) -> Outcome<'_, T> {
+        self.slow(|party| self.raw.try_lock(party)).map_err(held_error)
+    }
+
+    fn slow(
+        &self,
+        by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
+    ) -> Outcome<'_, T> {
+        let (member, party) = super::party(self.address())?;
+        let outcome = by(&party);
+        self.settle(member, outcome, Named::AsBefore)
+    }
+
+    /// What the calling thread, which has made an acquisition, makes of its outcome.
+    pub(super) fn settle(
+        &self,
+        member: &'static Member,
+        outcome: Result<Got, core_shared::SharedError>,
+        named: Named,
+    ) -> Outcome<'_, T> {
+        let got = match outcome {
+            Ok(got) => got,
+            Err(error) => {
+                named.restore();
+                return match error {
+                    core_shared::SharedError::NotRecoverable => Ok(Locked::NotRecoverable),
+                    error => Err(super::error_of(error)),
+                };
+            }
+        };
+        member.took();
+        let guard = SharedMutexGuard::from_parts(self, member, named);
+        Ok(match got {
+            Got::Clean => Locked::Acquired(guard),
+            Got::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
+        })
+    }
+}
+
+impl<T: Shareable + Default> Default for SharedMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Shareable> fmt::Debug for SharedMutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMutex").field("locked", &self.is_locked()).finish_non_exhaustive()
+    }
+}
+
+/// What a thread has [named](Robust::at_death_wake) before a lock was got by which it
+/// is obliged to others, to be named again when that lock is released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Named {
+    /// It is not obliged.
+    AsBefore,
+    /// It is since a wait for a condition.
+    Before(Option<NonNull<U32>>),
+}
+
+impl Named {
+    #[inline(always)]
+    pub(super) fn restore(self) {
+        if let Named::Before(word) = self {
+            Linux::at_death_wake(word);
+        }
+    }
+}
+
+/// The holder's access to the data of a [`SharedMutex`]; dropping it releases.
+///
+/// Stays on its thread, since the owner alone releases.
+#[must_use = "the mutex is released as soon as the guard is dropped"]
+pub struct SharedMutexGuard<'a, T: Shareable> {
+    pub(super) mutex: &'a SharedMutex<T>,
+    pub(super) member: &'static Member,
+    pub(super) named: Named,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: Shareable> Sync for SharedMutexGuard<'_, T> {}
+
+impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
+    #[inline(always)]
+    fn new(mutex: &'a SharedMutex<T>, member: &'static Member) -> Self {
+        Self::from_parts(mutex, member, Named::AsBefore)
+    }
+
+    /// Of a mutex that the calling thread has.
+    #[inline(always)]
+    pub(super) fn from_parts(
+        mutex: &'a SharedMutex<T>,
+        member: &'static Member,
+        named: Named,
+    ) -> Self {
+        SharedMutexGuard { mutex, member, named, not_send: PhantomData }
+    }
+
+    /// Takes the guard apart, without releasing.
+    pub(super) fn into_parts(self) -> (&'a SharedMutex<T>, &'static Member, Named) {
+        let guard = ManuallyDrop::new(self);
+        (guard.mutex, guard.member, guard.named)
+    }
+
+    #[cold]
+    fn release_slow(&self) {
+        if let Some(party) = self.member.party() {
+            self.mutex.raw.unlock(&party);
+        }
+    }
+}
+
+impl<T: Shareable> Deref for SharedMutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the one access to the data while it lives, among those
+        // that keep to the protocol; whatever others write is a `T`.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<T: Shareable> DerefMut for SharedMutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<T: Shareable> Drop for SharedMutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // In a forked child, nobody: the lock is the parent's.
+        let Some(me) = self.member.identity() else { return };
+        if !self.mutex.raw.give(me) {
+            self.release_slow();
+        }
+        self.member.gave();
+        self.named.restore();
+    }
+}
+
+impl<T: Shareable> sealed::Sealed for SharedMutexGuard<'_, T> {}
+
+impl<T: Shareable> Held for SharedMutexGuard<'_, T> {
+    fn repair(&mut self) -> &mut T {
+        self
+    }
+
+    fn mark_consistent(&self) {
+        if let Some(party) = self.member.party() {
+            self.mutex.raw.mark_consistent(&party);
+        }
+    }
+}
+
+impl<T: Shareable + fmt::Debug> fmt::Debug for SharedMutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

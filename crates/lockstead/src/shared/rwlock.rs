@@ -1,0 +1,385 @@
+//! The reader-writer lock with its data, for segments.
+
+use super::error::SharedError;
+use super::locked::{Held, Inconsistent, Locked, sealed};
+use super::shape::{LockKind, Shape};
+use super::{Party, Shareable, claims, held_error};
+use crate::{CancelToken, time};
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use core::ops::{Deref, DerefMut};
+use lockstead_core::Wait;
+use lockstead_core::shared::{self as core_shared, Got, ReadHold};
+use lockstead_linux::Linux;
+use lockstead_linux::shared::Member;
+use std::time::{Duration, Instant};
+
+/// Many readers or one writer, among all threads of all processes that have the segment
+/// open; the death of a reader costs nothing, that of a writer is told to the next one.
+///
+/// 8 bytes beside the data; zeroes are a free lock with zeroes inside. Not recursive, and
+/// no way from reading to writing. A reader is one by a claim that lies at its seat: a
+/// dead one's claims are void, and it need not be repaired what it did not change.
+///
+/// A thread that has no claim left ([`Options::claims`](super::Options::claims)) reads
+/// alone. Where an owner died, the next one repairs, also if it wanted to read: it has
+/// the lock alone until then, and until it is released.
+///
+/// Works where it lies in a [`Segment`](super::Segment).
+///
+/// # Source
+/// Readers that write lines of their own are those of brlock (Linux 2.4) and of hazard
+/// pointers (Maged Michael, 2004).
+///
+/// # Example
+/// ```
+/// use lockstead::shared::{Options, Segment, SharedRwLock};
+///
+/// let segment = Segment::<SharedRwLock<[u64; 4]>>::memfd("rates", &Options::new())?;
+/// segment.root().write()?.recover(|rates| *rates = [0; 4])?[2] = 7;
+/// let rates = segment.root().read()?.recover(|rates| *rates = [0; 4])?;
+/// assert_eq!(rates[2], 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[repr(C)]
+pub struct SharedRwLock<T> {
+    raw: core_shared::SharedRwLock<Linux>,
+    data: UnsafeCell<T>,
+}
+
+const _: () = assert!(size_of::<SharedRwLock<u64>>() == 16);
+
+// SAFETY: the data is reached through guards, of which there are one of a writer or
+// several of readers among those that keep to the protocol; a peer that does not can
+// write any bits there, all of which are values of a `Shareable` type.
+unsafe impl<T: Shareable> Sync for SharedRwLock<T> {}
+
+// SAFETY: two words of which every value is one, and a `T` that may lie there; `repr(C)`.
+unsafe impl<T: Shareable> Shareable for SharedRwLock<T> {
+    const SHAPE: Shape = Shape::Lock {
+        kind: LockKind::RwLock,
+        size: size_of::<Self>(),
+        offset: offset_of!(Self, data),
+        data: &T::SHAPE,
+    };
+}
+
+type Reading<'a, T> = Result<Locked<SharedReadGuard<'a, T>>, SharedError>;
+type Writing<'a, T> = Result<Locked<SharedWriteGuard<'a, T>>, SharedError>;
+
+impl<T: Shareable> SharedRwLock<T> {
+    /// A free lock around `value`, to be put into a segment by
+    /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        SharedRwLock { raw: core_shared::SharedRwLock::new(), data: UnsafeCell::new(value) }
+    }
+
+    /// Acquires the lock for reading, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// [`SharedError::Recursive`] if the calling thread has it for writing,
+    /// [`SharedError::NotInSegment`], [`SharedError::Join`].
+    #[inline]
+    pub fn read(&self) -> Reading<'_, T> {
+        self.read_as(&Wait::FOREVER)
+    }
+
+    /// Acquires the lock for reading if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`] if somebody writes; as [`read`](Self::read).
+    #[inline]
+    pub fn try_read(&self) -> Reading<'_, T> {
+        self.read_by(|party, claim| self.raw.try_read(party, claim)).map_err(held_error)
+    }
+
+    /// Acquires the lock for reading, waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the time is over; as [`read`](Self::read).
+    pub fn read_timeout(&self, timeout: Duration) -> Reading<'_, T> {
+        self.read_as(&time::within(timeout))
+    }
+
+    /// Acquires the lock for reading, waiting until `deadline` at most.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the deadline; as [`read`](Self::read).
+    pub fn read_until(&self, deadline: Instant) -> Reading<'_, T> {
+        self.read_as(&time::until(deadline))
+    }
+
+    /// Acquires the lock for reading, unless a signal handler runs on this thread while
+    /// it sleeps for it.
+    ///
+    /// # Errors
+    /// [`SharedError::Interrupted`]: a handler ran; as [`read`](Self::read).
+    pub fn read_interruptible(&self) -> Reading<'_, T> {
+        self.read_as(&time::INTERRUPTIBLE)
+    }
+
+    /// Acquires the lock for reading, unless `token` is fired, before the call or while
+    /// it waits.
+    ///
+    /// # Errors
+    /// [`SharedError::Cancelled`]: the token was fired and the lock was not to be had; as
+    /// [`read`](Self::read).
+    pub fn read_killable(&self, token: &CancelToken) -> Reading<'_, T> {
+        self.read_as(&token.wait())
+    }
+
+    /// Acquires the lock for writing, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// [`SharedError::Recursive`] if the calling thread has it, also for reading,
+    /// [`SharedError::NotInSegment`], [`SharedError::Join`].
+    #[inline]
+    pub fn write(&self) -> Writing<'_, T> {
+        self.write_as(&Wait::FOREVER)
+    }
+
+    /// Acquires the lock for writing if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`] if somebody else has it; as [`write`](Self::write).
+    #[inline]
+    pub fn try_write(&self) -> Writing<'_, T> {
+        self.write_by(|party| self.raw.try_write(party)).map_err(held_error)
+    }
+
+    /// Acquires the lock for writing, waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the time is over; as
+    /// [`write`](Self::write).
+    pub fn write_timeout(&self, timeout: Duration) -> Writing<'_, T> {
+        self.write_as(&time::within(timeout))
+    }
+
+    /// Acquires the lock for writing, waiting until `deadline` at most.
+    ///
+    /// # Errors
+    /// [`SharedError::TimedOut`], not before the deadline; as [`write`](Self::write).
+    pub fn write_until(&self, deadline: Instant) -> Writing<'_, T> {
+        self.write_as(&time::until(deadline))
+    }
+
+    /// Acquires the lock for writing, unless a signal handler runs on this thread while
+    /// it sleeps for it.
+    ///
+    /// # Errors
+    /// [`SharedError::Interrupted`]: a handler ran; as [`write`](Self::write).
+    pub fn write_interruptible(&self) -> Writing<'_, T> {
+        self.write_as(&time::INTERRUPTIBLE)
+    }
+
+    /// Acquires the lock for writing, unless `token` is fired, before the call or while
+    /// it waits.
+    ///
+    /// # Errors
+    /// [`SharedError::Cancelled`]: the token was fired and the lock was not to be had; as
+    /// [`write`](Self::write).
+    pub fn write_killable(&self, token: &CancelToken) -> Writing<'_, T> {
+        self.write_as(&token.wait())
+    }
+
+    /// The data, without locking: nobody else can reach the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.data.get_mut()
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    #[inline]
+    fn read_as(&self, how: &Wait<'_, Linux>) -> Reading<'_, T> {
+        self.read_by(|party, claim| self.raw.read(party, claim, how))
+    }
+
+    #[inline]
+    fn read_by(
+        &self,
+        by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, core_shared::SharedError>,
+    ) -> Reading<'_, T> {
+        let (member, party) = super::party(self.address())?;
+        let claim = claims::take(&party);
+        let outcome = by(&party, claim);
+        if let (Some(number), false) = (claim, matches!(outcome, Ok(ReadHold::Claim(_)))) {
+            claims::put(&party, number);
+        }
+        let hold = match outcome {
+            Ok(hold) => hold,
+            Err(core_shared::SharedError::NotRecoverable) => return Ok(Locked::NotRecoverable),
+            Err(error) => return Err(super::error_of(error)),
+        };
+        if !matches!(hold, ReadHold::Claim(_)) {
+            member.took();
+        }
+        let guard = SharedReadGuard { lock: self, member, hold, not_send: PhantomData };
+        Ok(match hold {
+            ReadHold::Claim(_) | ReadHold::Alone => Locked::Acquired(guard),
+            ReadHold::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
+        })
+    }
+
+    #[inline]
+    fn write_as(&self, how: &Wait<'_, Linux>) -> Writing<'_, T> {
+        self.write_by(|party| self.raw.write(party, how))
+    }
+
+    #[inline]
+    fn write_by(
+        &self,
+        by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
+    ) -> Writing<'_, T> {
+        let (member, party) = super::party(self.address())?;
+        let got = match by(&party) {
+            Ok(got) => got,
+            Err(core_shared::SharedError::NotRecoverable) => return Ok(Locked::NotRecoverable),
+            Err(error) => return Err(super::error_of(error)),
+        };
+        member.took();
+        let guard = SharedWriteGuard { lock: self, member, not_send: PhantomData };
+        Ok(match got {
+            Got::Clean => Locked::Acquired(guard),
+            Got::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
+        })
+    }
+}
+
+impl<T: Shareable + Default> Default for SharedRwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Shareable> fmt::Debug for SharedRwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = core_shared::Identity::from_bits(self.raw.peek()).is_some();
+        f.debug_struct("SharedRwLock").field("written", &written).finish_non_exhaustive()
+    }
+}
+
+/// A reader's access to the data of a [`SharedRwLock`]; dropping it releases. Stays on
+/// its thread.
+#[must_use = "the lock is released as soon as the guard is dropped"]
+pub struct SharedReadGuard<'a, T: Shareable> {
+    lock: &'a SharedRwLock<T>,
+    member: &'static Member,
+    hold: ReadHold,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: Shareable> Sync for SharedReadGuard<'_, T> {}
+
+impl<T: Shareable> Deref for SharedReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: while the guard lives nobody writes, of those that keep to the
+        // protocol; whatever others write is a `T`.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T: Shareable> Drop for SharedReadGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // In a forked child, nobody: it is the parent that reads.
+        let Some(party) = self.member.party() else { return };
+        self.lock.raw.unread(&party, self.hold);
+        match self.hold {
+            ReadHold::Claim(number) => claims::put(&party, number),
+            ReadHold::Alone | ReadHold::OwnerDied => self.member.gave(),
+        }
+    }
+}
+
+impl<T: Shareable> sealed::Sealed for SharedReadGuard<'_, T> {}
+
+impl<T: Shareable> Held for SharedReadGuard<'_, T> {
+    fn repair(&mut self) -> &mut T {
+        // SAFETY: called for a guard that was got with a dead owner, and that has the
+        // lock alone.
+        unsafe { &mut *self.lock.data.get() }
+    }
+
+    fn mark_consistent(&self) {
+        if let Some(party) = self.member.party() {
+            self.lock.raw.mark_consistent(&party);
+        }
+    }
+}
+
+impl<T: Shareable + fmt::Debug> fmt::Debug for SharedReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// The writer's access to the data of a [`SharedRwLock`]; dropping it releases. Stays on
+/// its thread.
+#[must_use = "the lock is released as soon as the guard is dropped"]
+pub struct SharedWriteGuard<'a, T: Shareable> {
+    lock: &'a SharedRwLock<T>,
+    member: &'static Member,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: Shareable> Sync for SharedWriteGuard<'_, T> {}
+
+impl<T: Shareable> Deref for SharedWriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the one access to the data while it lives, among those
+        // that keep to the protocol; whatever others write is a `T`.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T: Shareable> DerefMut for SharedWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *self.lock.data.get() }
+    }
+}
+
+impl<T: Shareable> Drop for SharedWriteGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // In a forked child, nobody: it is the parent that writes.
+        let Some(party) = self.member.party() else { return };
+        self.lock.raw.unwrite(&party);
+        self.member.gave();
+    }
+}
+
+impl<T: Shareable> sealed::Sealed for SharedWriteGuard<'_, T> {}
+
+impl<T: Shareable> Held for SharedWriteGuard<'_, T> {
+    fn repair(&mut self) -> &mut T {
+        self
+    }
+
+    fn mark_consistent(&self) {
+        if let Some(party) = self.member.party() {
+            self.lock.raw.mark_consistent(&party);
+        }
+    }
+}
+
+impl<T: Shareable + fmt::Debug> fmt::Debug for SharedWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

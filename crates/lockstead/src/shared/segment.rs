@@ -1,0 +1,350 @@
+//! Segments: memory with a root, locks in it, and participants.
+
+use super::attached::Attachment;
+use super::error::{AttachError, SegmentError};
+use super::file;
+use super::header::{Header, Parts};
+use super::layout::Layout;
+use super::{Busy, JoinError, Options, Shareable};
+use core::fmt;
+use core::ptr::NonNull;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Memory that processes share, with a `T` in it.
+///
+/// It is a file: with a name, or in memory only and handed on as a descriptor. Each
+/// process that wants to use it opens it; each thread that uses a lock in it is a
+/// participant from then on, and the kernel tells the others when it ends.
+///
+/// A new segment's bytes are zeroes, which is a fresh value of every [`Shareable`] type;
+/// they never pass over the stack, however many they are.
+///
+/// Dropping it leaves the segment and unmaps it. As long as other threads of this process
+/// are participants, or this thread holds a lock there (because a guard was forgotten),
+/// it stays mapped instead, until the process ends; [`close`](Self::close) says so.
+///
+/// # Trust
+/// Who may write the file may write anything there, at any time, and is a peer for good
+/// or bad. Whatever a peer writes, lock operations here end with a lock or an error, or
+/// wait as they were told to; what a lock protects is as good as those who had it. A file
+/// that a hostile peer may cut is the exception: touching what is gone is `SIGBUS`. A
+/// [`memfd`](Self::memfd) cannot be cut.
+///
+/// # Example
+/// ```
+/// use lockstead::shared::{Options, Segment, Shareable, SharedMutex};
+///
+/// #[derive(Shareable)]
+/// #[repr(C)]
+/// struct Bank {
+///     accounts: [SharedMutex<i64>; 100],
+/// }
+///
+/// # let path = std::env::temp_dir().join(format!("bank-{}", std::process::id()));
+/// let bank = Segment::<Bank>::create(&path, &Options::new())?;
+/// *bank.root().accounts[3].lock()?.recover(|_| ())? += 20;
+///
+/// // Elsewhere, in another process:
+/// let same = Segment::<Bank>::open(&path)?;
+/// assert_eq!(*same.root().accounts[3].lock()?.recover(|_| ())?, 20);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Segment<T: Shareable> {
+    attachment: Attachment,
+    root: NonNull<T>,
+}
+
+// SAFETY: the pointer leads into the attachment's mapping, to a `T`, which may be used by
+// all threads (`Shareable`).
+unsafe impl<T: Shareable> Send for Segment<T> {}
+// SAFETY: as above.
+unsafe impl<T: Shareable> Sync for Segment<T> {}
+
+impl<T: Shareable> Segment<T> {
+    /// Makes a segment in a new file with this name, with the permissions that `options`
+    /// say. Nobody sees it before it is complete. The folder's file system must know
+    /// files without a name (`O_TMPFILE`: tmpfs, ext4, xfs, btrfs do).
+    ///
+    /// # Errors
+    /// [`SegmentError::Io`], of the kind [`ErrorKind::AlreadyExists`] if there is such a
+    /// file; [`SegmentError::Options`]; [`SegmentError::Attach`].
+    ///
+    /// # Panics
+    /// If `T` describes itself with more than 1 MiB, or 48 levels, of types.
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self, SegmentError> {
+        Self::create_with(path, options, |_| ())
+    }
+
+    /// [`create`](Self::create), with a root that `fill` has changed before anybody else
+    /// sees it. It is zeroes at first.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    ///
+    /// # Panics
+    /// As [`create`](Self::create), and if `fill` does; no file is left then.
+    ///
+    /// ```
+    /// use lockstead::shared::{Options, Segment, Shareable, SharedMutex};
+    ///
+    /// #[derive(Shareable)]
+    /// #[repr(C)]
+    /// struct Table {
+    ///     columns: u64,
+    ///     rows: SharedMutex<u64>,
+    /// }
+    ///
+    /// # let path = std::env::temp_dir().join(format!("table-{}", std::process::id()));
+    /// let table = Segment::<Table>::create_with(&path, &Options::new(), |table| {
+    ///     table.columns = 12;
+    ///     *table.rows.get_mut() = 1000;
+    /// })?;
+    /// assert_eq!(table.root().columns, 12);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create_with(
+        path: impl AsRef<Path>,
+        options: &Options,
+        fill: impl FnOnce(&mut T),
+    ) -> Result<Self, SegmentError> {
+        let path = path.as_ref();
+        let header = Self::plan(options)?;
+        let file = file::unnamed(path, options.mode)?;
+        let segment = Self::make(file, header, fill)?;
+        file::link(segment.attachment.file(), path)?;
+        Ok(segment)
+    }
+
+    /// Opens the segment in the file of this name.
+    ///
+    /// # Errors
+    /// [`SegmentError`]: each says what is wrong with the file and what to do.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SegmentError> {
+        Self::of(file::open(path.as_ref(), true)?)
+    }
+
+    /// [`open`](Self::open), or [`create`](Self::create) if there is no such file; of
+    /// several processes that do this at the same time, one makes it.
+    ///
+    /// # Errors
+    /// As the two.
+    ///
+    /// # Panics
+    /// As [`create`](Self::create).
+    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Self, SegmentError> {
+        let path = path.as_ref();
+        // Somebody else may make it and remove it, again and again; not with us.
+        for _ in 0..16 {
+            match Self::open(path) {
+                Err(error) if is_io(&error, ErrorKind::NotFound) => {}
+                other => return other,
+            }
+            match Self::create(path, options) {
+                Err(error) if is_io(&error, ErrorKind::AlreadyExists) => {}
+                other => return other,
+            }
+        }
+        Self::open(path)
+    }
+
+    /// Makes a segment without a name in the file system: others get its descriptor
+    /// ([`AsFd`]), by inheritance or over a socket. It cannot be cut or extended by
+    /// anybody. `name` is what `/proc` shows.
+    ///
+    /// # Errors
+    /// [`SegmentError::Io`], [`SegmentError::Options`], [`SegmentError::Attach`].
+    ///
+    /// # Panics
+    /// As [`create`](Self::create).
+    ///
+    /// ```
+    /// use lockstead::shared::{Options, Segment, SharedMutex};
+    /// use std::os::fd::AsFd;
+    ///
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("total", &Options::new())?;
+    /// let same = segment.as_fd().try_clone_to_owned()?;
+    /// let same = Segment::<SharedMutex<u64>>::from_fd(same)?;
+    /// *segment.root().lock()?.recover(|_| ())? = 5;
+    /// assert_eq!(*same.root().lock()?.recover(|_| ())?, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memfd(name: &str, options: &Options) -> Result<Self, SegmentError> {
+        Self::memfd_with(name, options, |_| ())
+    }
+
+    /// [`memfd`](Self::memfd), with a root that `fill` has changed.
+    ///
+    /// # Errors
+    /// As [`memfd`](Self::memfd).
+    ///
+    /// # Panics
+    /// As [`memfd`](Self::memfd), and if `fill` does.
+    pub fn memfd_with(
+        name: &str,
+        options: &Options,
+        fill: impl FnOnce(&mut T),
+    ) -> Result<Self, SegmentError> {
+        let header = Self::plan(options)?;
+        let file = file::memory(name)?;
+        file::permit(&file, options.mode)?;
+        Self::make(file, header, fill)
+    }
+
+    /// Opens the segment behind a descriptor, which must allow reading and writing. If it
+    /// is one in memory that is not sealed yet, it is sealed against changes of its size.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_fd(fd: OwnedFd) -> Result<Self, SegmentError> {
+        Self::of(File::from(fd))
+    }
+
+    /// What lies in the segment.
+    ///
+    /// Everything in it that is not an atomic or a lock is to be left as it is once the
+    /// segment was created, by everybody.
+    #[inline]
+    #[must_use]
+    pub fn root(&self) -> &T {
+        // SAFETY: mapped as long as the attachment lives, of this size and alignment
+        // (`of` and `make`), any bits are a value (`Shareable`). Peers that keep to the
+        // protocol change atomics, and what locks protect, only.
+        unsafe { self.root.as_ref() }
+    }
+
+    /// What the file's first page said when it was opened.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        self.attachment.header()
+    }
+
+    /// Makes the calling thread a participant now, and not at its first lock operation:
+    /// so that a segment that is full, or a system that cannot tell of deaths, is found
+    /// out where that can be handled.
+    ///
+    /// # Errors
+    /// [`JoinError`] says what is in the way.
+    pub fn participate(&self) -> Result<(), JoinError> {
+        let address = self.root.addr().get();
+        match lockstead_linux::shared::join(address) {
+            Err(JoinError::WornOut) if self.scrub() > 0 => {
+                lockstead_linux::shared::join(address).map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// Gives the calling thread's seat up, for other threads to take. It becomes a
+    /// participant again with its next lock operation. (A thread that ends does this by
+    /// itself.)
+    ///
+    /// # Errors
+    /// [`Busy`] if it holds a lock here; nothing has changed then.
+    pub fn leave(&self) -> Result<(), Busy> {
+        lockstead_linux::shared::leave(self.attachment.handle())
+    }
+
+    /// Leaves the segment and unmaps it.
+    ///
+    /// # Errors
+    /// The segment again, and who is in the way: other threads of this process that are
+    /// participants, or a lock that this thread holds.
+    pub fn close(self) -> Result<(), (Self, Busy)> {
+        let Segment { attachment, root } = self;
+        attachment.close().map_err(|(attachment, busy)| (Segment { attachment, root }, busy))
+    }
+
+    /// Makes seats usable again of which each has been left by 16,384 dead participants,
+    /// which is as many as the locks' words can tell apart; returns how many. Not needed
+    /// otherwise: [`participate`](Self::participate) does it when there is no other seat.
+    ///
+    /// A seat is left as it is while any lock of the segment names it: recover those
+    /// locks first (acquiring them does).
+    pub fn scrub(&self) -> usize {
+        super::scrub::scrub(&self.attachment, &Self::layout())
+    }
+
+    /// Of an attachment whose root is a `T`.
+    fn with(attachment: Attachment) -> Self {
+        let root = attachment.at(attachment.header().root).cast();
+        Segment { attachment, root }
+    }
+
+    /// What the type is like, as it stands in a file.
+    fn directory() -> Vec<u8> {
+        const {
+            assert!(T::SHAPE.size() == size_of::<T>(), "the shape of a type has its size");
+        }
+        T::SHAPE.encode().expect("the root type describes itself with at most 1 MiB")
+    }
+
+    fn layout() -> Layout {
+        Layout::decode(&Self::directory()).expect("a type's own shape is in order")
+    }
+
+    fn plan(options: &Options) -> Result<Header, SegmentError> {
+        Header::new(&Parts {
+            directory: &Self::directory(),
+            participants: options.participants,
+            claims: options.claims,
+            root_bytes: size_of::<T>() as u64,
+            root_align: align_of::<T>() as u64,
+            exclusive: options.exclusive,
+        })
+    }
+
+    /// Of a new and empty file that nobody else has.
+    fn make(file: File, header: Header, fill: impl FnOnce(&mut T)) -> Result<Self, SegmentError> {
+        file::fill(&file, &header, &Self::directory())?;
+        file::seal(&file);
+        let attachment = Attachment::new(file, &header)?;
+        let segment = Self::with(attachment);
+        let mut root = segment.root;
+        // SAFETY: as `root`; and nobody else knows the file, or its mapping.
+        fill(unsafe { root.as_mut() });
+        Ok(segment)
+    }
+
+    fn of(file: File) -> Result<Self, SegmentError> {
+        file::seal(&file);
+        let file::Checked { file, header, layout } = file::check(file)?;
+        let own = Self::layout();
+        if let Some(difference) = layout.difference(&own) {
+            return Err(SegmentError::OtherRoot { difference });
+        }
+        let (there, here) = (header.root_align, align_of::<T>());
+        if there as usize != here {
+            let difference = format!("aligned to {there} there, to {here} here");
+            return Err(SegmentError::OtherRoot { difference });
+        }
+        let attachment = Attachment::new(file, &header)?;
+        Ok(Self::with(attachment))
+    }
+}
+
+fn is_io(error: &SegmentError, kind: ErrorKind) -> bool {
+    matches!(error, SegmentError::Io { error, .. } if error.kind() == kind)
+}
+
+impl<T: Shareable> AsFd for Segment<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.attachment.file().as_fd()
+    }
+}
+
+impl<T: Shareable> fmt::Debug for Segment<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment").field("header", self.header()).finish_non_exhaustive()
+    }
+}
+
+impl From<AttachError> for SegmentError {
+    fn from(error: AttachError) -> Self {
+        SegmentError::Attach(error)
+    }
+}
