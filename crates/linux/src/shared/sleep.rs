@@ -78,12 +78,14 @@ impl Robust for Linux {
     }
 }
 
-/// The address of a watched word and what it is to hold.
-fn place(watch: &Watch<'_, Linux>) -> (*const u32, u32) {
+/// The address of a watched word, what it is to hold, and who can wake there: what is
+/// only compared is slept on by this process alone, in which nobody wakes it.
+fn place(watch: &Watch<'_, Linux>) -> (*const u32, u32, Scope) {
     match *watch {
-        Watch::Word(word, value) => (word.get().as_ptr().cast_const(), value),
-        Watch::Low(word, value) => (word.low_half(), value),
-        Watch::High(word, value) => (high_half(word), value),
+        Watch::Word(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Shared),
+        Watch::Low(word, value) => (word.low_half(), value, Scope::Shared),
+        Watch::High(word, value) => (high_half(word), value, Scope::Private),
+        Watch::Seen(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Private),
     }
 }
 
@@ -106,8 +108,8 @@ fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken
         push(cancel.get().as_ptr(), 0, Scope::Private);
     }
     for watch in watches {
-        let (address, value) = place(watch);
-        push(address, value, Scope::Shared);
+        let (address, value, scope) = place(watch);
+        push(address, value, scope);
     }
     // SAFETY: the first `used` entries were written above.
     let vector = unsafe { vector[..used].assume_init_ref() };
@@ -138,7 +140,7 @@ fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
         return Woken::Cancelled;
     }
     let differs = |watch: &Watch<'_, Linux>| {
-        let (address, value) = place(watch);
+        let (address, value, _) = place(watch);
         // SAFETY: the address is that of a live atomic's, or of half of one; the watch
         // borrows it.
         let word = unsafe { AtomicU32::from_ptr(address.cast_mut()) };
@@ -150,7 +152,7 @@ fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
     let Some(first) = watches.first() else {
         return Woken::Changed;
     };
-    let (address, value) = place(first);
+    let (address, value, _) = place(first);
     let soon = futex::now().after(GLANCE);
     let nap = how.deadline.map_or(soon, |deadline| deadline.min(soon));
     let until = Until { deadline: Some(nap), cancel: None, interruptible: how.interruptible };

@@ -188,8 +188,10 @@ impl Child {
         status
     }
 
+    /// Kills it; it must not have found anything wrong before.
     pub(crate) fn kill_and_wait(self) {
         self.kill();
-        self.wait();
+        let status = self.wait();
+        assert!(status == 0 || libc::WIFSIGNALED(status), "the child has panicked");
     }
 }
