@@ -35,7 +35,7 @@ impl Ticks {
             // SAFETY: every x86-64 processor has this instruction.
             return unsafe { core::arch::x86_64::_rdtsc() };
         }
-        clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+        monotonic().as_nanos() as u64
     }
 
     /// A number of ticks in nanoseconds.
@@ -68,6 +68,23 @@ pub(crate) fn process_cpu() -> Duration {
 /// Processor time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The system's monotonic clock, the same in every process.
+pub(crate) fn monotonic() -> Duration {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Processor time of all children that have been waited for.
+pub(crate) fn children_cpu() -> Duration {
+    // SAFETY: zeroes are a value of it, and the pointer is to a local variable.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 fn clock(id: libc::clockid_t) -> Duration {

@@ -48,7 +48,7 @@ pub enum Error {
     )]
     Broken {
         /// The lock under test.
-        lock: LockName,
+        lock: &'static str,
         /// Sections that the threads counted, each for itself.
         operations: u64,
         /// Sections that the counter inside the lock counted.
@@ -61,7 +61,7 @@ pub enum Error {
     )]
     Stuck {
         /// The lock under test.
-        lock: LockName,
+        lock: &'static str,
         /// Threads that did not return.
         missing: usize,
         /// Threads that were started.
@@ -76,6 +76,37 @@ pub enum Error {
         threads: usize,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// A process that takes part could not be started, or the memory for it made.
+    #[error("{what}: {source}")]
+    Process {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A process that takes part ended before it was told to.
+    #[error("a worker process ended by itself: {how}")]
+    Worker {
+        /// Its status, or the signal.
+        how: String,
+    },
+    /// The machine does not let this user make process namespaces.
+    #[error(
+        "this machine does not allow namespaces of process ids ({source}); run as root, or allow \
+         user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)"
+    )]
+    Namespaces {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A segment could not be made or used.
+    #[error("{what}: {why}")]
+    Segment {
+        /// What was attempted.
+        what: &'static str,
+        /// What is wrong.
+        why: String,
     },
     /// The session's stop flag was set. Everything has been cleaned up.
     #[error("interrupted")]

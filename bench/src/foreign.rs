@@ -27,11 +27,16 @@ impl Observation {
     /// stolen by the hypervisor included; `None` if the system does not tell
     /// or too little time has passed.
     pub(crate) fn foreign_percent(&self) -> Option<f64> {
+        self.foreign_percent_beside(Duration::ZERO)
+    }
+
+    /// The same, when children of this process have used so much.
+    pub(crate) fn foreign_percent_beside(&self, children: Duration) -> Option<f64> {
         if self.start.elapsed() < SHORTEST {
             return None;
         }
         let (before, after) = (self.machine?, Usage::now()?);
-        let own = (process_cpu() - self.own).as_secs_f64() * ticks_per_second();
+        let own = (process_cpu() - self.own + children).as_secs_f64() * ticks_per_second();
         let (busy, all) = (after.busy - before.busy, after.all - before.all);
         (all > 0).then(|| (100.0 * (busy as f64 - own) / all as f64).max(0.0))
     }

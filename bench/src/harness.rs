@@ -173,7 +173,7 @@ impl Slice {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     return Err(Error::Stuck {
-                        lock: self.lock,
+                        lock: self.lock.name(),
                         missing: handles.len() - returned.len(),
                         threads: handles.len(),
                         seconds: self.patience.as_secs(),
@@ -191,7 +191,7 @@ impl Slice {
 }
 
 /// Sleeps, but not past the session's end.
-fn nap(length: Duration, session: &Session<'_>) {
+pub(crate) fn nap(length: Duration, session: &Session<'_>) {
     let end = Instant::now() + length;
     while !session.stopped() {
         let left = end.saturating_duration_since(Instant::now());

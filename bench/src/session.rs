@@ -27,6 +27,11 @@ impl<'a> Session<'a> {
         Self { stop, progress }
     }
 
+    /// Tells how far it is, where steps are not counted by [`Progress`].
+    pub(crate) fn tell(&mut self, done: u64, total: u64, label: &str) {
+        (self.progress)(done, total, label);
+    }
+
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -15,7 +15,7 @@ use crate::locks::{BenchLock, Placed, with_lock};
 use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, LockName, Session, options, stats};
-use limit::Limit;
+pub(crate) use limit::Limit;
 use serde::Serialize;
 use std::sync::atomic::{Ordering, compiler_fence};
 use std::sync::mpsc;
@@ -39,9 +39,9 @@ impl Default for Options {
     }
 }
 
-/// The result.
+/// The result. `N` names locks.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct Report<N = LockName> {
     /// Where.
     pub machine: Machine,
     /// Nanoseconds of the bare `lock cmpxchg` + `xchg` pair in this run.
@@ -53,14 +53,14 @@ pub struct Report {
     /// Instructions of the bare pair.
     pub limit_instructions: Option<f64>,
     /// One row for each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<Row<N>>,
 }
 
 /// One lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct Row<N = LockName> {
     /// The lock.
-    pub lock: LockName,
+    pub lock: N,
     /// Nanoseconds per pair, the median of the rounds.
     pub ns: f64,
     /// `ns` over `limit_ns`.
@@ -85,19 +85,37 @@ pub struct Row {
 /// lock that is not built in, [`Error::Threads`], [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
     options.check()?;
+    let mut subjects = Vec::new();
+    for &lock in &options.locks {
+        subjects.push((lock, with_lock!(lock, L => Subject::new::<L>(lock.name()))?));
+    }
+    let limit = Subject::new::<Limit>(LIMIT);
+    compare(limit, subjects, options.rounds, options.slice, session)
+}
+
+/// What progress calls the limit.
+pub(crate) const LIMIT: &str = "the bare pair";
+
+/// Measures these locks, each with its name.
+pub(crate) fn compare<N>(
+    limit: Subject,
+    named: Vec<(N, Subject)>,
+    rounds: usize,
+    slice: Duration,
+    session: &mut Session<'_>,
+) -> Result<Report<N>, Error> {
     let machine = Machine::here();
     let _second = SecondThread::start()?;
-    let mut subjects = vec![Subject::new::<Limit>("the bare pair")];
-    for &lock in &options.locks {
-        subjects.push(with_lock!(lock, L => Subject::new::<L>(lock.name()))?);
-    }
-    let mut progress = Progress::new(options.rounds * subjects.len());
+    let (names, locks): (Vec<N>, Vec<Subject>) = named.into_iter().unzip();
+    let mut subjects = vec![limit];
+    subjects.extend(locks);
+    let mut progress = Progress::new(rounds * subjects.len());
     let mut order: Vec<usize> = (0..subjects.len()).collect();
-    for _ in 0..options.rounds {
+    for _ in 0..rounds {
         fastrand::shuffle(&mut order);
         for &index in &order {
             progress.step(session, subjects[index].name)?;
-            subjects[index].measure(options.slice);
+            subjects[index].measure(slice);
         }
     }
     progress.end(session)?;
@@ -110,11 +128,10 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         limit_ns_min,
         limit_ns_max,
         limit_instructions: (limit.count)().ok(),
-        results: options
-            .locks
-            .iter()
+        results: names
+            .into_iter()
             .zip(&subjects)
-            .map(|(&lock, subject)| subject.row(lock, limit_ns))
+            .map(|(lock, subject)| subject.row(lock, limit_ns))
             .collect(),
     })
 }
@@ -128,7 +145,7 @@ impl Options {
 }
 
 /// A lock in its place, its measuring loops, and what they gave.
-struct Subject {
+pub(crate) struct Subject {
     name: &'static str,
     bytes: usize,
     /// Runs so many pairs.
@@ -139,13 +156,24 @@ struct Subject {
 
 impl Subject {
     fn new<L: BenchLock>(name: &'static str) -> Self {
-        let (lock, counted) = (Placed::<L>::new(), Placed::<L>::new());
+        Self::at::<L, _>(name, Placed::new(), Placed::new(), |placed| placed)
+    }
+
+    /// Two locks, one for the time and one for the instructions, each in a place
+    /// that may be anywhere.
+    pub(crate) fn at<L: BenchLock, H: 'static>(
+        name: &'static str,
+        timed: H,
+        counted: H,
+        lock: fn(&H) -> &L,
+    ) -> Self {
         Self {
             name,
             bytes: L::bytes(),
-            run: Box::new(move |pairs| repeat::<L>(&lock, pairs)),
+            run: Box::new(move |pairs| repeat::<L>(lock(&timed), pairs)),
             count: Box::new(move || {
-                count_instructions(|| counted.with(|| ())).map_err(|why| why.to_string())
+                let lock = lock(&counted);
+                count_instructions(|| lock.with(|| ())).map_err(|why| why.to_string())
             }),
             ns: Vec::new(),
         }
@@ -166,7 +194,7 @@ impl Subject {
         thread_cpu() - start
     }
 
-    fn row(&self, lock: LockName, limit_ns: f64) -> Row {
+    fn row<N>(&self, lock: N, limit_ns: f64) -> Row<N> {
         let ns = stats::median(&self.ns);
         let (ns_min, ns_max) = stats::spread(&self.ns);
         let (instructions, instructions_absent) = match (self.count)() {

@@ -11,7 +11,7 @@
 //! processor comes on top, for all locks alike.
 
 mod slices;
-mod work;
+pub(crate) mod work;
 
 use crate::clock::Ticks;
 use crate::foreign::{Observation, TOLERATED};

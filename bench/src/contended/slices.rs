@@ -140,7 +140,7 @@ fn run<L: BenchLock, T: Send + 'static>(
     let operations = returned.iter().map(|(turns, _)| turns).sum();
     let counted = place.1.sections();
     if operations != counted {
-        return Err(Error::Broken { lock: slice.lock, operations, counted });
+        return Err(Error::Broken { lock: slice.lock.name(), operations, counted });
     }
     for (_, result) in returned {
         fold(&mut sum, result);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// counter also shows whether the lock excludes.
 #[repr(align(128))]
 #[derive(Default)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     sections: AtomicU64,
     trace: AtomicU64,
 }
@@ -18,7 +18,7 @@ impl Shared {
     /// A section of `steps` steps. A load and a store and not an atomic
     /// addition: two sections at once lose a count.
     #[inline(always)]
-    pub(super) fn section(&self, steps: u64) {
+    pub(crate) fn section(&self, steps: u64) {
         let count = self.sections.load(Ordering::Relaxed) + 1;
         self.sections.store(count, Ordering::Relaxed);
         if steps > 0 {
@@ -27,7 +27,7 @@ impl Shared {
     }
 
     /// Sections that the counter has seen.
-    pub(super) fn sections(&self) -> u64 {
+    pub(crate) fn sections(&self) -> u64 {
         self.sections.load(Ordering::Relaxed)
     }
 }
@@ -35,7 +35,7 @@ impl Shared {
 /// A chain of dependent multiplications that no compiler can shorten and that
 /// touches no memory.
 #[inline(always)]
-pub(super) fn busy(steps: u64, seed: u64) -> u64 {
+pub(crate) fn busy(steps: u64, seed: u64) -> u64 {
     let mut value = seed;
     for _ in 0..steps {
         value = value.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -45,14 +45,14 @@ pub(super) fn busy(steps: u64, seed: u64) -> u64 {
 
 /// How fast this machine does the steps of [`busy`].
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     steps_per_ns: f64,
 }
 
 impl Pace {
     /// Measures for some 20 ms. The fastest of several tries counts: the
     /// others were disturbed.
-    pub(super) fn calibrated() -> Self {
+    pub(crate) fn calibrated() -> Self {
         const STEPS: u64 = 1_000_000;
         let fastest = (0..20)
             .map(|seed| {
@@ -66,7 +66,7 @@ impl Pace {
     }
 
     /// Steps that take `length`: none for none, else at least one.
-    pub(super) fn steps(self, length: Duration) -> u64 {
+    pub(crate) fn steps(self, length: Duration) -> u64 {
         if length.is_zero() {
             return 0;
         }

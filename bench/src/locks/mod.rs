@@ -21,7 +21,7 @@ pub use cpp::Nsync;
 #[cfg(peer_tbb)]
 pub use cpp::Tbb;
 pub use own::{Lockstead, SemaphoreClassic, SemaphoreTuned};
-pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, SemT};
+pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
 pub use rust::{ParkingLot, Std, Usync};
 
 use crate::Error;

@@ -11,6 +11,10 @@ pub trait PthreadKind: Send + Sync + 'static {
     const KIND: libc::c_int;
     /// The `PTHREAD_PRIO_…` protocol.
     const PROTOCOL: libc::c_int;
+    /// Whether several processes may use it.
+    const SHARED: bool = false;
+    /// Whether the death of an owner is told to the next one.
+    const ROBUST: bool = false;
 }
 
 /// The default kind.
@@ -41,7 +45,27 @@ impl PthreadKind for Inherit {
     const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_INHERIT;
 }
 
+/// For several processes.
+pub struct Shared;
+
+impl PthreadKind for Shared {
+    const KIND: libc::c_int = libc::PTHREAD_MUTEX_NORMAL;
+    const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_NONE;
+    const SHARED: bool = true;
+}
+
+/// For several processes, and robust.
+pub struct Robust;
+
+impl PthreadKind for Robust {
+    const KIND: libc::c_int = libc::PTHREAD_MUTEX_NORMAL;
+    const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_NONE;
+    const SHARED: bool = true;
+    const ROBUST: bool = true;
+}
+
 /// `pthread_mutex_t`.
+#[repr(transparent)]
 pub struct Pthread<K>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<K>);
 
 // SAFETY: a pthread mutex is made to be used by many threads; the cell is
@@ -71,6 +95,16 @@ impl<K: PthreadKind> BenchLock for Pthread<K> {
                 libc::pthread_mutexattr_setprotocol(attributes, K::PROTOCOL),
                 "mutexattr_setprotocol",
             );
+            if K::SHARED {
+                let shared = libc::PTHREAD_PROCESS_SHARED;
+                let code = libc::pthread_mutexattr_setpshared(attributes, shared);
+                succeed(code, "mutexattr_setpshared");
+            }
+            if K::ROBUST {
+                let robust = libc::PTHREAD_MUTEX_ROBUST;
+                let code = libc::pthread_mutexattr_setrobust(attributes, robust);
+                succeed(code, "mutexattr_setrobust");
+            }
             succeed(libc::pthread_mutex_init(self.0.get(), attributes), "mutex_init");
             libc::pthread_mutexattr_destroy(attributes);
         }
@@ -85,6 +119,58 @@ impl<K: PthreadKind> BenchLock for Pthread<K> {
         // SAFETY: as above; this thread holds it.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         result
+    }
+}
+
+/// How a robust mutex was got, or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Robustly {
+    /// As its last owner left it.
+    Had,
+    /// Its last owner died.
+    OwnerDied,
+    /// Somebody has it.
+    Busy,
+}
+
+impl Pthread<Robust> {
+    /// Takes it, waiting as long as it takes.
+    ///
+    /// # Panics
+    /// If the C library refuses.
+    pub fn take(&self) -> Robustly {
+        // SAFETY: initialised, and not moved since `settle`.
+        robustly(unsafe { libc::pthread_mutex_lock(self.0.get()) })
+    }
+
+    /// Takes it if nobody has it.
+    ///
+    /// # Panics
+    /// If the C library refuses.
+    pub fn try_take(&self) -> Robustly {
+        // SAFETY: as above.
+        robustly(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
+    }
+
+    /// The caller, who has it, says that what it protects is in order.
+    pub fn mark_consistent(&self) {
+        // SAFETY: as above.
+        succeed(unsafe { libc::pthread_mutex_consistent(self.0.get()) }, "mutex_consistent");
+    }
+
+    /// The caller, who has it, gives it back.
+    pub fn give_back(&self) {
+        // SAFETY: as above.
+        succeed(unsafe { libc::pthread_mutex_unlock(self.0.get()) }, "mutex_unlock");
+    }
+}
+
+fn robustly(code: libc::c_int) -> Robustly {
+    match code {
+        0 => Robustly::Had,
+        libc::EOWNERDEAD => Robustly::OwnerDied,
+        libc::EBUSY => Robustly::Busy,
+        code => panic!("a robust mutex: {}", std::io::Error::from_raw_os_error(code)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 /// ignored, and an exchange. Every lock whose waiters sleep pays at least
 /// these two, for the release must learn of waiters in the step in which it
 /// releases.
-pub(super) struct Limit(AtomicU64);
+pub(crate) struct Limit(AtomicU64);
 
 impl BenchLock for Limit {
     fn new() -> Self {

@@ -238,7 +238,11 @@ fn measure_slice<L: BenchLock>(
     // SAFETY: all tasks have ended.
     let changes = unsafe { place.1.changes() };
     if changes != 2 * loops {
-        return Err(Error::Broken { lock: slice.lock, operations: 2 * loops, counted: changes });
+        return Err(Error::Broken {
+            lock: slice.lock.name(),
+            operations: 2 * loops,
+            counted: changes,
+        });
     }
     Ok(window)
 }

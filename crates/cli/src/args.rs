@@ -2,6 +2,7 @@
 
 use crate::check::CheckFlags;
 use crate::report::ReportFlags;
+use crate::shared::{Dead, Shared, Storm};
 use crate::top::Top;
 use crate::values::{self, List};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -37,7 +38,8 @@ pub(crate) enum Command {
     ///
     /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C on
     /// the spot), the announcement's benchmark of 2005 with five locks beside the published rows,
-    /// the uncontended pair, and the sizes. Needs no option and leaves no file behind.
+    /// the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter in
+    /// another container, is killed. Needs no option and leaves no file behind.
     Demo(Demo),
     /// Measure locks against each other
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
@@ -95,14 +97,34 @@ pub(crate) enum Bench {
     /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
     /// --quick; up to twice that if other work on the machine spoils rounds.
     Contended(Contended),
+    /// Locks between processes: the pair that nobody disputes, and processes x section x think time
+    ///
+    /// lockstead's shared mutex, which survives its owner, beside the C library's robust mutex and
+    /// its plain shared one. All locks lie in shared memory and take turns in shuffled rounds; the
+    /// contended part starts processes of its own. Half a minute, some seconds with --quick.
+    Shared(Shared),
+    /// Kill processes that share locks, again and again, and see whether the locks hold
+    ///
+    /// Workers take locks at random, each of which protects two counters that a critical section
+    /// keeps equal; workers are killed at random moments (SIGKILL) and replaced. Counts the deaths
+    /// that the next owner was told of, torn counters of which it was not, and stalls.
+    Storm(Storm),
+    /// Kill a process that holds very many locks, and see how many tell it
+    ///
+    /// Also with the C library's robust mutex, which loses all but 2048 of them.
+    Dead(Dead),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lockstead demo
-  lockstead demo --seconds 10 --dir /tmp      longer, on the file system of /tmp")]
+  lockstead demo --seconds 10 --dir /tmp      longer, on the file system of /tmp
+  lockstead demo container-kill               the part with the killed containers alone")]
 pub(crate) struct Demo {
+    /// One part alone [default: all parts]
+    #[arg(value_name = "PART")]
+    pub(crate) part: Option<DemoPart>,
     /// Seconds of measuring for each lock of the announcement's table
     #[arg(long, default_value = "4", value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) seconds: Duration,
@@ -336,6 +358,13 @@ pub(crate) struct Why {
     /// The process, where the run had several
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
+}
+
+/// A part of the demonstration that can be shown by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPart {
+    /// Two containers share a lock; a waiter is killed, then a process with 100,000 locks
+    ContainerKill,
 }
 
 /// `--on-deadlock`.

@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::table::{self, Table};
 use lockstead_bench::uncontended::{self, Options, Report, Row};
 use lockstead_bench::{LockName, Session};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Measures and prints.
@@ -28,7 +29,7 @@ pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
     if flags.json {
         return output::print_json(&report);
     }
-    output::print(&render(&report))
+    output::print(&render(&report, LockName::Std.name()))
 }
 
 /// Measures with a progress bar.
@@ -41,15 +42,16 @@ pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report
     Ok(report)
 }
 
-/// The table.
-pub(crate) fn render(report: &Report) -> String {
-    let std = report.results.iter().find(|row| row.lock == LockName::Std);
+/// The table, with the ratios to one of the locks.
+pub(crate) fn render<N: Display>(report: &Report<N>, peer: &str) -> String {
+    let peer_row = report.results.iter().find(|row| row.lock.to_string() == peer);
+    let to_peer = format!("to {peer}");
     let mut table = Table::new(&[
         "lock",
         "lock + unlock",
         "lowest to highest",
         "to the\nlimit",
-        "to std",
+        &to_peer,
         "instructions",
         "bytes",
     ]);
@@ -58,7 +60,7 @@ pub(crate) fn render(report: &Report) -> String {
         table::time(report.limit_ns),
         spread(report.limit_ns_min, report.limit_ns_max),
         "1.00x".into(),
-        std.map_or("-".into(), |std| table::ratio(report.limit_ns, std.ns)),
+        peer_row.as_ref().map_or("-".into(), |peer| table::ratio(report.limit_ns, peer.ns)),
         instructions(report.limit_instructions),
         "-".into(),
     ]);
@@ -68,7 +70,7 @@ pub(crate) fn render(report: &Report) -> String {
             table::time(row.ns),
             spread(row.ns_min, row.ns_max),
             format!("{:.2}x", row.ratio_to_limit),
-            std.map_or("-".into(), |std| table::ratio(row.ns, std.ns)),
+            peer_row.as_ref().map_or("-".into(), |peer| table::ratio(row.ns, peer.ns)),
             instructions(row.instructions),
             row.bytes.to_string(),
         ]);
@@ -80,7 +82,7 @@ pub(crate) fn render(report: &Report) -> String {
     text
 }
 
-fn absent(rows: &[Row]) -> Option<&str> {
+fn absent<N>(rows: &[Row<N>]) -> Option<&str> {
     rows.iter().find_map(|row| row.instructions_absent.as_deref())
 }
 

@@ -78,7 +78,11 @@ impl From<lockstead_bench::Error> for Failure {
             Error::System { .. }
             | Error::Broken { .. }
             | Error::Stuck { .. }
-            | Error::Threads { .. } => Failure::Run(error.to_string()),
+            | Error::Threads { .. }
+            | Error::Process { .. }
+            | Error::Worker { .. }
+            | Error::Namespaces { .. }
+            | Error::Segment { .. } => Failure::Run(error.to_string()),
         }
     }
 }

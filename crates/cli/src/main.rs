@@ -18,6 +18,7 @@ mod preload_image;
 mod progress;
 mod report;
 mod run;
+mod shared;
 mod table;
 mod top;
 mod values;
@@ -29,11 +30,17 @@ use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(status) = lockstead_bench::shared::serve() {
+        return status;
+    }
     let outcome = match Cli::parse().command {
         Command::Demo(flags) => demo::run(&flags),
         Command::Bench(Bench::Vfs(flags)) => bench_vfs::run(&flags),
         Command::Bench(Bench::Uncontended(flags)) => bench_uncontended::run(&flags),
         Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
+        Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
+        Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),
+        Command::Bench(Bench::Dead(flags)) => shared::dead::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),

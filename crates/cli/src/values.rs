@@ -4,7 +4,7 @@
 //! the name of the option and the exit status 2.
 
 use crate::args::Patience;
-use lockstead_bench::{Error, LockName, contended, vfs};
+use lockstead_bench::{Error, LockName, contended, shared, vfs};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -62,6 +62,31 @@ pub(crate) fn tasks(text: &str) -> Result<usize, String> {
 /// A list of numbers of threads.
 pub(crate) fn threads(text: &str) -> Result<List<usize>, String> {
     list(text, |item| whole(item, contended::MAX_THREADS))
+}
+
+/// A list of numbers of processes.
+pub(crate) fn processes(text: &str) -> Result<List<usize>, String> {
+    list(text, |item| whole(item, shared::contended::MAX_PROCESSES))
+}
+
+/// A number of workers in a storm.
+pub(crate) fn storm_processes(text: &str) -> Result<usize, String> {
+    whole(text, shared::storm::MAX_PROCESSES)
+}
+
+/// A number of threads of a worker in a storm.
+pub(crate) fn storm_threads(text: &str) -> Result<usize, String> {
+    whole(text, shared::storm::MAX_THREADS)
+}
+
+/// A number of locks in a storm.
+pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
+    whole(text, shared::storm::MAX_LOCKS)
+}
+
+/// A number of locks that a process holds when it is killed.
+pub(crate) fn dead_locks(text: &str) -> Result<usize, String> {
+    whole(text, shared::dead::MAX_LOCKS)
 }
 
 /// A list of critical sections.

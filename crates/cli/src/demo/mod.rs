@@ -1,9 +1,10 @@
 //! `lockstead demo`: a deadlock found in two ways, and what the announcement of
 //! 2005 showed, on this machine, in under a minute.
 
+mod containers;
 mod programs;
 
-use crate::args::Demo;
+use crate::args::{Demo, DemoPart};
 use crate::bench_uncontended;
 use crate::bench_vfs;
 use crate::failure::Failure;
@@ -28,6 +29,9 @@ const LOCKS: [LockName; 5] = [
 /// As [`Failure`].
 pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
+    if flags.part == Some(DemoPart::ContainerKill) {
+        return containers::show(&interrupt);
+    }
     let mut options =
         vfs::Options { locks: LOCKS.to_vec(), time: flags.seconds, ..vfs::Options::default() };
     if flags.dir.is_some() {
@@ -62,9 +66,10 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
         "4. lock + unlock that nobody disputes\n\n{}\n\
          The limit is what two atomic instructions cost on this processor: one to take a lock,\n\
          one to release it and learn in the same step whether anybody sleeps.\n\n",
-        bench_uncontended::render(&pair)
+        bench_uncontended::render(&pair, LockName::Std.name())
     ))?;
-    print(&format!("5. size of a lock\n\n{}\n", sizes(&pair)))
+    print(&format!("5. size of a lock\n\n{}\n6. ", sizes(&pair)))?;
+    containers::show(&interrupt)
 }
 
 /// What the first table shows, in words that its figures choose.

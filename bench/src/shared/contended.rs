@@ -1,0 +1,359 @@
+//! Many processes, one lock: processes × section × think time.
+//!
+//! As [`contended`](crate::contended), whose sections and think times these are,
+//! with one thread in each process. A process counts its own sections; the
+//! parent looks at the counts and at the processor time of all of them at the
+//! beginning and at the end of a window.
+
+use super::home::{Home, SharedLock, with_home};
+use super::job::{Files, Job};
+use super::memory::{Memory, Plain};
+use super::process::{Place, Worker, ending, until};
+use crate::contended::work::{Pace, Shared, busy};
+use crate::contended::{MAX_SECTION, MAX_THINK, MAX_TURN};
+use crate::foreign::{Observation, TOLERATED};
+use crate::locks::BenchLock;
+use crate::session::Progress;
+use crate::{Error, Session, clock, options, stats};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The largest number of processes.
+pub const MAX_PROCESSES: usize = 256;
+
+/// How long processes may take to begin, and to end when they are told to.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What to measure: every combination of processes, section and think ratio.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Numbers of processes, each 1 to [`MAX_PROCESSES`].
+    pub processes: Vec<usize>,
+    /// Lengths of the critical section. Zero: one load and one store.
+    pub sections: Vec<Duration>,
+    /// Time between release and next acquisition, as a multiple of the section.
+    pub thinks: Vec<f64>,
+    /// Rounds; each measures all locks of a cell once, in shuffled order.
+    pub rounds: usize,
+    /// Time for one lock in one round.
+    pub slice: Duration,
+}
+
+impl Default for Options {
+    /// 2, 4 and 16 processes, 5 rounds of 100 ms.
+    fn default() -> Self {
+        Self {
+            processes: vec![2, 4, 16],
+            sections: [0, 1_000, 20_000].map(Duration::from_nanos).to_vec(),
+            thinks: vec![0.0, 1.0],
+            rounds: 5,
+            slice: Duration::from_millis(100),
+        }
+    }
+}
+
+/// One combination of processes, section and think time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Processes.
+    pub processes: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// As [`contended::Cell::foreign_cpu_percent`](crate::contended::Cell).
+    pub foreign_cpu_percent: Option<f64>,
+    /// As [`contended::Cell::rounds_discarded`](crate::contended::Cell).
+    pub rounds_discarded: usize,
+    /// One row for each lock.
+    pub results: Vec<Row>,
+}
+
+/// One lock in one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The lock.
+    pub lock: SharedLock,
+    /// Sections per second, all processes together: the median of the rounds.
+    pub ops_per_s: f64,
+    /// Sections per second of processor time.
+    pub ops_per_cpu_s: f64,
+    /// Jain's index over the processes' sections: the median of the rounds.
+    pub jain: f64,
+    /// Smallest `ops_per_s` of the rounds.
+    pub ops_per_s_min: f64,
+    /// Largest `ops_per_s` of the rounds.
+    pub ops_per_s_max: f64,
+}
+
+/// Measures all locks in all cells.
+///
+/// # Errors
+/// [`Error::Option`] for options out of range, [`Error::Broken`] and
+/// [`Error::Stuck`] for locks that do not work, [`Error::Process`],
+/// [`Error::Worker`], [`Error::Segment`], [`Error::Interrupted`].
+pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Vec<Cell>, Error> {
+    options.check()?;
+    let pace = Pace::calibrated();
+    let mut grid = Vec::new();
+    for &processes in &options.processes {
+        for &section in &options.sections {
+            // Of nothing all multiples are nothing.
+            let thinks = if section.is_zero() { &options.thinks[..1] } else { &options.thinks };
+            for &think in thinks {
+                grid.push((processes, section, think));
+            }
+        }
+    }
+    let mut progress = Progress::new(grid.len() * options.rounds * SharedLock::ALL.len());
+    let cells = grid
+        .into_iter()
+        .map(|place| options.cell(place, pace, &mut progress, session))
+        .collect::<Result<_, _>>()?;
+    progress.end(session)?;
+    Ok(cells)
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        options::some("--processes", &self.processes, "at least one number")?;
+        options::some("--section", &self.sections, "at least one duration")?;
+        options::some("--think", &self.thinks, "at least one multiple")?;
+        for &processes in &self.processes {
+            options::within("--processes", processes, 1..=MAX_PROCESSES, "")?;
+        }
+        for &section in &self.sections {
+            options::within("--section", section.as_nanos(), 0..=MAX_SECTION.as_nanos(), "ns")?;
+            for &think in &self.thinks {
+                options::within("--think", think, 0.0..=MAX_THINK, "x")?;
+                let turn = section.as_secs_f64() * (1.0 + think);
+                options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
+            }
+        }
+        options::within("--rounds", self.rounds, 1..=1000, "")?;
+        options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
+    }
+
+    fn cell(
+        &self,
+        (processes, section, think): (usize, Duration, f64),
+        pace: Pace,
+        progress: &mut Progress,
+        session: &mut Session<'_>,
+    ) -> Result<Cell, Error> {
+        let label = format!("{processes} processes, {section:?} section, {think}x think");
+        let part = Part {
+            lock: SharedLock::Lockstead,
+            index: 0,
+            section: pace.steps(section),
+            think: pace.steps(section.mul_f64(think)),
+        };
+        let mut samples = SharedLock::ALL.map(|_| Samples::default());
+        let mut order: Vec<usize> = (0..SharedLock::ALL.len()).collect();
+        let (mut foreign, mut kept, mut discarded) = (Vec::new(), 0, 0);
+        while kept < self.rounds {
+            fastrand::shuffle(&mut order);
+            let (observation, children) = (Observation::begin(), clock::children_cpu());
+            let mut round = Vec::new();
+            for &index in &order {
+                let lock = SharedLock::ALL[index];
+                progress.step(session, &format!("{label}: {lock}"))?;
+                let slice = Slice { part: Part { lock, ..part }, processes, length: self.slice };
+                round.push((index, with_home!(lock, H => slice.run::<H>(session))?));
+            }
+            let others = observation.foreign_percent_beside(clock::children_cpu() - children);
+            if others.is_some_and(|percent| percent > TOLERATED) && discarded < self.rounds {
+                discarded += 1;
+                progress.again(order.len());
+                continue;
+            }
+            kept += 1;
+            foreign.extend(others);
+            for (index, window) in round {
+                samples[index].add(&window);
+            }
+        }
+        Ok(Cell {
+            processes,
+            section_ns: section.as_nanos() as u64,
+            think_ratio: think,
+            foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
+            rounds_discarded: discarded,
+            results: SharedLock::ALL.iter().zip(&samples).map(|(&l, s)| s.row(l)).collect(),
+        })
+    }
+}
+
+/// What the rounds of one cell gave for one lock.
+#[derive(Default)]
+struct Samples {
+    ops_per_s: Vec<f64>,
+    ops_per_cpu_s: Vec<f64>,
+    jain: Vec<f64>,
+}
+
+impl Samples {
+    fn add(&mut self, window: &Window) {
+        let operations = window.turns.iter().sum::<u64>() as f64;
+        self.ops_per_s.push(operations / window.elapsed.as_secs_f64());
+        self.ops_per_cpu_s.push(operations / window.cpu.as_secs_f64().max(1e-9));
+        self.jain.push(stats::jain(&window.turns));
+    }
+
+    fn row(&self, lock: SharedLock) -> Row {
+        let (ops_per_s_min, ops_per_s_max) = stats::spread(&self.ops_per_s);
+        Row {
+            lock,
+            ops_per_s: stats::median(&self.ops_per_s),
+            ops_per_cpu_s: stats::median(&self.ops_per_cpu_s),
+            jain: stats::median(&self.jain),
+            ops_per_s_min,
+            ops_per_s_max,
+        }
+    }
+}
+
+/// One party's work.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Part {
+    lock: SharedLock,
+    index: usize,
+    section: u64,
+    think: u64,
+}
+
+/// What all parties and the parent see.
+#[repr(C)]
+struct Control {
+    ready: AtomicU32,
+    begins: AtomicU32,
+    over: AtomicU32,
+    shared: Shared,
+    turns: [Counter; MAX_PROCESSES],
+}
+
+/// On lines of its own, so that counting disturbs no neighbour.
+#[repr(C, align(128))]
+struct Counter(AtomicU64);
+
+// SAFETY: plain atomics.
+unsafe impl Plain for Control {}
+
+/// A slice of time in which processes work on one lock.
+struct Slice {
+    part: Part,
+    processes: usize,
+    length: Duration,
+}
+
+/// What was seen from outside during the window.
+struct Window {
+    elapsed: Duration,
+    cpu: Duration,
+    turns: Vec<u64>,
+}
+
+impl Slice {
+    fn run<H: Home>(&self, session: &Session<'_>) -> Result<Window, Error> {
+        let (control, home) = (Memory::<Control>::create()?, H::create()?);
+        let mut workers = Vec::new();
+        for index in 0..self.processes {
+            let job = Job::Contended(Part { index, ..self.part });
+            workers.push(Worker::start(&job, &[control.as_fd(), home.file()], Place::Here)?);
+        }
+        let mut early = None;
+        let begun = until(PATIENCE, || {
+            early = workers.iter_mut().find_map(Worker::ended);
+            early.is_some()
+                || session.stopped()
+                || control.ready.load(Ordering::Relaxed) as usize == self.processes
+        });
+        if let Some(status) = early {
+            return Err(Error::Worker { how: ending(status) });
+        }
+        if session.stopped() {
+            return Err(Error::Interrupted);
+        }
+        if !begun {
+            return Err(self.stuck(workers.len()));
+        }
+        control.begins.store(1, Ordering::Relaxed);
+        let window = self.watch(session, &control, &workers);
+        control.over.store(1, Ordering::Relaxed);
+        let mut statuses = Vec::new();
+        let patience = PATIENCE + self.length;
+        until(patience, || {
+            statuses.extend(workers.iter_mut().filter_map(Worker::ended));
+            statuses.len() == self.processes
+        });
+        if session.stopped() {
+            return Err(Error::Interrupted);
+        }
+        if let Some(&status) = statuses.iter().find(|&&status| status != 0) {
+            return Err(Error::Worker { how: ending(status) });
+        }
+        if statuses.len() < self.processes {
+            return Err(self.stuck(self.processes - statuses.len()));
+        }
+        let (operations, counted) = (control.counts(self.processes), control.shared.sections());
+        let operations = operations.iter().sum();
+        if operations != counted {
+            return Err(Error::Broken { lock: self.part.lock.name(), operations, counted });
+        }
+        Ok(window)
+    }
+
+    fn stuck(&self, missing: usize) -> Error {
+        Error::Stuck {
+            lock: self.part.lock.name(),
+            missing,
+            threads: self.processes,
+            seconds: PATIENCE.as_secs(),
+        }
+    }
+
+    fn watch(&self, session: &Session<'_>, control: &Control, workers: &[Worker]) -> Window {
+        let nap = |length| crate::harness::nap(length, session);
+        let cpu = || workers.iter().map(Worker::cpu).sum::<Duration>();
+        nap((self.length / 10).max(Duration::from_millis(2)));
+        let (before, used, start) = (control.counts(self.processes), cpu(), Instant::now());
+        nap(self.length);
+        let (elapsed, used) = (start.elapsed(), cpu() - used);
+        let after = control.counts(self.processes);
+        let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+        Window { elapsed, cpu: used, turns }
+    }
+}
+
+impl Control {
+    fn counts(&self, processes: usize) -> Vec<u64> {
+        self.turns[..processes].iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// The worker's side.
+pub(super) fn work(part: Part, mut files: Files) -> Result<(), Error> {
+    let control = Memory::<Control>::open(files.next())?;
+    with_home!(part.lock, H => party(part, &control, &H::attach(files.next())?));
+    Ok(())
+}
+
+fn party<H: Home>(part: Part, control: &Control, home: &H) {
+    let (lock, counter) = (home.lock(), &control.turns[part.index].0);
+    // The first acquisition joins tables, and is no part of the measurement.
+    lock.with(|| ());
+    control.ready.fetch_add(1, Ordering::Relaxed);
+    until(PATIENCE, || control.begins.load(Ordering::Relaxed) != 0);
+    let mut turns = 0;
+    while control.over.load(Ordering::Relaxed) == 0 {
+        lock.with(|| control.shared.section(part.section));
+        turns += 1;
+        counter.store(turns, Ordering::Relaxed);
+        if part.think > 0 {
+            black_box(busy(part.think, turns));
+        }
+    }
+}

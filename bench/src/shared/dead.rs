@@ -1,0 +1,287 @@
+//! A process that holds very many locks is killed: how many of them tell it to
+//! their next owner, and how soon.
+//!
+//! The parent waits for one of the locks when the holder is killed. What passes
+//! until it has that lock is how long the death takes to be *known*; from then on
+//! any of the others tells it to whoever asks. Then it *sweeps*: takes every other
+//! lock without waiting, marks what it protects consistent, releases it.
+
+use super::home::SharedLock;
+use super::job::{Files, Job};
+use super::memory::{Memory, Plain};
+use super::process::{Place, Worker, ending, until};
+use crate::locks::{BenchLock, Pthread, Robust, Robustly};
+use crate::machine::Machine;
+use crate::{Error, Session, options};
+use lockstead::shared::{Locked, Options as SegmentOptions, Segment, Shareable, SharedMutex};
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The largest number of locks.
+pub const MAX_LOCKS: usize = 1 << 20;
+
+/// The holder takes its locks within this time, and the waiter gets its one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time for the waiter to go to sleep. If it does not, it learns of the death as
+/// it asks, and nothing is counted that did not happen.
+const LULL: Duration = Duration::from_millis(100);
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// lockstead's.
+    #[serde(flatten)]
+    pub lockstead: Count,
+    /// glibc's robust mutex, asked in the same way.
+    pub glibc_robust: Count,
+    /// Where.
+    pub machine: Machine,
+}
+
+/// What came of one kind of lock.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Count {
+    /// Locks that the killed process held.
+    pub locks: usize,
+    /// Those that told their next owner of the death.
+    pub reported: usize,
+    /// Those that stay taken by somebody who is no more.
+    pub stuck: usize,
+    /// From the kill until a waiter had one of the locks, and the word of the
+    /// death.
+    pub known_ms: f64,
+    /// From there until all others had been asked, and put in order.
+    pub swept_ms: f64,
+}
+
+/// Measures both kinds.
+///
+/// # Errors
+/// [`Error::Option`] for options out of range, [`Error::Process`],
+/// [`Error::Worker`], [`Error::Segment`], [`Error::Stuck`], [`Error::Interrupted`].
+pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<Report, Error> {
+    options::within("--locks", locks, 1..=MAX_LOCKS, "")?;
+    let machine = Machine::here();
+    session.tell(0, 2, "lockstead");
+    let lockstead = count::<Segment<Many>>(locks, session)?;
+    session.tell(1, 2, "glibc-robust");
+    let glibc_robust = count::<Memory<ManyRobust>>(locks, session)?;
+    Ok(Report { lockstead, glibc_robust, machine })
+}
+
+/// Many locks in shared memory.
+trait Field: Sized + Sync {
+    const LOCK: SharedLock;
+
+    fn create(locks: usize) -> Result<Self, Error>;
+
+    fn file(&self) -> BorrowedFd<'_>;
+
+    /// Takes a free lock and keeps it.
+    fn keep(&self, lock: usize) -> Result<(), Error>;
+
+    /// Waits for a lock; whether it told of a death. It is put in order and
+    /// released.
+    fn wait(&self, lock: usize) -> Result<bool, Error>;
+
+    /// Asks a lock without waiting, as [`wait`](Self::wait); `None`: somebody has
+    /// it.
+    fn ask(&self, lock: usize) -> Result<Option<bool>, Error>;
+}
+
+/// Eight bytes each.
+#[derive(Shareable)]
+#[repr(C)]
+struct Many {
+    locks: [SharedMutex<()>; MAX_LOCKS],
+}
+
+fn refused(why: impl std::fmt::Display) -> Error {
+    Error::Segment { what: "a lock refuses", why: why.to_string() }
+}
+
+impl Field for Segment<Many> {
+    const LOCK: SharedLock = SharedLock::Lockstead;
+
+    fn create(_: usize) -> Result<Self, Error> {
+        Segment::memfd("lockstead-dead", &SegmentOptions::new().participants(8))
+            .map_err(|why| Error::Segment { what: "cannot make a segment", why: why.to_string() })
+    }
+
+    fn file(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn keep(&self, lock: usize) -> Result<(), Error> {
+        match self.root().locks[lock].lock() {
+            Ok(Locked::Acquired(guard)) => {
+                std::mem::forget(guard);
+                Ok(())
+            }
+            Ok(_) => Err(refused("it is not fresh")),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    fn wait(&self, lock: usize) -> Result<bool, Error> {
+        settle(self.root().locks[lock].lock_timeout(PATIENCE).map_err(refused)?)
+    }
+
+    fn ask(&self, lock: usize) -> Result<Option<bool>, Error> {
+        match self.root().locks[lock].try_lock() {
+            Ok(locked) => settle(locked).map(Some),
+            Err(lockstead::shared::SharedError::Held) => Ok(None),
+            Err(error) => Err(refused(error)),
+        }
+    }
+}
+
+fn settle(locked: Locked<lockstead::shared::SharedMutexGuard<'_, ()>>) -> Result<bool, Error> {
+    match locked {
+        Locked::Acquired(_) => Ok(false),
+        Locked::OwnerDied(guard) => {
+            drop(guard.mark_consistent());
+            Ok(true)
+        }
+        Locked::NotRecoverable => Err(refused("it is not recoverable")),
+    }
+}
+
+/// Forty bytes each.
+#[repr(C)]
+struct ManyRobust {
+    locks: [Pthread<Robust>; MAX_LOCKS],
+}
+
+// SAFETY: made for several processes; those in use are settled by the creator.
+unsafe impl Plain for ManyRobust {}
+
+impl Field for Memory<ManyRobust> {
+    const LOCK: SharedLock = SharedLock::GlibcRobust;
+
+    fn create(locks: usize) -> Result<Self, Error> {
+        let memory = Memory::<ManyRobust>::create()?;
+        memory.locks[..locks].iter().for_each(BenchLock::settle);
+        Ok(memory)
+    }
+
+    fn file(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn keep(&self, lock: usize) -> Result<(), Error> {
+        match self.locks[lock].take() {
+            Robustly::Had => Ok(()),
+            _ => Err(refused("it is not fresh")),
+        }
+    }
+
+    fn wait(&self, lock: usize) -> Result<bool, Error> {
+        Ok(self.settle(lock, self.locks[lock].take()).unwrap_or(false))
+    }
+
+    fn ask(&self, lock: usize) -> Result<Option<bool>, Error> {
+        Ok(self.settle(lock, self.locks[lock].try_take()))
+    }
+}
+
+impl Memory<ManyRobust> {
+    fn settle(&self, lock: usize, how: Robustly) -> Option<bool> {
+        let died = match how {
+            Robustly::Had => false,
+            Robustly::OwnerDied => {
+                self.locks[lock].mark_consistent();
+                true
+            }
+            Robustly::Busy => return None,
+        };
+        self.locks[lock].give_back();
+        Some(died)
+    }
+}
+
+fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> {
+    let (held, field) = (Memory::<AtomicU64>::create()?, F::create(locks)?);
+    let job = Job::Dead(Part { lock: F::LOCK, locks });
+    let mut holder = Worker::start(&job, &[held.as_fd(), field.file()], Place::Here)?;
+    let mut early = None;
+    let all = until(PATIENCE, || {
+        early = holder.ended();
+        early.is_some() || session.stopped() || held.load(Ordering::Acquire) as usize == locks
+    });
+    if let Some(status) = early {
+        return Err(Error::Worker { how: ending(status) });
+    }
+    if session.stopped() {
+        return Err(Error::Interrupted);
+    }
+    let stuck = |missing| Error::Stuck {
+        lock: F::LOCK.name(),
+        missing,
+        threads: 1,
+        seconds: PATIENCE.as_secs(),
+    };
+    if !all {
+        return Err(stuck(1));
+    }
+    // The youngest: glibc's list of what a thread holds loses the oldest.
+    let last = locks - 1;
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| field.wait(last).map(|died| (died, Instant::now())));
+        std::thread::sleep(LULL);
+        let killed = Instant::now();
+        holder.kill();
+        let (died, known) =
+            waiter.join().map_err(|_| Error::Worker { how: "the waiter panicked".into() })??;
+        let mut count = Count {
+            locks,
+            reported: usize::from(died),
+            stuck: 0,
+            known_ms: (known - killed).as_secs_f64() * 1e3,
+            swept_ms: 0.0,
+        };
+        let begin = Instant::now();
+        for lock in 0..last {
+            match field.ask(lock)? {
+                Some(died) => count.reported += usize::from(died),
+                None => count.stuck += 1,
+            }
+        }
+        count.swept_ms = begin.elapsed().as_secs_f64() * 1e3;
+        Ok(count)
+    })
+}
+
+/// The holder.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Part {
+    lock: SharedLock,
+    locks: usize,
+}
+
+/// Takes all locks and waits for its end.
+pub(super) fn work(part: Part, mut files: Files) -> Result<(), Error> {
+    let held = Memory::<AtomicU64>::open(files.next())?;
+    match part.lock {
+        SharedLock::Lockstead => {
+            let segment: Segment<Many> = Segment::from_fd(files.next()).map_err(refused)?;
+            hold(&segment, part.locks, &held)
+        }
+        SharedLock::GlibcRobust | SharedLock::GlibcShared => {
+            hold(&Memory::<ManyRobust>::open(files.next())?, part.locks, &held)
+        }
+    }
+}
+
+fn hold<F: Field>(field: &F, locks: usize, held: &AtomicU64) -> Result<(), Error> {
+    for lock in 0..locks {
+        field.keep(lock)?;
+    }
+    held.store(locks as u64, Ordering::Release);
+    loop {
+        std::thread::park();
+    }
+}

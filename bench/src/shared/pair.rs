@@ -1,0 +1,49 @@
+//! A lock + unlock pair that nobody disputes, of locks that processes share.
+//!
+//! As [`uncontended`](crate::uncontended), in the same form and with the same
+//! limit; but everything, the limit's word too, lies in memory that several
+//! processes can map.
+
+use super::home::{Home, SharedLock, with_home};
+use super::memory::Memory;
+use crate::uncontended::{LIMIT, Limit, Report, Subject, compare};
+use crate::{Error, Session, options};
+use std::time::Duration;
+
+/// How long to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Rounds; each measures all locks and the limit once, in shuffled order.
+    pub rounds: usize,
+    /// Time for one lock in one round.
+    pub slice: Duration,
+}
+
+impl Default for Options {
+    /// 151 rounds of 1 ms.
+    fn default() -> Self {
+        Self { rounds: 151, slice: Duration::from_millis(1) }
+    }
+}
+
+/// Measures all of them.
+///
+/// # Errors
+/// [`Error::Option`] for options out of range, [`Error::Process`] or
+/// [`Error::Segment`] if there is no memory to share, [`Error::Threads`],
+/// [`Error::Interrupted`].
+pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report<SharedLock>, Error> {
+    options::within("--rounds", options.rounds, 1..=10_000, "")?;
+    options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
+    let word = || Memory::<Limit>::create();
+    let limit = Subject::at::<Limit, _>(LIMIT, word()?, word()?, |memory| memory);
+    let mut locks = Vec::new();
+    for lock in SharedLock::ALL {
+        locks.push((lock, with_home!(lock, H => subject::<H>(lock))?));
+    }
+    compare(limit, locks, options.rounds, options.slice, session)
+}
+
+fn subject<H: Home>(lock: SharedLock) -> Result<Subject, Error> {
+    Ok(Subject::at(lock.name(), H::create()?, H::create()?, H::lock))
+}

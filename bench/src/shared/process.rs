@@ -1,0 +1,236 @@
+//! Worker processes: this same program, started anew, told what to do by its
+//! arguments, killed when the parent has seen enough.
+//!
+//! Not `fork` alone: the parent has threads, and a child of one would begin
+//! with locks that nobody holds any more. Not `std::process::Command`, because
+//! a process that is the first of a new namespace must be *created* there.
+
+use super::job::{self, Job};
+use crate::Error;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The descriptors of a worker's files: this, and those after it.
+pub(super) const FIRST_FILE: RawFd = 3;
+/// Files that a worker can get.
+const MOST_FILES: usize = 2;
+
+/// In which namespace of process ids a worker lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In that of its parent.
+    Here,
+    /// In one of its own, where its number is 1.
+    Own(Namespaces),
+}
+
+/// How this user makes namespaces of process ids.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Namespaces {
+    flags: libc::c_int,
+}
+
+impl Namespaces {
+    /// Tries it.
+    ///
+    /// # Errors
+    /// [`Error::Namespaces`] if neither privilege nor user namespaces allow it.
+    pub fn find() -> Result<Self, Error> {
+        let mut refused = io::Error::from_raw_os_error(libc::EPERM);
+        for flags in [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER] {
+            // SAFETY: the child, a copy of this thread, makes one system call.
+            match unsafe { clone(flags) } {
+                // SAFETY: the child ends.
+                Ok(0) => unsafe { libc::_exit(0) },
+                Ok(pid) => {
+                    drop(Worker { pid, reaped: false });
+                    return Ok(Namespaces { flags });
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(Error::Namespaces { source: refused })
+    }
+}
+
+/// A process that works for this one. Killed and waited for when dropped.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pid: libc::pid_t,
+    reaped: bool,
+}
+
+impl Worker {
+    /// Starts one, with these files.
+    pub(crate) fn start(
+        job: &Job,
+        files: &[BorrowedFd<'_>],
+        place: Place,
+    ) -> Result<Worker, Error> {
+        assert!(files.len() <= MOST_FILES, "a worker has room for {MOST_FILES} files");
+        let arguments = [c"lockstead".to_owned(), job::MARKER.to_owned(), job.to_argument()];
+        let pointers = |strings: &[CString]| -> Vec<_> {
+            strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+        };
+        let (argv, envp) = (pointers(&arguments), pointers(environment()));
+        let files: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
+        let flags = match place {
+            Place::Here => 0,
+            Place::Own(namespaces) => namespaces.flags,
+        };
+        // SAFETY: the child makes system calls on memory that exists, and ends or
+        // becomes another program.
+        match unsafe { clone(flags) } {
+            // SAFETY: this is the child; the lists end as they should.
+            Ok(0) => unsafe { become_worker(&files, &argv, &envp) },
+            Ok(pid) => Ok(Worker { pid, reaped: false }),
+            Err(source) => Err(Error::Process { what: "cannot start a worker process", source }),
+        }
+    }
+
+    /// Sends SIGKILL, and does not wait.
+    pub(crate) fn kill(&self) {
+        if !self.reaped {
+            // SAFETY: a child that has not been waited for: the number is its own.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        }
+    }
+
+    /// Its status if it has ended.
+    pub(crate) fn ended(&mut self) -> Option<libc::c_int> {
+        self.wait(libc::WNOHANG)
+    }
+
+    /// Its status, when it has ended.
+    pub(crate) fn reap(&mut self) -> libc::c_int {
+        self.wait(0).unwrap_or(0)
+    }
+
+    fn wait(&mut self, options: libc::c_int) -> Option<libc::c_int> {
+        if self.reaped {
+            return None;
+        }
+        let mut status = 0;
+        loop {
+            // SAFETY: the status is a local variable.
+            match unsafe { libc::waitpid(self.pid, &raw mut status, options) } {
+                0 => return None,
+                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                _ => {
+                    self.reaped = true;
+                    return Some(status);
+                }
+            }
+        }
+    }
+
+    /// Whether its first thread sleeps.
+    pub(crate) fn sleeps(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The name, in brackets, may contain anything.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    }
+
+    /// Processor time that it has used; nothing once it has ended.
+    pub(crate) fn cpu(&self) -> Duration {
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: both pointers are to local variables.
+        let code = unsafe {
+            match libc::clock_getcpuclockid(self.pid, &raw mut clock) {
+                0 => libc::clock_gettime(clock, &raw mut time),
+                code => code,
+            }
+        };
+        if code == 0 {
+            Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        } else {
+            Duration::ZERO
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+        self.reap();
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn ending(status: libc::c_int) -> String {
+    if libc::WIFSIGNALED(status) {
+        format!("signal {}", libc::WTERMSIG(status))
+    } else {
+        format!("status {}", libc::WEXITSTATUS(status))
+    }
+}
+
+/// Waits until `done`, looking often, at most `patience`.
+pub(crate) fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + patience;
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// What `fork` does, and no more: the C library does not learn of it.
+///
+/// # Safety
+/// The child may make system calls, and nothing else, until it executes a
+/// program or ends.
+unsafe fn clone(flags: libc::c_int) -> io::Result<libc::pid_t> {
+    // SAFETY: the child goes on with a copy of this memory and this stack.
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone, (flags | libc::SIGCHLD) as libc::c_ulong, 0, 0, 0, 0)
+    };
+    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as libc::pid_t) }
+}
+
+/// # Safety
+/// In a fresh child; both lists of strings end with a null pointer.
+unsafe fn become_worker(
+    files: &[RawFd],
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+) -> ! {
+    // SAFETY: system calls. The copies far up are made first, so that none of the
+    // files is overwritten before it has its place.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // SIGINT at the terminal is the parent's to handle.
+        libc::setpgid(0, 0);
+        let mut copies = [-1; MOST_FILES];
+        for (copy, &file) in copies.iter_mut().zip(files) {
+            *copy = libc::fcntl(file, libc::F_DUPFD, FIRST_FILE + MOST_FILES as RawFd);
+        }
+        for (place, &copy) in (FIRST_FILE..).zip(&copies[..files.len()]) {
+            libc::dup2(copy, place);
+            libc::close(copy);
+        }
+        libc::execve(c"/proc/self/exe".as_ptr(), argv.as_ptr(), envp.as_ptr());
+        libc::_exit(127)
+    }
+}
+
+/// The environment, made once: respawning a worker copies nothing.
+fn environment() -> &'static [CString] {
+    static ENVIRONMENT: OnceLock<Vec<CString>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        std::env::vars_os()
+            .filter_map(|(name, value)| {
+                CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+            })
+            .collect()
+    })
+}
