@@ -55,6 +55,13 @@ struct Asked {
     want: Want,
 }
 
+impl Asked {
+    /// Index of its record, address, and the stack that asks.
+    fn end(&self) -> (u32, u64, u32) {
+        (self.place.lock, self.address, self.place.stack)
+    }
+}
+
 /// Whether the calling thread is the only one, as far as is known.
 fn is_alone() -> bool {
     STATE.others.load(Relaxed) == 0
@@ -163,10 +170,30 @@ impl Me {
         }
         self.compute_keys();
         if in_handler {
+            self.begins_lives(asked);
             self.leave_edges(asked);
         } else if !is_known(step()) {
+            if !step().is_known(mark) {
+                self.begins_lives(asked);
+            }
             let known = self.leave_edges(asked);
             step().learn(mark, known);
+        }
+    }
+
+    /// Before edges are left: ends the lives of locks that have become others unseen.
+    fn begins_lives(&self, asked: &Asked) {
+        let stack = self.thread.stack();
+        let held = (0..stack.depth()).filter_map(|index| stack.entry(index).read());
+        let held = held.map(|holding| (holding.lock, holding.address, holding.stack));
+        for (index, address, stack) in held.chain([asked.end()]) {
+            if let Some(lock) = self.ledger.lock(index)
+                && self.is_readable(address, lock)
+            {
+                let (kind, _, attributes) = lock.shape();
+                // SAFETY: the thread holds the lock, or asks for it, and it is there.
+                unsafe { self.ends_unseen(address, stack, (kind, attributes)) };
+            }
         }
     }
 
@@ -180,9 +207,8 @@ impl Me {
         if held().any(|holding| holding.address == asked.address) {
             return Known::ToAll;
         }
-        let Some(to) =
-            self.end_of_edge(asked.place.lock, asked.address, asked.place.stack, asked.want)
-        else {
+        let (index, address, stack) = asked.end();
+        let Some(to) = self.end_of_edge(index, address, stack, asked.want) else {
             return Known::ToAll;
         };
         let record = self.record();
@@ -236,10 +262,6 @@ impl Me {
         }
         if attributes & attribute::HAND_OFF != 0 {
             return None;
-        }
-        if self.is_readable(address, lock) {
-            // SAFETY: the thread holds the lock, or asks for it, and it is there.
-            unsafe { self.ends_unseen(address, stack, (kind, attributes)) };
         }
         let mode = match want {
             Want::Write | Want::Back => Mode::Write,
