@@ -77,7 +77,7 @@ impl Engine {
         if self.stop.is_some() {
             return Visible::Over;
         }
-        if matches!(self.phase, Phase::Setup | Phase::After) {
+        if matches!(self.phase, Phase::Setup | Phase::After) || self.aside {
             return Visible::No;
         }
         let me = self.current;
@@ -177,7 +177,9 @@ impl Engine {
 
     fn put(&mut self, location: usize, behind: u16, value: u64, order: Ordering, glued: bool) {
         let me = self.current;
-        if self.memory.newest(location) != value || behind != self.memory.last_index(location) {
+        let changes =
+            self.memory.newest(location) != value || behind != self.memory.last_index(location);
+        if changes && !self.aside {
             self.changes += 1;
             self.threads[me].own += 1;
         }
@@ -188,7 +190,7 @@ impl Engine {
         }
     }
 
-    fn update(
+    pub(crate) fn update(
         &mut self,
         atom: &Atom,
         order: Ordering,
@@ -267,6 +269,9 @@ pub(crate) fn access(atom: &Atom, always: bool, site: Site) {
         Visible::Yes => point(site),
         Visible::No if always => point(site),
         Visible::No => {}
+    }
+    if with(|engine| engine.aside) {
+        return;
     }
     crate::signal::may_come(site);
     if !with(|engine| engine.begin(atom.address())) {

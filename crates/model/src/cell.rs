@@ -64,6 +64,10 @@ impl<T: Copy> Cell<T> {
 
 fn access(address: usize, write: bool, site: &'static Location<'static>) {
     let on = with(|engine| {
+        if engine.config.merged {
+            // Its value is no part of a state.
+            engine.fail(Kind::Misuse("a merged search knows no plain fields".into()));
+        }
         let on = engine.begin(address) && engine.races(address, write);
         let step = if write { Step::PlainWrite } else { Step::PlainRead };
         engine.event(site, step, address, false);

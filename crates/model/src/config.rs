@@ -77,6 +77,7 @@ pub struct Config {
     pub(crate) preemptions: Option<u32>,
     pub(crate) futex: Futex,
     pub(crate) budget: Budget,
+    pub(crate) merged: bool,
     pub(crate) jump: u64,
     pub(crate) tick: u64,
     pub(crate) rescue: bool,
@@ -100,6 +101,8 @@ pub(crate) struct Budget {
     pub(crate) jumps: u32,
     /// `u32::MAX` is no bound.
     pub(crate) stale: u32,
+    pub(crate) kills: u32,
+    pub(crate) respawns: u32,
 }
 
 impl Default for Config {
@@ -123,7 +126,10 @@ impl Config {
                 signals: 1,
                 jumps: 0,
                 stale: u32::MAX,
+                kills: 0,
+                respawns: 0,
             },
+            merged: false,
             jump: 1000,
             tick: 1,
             rescue: false,
@@ -205,6 +211,35 @@ impl Config {
     #[must_use]
     pub fn stale_reads(mut self, most: u32) -> Self {
         self.budget.stale = most;
+        self
+    }
+
+    /// Participants ([`embody`](crate::embody)) that may end in one execution, each
+    /// before any of its steps.
+    #[must_use]
+    pub fn kills(mut self, most: u32) -> Self {
+        self.budget.kills = most;
+        self
+    }
+
+    /// Participants that may come in one execution after one has ended, each in its
+    /// place ([`Scenario::again`](crate::Scenario::again)), at any time.
+    #[must_use]
+    pub fn respawns(mut self, most: u32) -> Self {
+        self.budget.respawns = most;
+        self
+    }
+
+    /// Makes memory sequentially consistent, and recognises a state by what memory
+    /// holds, who sleeps where, and what each thread still knows: see
+    /// `engine/merged.rs`. For large searches; finds no data races.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.merged = true;
+        self.budget.stale = 0;
+        self.budget.spurious = 0;
+        self.max_steps = 20_000;
+        self.max_executions = u64::MAX;
         self
     }
 

@@ -29,8 +29,14 @@
 //!   something else after a number of turns must do it after one, which the
 //!   policies of the models see to; or when time passes, which is a change.)
 
+pub(crate) mod death;
+mod merged;
 mod schedule;
 mod states;
+mod threads;
+
+pub use merged::{aside, embody, forget, here, turn};
+pub(crate) use threads::{Awoken, Entry, Queued, Sleeper, Status, Thread};
 
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config};
@@ -38,13 +44,12 @@ use crate::fingerprint::mix;
 use crate::memory::Memory;
 use crate::report::{Event, Kind, Step};
 use crate::space::Space;
-use corosensei::Yielder;
-use lockstead_core::Outcome;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::panic::Location;
+use std::rc::Rc;
 
 /// Passes of time in one execution after which it counts as a livelock.
 const MAX_PASSES: u32 = 200;
@@ -78,78 +83,6 @@ pub(crate) enum Stop {
     Failed(Kind),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Status {
-    Ready,
-    /// Ended a turn of a spin loop, and may begin the next.
-    Yielded,
-    /// Spins in vain until others have made more changes than this.
-    Relaxing(u64),
-    /// Sleeps, since that many sleeps ago.
-    Asleep(Sleeper),
-    Done,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sleeper {
-    pub(crate) address: usize,
-    pub(crate) cancel: Option<usize>,
-    pub(crate) order: u64,
-}
-
-/// How a sleep ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Awoken {
-    As(Outcome),
-    /// A signal handler is to be run.
-    ForSignal,
-}
-
-pub(crate) struct Thread {
-    /// Stands for the results of all operations so far.
-    pub(crate) history: u64,
-    pub(crate) status: Status,
-    pub(crate) awoken: Option<Awoken>,
-    /// How many changes are its own.
-    pub(crate) own: u64,
-    /// How many changes others had made when it last relaxed.
-    idle_since: Option<u64>,
-    /// When its sleep ends by itself; `u64::MAX` is never.
-    pub(crate) deadline: u64,
-    pub(crate) handler: Option<*const dyn Fn()>,
-    pub(crate) in_handler: bool,
-    pub(crate) yielder: *const Yielder<(), ()>,
-    /// Threads that do the same have the same group.
-    group: usize,
-    started: bool,
-    /// Was chosen to go on after a rest, so that its next operation follows
-    /// without another decision: each decision is about one operation, else a
-    /// state could be its own successor.
-    chosen: bool,
-    site: &'static Location<'static>,
-}
-
-impl Thread {
-    #[track_caller]
-    fn new() -> Self {
-        Thread {
-            history: 0,
-            status: Status::Ready,
-            awoken: None,
-            own: 0,
-            idle_since: None,
-            deadline: u64::MAX,
-            handler: None,
-            in_handler: false,
-            yielder: std::ptr::null(),
-            group: 0,
-            started: false,
-            chosen: false,
-            site: Location::caller(),
-        }
-    }
-}
-
 /// What may happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
@@ -157,6 +90,10 @@ enum Next {
     /// The timer of a sleeper fires; true if it costs nothing from the budget.
     Timer(usize, bool),
     Signal(usize),
+    /// It dies, and makes the first step of that.
+    Kill(usize),
+    /// Another participant comes in its place.
+    Respawn(usize),
     /// Time passes.
     Pass,
 }
@@ -187,6 +124,8 @@ pub(crate) struct Engine {
     pub(crate) memory: Memory,
     pub(crate) threads: Vec<Thread>,
     pub(crate) current: usize,
+    /// The thread whose stack is in use.
+    pub(crate) running: usize,
     pub(crate) phase: Phase,
     pub(crate) stop: Option<Stop>,
     pub(crate) budget: Budget,
@@ -200,6 +139,16 @@ pub(crate) struct Engine {
     pub(crate) freed: Vec<Range<usize>>,
     /// Locations that more than one thread touches.
     pub(crate) shared: HashSet<u64>,
+    /// Places at which somebody was ever woken.
+    pub(crate) called: HashSet<u64>,
+    /// In an access that is no part of the model.
+    pub(crate) aside: bool,
+    /// What is done when a participant dies.
+    pub(crate) mourn: Option<Rc<dyn Fn(usize)>>,
+    /// Whether others may come in the place of the dead.
+    pub(crate) again: bool,
+    /// The thread that is to begin anew.
+    pub(crate) reborn: Option<usize>,
     /// Different atomics that lived at one place in this execution.
     pub(crate) incarnations: Map<u32>,
     /// The same of plain fields.
@@ -242,7 +191,7 @@ pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
 
 /// Gives the processor back to the runner; returns when the thread is chosen.
 fn suspend() {
-    let yielder = with(|engine| engine.threads[engine.current].yielder);
+    let yielder = with(|engine| engine.threads[engine.running].yielder);
     // SAFETY: the runner put the yielder of the coroutine that runs there, and
     // it lives as long as the coroutine.
     unsafe { &*yielder }.suspend(());
@@ -282,6 +231,7 @@ pub(crate) fn point(site: &'static Location<'static>) {
         suspend();
         check();
     }
+    death::if_doomed();
 }
 
 /// The thread cannot go on by itself (its status says why): others go.
@@ -301,6 +251,7 @@ pub(crate) fn rest() {
         suspend();
         check();
     }
+    death::if_doomed();
     with(|engine| {
         let me = engine.current;
         engine.threads[me].chosen = true;
@@ -318,6 +269,7 @@ impl Engine {
             memory: Memory::new(),
             threads: Vec::new(),
             current: 0,
+            running: 0,
             phase: Phase::Setup,
             stop: None,
             clock: 0,
@@ -327,6 +279,11 @@ impl Engine {
             trace: Vec::new(),
             freed: Vec::new(),
             shared: HashSet::new(),
+            called: HashSet::new(),
+            aside: false,
+            mourn: None,
+            again: false,
+            reborn: None,
             incarnations: Map::default(),
             cells: Default::default(),
             generation: 0,
@@ -344,7 +301,9 @@ impl Engine {
     /// Before an execution with the threads of these groups, and the main one.
     pub(crate) fn reset(&mut self, groups: &[usize]) {
         let threads = groups.len();
-        self.memory.reset(threads + 1);
+        self.memory.reset(threads + 1, self.config.merged);
+        self.aside = false;
+        self.reborn = None;
         self.threads.clear();
         self.threads.resize_with(threads + 1, Thread::new);
         for (thread, &group) in self.threads.iter_mut().zip(groups) {
@@ -409,6 +368,9 @@ impl Engine {
 
     /// Adds the result of an operation to the history of the current thread.
     pub(crate) fn learn(&mut self, result: u64) {
+        if self.aside {
+            return;
+        }
         let history = &mut self.threads[self.current].history;
         *history = mix(*history, result);
     }
@@ -437,6 +399,9 @@ impl Engine {
     pub(crate) fn ended(&mut self) {
         let me = self.current;
         self.threads[me].status = Status::Done;
+        if self.config.merged {
+            self.threads[me].history = 0;
+        }
         let site = self.threads[me].site;
         self.event(site, Step::End, 0, false);
     }
@@ -463,7 +428,17 @@ impl Engine {
                     let place = place.map_or("memory elsewhere".into(), |p| p.to_string());
                     format!("sleeps on {place} at {site}")
                 }
+                Status::Watching => {
+                    let entries = it.entries.clone();
+                    let queues = entries.iter().filter(|e| e.queued == Queued::Yes);
+                    let places: Vec<String> = queues
+                        .filter_map(|e| self.space.place(e.address))
+                        .map(|place| place.to_string())
+                        .collect();
+                    format!("sleeps on {} at {site}", places.join(", "))
+                }
                 Status::Done => "has ended".into(),
+                Status::Gone => "was killed".into(),
             });
         }
         lines

@@ -20,13 +20,16 @@ mod futex;
 mod memory;
 mod platform;
 mod report;
+mod robust;
 mod scenario;
 mod signal;
 mod space;
+mod watch;
 
 pub use atomic::{U32, U64, fence, freed};
 pub use cell::Cell;
 pub use config::{Access, Config, Fault, Futex, Hint, Orderings, Watch};
+pub use engine::{aside, embody, forget};
 pub use futex::thread;
 #[doc(hidden)]
 pub use platform::hidden;

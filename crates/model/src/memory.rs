@@ -129,6 +129,8 @@ pub(crate) struct Memory {
     minds: Vec<Mind>,
     fence: View,
     fence_hash: u64,
+    /// Only the newest stores are kept, and named by their values.
+    merged: bool,
     /// The sum of all locations' hashes.
     pub(crate) hash: u64,
 }
@@ -149,11 +151,13 @@ impl Memory {
             minds: Vec::new(),
             fence: View::NEW,
             fence_hash: 0,
+            merged: false,
             hash: 0,
         }
     }
 
-    pub(crate) fn reset(&mut self, threads: usize) {
+    pub(crate) fn reset(&mut self, threads: usize, merged: bool) {
+        self.merged = merged;
         self.live = 0;
         self.minds.clear();
         self.minds.resize_with(threads, || Mind::NEW);
@@ -177,7 +181,8 @@ impl Memory {
         location.key = key;
         location.touched = Touched::Nobody;
         location.stores.clear();
-        location.stores.push(Store { place: 0, glued: false, value: 0, id: 0, view: None });
+        let id = mix(0, 9);
+        location.stores.push(Store { place: 0, glued: false, value: 0, id, view: None });
         location.hash = 0;
         self.live += 1;
         Some(index)
@@ -295,6 +300,10 @@ impl Memory {
         id: u64,
         glued: bool,
     ) -> bool {
+        if self.merged {
+            self.replace(location, value);
+            return true;
+        }
         let stores = &self.locations[location].stores;
         let at = usize::from(behind) + 1;
         let before = stores[at - 1].place;
@@ -324,9 +333,24 @@ impl Memory {
         place != before
     }
 
+    /// The only store of a location becomes one of this value.
+    fn replace(&mut self, location: usize, value: u64) {
+        let location = &mut self.locations[location];
+        let store = &mut location.stores[0];
+        store.value = value;
+        store.id = mix(value, 9);
+        self.hash = self.hash.wrapping_sub(location.hash);
+        // As one that was never touched.
+        location.hash = if value == 0 { 0 } else { mix(location.key, value) };
+        self.hash = self.hash.wrapping_add(location.hash);
+    }
+
     /// A fence of `thread`. A sequentially consistent one returns a word that
     /// stands for what it learnt; `seen` stands for all the thread knows.
     pub(crate) fn fence(&mut self, thread: usize, order: Ordering, seen: u64) -> u64 {
+        if self.merged {
+            return 0;
+        }
         let mind = &mut self.minds[thread];
         if acquires(order) {
             mind.now.join(&mind.seen);

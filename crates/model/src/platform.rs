@@ -224,9 +224,27 @@ pub mod hidden {
     use crate::{U32, U64, futex};
     use std::panic::Location;
 
+    pub use crate::engine::{here, turn};
     pub use crate::futex::Ends;
     pub use crate::space::announce_seats;
+    pub use crate::watch::{Ended, Watched, add_and_wake, at_death_wake, wait_any, wake_shared};
     pub use lockstead_core::{OnCpu, Outcome};
+
+    pub fn word(word: &U32, expected: u32) -> Watched<'_> {
+        Watched { atom: &word.atom, shift: 0, expected, queues: true }
+    }
+
+    pub fn low(word: &U64, expected: u32) -> Watched<'_> {
+        Watched { atom: &word.atom, shift: 0, expected, queues: true }
+    }
+
+    pub fn seen(word: &U32, expected: u32) -> Watched<'_> {
+        Watched { atom: &word.atom, shift: 0, expected, queues: false }
+    }
+
+    pub fn high(word: &U64, expected: u32) -> Watched<'_> {
+        Watched { atom: &word.atom, shift: 32, expected, queues: false }
+    }
 
     /// What [`Ends::channel`] adds to the address for the heir of a lock: it
     /// sleeps in the same word, on the other half as it were.

@@ -71,6 +71,16 @@ pub enum Step {
     Signal,
     /// The thread ended.
     End,
+    /// Began to queue at several words.
+    Queue,
+    /// What a participant queued at, or why it did not, or how its sleep ended.
+    Watches(&'static str),
+    /// Named what is woken when it ends, or nothing.
+    Names,
+    /// Was killed.
+    Killed,
+    /// Is dead, and the machine has done its part.
+    Gone,
 }
 
 /// One step of an execution.
@@ -166,6 +176,11 @@ impl Event {
             Step::Timer => f.write_str("its timer fires")?,
             Step::Signal => f.write_str("a signal comes")?,
             Step::End => f.write_str("ends")?,
+            Step::Queue => write!(f, "queues at {place}")?,
+            Step::Watches(what) => write!(f, "{what} {place}")?,
+            Step::Names => write!(f, "names {place}")?,
+            Step::Killed => f.write_str("is killed")?,
+            Step::Gone => f.write_str("is dead")?,
         }
         let file = self.site.file().rsplit(['/', '\\']).next().unwrap_or_default();
         write!(f, "    {file}:{}", self.site.line())

@@ -17,6 +17,7 @@ use std::rc::Rc;
 const STACK: usize = 256 * 1024;
 
 type Body<S> = Rc<dyn Fn(&S)>;
+type Mourner<S> = Rc<dyn Fn(&S, usize)>;
 type Thread = Coroutine<(), (), (), DefaultStack>;
 
 /// What is to be explored.
@@ -50,6 +51,9 @@ pub struct Scenario<S> {
     /// For each thread, the first that does the same.
     groups: Vec<usize>,
     after: Body<S>,
+    /// What one does that comes in the place of a dead participant.
+    again: Option<Body<S>>,
+    mourn: Option<Mourner<S>>,
 }
 
 impl<S: 'static> Scenario<S> {
@@ -60,6 +64,8 @@ impl<S: 'static> Scenario<S> {
             threads: Vec::new(),
             groups: Vec::new(),
             after: Rc::new(|_| {}),
+            again: None,
+            mourn: None,
         }
     }
 
@@ -93,6 +99,22 @@ impl<S: 'static> Scenario<S> {
     #[must_use]
     pub fn after(mut self, check: impl Fn(&S) + 'static) -> Self {
         self.after = Rc::new(check);
+        self
+    }
+
+    /// What a participant does that comes in the place of one that was killed, as the
+    /// same thread: see [`Config::respawns`].
+    #[must_use]
+    pub fn again(mut self, body: impl Fn(&S) + 'static) -> Self {
+        self.again = Some(Rc::new(body));
+        self
+    }
+
+    /// What a model notes when a participant has just been marked dead, in the same
+    /// step, as by [`aside`](crate::aside). Only under [`Config::merged`].
+    #[must_use]
+    pub fn mourn(mut self, note: impl Fn(&S, usize) + 'static) -> Self {
+        self.mourn = Some(Rc::new(note));
         self
     }
 
@@ -238,17 +260,26 @@ impl<'a, S: 'static> Runner<'a, S> {
     fn one(&mut self) -> Result<Stop, Box<Failure>> {
         let number = self.scenario.threads.len();
         self.engine.reset(&self.scenario.groups);
-        let mut threads: Vec<Thread> = (0..=number).map(|thread| self.coroutine(thread)).collect();
+        let mut threads: Vec<Option<Thread>> = (0..=number)
+            .map(|thread| {
+                let stack = self.stacks[thread].take().expect("stacks are given back");
+                Some(self.coroutine(thread, stack))
+            })
+            .collect();
+        self.engine.again = self.scenario.again.is_some();
+        self.engine.mourn = self.scenario.mourn.clone().map(|mourn| {
+            let place = Rc::clone(&self.place);
+            // SAFETY: the value was written before any thread began, and is only shared
+            // until all have ended.
+            let mourn = move |thread| mourn(unsafe { (*place.0.get()).assume_init_ref() }, thread);
+            Rc::new(mourn) as Rc<dyn Fn(usize)>
+        });
         let engine: *mut Engine = &mut *self.engine;
         // SAFETY: the engine outlives the call, and is not used here by another
         // way until it returns.
-        engine::enter(unsafe { &mut *engine }, || run(&mut threads));
-        for (thread, mut coroutine) in threads.into_iter().enumerate() {
-            // SAFETY: what lies on the stack is forgotten without being dropped,
-            // which at worst leaks what a model allocated: the engine keeps no
-            // reference to it past `reset`.
-            unsafe { coroutine.force_reset() };
-            self.stacks[thread] = Some(coroutine.into_stack());
+        engine::enter(unsafe { &mut *engine }, || self.run(&mut threads));
+        for (thread, coroutine) in threads.into_iter().enumerate() {
+            self.stacks[thread] = coroutine.map(abandon);
         }
         if self.engine.phase != Phase::Setup {
             // SAFETY: the setting up has ended, so the value exists; nobody
@@ -264,9 +295,8 @@ impl<'a, S: 'static> Runner<'a, S> {
         }
     }
 
-    fn coroutine(&mut self, thread: usize) -> Thread {
+    fn coroutine(&self, thread: usize, stack: DefaultStack) -> Thread {
         let place = Rc::clone(&self.place);
-        let stack = self.stacks[thread].take().expect("stacks are given back");
         let body: Body<S> = match self.scenario.threads.get(thread) {
             Some(body) => Rc::clone(body),
             None => {
@@ -286,6 +316,72 @@ impl<'a, S: 'static> Runner<'a, S> {
         begin(stack, thread, move |_| {
             // SAFETY: the value was written before any thread began, and is
             // only shared until all have ended.
+            body(unsafe { (*place.0.get()).assume_init_ref() });
+        })
+    }
+
+    /// Runs the threads until the execution is over.
+    fn run(&self, threads: &mut [Option<Thread>]) {
+        let main = threads.len() - 1;
+        resume(threads, main);
+        if over() {
+            return;
+        }
+        for thread in 0..main {
+            with(|engine| {
+                engine.phase = Phase::Start;
+                engine.memory.happens_before(main, thread);
+                engine.current = thread;
+            });
+            if resume(threads, thread) {
+                with(Engine::ended);
+            }
+            if over() {
+                return;
+            }
+        }
+        with(|engine| {
+            engine.phase = Phase::Run;
+            engine.decide();
+        });
+        while !over() {
+            let thread = with(|engine| engine.current);
+            if with(|engine| engine.reborn.take()).is_some() {
+                let stack = threads[thread].take().map(abandon).expect("it has had its turn");
+                threads[thread] = Some(self.rebirth(thread, stack));
+            }
+            if resume(threads, thread) {
+                with(|engine| {
+                    engine.ended();
+                    engine.decide();
+                });
+            }
+        }
+        if with(|engine| engine.stop == Some(Stop::Done)) {
+            with(|engine| {
+                engine.stop = None;
+                engine.phase = Phase::After;
+                engine.current = main;
+                for thread in 0..main {
+                    engine.memory.happens_before(thread, main);
+                }
+                engine.memory.catch_up();
+            });
+            let ended = resume(threads, main);
+            with(|engine| {
+                if ended {
+                    engine.stop.get_or_insert(Stop::Done);
+                }
+            });
+        }
+    }
+
+    /// The thread that comes in the place of a dead one.
+    fn rebirth(&self, thread: usize, stack: DefaultStack) -> Thread {
+        let place = Rc::clone(&self.place);
+        let body = self.scenario.again.clone().expect("else nobody comes again");
+        begin(stack, thread, move |_| {
+            // SAFETY: as any other thread.
             body(unsafe { (*place.0.get()).assume_init_ref() });
         })
     }
@@ -311,55 +407,22 @@ fn begin(
     })
 }
 
-/// Runs the threads until the execution is over.
-fn run(threads: &mut [Thread]) {
-    let main = threads.len() - 1;
-    let over = || with(|engine| engine.stop.is_some());
-    threads[main].resume(());
-    if over() {
-        return;
-    }
-    for (thread, coroutine) in threads[..main].iter_mut().enumerate() {
-        with(|engine| {
-            engine.phase = Phase::Start;
-            engine.memory.happens_before(main, thread);
-            engine.current = thread;
-        });
-        if let CoroutineResult::Return(()) = coroutine.resume(()) {
-            with(Engine::ended);
-        }
-        if over() {
-            return;
-        }
-    }
-    with(|engine| {
-        engine.phase = Phase::Run;
-        engine.decide();
-    });
-    while !over() {
-        let thread = with(|engine| engine.current);
-        if let CoroutineResult::Return(()) = threads[thread].resume(()) {
-            with(|engine| {
-                engine.ended();
-                engine.decide();
-            });
-        }
-    }
-    if with(|engine| engine.stop == Some(Stop::Done)) {
-        with(|engine| {
-            engine.stop = None;
-            engine.phase = Phase::After;
-            engine.current = main;
-            for thread in 0..main {
-                engine.memory.happens_before(thread, main);
-            }
-            engine.memory.catch_up();
-        });
-        let ended = threads[main].resume(());
-        with(|engine| {
-            if let CoroutineResult::Return(()) = ended {
-                engine.stop.get_or_insert(Stop::Done);
-            }
-        });
-    }
+/// The stack of a thread that is not run any more.
+fn abandon(mut thread: Thread) -> DefaultStack {
+    // SAFETY: what lies on the stack is forgotten without being dropped, which at
+    // worst leaks what a model allocated: the engine keeps no reference to it past
+    // `reset`.
+    unsafe { thread.force_reset() };
+    thread.into_stack()
+}
+
+fn over() -> bool {
+    with(|engine| engine.stop.is_some())
+}
+
+/// Lets a thread go on until others are to; true if it has ended.
+fn resume(threads: &mut [Option<Thread>], thread: usize) -> bool {
+    with(|engine| engine.running = thread);
+    let coroutine = threads[thread].as_mut().expect("taken out only to be replaced");
+    matches!(coroutine.resume(()), CoroutineResult::Return(()))
 }

@@ -99,6 +99,11 @@ impl Space {
         Some(Place { name: region.name, offset })
     }
 
+    /// The name of what lies at this address, as a number.
+    pub(crate) fn key_at(&mut self, address: usize) -> Option<u64> {
+        self.place(address).map(Space::key)
+    }
+
     /// The name of a place as a number.
     pub(crate) fn key(place: Place) -> u64 {
         let region = match place.name {

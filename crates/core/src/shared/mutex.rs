@@ -103,8 +103,8 @@ impl<P: Robust> SharedMutex<P> {
     /// After the release nothing of the mutex is read or written.
     #[inline]
     pub fn unlock(&self, party: &Party<'_, P>) -> bool {
-        // ord: SHR-2 (release): the critical section. SHR-5 (acquire): the heir.
-        let (success, failure) = (Ordering::Release, Ordering::Acquire);
+        // ord: SHR-2 (release): the critical section.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         match self.word.compare_exchange(party.me.bits(), 0, success, failure) {
             Ok(_) => true,
             Err(found) => self.unlock_slow(party, found),
@@ -126,30 +126,23 @@ impl<P: Robust> SharedMutex<P> {
             } else {
                 word & INCONSISTENT
             };
-            let heir = if word & RESERVED != 0 { self.heir(party) } else { None };
-            // ord: SHR-2 (release): the critical section. SHR-5 (acquire): the heir.
-            let (success, failure) = (Ordering::Release, Ordering::Acquire);
+            // ord: SHR-2 (release): the critical section.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.word.compare_exchange(word, next, success, failure) {
                 Err(found) => word = found,
                 Ok(_) => {
                     // From here on by address alone. Who ends before this is done
                     // wakes one of those that watch its life.
-                    if let Some(seat) = heir {
-                        P::wake_shared(&raw const seat.bell, 1);
-                    }
-                    if word & WAITERS != 0 {
+                    let reserved = !lost && word & RESERVED != 0;
+                    if reserved && P::wake_shared(&raw const self.word, 1) != 0 {
+                        // The heir passes on.
+                    } else if word & (WAITERS | RESERVED) != 0 {
                         P::wake_shared(&raw const self.heir, if lost { u32::MAX } else { 1 });
                     }
                     return true;
                 }
             }
         }
-    }
-
-    /// The seat of the heir, if it lives.
-    fn heir<'a>(&self, party: &Party<'a, P>) -> Option<&'a super::Seat<P>> {
-        let heir = Identity::from_bits(self.heir.load(Ordering::Relaxed))?;
-        party.domain.living(heir).map(|(seat, _)| seat)
     }
 
     /// The caller, who holds it, declares what it protects consistent after

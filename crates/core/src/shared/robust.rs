@@ -29,8 +29,10 @@ pub enum Watch<'a, P: Platform> {
     Word(&'a P::U32, u32),
     /// The low half of a word.
     Low(&'a P::U64, u32),
-    /// The high half of a word. Nobody wakes there: it is only compared.
+    /// The high half of a word, which is only compared: no wake-up there ends the sleep.
     High(&'a P::U64, u32),
+    /// A word that is only compared: no wake-up there ends the sleep.
+    Seen(&'a P::U32, u32),
 }
 
 impl<P: Platform> Clone for Watch<'_, P> {

@@ -47,8 +47,8 @@ pub struct Seat<P: Robust> {
     pub thread: P::U32,
     /// The machine's, from offset 16 to 48: how it knows the life word.
     pub link: [P::U64; 4],
-    /// Rung to tell this participant that a lock is kept for it.
-    pub bell: P::U32,
+    /// Not used.
+    pub spare: P::U32,
     /// What it waits for: the offset of the lock in the segment, divided by 8.
     pub waits_for: P::U32,
     /// See `process`.

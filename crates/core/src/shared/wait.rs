@@ -7,7 +7,7 @@
 //!
 //! | # | word | who wakes there |
 //! |---|---|---|
-//! | 0 | the lock's other word; of the heir its own bell | who releases, or passes on |
+//! | 0 | the lock's other word; of the heir the lock's word | who releases, or passes on |
 //! | 1 | the doorbell | who rings; the machine, when a waiter that was woken ends |
 //! | 2 | the owner's life | the machine, when the owner ends |
 //! | 3 | the owner's generation | nobody |
@@ -279,18 +279,17 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             return None;
         }
         let me = self.party.seat();
-        let channel = match me {
-            Some(seat) if self.is_heir => {
-                Watch::Word(&seat.bell, seat.bell.load(Ordering::Relaxed))
-            }
-            _ => Watch::Word(&self.lock.heir, theirs.heir),
+        let channel = if self.is_heir {
+            Watch::Word(&self.lock.word, word)
+        } else {
+            Watch::Word(&self.lock.heir, theirs.heir)
         };
         let watches = [
             channel,
             Watch::Word(self.party.domain.doorbell, bell),
             Watch::Low(&theirs.seat.life, theirs.life.life()),
             Watch::High(&theirs.seat.life, theirs.life.generation()),
-            Watch::Word(&self.lock.word, word),
+            Watch::Seen(&self.lock.word, word),
         ];
         let waits_for = self.party.domain.offset(core::ptr::from_ref(self.lock).addr());
         if let Some(seat) = me {

@@ -30,12 +30,12 @@ impl Engine {
         match self.threads[thread].status {
             Status::Ready | Status::Yielded => true,
             Status::Relaxing(since) => self.by_others(thread) > since,
-            Status::Asleep(_) | Status::Done => false,
+            Status::Asleep(_) | Status::Watching | Status::Done | Status::Gone => false,
         }
     }
 
     /// Of threads that do the same, the first one begins first.
-    fn may_start(&self, thread: usize) -> bool {
+    pub(super) fn may_start(&self, thread: usize) -> bool {
         let it = &self.threads[thread];
         let before = thread.checked_sub(1).map(|t| &self.threads[t]);
         !self.config.reduce || it.started || before.is_none_or(|b| b.group != it.group || b.started)
@@ -80,6 +80,14 @@ impl Engine {
                     let site = self.threads[thread].site;
                     self.event_of(thread, site, Step::Signal, 0, false);
                 }
+                Next::Kill(thread) => {
+                    self.kill(thread);
+                    return;
+                }
+                Next::Respawn(thread) => {
+                    self.respawn(thread);
+                    return;
+                }
                 Next::Pass => self.pass(),
             }
         }
@@ -102,7 +110,7 @@ impl Engine {
         let stuck = self.next.is_empty();
         for thread in 0..main {
             let it = &self.threads[thread];
-            let asleep = matches!(it.status, Status::Asleep(_));
+            let asleep = matches!(it.status, Status::Asleep(_) | Status::Watching);
             let late = self.config.fault == Some(Fault::SwallowedWake)
                 && it.awoken == Some(Awoken::As(Outcome::Woken));
             if self.budget.timeouts > 0 && it.deadline < NEVER && (asleep || late) {
@@ -113,18 +121,21 @@ impl Engine {
             }
         }
         if !stuck {
+            self.list_ends();
             return None;
         }
         let threads = &self.threads[..main];
-        if threads.iter().all(|t| t.status == Status::Done) {
-            return Some(Stop::Done);
+        if threads.iter().all(|t| matches!(t.status, Status::Done | Status::Gone)) {
+            self.list_ends();
+            // Who comes now finds nobody, which is a case, too.
+            return if self.next.is_empty() { Some(Stop::Done) } else { None };
         }
         if threads.iter().any(|t| matches!(t.status, Status::Relaxing(_))) {
             self.next.push(Next::Pass);
             return None;
         }
         let earliest = (0..main)
-            .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_)))
+            .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_) | Status::Watching))
             .min_by_key(|&t| self.threads[t].deadline)
             .filter(|&t| self.config.rescue && self.threads[t].deadline < NEVER);
         match earliest {

@@ -44,7 +44,9 @@ impl Engine {
                     });
                     mix(2 + ahead.count() as u64, sleeper.address as u64)
                 }
+                Status::Watching => 4,
                 Status::Done => 3,
+                Status::Gone => 5,
             };
             let awoken = match thread.awoken {
                 None => 0,
@@ -52,12 +54,30 @@ impl Engine {
                 Some(Awoken::As(outcome)) => 2 + outcome as u64,
             };
             let idle = thread.idle_since == Some(self.by_others(number));
-            let status = mix(status, u64::from(idle));
+            let mut status = mix(status, u64::from(idle));
+            for entry in &thread.entries {
+                status = mix(status, mix(entry.address as u64, entry.queued as u64));
+            }
+            if thread.life.is_some() {
+                let end = u64::from(thread.dying) << 1 | u64::from(thread.doomed);
+                status =
+                    mix(status, mix(thread.named.map_or(0, |named| named.addr() as u64), 2 + end));
+            }
             let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
             sum = sum.wrapping_add(thread);
         }
         let b = &self.budget;
-        let few = [b.spurious, b.timeouts, b.interrupts, b.signals, b.jumps, b.stale, self.passes];
+        let few = [
+            b.spurious,
+            b.timeouts,
+            b.interrupts,
+            b.signals,
+            b.jumps,
+            b.stale,
+            b.kills,
+            b.respawns,
+            self.passes,
+        ];
         let mut key = mix(sum, self.clock);
         for budget in few {
             key = mix(key, u64::from(budget));

@@ -1,0 +1,80 @@
+//! States of a sequentially consistent machine, told from each other by what can
+//! still matter.
+//!
+//! # Role
+//! The other searches know a state by all that its threads have learnt so far. With
+//! deaths at every step there are too many of those. Under
+//! [`Config::merged`](crate::Config::merged) memory is sequentially consistent, and a
+//! state is
+//! - what each location holds;
+//! - who queues where, who sleeps, who was woken and where, who dies and how far it is;
+//! - of each thread, what it has learnt *since it last said what it keeps*: at the
+//!   head of a loop ([`turn`]) and between two operations of a model ([`forget`]).
+//!
+//! What a thread says there must be true: all its variables but those that it keeps
+//! are computed anew before they are used. It is, where a loop of the core calls
+//! `Robust::turn`, and a reader can check it line by line. What the rest of the loop
+//! learns is kept as it was learnt, so that nothing else need be declared.
+//!
+//! What a model notes for its own checks ([`aside`]) lies in model memory as well, and
+//! so belongs to the state; touching it is no step.
+
+use super::{Engine, with};
+use crate::U64;
+use crate::fingerprint::mix;
+use crate::report::Kind;
+use std::panic::Location;
+
+/// Stands for where the calling thread is, and all that it knows there.
+pub fn here() -> u64 {
+    with(|engine| engine.threads[engine.current].history)
+}
+
+/// The calling thread knows no more than when it was `here`, but `kept`.
+pub fn turn(here: u64, kept: u64, site: &'static Location<'static>) {
+    with(|engine| {
+        if engine.config.merged {
+            let line = mix(u64::from(site.line()), u64::from(site.column()));
+            let file = site.file().bytes().fold(0, |sum, byte| mix(sum, u64::from(byte)));
+            let me = engine.current;
+            engine.threads[me].history = mix(mix(here, mix(file, line)), kept);
+        }
+    });
+}
+
+/// Says that the calling thread knows nothing any more but that it has come to
+/// `place` in its program, a number that no other place of it has. Between two
+/// operations of a model under [`Config::merged`](crate::Config::merged).
+pub fn forget(place: u64) {
+    with(|engine| {
+        if engine.config.merged {
+            let me = engine.current;
+            engine.threads[me].history = mix(place, 11);
+        }
+    });
+}
+
+/// Runs `body`, whose accesses to model memory are no steps of the model: for what a
+/// model notes and looks at for its own checks under
+/// [`Config::merged`](crate::Config::merged). Nothing that a thread does may follow
+/// from what it reads there.
+pub fn aside<R>(body: impl FnOnce() -> R) -> R {
+    let before = with(|engine| {
+        if !engine.config.merged {
+            engine.fail(Kind::Misuse("accesses aside need a merged search".into()));
+        }
+        std::mem::replace(&mut engine.aside, true)
+    });
+    let result = body();
+    with(|engine| engine.aside = before);
+    result
+}
+
+/// The calling thread is the participant with this life word from now on, and may be
+/// killed before any of its steps.
+pub fn embody(life: &U64) {
+    with(|engine: &mut Engine| {
+        let me = engine.current;
+        engine.threads[me].life = Some(&raw const life.atom);
+    });
+}

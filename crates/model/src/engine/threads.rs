@@ -1,0 +1,113 @@
+//! What the engine knows of a thread.
+
+use crate::atomic::Atom;
+use corosensei::Yielder;
+use lockstead_core::Outcome;
+use std::panic::Location;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Status {
+    Ready,
+    /// Ended a turn of a spin loop, and may begin the next.
+    Yielded,
+    /// Spins in vain until others have made more changes than this.
+    Relaxing(u64),
+    /// Sleeps, since that many sleeps ago.
+    Asleep(Sleeper),
+    /// Sleeps in several queues (`entries`).
+    Watching,
+    Done,
+    /// Was killed, and the machine has done what is to be done then.
+    Gone,
+}
+
+/// A place in a queue of sleepers of one that sleeps in several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) address: usize,
+    pub(crate) queued: Queued,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Queued {
+    Yes,
+    /// No longer, since it was woken.
+    Woken,
+    /// No longer, or never.
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sleeper {
+    pub(crate) address: usize,
+    pub(crate) cancel: Option<usize>,
+    pub(crate) order: u64,
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Awoken {
+    As(Outcome),
+    /// A signal handler is to be run.
+    ForSignal,
+}
+
+pub(crate) struct Thread {
+    /// Stands for the results of all operations so far.
+    pub(crate) history: u64,
+    pub(crate) status: Status,
+    pub(crate) awoken: Option<Awoken>,
+    /// How many changes are its own.
+    pub(crate) own: u64,
+    /// How many changes others had made when it last relaxed.
+    pub(super) idle_since: Option<u64>,
+    /// When its sleep ends by itself; `u64::MAX` is never.
+    pub(crate) deadline: u64,
+    pub(crate) handler: Option<*const dyn Fn()>,
+    pub(crate) in_handler: bool,
+    pub(crate) yielder: *const Yielder<(), ()>,
+    /// Where it queues; empty outside of waits.
+    pub(crate) entries: Vec<Entry>,
+    /// Where the machine wakes when it ends.
+    pub(crate) named: Option<*const Atom>,
+    /// Its life word, if it is a participant that may be killed.
+    pub(crate) life: Option<*const Atom>,
+    /// Its next step is that it dies.
+    pub(super) doomed: bool,
+    /// It has no steps of its own any more.
+    pub(super) dying: bool,
+    /// Threads that do the same have the same group.
+    pub(super) group: usize,
+    pub(super) started: bool,
+    /// Was chosen to go on after a rest, so that its next operation follows
+    /// without another decision: each decision is about one operation, else a
+    /// state could be its own successor.
+    pub(super) chosen: bool,
+    pub(super) site: &'static Location<'static>,
+}
+
+impl Thread {
+    #[track_caller]
+    pub(super) fn new() -> Self {
+        Thread {
+            history: 0,
+            status: Status::Ready,
+            awoken: None,
+            own: 0,
+            idle_since: None,
+            deadline: u64::MAX,
+            handler: None,
+            in_handler: false,
+            yielder: std::ptr::null(),
+            entries: Vec::new(),
+            named: None,
+            life: None,
+            doomed: false,
+            dying: false,
+            group: 0,
+            started: false,
+            chosen: false,
+            site: Location::caller(),
+        }
+    }
+}

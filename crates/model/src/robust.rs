@@ -1,0 +1,86 @@
+//! The model as a `Robust` platform of the core.
+
+/// Implements `Robust` of a core for [`Model`](crate::Model). `$core` is as in
+/// [`platform!`](crate::platform).
+#[macro_export]
+macro_rules! robust {
+    ($($core:tt)+) => {
+        const _: () = {
+            use $($core)+::platform::Wait;
+            use $($core)+::shared::{Addend, Robust, Watch, Woken};
+            use ::core::panic::Location;
+            use ::core::ptr::NonNull;
+            use $crate::hidden as model;
+
+            impl Robust for $crate::Model {
+                type Segment = ();
+                const MOST_WATCHES: usize = 8;
+                const TRUST: Option<u64> = None;
+                const SPINS: u32 = 0;
+
+                #[track_caller]
+                fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
+                    let site = Location::caller();
+                    assert!(how.cancel.is_none(), "the models of shared locks cancel nothing");
+                    // No allocation: a thread that is killed here frees nothing.
+                    fn word<'a>(watch: &Watch<'a, $crate::Model>) -> model::Watched<'a> {
+                        match *watch {
+                            Watch::Word(word, expected) => model::word(word, expected),
+                            Watch::Low(word, expected) => model::low(word, expected),
+                            Watch::High(word, expected) => model::high(word, expected),
+                            Watch::Seen(word, expected) => model::seen(word, expected),
+                        }
+                    }
+                    let last = watches.len() - 1;
+                    let words: [_; <Self as Robust>::MOST_WATCHES] =
+                        ::core::array::from_fn(|at| word(&watches[at.min(last)]));
+                    let deadline = how.deadline.map(|deadline| deadline.0);
+                    match model::wait_any(&words[..=last], deadline, how.interruptible, site) {
+                        model::Ended::At(index) => Woken::At(index),
+                        model::Ended::As(model::Outcome::TimedOut) => Woken::TimedOut,
+                        model::Ended::As(model::Outcome::Interrupted) => Woken::Interrupted,
+                        model::Ended::As(_) => Woken::Changed,
+                    }
+                }
+
+                #[track_caller]
+                fn wake_shared(word: *const Self::U32, count: u32) -> u32 {
+                    model::wake_shared(word.addr(), count, Location::caller())
+                }
+
+                #[track_caller]
+                fn add_and_wake(word: &Self::U32, add: Addend, count: u32) {
+                    let add = match add {
+                        Addend::One => 1,
+                        Addend::Ring => 1 << 30,
+                    };
+                    model::add_and_wake(word, add, count, Location::caller());
+                }
+
+                #[track_caller]
+                fn at_death_wake(word: Option<NonNull<Self::U32>>) -> Option<NonNull<Self::U32>> {
+                    // SAFETY: who names a word sees to it that it lies still until
+                    // another is named.
+                    let word = word.map(|word| unsafe { &*word.as_ptr() });
+                    let named = model::at_death_wake(word, Location::caller());
+                    named.and_then(|named| NonNull::new(named.cast_mut()))
+                }
+
+                fn has_ended(_segment: &(), _slot: u32) -> bool {
+                    false
+                }
+
+                fn here() -> u64 {
+                    model::here()
+                }
+
+                #[track_caller]
+                fn turn(here: u64, kept: u64) {
+                    model::turn(here, kept, Location::caller());
+                }
+            }
+        };
+    };
+}
+
+crate::robust!(lockstead_core);

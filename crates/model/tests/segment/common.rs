@@ -1,0 +1,98 @@
+// A segment with its participants, for the models of the shared locks. Included in a
+// module beside which `platform` and `shared` are those of a core, shipped or broken.
+
+use super::platform::{Nanos, Ordering, Wait};
+use super::shared::{Claim, Domain, Got, Identity, Life, Party, Seat, SharedError};
+use lockstead_model::{Model, U32, U64, embody, forget, thread};
+
+/// The most participants of a model.
+const MOST: usize = 4;
+
+/// The parts that every segment has, with one claim for each participant.
+#[repr(C)]
+pub struct Common {
+    doorbell: U32,
+    seats: [Seat<Model>; MOST + 1],
+    claims: [Claim<Model>; MOST + 1],
+}
+
+fn empty_seat() -> Seat<Model> {
+    Seat {
+        life: U64::ZERO,
+        process: U32::ZERO,
+        thread: U32::ZERO,
+        link: [const { U64::ZERO }; 4],
+        spare: U32::ZERO,
+        waits_for: U32::ZERO,
+        namespace: U64::ZERO,
+        since: U64::ZERO,
+        claims: U32::ZERO,
+        note: U32::ZERO,
+    }
+}
+
+impl Common {
+    fn new() -> Self {
+        Common {
+            doorbell: U32::ZERO,
+            seats: [(); MOST + 1].map(|()| empty_seat()),
+            claims: [(); MOST + 1].map(|()| Claim { what: U32::ZERO, units: U32::ZERO }),
+        }
+    }
+
+    fn domain(&self) -> Domain<'_, Model> {
+        Domain {
+            doorbell: &self.doorbell,
+            seats: &self.seats,
+            claims: &self.claims,
+            segment: &(),
+            base: core::ptr::from_ref(self).addr(),
+        }
+    }
+
+    /// The calling thread sits down in a seat that nobody has had, in one step with
+    /// the setting up of the model: called first of all.
+    fn party(&self) -> Party<'_, Model> {
+        let slot = thread() as u32 + 1;
+        let seat = &self.seats[slot as usize];
+        embody(&seat.life);
+        let me = Identity::new(slot, 1).expect("a slot");
+        Party { domain: self.domain(), me }
+    }
+
+    /// Before there are threads: so many participants sit there, each with its slot as
+    /// its number.
+    fn populate(&self, lives: usize) {
+        for slot in 1..=lives {
+            self.seats[slot].life.store(Life::alive(1, slot as u32).0, Ordering::Relaxed);
+        }
+    }
+
+    /// The calling thread takes the seat of the dead participant that had its place,
+    /// with the same number.
+    fn takes_over(&self) -> Party<'_, Model> {
+        let slot = thread() as u32 + 1;
+        let seat = &self.seats[slot as usize];
+        let dead = Life(seat.life.load(Ordering::Acquire));
+        let taken = dead.taken_by(slot).expect("it is dead");
+        let order = Ordering::SeqCst;
+        seat.life.compare_exchange(dead.0, taken.0, order, order).expect("nobody else comes");
+        embody(&seat.life);
+        let me = taken.identity(slot).expect("it lives");
+        let party = Party { domain: self.domain(), me };
+        party.arrive();
+        party
+    }
+
+    /// The participant of this thread, which has just died, as it stands in words.
+    fn dead(&self, dead: usize) -> u32 {
+        let seat = &self.seats[dead + 1];
+        let generation = Life(seat.life.load(Ordering::Relaxed)).generation();
+        Identity::new(dead as u32 + 1, generation).expect("a slot").bits()
+    }
+}
+
+/// A time limit that the model decides when to reach.
+fn limited() -> Wait<'static, Model> {
+    Wait { deadline: Some(Nanos(1000)), ..Wait::FOREVER }
+}

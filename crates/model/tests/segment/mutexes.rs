@@ -1,0 +1,156 @@
+// Models of the mutex; see `common.rs`.
+
+include!("common.rs");
+
+use super::shared::SharedMutex;
+use super::shared::word::OWNER;
+use lockstead_model::{Scenario, aside};
+
+/// What a participant does, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Takes a lock; after a death it declares consistent what that protects.
+    Lock(usize),
+    /// The same, but may give up.
+    Limited(usize),
+    /// The same, if it need not wait.
+    Try(usize),
+    /// Takes a lock, and after a death declares nothing.
+    Careless(usize),
+    /// Releases a lock, if it has been got.
+    Unlock(usize),
+}
+
+/// Locks, and what is noted of each.
+#[repr(C)]
+pub struct Locks {
+    common: Common,
+    locks: [SharedMutex<Model>; 2],
+    /// Who is in its critical section: the thread, from 1.
+    inside: [U32; 2],
+    /// Whether an owner died and nobody was told.
+    due: [U32; 2],
+}
+
+impl Locks {
+    fn new(lives: usize) -> Self {
+        let locks = Locks {
+            common: Common::new(),
+            locks: [const { SharedMutex::new() }; 2],
+            inside: [const { U32::ZERO }; 2],
+            due: [const { U32::ZERO }; 2],
+        };
+        locks.common.populate(lives);
+        locks
+    }
+
+    fn entered(&self, lock: usize, got: Got) {
+        aside(|| {
+            let me = thread() as u32 + 1;
+            let before = self.inside[lock].swap(me, Ordering::Relaxed);
+            assert_eq!(before, 0, "two owners");
+            let due = self.due[lock].swap(0, Ordering::Relaxed) != 0;
+            assert_eq!(due, got == Got::OwnerDied, "a death and what is told of it");
+        });
+    }
+
+    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+        let mut held = 0u64;
+        for (at, &op) in ops.iter().enumerate() {
+            forget((at as u64 + 1) << 8 | held);
+            let (Op::Lock(which)
+            | Op::Limited(which)
+            | Op::Try(which)
+            | Op::Careless(which)
+            | Op::Unlock(which)) = op;
+            let lock = &self.locks[which];
+            let got = match op {
+                Op::Lock(_) | Op::Careless(_) => lock.lock(party, &Wait::FOREVER),
+                Op::Limited(_) => lock.lock(party, &limited()),
+                Op::Try(_) => lock.try_lock(party),
+                Op::Unlock(_) => {
+                    if held >> which & 1 != 0 {
+                        held &= !(1 << which);
+                        aside(|| self.inside[which].store(0, Ordering::Relaxed));
+                        assert!(lock.unlock(party), "it has the lock");
+                    }
+                    continue;
+                }
+            };
+            match got {
+                Ok(got) => {
+                    held |= 1 << which;
+                    self.entered(which, got);
+                    if got == Got::OwnerDied && !matches!(op, Op::Careless(_)) {
+                        assert!(lock.mark_consistent(party), "it has the lock");
+                    }
+                }
+                Err(SharedError::TimedOut) => {
+                    assert!(matches!(op, Op::Limited(_) | Op::Try(_)), "it waits for ever");
+                }
+                Err(SharedError::NotRecoverable) => {
+                    let gone = aside(|| lock.peek() == u32::MAX);
+                    assert!(gone, "the lock is lost");
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        forget(0);
+    }
+
+    /// The participant of this thread has died.
+    fn mourn(&self, dead: usize) {
+        let me = dead as u32 + 1;
+        let bits = self.common.dead(dead);
+        for which in 0..2 {
+            if self.inside[which].load(Ordering::Relaxed) == me {
+                self.inside[which].store(0, Ordering::Relaxed);
+            }
+            let word = self.locks[which].peek();
+            if word & OWNER == bits && word != u32::MAX {
+                self.due[which].store(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Participants that each do one of these; equal ones must stand together.
+pub fn locks(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let mut scenario = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    for same in programs.chunk_by(|a, b| a == b) {
+        let ops = same[0];
+        scenario = scenario.threads(same.len(), move |s: &Locks| {
+            let party = s.common.party();
+            s.run(&party, ops);
+        });
+    }
+    scenario
+}
+
+/// Those, and what one does that comes in the place of a dead one.
+pub fn locks_again(programs: &'static [&'static [Op]], again: &'static [Op]) -> Scenario<Locks> {
+    locks(programs).again(move |s: &Locks| {
+        let party = s.common.takes_over();
+        s.run(&party, again);
+    })
+}
+
+use Op::{Careless, Limited, Lock, Try, Unlock};
+
+/// One critical section.
+pub const ONE: &[Op] = &[Lock(0), Unlock(0)];
+/// Two of them.
+pub const TWICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0)];
+/// One, unless it takes too long.
+pub const MAYBE: &[Op] = &[Limited(0), Unlock(0)];
+/// One, unless it must wait.
+pub const TRY: &[Op] = &[Try(0), Unlock(0)];
+/// One, and after a death the lock is lost.
+pub const CARELESS: &[Op] = &[Careless(0), Unlock(0)];
+/// One of the other lock.
+pub const OTHER: &[Op] = &[Lock(1), Unlock(1)];
+/// Of both, one in the other.
+pub const NESTED: &[Op] = &[Lock(0), Lock(1), Unlock(1), Unlock(0)];
+/// Of both, one after the other.
+pub const BOTH: &[Op] = &[Lock(0), Unlock(0), Lock(1), Unlock(1)];

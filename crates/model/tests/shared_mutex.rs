@@ -1,0 +1,76 @@
+//! The mutex that survives its owner: its owners and waiters are killed before each of
+//! their steps.
+
+mod common;
+
+mod shipped {
+    pub(super) use lockstead_core::{platform, shared};
+
+    #[allow(dead_code, unreachable_pub, reason = "other test files use the rest")]
+    pub(super) mod model {
+        include!("segment/mutexes.rs");
+    }
+}
+
+use common::depth;
+use lockstead_model::Config;
+use shipped::model::*;
+
+fn killing(most: u32) -> Config {
+    Config::new().merged().kills(most)
+}
+
+#[test]
+fn shared_mutex_2t() {
+    locks(&[TWICE, TWICE]).verify("2 threads", &killing(2));
+}
+
+#[test]
+fn shared_mutex_3t() {
+    locks(&[ONE, ONE, ONE]).verify("3 threads", &killing(3));
+    locks(&[TWICE, TWICE, ONE]).verify("3 threads, longer", &killing(depth(1, 2)));
+}
+
+#[test]
+fn shared_mutex_4t() {
+    locks(&[ONE, ONE, ONE, ONE]).verify("4 threads", &killing(depth(0, 1)));
+}
+
+#[test]
+fn shared_mutex_two_locks() {
+    locks(&[NESTED, ONE, OTHER]).verify("2 locks", &killing(2));
+    locks(&[NESTED, NESTED, OTHER]).verify("2 locks", &killing(depth(1, 2)));
+    locks(&[BOTH, BOTH, NESTED]).verify("2 locks", &killing(depth(1, 2)));
+}
+
+#[test]
+fn shared_mutex_times_out() {
+    locks(&[MAYBE, MAYBE]).verify("2 threads", &killing(1).timeouts(2));
+    locks(&[MAYBE, ONE, ONE]).verify("3 threads", &killing(2).timeouts(1));
+    locks(&[MAYBE, MAYBE, ONE]).verify("3 threads", &killing(depth(1, 2)).timeouts(2));
+    locks(&[ONE, ONE, TRY]).verify("3 threads, one tries", &killing(2));
+}
+
+#[test]
+fn shared_mutex_respawn() {
+    locks_again(&[ONE, ONE], ONE).verify("2 threads", &killing(3).respawns(2));
+    locks_again(&[ONE, ONE, ONE], ONE).verify("3 threads", &killing(depth(1, 2)).respawns(1));
+}
+
+#[test]
+fn shared_mutex_is_lost() {
+    locks(&[CARELESS, CARELESS, CARELESS]).verify("3 threads", &killing(2));
+    locks(&[CARELESS, ONE, ONE]).verify("3 threads", &killing(2));
+}
+
+#[test]
+fn shared_mutex_heir() {
+    let jumps = |kills, jumps| killing(kills).jumps(jumps, 5_000_000);
+    locks(&[TWICE, TWICE]).verify("2 threads", &jumps(2, 2));
+    locks(&[ONE, ONE, ONE]).verify("3 threads, 1 death, 1 jump", &jumps(1, 1));
+}
+#[test]
+fn shared_mutex_heir2() {
+    let jumps = |kills, jumps| killing(kills).jumps(jumps, 5_000_000);
+    locks(&[ONE, ONE, ONE]).verify("3 threads, 2 deaths, 2 jumps", &jumps(2, 2));
+}
