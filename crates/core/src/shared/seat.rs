@@ -55,7 +55,8 @@ pub struct Seat<P: Robust> {
     pub namespace: P::U64,
     /// See `process`.
     pub since: P::U64,
-    /// How many of its claims were ever used.
+    /// How many of its claims were ever used. Of seat 0, in which nobody sits: the
+    /// highest slot whose claims were.
     pub claims: P::U32,
     /// The platform's own.
     pub note: P::U32,
@@ -197,22 +198,36 @@ impl<'a, P: Robust> Domain<'a, P> {
         self.claims.get(first..first + each).unwrap_or(&[])
     }
 
-    /// Every seat in which somebody lives, and the claims it may have.
+    /// Every seat in which somebody lives that may have claims, and those.
     pub(super) fn all_living(
         &self,
     ) -> impl Iterator<Item = (u32, &'a Seat<P>, Life, &'a [Claim<P>])> + use<'a, P> {
         let domain = *self;
-        let last = self.seats.len().min(LAST_SLOT as usize + 1) as u32;
-        (1..last).filter_map(move |slot| {
+        // ord: SHR-8 (seq_cst): all three after the caller has put itself into the lock's
+        // word.
+        let last = self.seats.first().map_or(0, |seat| seat.claims.load(Ordering::SeqCst));
+        let last = self.seats.len().saturating_sub(1).min(last as usize) as u32;
+        (1..=last).filter_map(move |slot| {
             let seat = domain.seat(slot)?;
-            // ord: SHR-3 (acquire): as `living`.
-            let life = Life(seat.life.load(Ordering::Acquire));
+            let life = Life(seat.life.load(Ordering::SeqCst));
             let claims = domain.claims_of(slot);
-            // ord: SHR-8 (seq_cst): after the caller has put itself into the lock's word.
             let used = seat.claims.load(Ordering::SeqCst) as usize;
             let claims = &claims[..used.min(claims.len())];
             life.is_alive().then_some((slot, seat, life, claims))
         })
+    }
+
+    /// From now on, who looks for claims looks at this slot too.
+    fn look_up_to(&self, slot: u32) {
+        let Some(first) = self.seats.first() else { return };
+        let mut highest = first.claims.load(Ordering::Relaxed);
+        while highest < slot {
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            match first.claims.compare_exchange(highest, slot, success, failure) {
+                Ok(_) => return,
+                Err(found) => highest = found,
+            }
+        }
     }
 
     /// The seat of a participant and its life word, if it lives (G1).
@@ -340,7 +355,9 @@ impl<'a, P: Robust> Party<'a, P> {
         if let Some(seat) = self.seat() {
             let used = seat.claims.load(Ordering::Relaxed);
             if used <= number as u32 {
-                // ord: SHR-8 (relaxed): before the claim, which is seq_cst.
+                // ord: SHR-8 (relaxed): both before the claim, which is seq_cst. The first
+                // one first: its being there already is concluded from the second.
+                self.domain.look_up_to(self.me.slot());
                 seat.claims.store(number as u32 + 1, Ordering::Relaxed);
             }
         }

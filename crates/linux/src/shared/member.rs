@@ -241,25 +241,24 @@ fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Memb
     Ok(member)
 }
 
-/// Takes a free seat, or else a dead participant's. The life word stays named.
+/// Takes the first seat in which nobody lives: who looks for claims looks at all seats up
+/// to the highest that made one. The life word stays named.
 fn claim(seats: &'static [Seat<Linux>], thread: u32) -> Result<(u32, Life), JoinError> {
     let mut worn = false;
-    for free_only in [true, false] {
-        for (slot, seat) in (0..).zip(seats).skip(1) {
-            let found = Life(seat.life.load(Ordering::Relaxed));
-            if found.is_alive() || free_only && found.life() != LIFE_FREE {
-                continue;
-            }
-            let Some(life) = found.taken_by(thread) else {
-                worn |= found.generation() >= LAST_GENERATION;
-                continue;
-            };
-            list::name(life_word(seat));
-            // ord: SHL-5 (acq_rel): acquire: the seat as its last user has left it.
-            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-            if seat.life.compare_exchange(found.0, life.0, success, failure).is_ok() {
-                return Ok((slot, life));
-            }
+    for (slot, seat) in (0..).zip(seats).skip(1) {
+        let found = Life(seat.life.load(Ordering::Relaxed));
+        if found.is_alive() {
+            continue;
+        }
+        let Some(life) = found.taken_by(thread) else {
+            worn |= found.generation() >= LAST_GENERATION;
+            continue;
+        };
+        list::name(life_word(seat));
+        // ord: SHL-5 (acq_rel): acquire: the seat as its last user has left it.
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        if seat.life.compare_exchange(found.0, life.0, success, failure).is_ok() {
+            return Ok((slot, life));
         }
     }
     Err(if worn { JoinError::WornOut } else { JoinError::Full })
