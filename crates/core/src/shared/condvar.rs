@@ -72,6 +72,7 @@ impl<P: Robust> SharedCondvar<P> {
                 party.domain.after_wake(index, bell);
                 None
             }
+            Woken::Changed if how.cancelled() => Some(SharedError::Cancelled),
             Woken::Changed => None,
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),

@@ -161,8 +161,10 @@ pub struct Domain<'a, P: Robust> {
     pub doorbell: &'a P::U32,
     /// The seats; number 0 is not used.
     pub seats: &'a [Seat<P>],
-    /// The claims of all seats, `claims.len() / seats.len()` for each.
+    /// The claims of all seats.
     pub claims: &'a [Claim<P>],
+    /// So many for each.
+    pub claims_each: usize,
     /// What else the platform knows.
     pub segment: &'a P::Segment,
     /// Where the segment begins.
@@ -184,18 +186,11 @@ impl<'a, P: Robust> Domain<'a, P> {
         if slot == 0 || slot > LAST_SLOT { None } else { self.seats.get(slot as usize) }
     }
 
-    /// Claims of one participant.
-    #[must_use]
-    pub fn claims_each(&self) -> usize {
-        self.claims.len().checked_div(self.seats.len()).unwrap_or(0)
-    }
-
     /// The claims of a slot.
     #[must_use]
     pub fn claims_of(&self, slot: u32) -> &'a [Claim<P>] {
-        let each = self.claims_each();
-        let first = slot as usize * each;
-        self.claims.get(first..first + each).unwrap_or(&[])
+        let first = slot as usize * self.claims_each;
+        self.claims.get(first..).and_then(|from| from.get(..self.claims_each)).unwrap_or(&[])
     }
 
     /// Every seat in which somebody lives that may have claims, and those.

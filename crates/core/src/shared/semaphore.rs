@@ -136,6 +136,7 @@ impl<P: Robust> SharedSemaphore<P> {
             let late = || how.deadline.is_some_and(|deadline| P::now() >= deadline);
             let over = match slept {
                 Slept::Over(error) => Some(error),
+                _ if how.cancelled() => Some(SharedError::Cancelled),
                 _ => late().then_some(SharedError::TimedOut),
             };
             if let Some(error) = over {

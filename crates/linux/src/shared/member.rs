@@ -311,7 +311,8 @@ impl Member {
         Identity::from_bits(self.me.load(Ordering::Relaxed))
     }
 
-    /// What slow paths need.
+    /// What all but the mutex's fast path need.
+    #[inline]
     #[must_use]
     pub fn party(&self) -> Option<Party<'static, Linux>> {
         let me = self.identity()?;

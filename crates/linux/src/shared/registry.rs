@@ -95,6 +95,7 @@ pub struct Attached {
     seat_count: AtomicUsize,
     claims: AtomicPtr<Claim<Linux>>,
     claim_count: AtomicUsize,
+    claims_each: AtomicUsize,
     device: AtomicU64,
     inode: AtomicU64,
 }
@@ -111,6 +112,7 @@ static TABLE: [Attached; SEGMENTS] = [const {
         seat_count: AtomicUsize::new(0),
         claims: AtomicPtr::new(null_mut()),
         claim_count: AtomicUsize::new(0),
+        claims_each: AtomicUsize::new(0),
         device: AtomicU64::new(0),
         inode: AtomicU64::new(0),
     }
@@ -175,6 +177,8 @@ pub unsafe fn attach(parts: &Parts) -> Result<Handle, AttachError> {
     entry.seat_count.store(parts.seats.len(), Ordering::Relaxed);
     entry.claims.store(parts.claims.as_ptr().cast(), Ordering::Relaxed);
     entry.claim_count.store(parts.claims.len(), Ordering::Relaxed);
+    let each = parts.claims.len().checked_div(parts.seats.len()).unwrap_or(0);
+    entry.claims_each.store(each, Ordering::Relaxed);
     entry.exclusive.store(parts.exclusive, Ordering::Relaxed);
     entry.file.store(file, Ordering::Relaxed);
     entry.device.store(device, Ordering::Relaxed);
@@ -330,6 +334,7 @@ impl Attached {
     }
 
     /// What a party sees of it. The caller is counted in, or has the segment's handle.
+    #[inline]
     pub(super) fn domain(&self) -> Domain<'_, Linux> {
         let seats = self.seats.load(Ordering::Relaxed).cast_const();
         let seats = slice_from_raw_parts(seats, self.seat_count.load(Ordering::Relaxed));
@@ -343,6 +348,7 @@ impl Attached {
                 doorbell: &*self.doorbell.load(Ordering::Relaxed),
                 seats: &*seats,
                 claims: &*claims,
+                claims_each: self.claims_each.load(Ordering::Relaxed),
                 segment: self,
                 base: self.base.load(Ordering::Relaxed),
             }

@@ -69,6 +69,7 @@ impl Attachment {
                 doorbell: self.at(header.doorbell).cast().as_ref(),
                 seats: slice::from_raw_parts(self.at(header.seats_at).cast().as_ptr(), seats),
                 claims: slice::from_raw_parts(self.at(header.claims_at).cast().as_ptr(), claims),
+                claims_each: header.claims_each as usize,
                 segment: self.handle().attached(),
                 base: self.map.base().addr().get(),
             }

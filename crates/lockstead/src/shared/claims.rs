@@ -41,8 +41,9 @@ std::thread_local! {
 }
 
 /// A claim of the calling thread that it does not use; it does from now on.
+#[inline]
 pub(super) fn take(party: &Party) -> Option<usize> {
-    let each = party.domain.claims_each().min(MOST_CLAIMS as usize);
+    let each = party.domain.claims_each.min(MOST_CLAIMS as usize);
     USED.with(|all| {
         let used = all.iter().find(|used| used.is_of(party)).or_else(|| {
             let used = all.iter().find(|used| used.is_idle())?;
@@ -62,6 +63,7 @@ pub(super) fn take(party: &Party) -> Option<usize> {
 }
 
 /// The calling thread does not use this claim any longer.
+#[inline]
 pub(super) fn put(party: &Party, number: usize) {
     USED.with(|all| {
         let used = all.iter().find(|used| used.is_of(party));

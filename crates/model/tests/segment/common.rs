@@ -45,6 +45,7 @@ impl Common {
             doorbell: &self.doorbell,
             seats: &self.seats,
             claims: &self.claims,
+            claims_each: 1,
             segment: &(),
             base: core::ptr::from_ref(self).addr(),
         }
