@@ -113,12 +113,17 @@ fn relative_links_lead_somewhere() {
 }
 
 #[test]
-fn the_readme_example_is_the_one_that_is_compiled() {
-    let example = text(&root().join("crates/lockstead/examples/ten_lines.rs"));
-    let body: Vec<&str> =
-        example.lines().filter(|l| !l.starts_with("//!")).skip_while(|l| l.is_empty()).collect();
-    assert!(
-        text(&root().join("README.md")).contains(body.join("\n").trim()),
-        "README.md does not show crates/lockstead/examples/ten_lines.rs"
-    );
+fn the_readme_examples_are_those_that_are_compiled() {
+    for name in ["ten_lines", "ledger_file"] {
+        let example = text(&root().join(format!("crates/lockstead/examples/{name}.rs")));
+        let body: Vec<&str> = example
+            .lines()
+            .filter(|l| !l.starts_with("//!"))
+            .skip_while(|l| l.is_empty())
+            .collect();
+        assert!(
+            text(&root().join("README.md")).contains(body.join("\n").trim()),
+            "README.md does not show crates/lockstead/examples/{name}.rs"
+        );
+    }
 }
