@@ -1,0 +1,149 @@
+//! The second source on who has ended: between PID namespaces, and asked all the time
+//! about threads that come and go.
+
+mod common;
+mod segment;
+
+use common::{Watchdog, in_threads, until};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use lockstead_core::Atomic64;
+use lockstead_core::shared::{Got, Life, Robust, SharedError};
+use lockstead_linux::Linux;
+use lockstead_linux::shared;
+use segment::{Child, SEATS, Segment};
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A child that is number 1 of a PID namespace of its own; `None` where that is not
+/// allowed.
+fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
+    let flags = libc::CLONE_NEWPID | libc::SIGCHLD;
+    // SAFETY: without a stack and flags that share memory this is a fork.
+    let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as libc::pid_t;
+    if child == 0 {
+        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if right.is_ok() { 0 } else { 1 }) };
+    }
+    (child > 0).then_some(Child(child))
+}
+
+/// The kernel forgets the list of the calling thread.
+fn lose_list() {
+    // SAFETY: takes numbers.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
+}
+
+#[test]
+fn who_has_the_same_number_in_another_namespace_is_somebody_else() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    for lost in [false, true] {
+        let (holds, waits) = (segment.word(1), segment.word(2));
+        holds.store(0, SeqCst);
+        waits.store(0, SeqCst);
+        let holder = first_of_namespace(|| {
+            assert_eq!(common::gettid(), 1);
+            assert!(segment.lock_within(0, LONG).is_ok());
+            if lost {
+                lose_list();
+            }
+            holds.store(1, SeqCst);
+            until("killed", || false);
+        });
+        let Some(holder) = holder else {
+            eprintln!("skipped: no PID namespaces here");
+            return;
+        };
+        until("the holder has the lock", || holds.load(SeqCst) == 1);
+        let waiter = first_of_namespace(|| {
+            assert_eq!(common::gettid(), 1);
+            segment.party();
+            waits.store(1, SeqCst);
+            let _ = segment.lock_within(0, LONG);
+        });
+        until("the waiter is about to wait", || waits.load(SeqCst) == 1);
+        std::thread::sleep(Duration::from_millis(30));
+        waiter.expect("as before").kill_and_wait();
+        // Long enough to be asked for, where its list is lost.
+        let patience = Duration::from_millis(if lost { 2500 } else { 100 });
+        assert_eq!(segment.lock_within(0, patience), Err(SharedError::TimedOut));
+        holder.kill_and_wait();
+        let tried = segment.lock(0).try_lock(&segment.party());
+        assert_eq!(tried, if lost { Err(SharedError::TimedOut) } else { Ok(Got::OwnerDied) });
+        if lost {
+            assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
+        }
+        assert!(segment.lock(0).mark_consistent(&segment.party()));
+        assert!(segment.lock(0).unlock(&segment.party()));
+        if lost {
+            segment.member().gave();
+        }
+    }
+}
+
+#[test]
+fn nobody_that_comes_and_goes_is_found_to_have_ended() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    let end = Instant::now() + Duration::from_secs(2);
+    let come_and_go = || {
+        while Instant::now() < end {
+            let party = segment.party();
+            let seat = party.seat().expect("a seat");
+            for _ in 0..3 {
+                let life = Life(seat.life.load(Relaxed));
+                assert!(life.is_alive(), "declared dead");
+                assert_eq!(life.generation(), party.me.generation());
+                std::thread::yield_now();
+            }
+            assert_eq!(shared::leave(segment.handle()), Ok(()));
+            segment.word(1).fetch_add(1, Relaxed);
+        }
+    };
+    // In the same process, in other ones, and in some that end without leaving.
+    let members: Vec<_> = (0..2).map(|_| Child::new(|| in_threads(2, &come_and_go))).collect();
+    let asker = Child::new(|| {
+        segment.party();
+        while Instant::now() < end {
+            for slot in 1..SEATS as u32 {
+                if Linux::has_ended(segment.handle().attached(), slot) {
+                    segment.word(2).fetch_add(1, Relaxed);
+                }
+            }
+            segment.word(3).fetch_add(1, Relaxed);
+        }
+    });
+    let mut lost = 0;
+    while Instant::now() < end {
+        if lost > segment.word(2).load(Relaxed) + 20 {
+            // Not more than there are seats for.
+            std::thread::yield_now();
+            continue;
+        }
+        let child = Child::new(|| {
+            segment.party();
+            lose_list();
+        });
+        assert_eq!(child.wait(), 0);
+        lost += 1;
+        in_threads(1, &|| {
+            segment.party();
+        });
+    }
+    for member in members {
+        assert_eq!(member.wait(), 0);
+    }
+    assert_eq!(asker.wait(), 0);
+    // All that ended unnoticed are found in the end.
+    segment.party();
+    let attached = segment.handle().attached();
+    let found: u64 =
+        (1..SEATS as u32).map(|slot| u64::from(Linux::has_ended(attached, slot))).sum();
+    let found = found + segment.word(2).load(Relaxed);
+    let comings = segment.word(1).load(Relaxed);
+    println!("{comings} comings and goings, {lost} lost, {found} found");
+    assert_eq!(found, lost);
+    assert!(comings > 0);
+}
