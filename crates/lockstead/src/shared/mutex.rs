@@ -12,7 +12,8 @@ use core::mem::{ManuallyDrop, offset_of};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use lockstead_core::Wait;
-use lockstead_core::shared::{self as core_shared, Got, Robust};
+use lockstead_core::shared::word::NOT_RECOVERABLE;
+use lockstead_core::shared::{self as core_shared, Got, Identity, Robust};
 use lockstead_linux::shared::{Member, member};
 use lockstead_linux::{Linux, U32};
 use std::time::{Duration, Instant};
@@ -192,7 +193,8 @@ impl<T: Shareable> SharedMutex<T> {
     /// Whether anybody has the mutex, dead or alive, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        core_shared::Identity::from_bits(self.raw.peek()).is_some()
+        let word = self.raw.peek();
+        Identity::from_bits(word).is_some() && word != NOT_RECOVERABLE
     }
 
     /// The data, without locking: nobody else can reach the mutex.

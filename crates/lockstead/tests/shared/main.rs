@@ -1,0 +1,13 @@
+//! Locks in memory that processes share, within one process. (Deaths are in
+//! `shared_deaths.rs`.)
+
+mod conditions;
+mod files;
+mod hostile;
+mod inspect;
+mod mutex;
+mod refused;
+mod rwlock;
+mod scrub;
+mod semaphore;
+mod support;

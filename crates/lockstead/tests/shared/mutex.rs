@@ -1,0 +1,196 @@
+//! The mutex, among threads.
+
+use crate::support::{Watchdog, eventually, segment};
+use lockstead::CancelToken;
+use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[derive(Shareable)]
+#[repr(C)]
+struct Pairs {
+    pairs: [SharedMutex<[u64; 2]>; 2],
+    reached: AtomicU32,
+}
+
+#[test]
+fn one_at_a_time() {
+    let _watchdog = Watchdog::new("one_at_a_time");
+    let segment = segment::<Pairs>();
+    let pairs = &segment.root().pairs;
+    thread::scope(|s| {
+        for thread in 0..6 {
+            s.spawn(move || {
+                for turn in 0..5000 {
+                    let mut pair = match (thread + turn) % 4 {
+                        0 => pairs[0].lock_timeout(Duration::from_secs(60)),
+                        1 => pairs[0].lock_until(Instant::now() + Duration::from_secs(60)),
+                        _ => pairs[0].lock(),
+                    }
+                    .unwrap()
+                    .acquired()
+                    .unwrap();
+                    pair[0] += 1;
+                    pair[1] += 1;
+                    assert_eq!(pair[0], pair[1]);
+                }
+            });
+        }
+    });
+    assert_eq!(*pairs[0].lock().unwrap().acquired().unwrap(), [30_000; 2]);
+}
+
+#[test]
+fn every_wait_can_end() {
+    let _watchdog = Watchdog::new("every_wait_can_end");
+    let segment = segment::<Pairs>();
+    let root = segment.root();
+    let held = root.pairs[0].lock().unwrap();
+    thread::scope(|s| {
+        let lock = &root.pairs[0];
+        let refused = move |outcome: Result<Locked<_>, SharedError>| {
+            outcome.map(|_: Locked<lockstead::shared::SharedMutexGuard<'_, [u64; 2]>>| ())
+        };
+        s.spawn(move || {
+            assert_eq!(refused(lock.try_lock()), Err(SharedError::Held));
+            let (start, short) = (Instant::now(), Duration::from_millis(30));
+            assert_eq!(refused(lock.lock_timeout(short)), Err(SharedError::TimedOut));
+            assert!(start.elapsed() >= short);
+            let deadline = Instant::now() + short;
+            assert_eq!(refused(lock.lock_until(deadline)), Err(SharedError::TimedOut));
+            assert!(Instant::now() >= deadline);
+            let token = CancelToken::new();
+            thread::scope(|s| {
+                let waiter = s.spawn(|| refused(lock.lock_killable(&token)));
+                thread::sleep(short);
+                token.cancel();
+                assert_eq!(waiter.join().unwrap(), Err(SharedError::Cancelled));
+            });
+        });
+        assert_eq!(refused(lock.lock()), Err(SharedError::Recursive));
+        assert_eq!(refused(lock.try_lock()), Err(SharedError::Recursive));
+    });
+    drop(held);
+    let token = CancelToken::new();
+    token.cancel();
+    assert!(root.pairs[0].lock_killable(&token).is_ok(), "free: nothing to wait for");
+}
+
+extern "C" fn handler(_: libc::c_int) {}
+
+#[test]
+fn a_signal_ends_an_interruptible_wait() {
+    let _watchdog = Watchdog::new("a_signal_ends_an_interruptible_wait");
+    // SAFETY: a handler that does nothing, for a signal nothing else here uses.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &action, core::ptr::null_mut()), 0);
+    }
+    let segment = segment::<Pairs>();
+    let root = segment.root();
+    let held = root.pairs[0].lock().unwrap();
+    thread::scope(|s| {
+        let waiter = s.spawn(|| {
+            // SAFETY: no preconditions.
+            root.reached.store(unsafe { libc::gettid() } as u32, Ordering::Release);
+            root.pairs[0].lock_interruptible().map(|_| ())
+        });
+        eventually(|| root.reached.load(Ordering::Acquire) != 0);
+        let thread = root.reached.load(Ordering::Acquire) as libc::pid_t;
+        eventually(|| {
+            // SAFETY: a signal with a handler, to a thread of this process.
+            unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR2) };
+            waiter.is_finished()
+        });
+        assert_eq!(waiter.join().unwrap(), Err(SharedError::Interrupted));
+    });
+    drop(held);
+}
+
+#[test]
+fn a_thread_that_ends_with_a_lock_has_died() {
+    let _watchdog = Watchdog::new("a_thread_that_ends_with_a_lock_has_died");
+    let segment = segment::<Pairs>();
+    let lock = &segment.root().pairs[1];
+    thread::scope(|s| {
+        let dying = s.spawn(|| {
+            let mut pair = lock.lock().unwrap().acquired().unwrap();
+            pair[0] = 1;
+            core::mem::forget(pair);
+        });
+        dying.join().unwrap();
+        let pair = lock.lock().unwrap();
+        assert!(pair.is_inconsistent());
+        let pair = pair.recover(|pair| pair[1] = pair[0]).unwrap();
+        assert_eq!(*pair, [1, 1]);
+    });
+    let pair = lock.lock().unwrap().acquired().expect("declared consistent");
+    assert_eq!(*pair, [1, 1]);
+}
+
+#[test]
+fn what_is_not_repaired_is_lost() {
+    let _watchdog = Watchdog::new("what_is_not_repaired_is_lost");
+    let segment = segment::<Pairs>();
+    let [one, other] = &segment.root().pairs;
+    die_with(one);
+    assert!(one.lock().unwrap().acquired().is_none());
+    assert!(matches!(one.lock().unwrap(), Locked::NotRecoverable));
+    assert!(matches!(one.try_lock().unwrap(), Locked::NotRecoverable));
+    let refused = one.lock().unwrap().recover(|_| panic!("nothing to repair"));
+    assert!(refused.is_err());
+
+    die_with(other);
+    let repair = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let _ = other.lock().unwrap().recover(|_| panic!("cannot repair it"));
+    }));
+    assert!(repair.is_err());
+    assert!(matches!(other.lock().unwrap(), Locked::NotRecoverable));
+    assert!(!other.is_locked());
+}
+
+/// Has a thread die with the lock.
+fn die_with(lock: &SharedMutex<[u64; 2]>) {
+    thread::scope(|s| {
+        s.spawn(|| core::mem::forget(lock.lock().unwrap())).join().unwrap();
+    });
+}
+
+#[test]
+fn waiters_of_a_lost_lock_are_all_told() {
+    let _watchdog = Watchdog::new("waiters_of_a_lost_lock_are_all_told");
+    let segment = segment::<Pairs>();
+    let lock = &segment.root().pairs[0];
+    die_with(lock);
+    let dying = loop {
+        if let Locked::OwnerDied(dying) = lock.lock().unwrap() {
+            break dying;
+        }
+    };
+    thread::scope(|s| {
+        let waiters: Vec<_> = (0..4)
+            .map(|_| s.spawn(|| matches!(lock.lock().unwrap(), Locked::NotRecoverable)))
+            .collect();
+        thread::sleep(Duration::from_millis(20));
+        drop(dying);
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+    });
+}
+
+#[test]
+fn a_thread_that_died_with_many_locks_leaves_none_locked() {
+    let _watchdog = Watchdog::new("a_thread_that_died_with_many_locks_leaves_none_locked");
+    let options = Options::new().participants(4);
+    let segment = Segment::<[SharedMutex<u32>; 10_000]>::memfd("many", &options).unwrap();
+    let locks = segment.root();
+    thread::scope(|s| {
+        s.spawn(|| locks.iter().for_each(|lock| core::mem::forget(lock.lock().unwrap())));
+    });
+    for lock in locks {
+        assert!(matches!(lock.lock().unwrap(), Locked::OwnerDied(_)));
+    }
+}

@@ -1,0 +1,86 @@
+//! Seats that have seen as many deaths as a generation counts.
+
+use crate::support::{Watchdog, eventually};
+use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError, SharedMutex};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::thread;
+
+/// The last generation.
+const LAST: u64 = (1 << 14) - 1;
+
+type Locks = [SharedMutex<u64>; 3];
+
+/// A segment with one seat, which has seen so many deaths.
+fn with_deaths(deaths: u64) -> Segment<Locks> {
+    let options = Options::new().participants(1);
+    let segment = Segment::<Locks>::memfd("worn", &options).expect("a segment");
+    write(&segment, deaths << 32);
+    segment
+}
+
+/// Writes over the seat's life word.
+fn write(segment: &Segment<Locks>, life: u64) {
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let seat = segment.header().seats_at + 128;
+    file.write_all_at(&life.to_ne_bytes(), seat).expect("the life word");
+}
+
+fn die_with(locks: &[SharedMutex<u64>]) {
+    thread::scope(|s| {
+        s.spawn(|| {
+            for lock in locks {
+                core::mem::forget(lock.lock().unwrap());
+            }
+        });
+    });
+}
+
+#[test]
+fn a_seat_that_is_worn_out_begins_anew_when_no_lock_names_it() {
+    let _watchdog = Watchdog::new("a_seat_that_is_worn_out_begins_anew_when_no_lock_names_it");
+    let segment = with_deaths(LAST);
+    let locks = segment.root();
+    die_with(&locks[..1]);
+    let worn = SharedError::Join(JoinError::WornOut);
+    eventually(|| locks[1].lock().map(drop) == Err(worn));
+    // The first lock names it.
+    assert_eq!(segment.scrub(), 0);
+    assert_eq!(segment.participate(), Err(JoinError::WornOut));
+
+    let segment = with_deaths(LAST);
+    let locks = segment.root();
+    die_with(&locks[1..2]);
+    eventually(|| locks[0].lock().map(drop) == Err(worn));
+    // As if somebody had taken part by another seat, and recovered the lock.
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    file.write_all_at(&[0; 4], segment.header().root + 16).expect("the lock's word");
+    segment.participate().expect("it scrubs by itself");
+    assert!(matches!(locks[0].lock().unwrap(), Locked::Acquired(_)));
+    assert_eq!(segment.scrub(), 0, "somebody sits there");
+}
+
+#[test]
+fn what_is_left_without_a_death_does_not_wear_out() {
+    let _watchdog = Watchdog::new("what_is_left_without_a_death_does_not_wear_out");
+    let segment = with_deaths(LAST);
+    for _ in 0..3 {
+        thread::scope(|s| {
+            s.spawn(|| drop(segment.root()[0].lock().unwrap())).join().unwrap();
+        });
+        assert_eq!(segment.scrub(), 0);
+    }
+    assert!(matches!(segment.root()[0].lock().unwrap(), Locked::Acquired(_)));
+}
+
+#[test]
+fn a_generation_that_there_is_not_is_worn_out_as_well() {
+    let _watchdog = Watchdog::new("a_generation_that_there_is_not_is_worn_out_as_well");
+    for life in [(LAST + 1) << 32, u64::from(u32::MAX) << 32, (LAST << 32) | 0xc000_0000] {
+        let segment = with_deaths(0);
+        write(&segment, life);
+        let refused = segment.root()[0].lock().map(drop);
+        assert_eq!(refused, Err(SharedError::Join(JoinError::WornOut)));
+        segment.participate().expect("it scrubs by itself");
+    }
+}

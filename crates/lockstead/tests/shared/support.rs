@@ -1,0 +1,91 @@
+//! What the tests share.
+
+use lockstead::shared::{Options, Segment, Shareable};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Ends the program with a message if the test is not over in time.
+pub(crate) struct Watchdog {
+    _over: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    /// Watches until it is dropped. The limit is generous: it is for hangs.
+    pub(crate) fn new(test: &'static str) -> Self {
+        const LIMIT: Duration = Duration::from_secs(90);
+        let (over, ended) = mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{test}: hangs (no end within {LIMIT:?})");
+                std::process::abort();
+            }
+        });
+        Watchdog { _over: over }
+    }
+}
+
+/// Calls `probe` until it is true.
+#[track_caller]
+pub(crate) fn eventually(mut probe: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !probe() {
+        assert!(Instant::now() < end, "it never was");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// A folder that is removed when dropped.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// On the file system of the system's temporary files.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lockstead-shared-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a new folder");
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A segment in memory with this root.
+pub(crate) fn segment<T: Shareable>() -> Segment<T> {
+    Segment::memfd("test", &Options::new()).expect("a segment")
+}
+
+/// Numbers that look random, the same ones for each seed (xorshift).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
