@@ -1,0 +1,66 @@
+//! The locks for a program in C, which another libc than the compiler's is linked into:
+//! see `shared_musl.rs`.
+#![allow(missing_docs, reason = "for one program, which lies beside")]
+
+#[path = "../segment/mod.rs"]
+mod segment;
+
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_core::Atomic64;
+use lockstead_core::shared::{Got, SharedError};
+use lockstead_linux::shared;
+use segment::Segment;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+static SEGMENT: OnceLock<Segment> = OnceLock::new();
+
+/// The one segment, made by whoever asks first.
+fn segment() -> &'static Segment {
+    SEGMENT.get_or_init(Segment::new)
+}
+
+/// 0: got it; 1: got it from a dead owner, and declared it consistent; 2: too late.
+#[unsafe(no_mangle)]
+extern "C" fn segment_lock(number: u32, milliseconds: u32) -> i32 {
+    let time = Duration::from_millis(milliseconds.into());
+    match segment().lock_within(number as usize, time) {
+        Ok(Got::Clean) => 0,
+        Ok(Got::OwnerDied) => {
+            segment().lock(number as usize).mark_consistent(&segment().party());
+            1
+        }
+        Err(SharedError::TimedOut) => 2,
+        Err(_) => 3,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn segment_unlock(number: u32) -> bool {
+    segment().unlock(number as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn segment_leave() -> bool {
+    shared::leave(segment().handle()).is_ok()
+}
+
+/// The calling thread's name; 0: it is nobody.
+#[unsafe(no_mangle)]
+extern "C" fn segment_me() -> u32 {
+    shared::me(segment().address()).map_or(0, |me| me.bits())
+}
+
+/// Words for the program's own use.
+#[unsafe(no_mangle)]
+extern "C" fn segment_word(number: u32) -> *mut u64 {
+    segment().word(number as usize).as_ptr()
+}
+
+/// Whether somebody lives who has this name.
+#[unsafe(no_mangle)]
+extern "C" fn segment_lives(name: u32) -> bool {
+    let Some(who) = lockstead_core::shared::Identity::from_bits(name) else { return false };
+    let life = lockstead_core::shared::Life(segment().seat(who.slot()).life.load(Relaxed));
+    life.identity(who.slot()) == Some(who)
+}
