@@ -9,7 +9,7 @@ use lockstead::shared::{
 use lockstead_core::shared::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -113,10 +113,7 @@ fn operate(root: &Root, random: &mut Random) -> bool {
 }
 
 /// Looks at the segment, and mends it, from outside.
-fn meddle(path: &PathBuf, over: &AtomicBool) {
-    // Before anything is spoiled: afterwards it may not open any more.
-    let view = View::open(path).expect("a segment");
-    let mender = Mender::open(path).expect("a segment");
+fn meddle(path: &Path, view: &View, mender: &Mender, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if let Ok(people) = view.people() {
             let mut locks = 0;
@@ -144,6 +141,9 @@ fn storm(seed: u64, time: Duration) {
     let segment = segment.expect("a segment");
     let file = File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    // Before anything is spoiled: afterwards it may not open any more.
+    let view = View::open(&path).expect("a segment");
+    let mender = Mender::open(&path).expect("a segment");
     let header = *segment.header();
     let words = Words::new(&file, header.total);
     let (over, started) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -152,7 +152,7 @@ fn storm(seed: u64, time: Duration) {
     thread::scope(|s| {
         s.spawn(|| {
             started.fetch_add(1, Ordering::Relaxed);
-            meddle(&path, &over);
+            meddle(&path, &view, &mender, &over);
         });
         let (segment, over, started, operations) = (&segment, &over, &started, &operations);
         for locker in 0..LOCKERS as u64 {
