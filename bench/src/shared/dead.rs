@@ -25,6 +25,9 @@ pub const MAX_LOCKS: usize = 1 << 20;
 /// The holder takes its locks within this time, and the waiter gets its one.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// So many robust mutexes of a thread that ended the kernel marks.
+const ROBUST_LIST_LIMIT: usize = 2048;
+
 /// Time for the waiter to go to sleep. If it does not, it learns of the death as
 /// it asks, and nothing is counted that did not happen.
 const LULL: Duration = Duration::from_millis(100);
@@ -50,8 +53,8 @@ pub struct Count {
     pub reported: usize,
     /// Those that stay taken by somebody who is no more.
     pub stuck: usize,
-    /// From the kill until a waiter had one of the locks, and the word of the
-    /// death.
+    /// From the kill until a waiter had the one of the locks that tells last, and
+    /// the word of the death.
     pub known_ms: f64,
     /// From there until all others had been asked, and put in order.
     pub swept_ms: f64,
@@ -75,6 +78,9 @@ pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<Report, Error>
 /// Many locks in shared memory.
 trait Field: Sized + Sync {
     const LOCK: SharedLock;
+
+    /// The one that tells of the death last, of those that do.
+    fn last_told(locks: usize) -> usize;
 
     fn create(locks: usize) -> Result<Self, Error>;
 
@@ -105,6 +111,11 @@ fn refused(why: impl std::fmt::Display) -> Error {
 
 impl Field for Segment<Many> {
     const LOCK: SharedLock = SharedLock::Lockstead;
+
+    /// All tell at the same time: any of them.
+    fn last_told(locks: usize) -> usize {
+        locks - 1
+    }
 
     fn create(_: usize) -> Result<Self, Error> {
         Segment::memfd("lockstead-dead", &SegmentOptions::new().participants(8))
@@ -161,6 +172,11 @@ unsafe impl Plain for ManyRobust {}
 
 impl Field for Memory<ManyRobust> {
     const LOCK: SharedLock = SharedLock::GlibcRobust;
+
+    /// The kernel goes through the list from the youngest on, and gives up there.
+    fn last_told(locks: usize) -> usize {
+        locks.saturating_sub(ROBUST_LIST_LIMIT)
+    }
 
     fn create(locks: usize) -> Result<Self, Error> {
         let memory = Memory::<ManyRobust>::create()?;
@@ -227,8 +243,7 @@ fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> 
     if !all {
         return Err(stuck(1));
     }
-    // The youngest: glibc's list of what a thread holds loses the oldest.
-    let last = locks - 1;
+    let last = F::last_told(locks);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| field.wait(last).map(|died| (died, Instant::now())));
         std::thread::sleep(LULL);
@@ -244,7 +259,7 @@ fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> 
             swept_ms: 0.0,
         };
         let begin = Instant::now();
-        for lock in 0..last {
+        for lock in (0..locks).filter(|&lock| lock != last) {
             match field.ask(lock)? {
                 Some(died) => count.reported += usize::from(died),
                 None => count.stuck += 1,

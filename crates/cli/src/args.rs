@@ -3,6 +3,7 @@
 use crate::check::CheckFlags;
 use crate::report::ReportFlags;
 use crate::shared::{Dead, Shared, Storm};
+use crate::shm::Shm;
 use crate::top::Top;
 use crate::values::{self, List};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -72,6 +73,12 @@ pub(crate) enum Command {
     ///
     /// The locks by waiting time, the threads that wait and the locks that are held, once a second.
     Top(Top),
+    /// Show who takes part in a segment of shared memory, who holds and waits for its locks, who
+    /// died
+    ///
+    /// From the segment's file alone; its programs need not be there. Free locks are counted and not
+    /// listed. With --recover it helps those who are stuck.
+    Shm(Shm),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

@@ -19,6 +19,7 @@ mod progress;
 mod report;
 mod run;
 mod shared;
+mod shm;
 mod table;
 mod top;
 mod values;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(&flags),
         Command::Why(flags) => why::run(&flags),
         Command::Top(flags) => top::run(&flags),
+        Command::Shm(flags) => shm::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
     };
     match outcome {

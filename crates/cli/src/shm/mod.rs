@@ -1,0 +1,61 @@
+//! `lockstead shm PATH`: who takes part in a segment, who holds and who waits for
+//! what, who died; and help for those who are stuck.
+
+mod facts;
+mod flags;
+mod processes;
+mod text;
+
+pub(crate) use flags::Shm;
+
+use crate::failure::Failure;
+use crate::output;
+use facts::{Facts, Recovered};
+use lockstead::shared::SegmentError;
+use lockstead::shared::inspect::{LockState, Mended, Mender, View};
+
+/// Looks, recovers if asked to, and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(flags: &Shm) -> Result<(), Failure> {
+    let cannot =
+        |why: SegmentError| Failure::Run(format!("cannot look at {}: {why}", flags.path.display()));
+    let view = View::open(&flags.path).map_err(cannot)?;
+    let recovered = if flags.recover { Some(recover(flags, &view)?) } else { None };
+    let name = flags.path.display().to_string();
+    let facts = Facts::collect(name, &view, flags.all, recovered).map_err(cannot)?;
+    if flags.json {
+        return output::print_json(&facts);
+    }
+    output::print(&text::render(&facts, flags.all))
+}
+
+fn recover(flags: &Shm, view: &View) -> Result<Recovered, Failure> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::Run(format!("cannot recover {}: {why}", flags.path.display()))
+    };
+    let mender = Mender::open(&flags.path).map_err(|why| refused(&why))?;
+    let mut recovered = Recovered {
+        declared_dead: mender.declare_dead(),
+        reset: Vec::new(),
+        scrubbed: mender.scrub(),
+    };
+    if flags.reset {
+        let people = view.people().map_err(|why| refused(&why))?;
+        let mut lost = Vec::new();
+        view.locks(&people, &mut |lock| {
+            if lock.state == LockState::NotRecoverable {
+                lost.push((lock.path.to_owned(), lock.offset, lock.kind));
+            }
+            true
+        })
+        .map_err(|why| refused(&why))?;
+        for (path, offset, kind) in lost {
+            if mender.mend(offset, kind, true).map_err(|why| refused(&why))? == Mended::Reset {
+                recovered.reset.push(path);
+            }
+        }
+    }
+    Ok(recovered)
+}

@@ -1,0 +1,182 @@
+//! Locks between processes: what the benchmarks report, and that the locks hold
+//! when processes are killed.
+
+mod common;
+
+use common::{Outcome, run, succeed};
+use serde_json::Value;
+
+fn parsed(outcome: &Outcome) -> Value {
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("standard output is JSON");
+    common::documented(&report);
+    report
+}
+
+fn number(report: &Value, key: &str) -> u64 {
+    report[key].as_u64().unwrap_or_else(|| panic!("no count {key}: {report}"))
+}
+
+/// Whether this machine lets this user make namespaces of process ids; says so if
+/// not.
+fn namespaces() -> bool {
+    let outcome = run(&["bench", "storm", "--kills=1", "--processes=1", "--namespaces"]);
+    let refused = outcome.stderr.contains("does not allow namespaces");
+    if refused {
+        assert_eq!(outcome.status, 1, "{outcome:?}");
+        eprintln!("skipped: {}", outcome.stderr.trim());
+    } else {
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+    }
+    !refused
+}
+
+fn storm(kills: u64, more: &[&str]) -> Value {
+    let kills_flag = format!("--kills={kills}");
+    let outcome = run(&[&["bench", "storm", "--json", &kills_flag], more].concat());
+    let report = parsed(&outcome);
+    assert_eq!(report["torn"], 0, "{report}");
+    assert_eq!(report["stalls"], 0, "{report}");
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(number(&report, "kills") >= kills, "{report}");
+    assert!(number(&report, "operations") > 0, "{report}");
+    assert!(report["longest_wait_ms"].as_f64().is_some_and(|ms| ms < 3000.0), "{report}");
+    report
+}
+
+#[test]
+fn a_storm_of_processes_of_one_thread() {
+    let report = storm(400, &[]);
+    assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
+    assert_eq!(number(&report, "processes"), 4);
+    assert_eq!(number(&report, "locks"), 8);
+    assert_eq!(report["namespaces"], false);
+}
+
+#[test]
+fn a_storm_of_processes_of_three_threads_over_two_locks() {
+    let report = storm(300, &["--threads=3", "--locks=2"]);
+    assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
+}
+
+#[test]
+fn a_storm_of_processes_that_are_all_number_one() {
+    if namespaces() {
+        let report = storm(300, &["--namespaces"]);
+        assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
+        assert_eq!(report["namespaces"], true);
+    }
+}
+
+#[test]
+fn a_storm_has_a_summary_and_tells_how_far_it_is() {
+    let outcome = succeed(&["bench", "storm", "--kills=60", "--processes=2"]);
+    for word in ["60 kills", "told of a death", "torn without a word 0", "longest wait"] {
+        assert!(outcome.stdout.contains(word), "no {word:?} in\n{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn impossible_storms_are_refused() {
+    for (flag, allowed) in [
+        ("--kills=0", "1.."),
+        ("--processes=0", "from 1 to 64"),
+        ("--threads=17", "from 1 to 16"),
+        ("--locks=257", "from 1 to 256"),
+    ] {
+        let kills = if flag.starts_with("--kills") { "--json" } else { "--kills=1" };
+        let outcome = run(&["bench", "storm", kills, flag]);
+        assert_eq!(outcome.status, 2, "{flag}: {outcome:?}");
+        assert!(outcome.stderr.contains(allowed), "{flag}: {outcome:?}");
+    }
+    let outcome = run(&["bench", "dead", "--locks=2000000"]);
+    assert_eq!(outcome.status, 2, "{outcome:?}");
+    assert!(outcome.stderr.contains("from 1 to 1048576"), "{outcome:?}");
+}
+
+#[test]
+fn all_locks_of_a_dead_holder_are_reported() {
+    let outcome = succeed(&["bench", "dead", "--locks=10000", "--json"]);
+    let report = parsed(&outcome);
+    assert_eq!(number(&report, "locks"), 10_000);
+    assert_eq!(number(&report, "reported"), 10_000);
+    assert_eq!(number(&report, "stuck"), 0);
+    for key in ["known_ms", "swept_ms"] {
+        assert!(report[key].as_f64().is_some_and(|ms| ms > 0.0), "{report}");
+    }
+    // The kernel follows a thread's list of robust mutexes so far.
+    assert_eq!(number(&report["glibc_robust"], "reported"), 2048);
+    assert_eq!(number(&report["glibc_robust"], "stuck"), 10_000 - 2048);
+    let table = succeed(&["bench", "dead", "--locks=3000"]).stdout;
+    for word in ["3,000", "2,048", "952", "glibc-robust", "known after"] {
+        assert!(table.contains(word), "no {word:?} in\n{table}");
+    }
+}
+
+#[test]
+fn the_pair_has_the_form_of_the_uncontended_one() {
+    let outcome = succeed(&["bench", "shared", "--quick", "--pair-only", "--json"]);
+    let report = parsed(&outcome);
+    let results = report["results"].as_array().expect("results");
+    let names: Vec<_> = results.iter().filter_map(|row| row["lock"].as_str()).collect();
+    assert_eq!(names, ["lockstead", "glibc-robust", "glibc-pshared"]);
+    assert!(report["limit_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{report}");
+    for row in results {
+        for key in ["ns", "ratio_to_limit", "bytes", "ns_min", "ns_max"] {
+            assert!(row[key].as_f64().is_some_and(|figure| figure > 0.0), "{key}: {row}");
+        }
+        assert!(row.get("instructions").is_some(), "{row}");
+    }
+    assert_eq!(results[0]["bytes"], 8);
+    assert_eq!(report["contended"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn processes_contend_in_every_cell() {
+    let args = ["bench", "shared", "--quick", "--processes=2,3", "--section=0,1us", "--think=0,1x"];
+    let report = parsed(&succeed(&[&args[..], &["--json"]].concat()));
+    let cells = report["contended"].as_array().expect("cells");
+    // A section of nothing has one think time: nothing.
+    let kinds: Vec<_> =
+        cells.iter().map(|cell| (number(cell, "processes"), number(cell, "section_ns"))).collect();
+    assert_eq!(kinds, [(2, 0), (2, 1000), (2, 1000), (3, 0), (3, 1000), (3, 1000)]);
+    for cell in cells {
+        let rows = cell["results"].as_array().expect("results");
+        assert_eq!(rows.len(), 3, "{cell}");
+        for row in rows {
+            for key in ["ops_per_s", "ops_per_cpu_s", "jain", "ops_per_s_min", "ops_per_s_max"] {
+                assert!(row[key].is_number(), "{key}: {row}");
+            }
+        }
+    }
+    let text = succeed(&args).stdout;
+    for word in ["2 processes, section 0", "3 processes, section 1us, think 1x", "glibc-pshared"] {
+        assert!(text.contains(word), "no {word:?} in\n{text}");
+    }
+}
+
+#[test]
+fn the_demonstration_kills_in_containers_or_says_why_not() {
+    let text = succeed(&["demo", "container-kill"]).stdout;
+    assert!(text.contains("100,000"), "{text}");
+    assert!(text.contains("2,048"), "{text}");
+    if !namespaces() {
+        assert!(text.contains("Left out: this machine does not allow namespaces"), "{text}");
+        return;
+    }
+    let line = |lock: &str| {
+        let found = text.lines().find(|line| line.trim_start().starts_with(lock));
+        found.unwrap_or_else(|| panic!("no {lock} in\n{text}"))
+    };
+    // Two owners with the one, and one with the other.
+    assert!(line("glibc-robust").contains("1, 1  gets it: owner died       2"), "{text}");
+    let own = line("lockstead");
+    assert!(own.contains("1, 1              refused       1  gets it: owner died"), "{text}");
+}
+
+/// Nobody gets at the workers' side by chance.
+#[test]
+fn a_worker_that_nobody_told_what_to_do_says_so() {
+    let outcome = run(&["--lockstead-bench-worker"]);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("told nothing"), "{outcome:?}");
+}
