@@ -4,10 +4,13 @@ mod common;
 mod segment;
 
 use common::{Watchdog, in_child, in_threads, until};
+use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::Atomic64 as _;
+use lockstead_core::Wait;
 use lockstead_core::shared::{Got, Life, SharedError};
-use lockstead_linux::futex::refuse_waitv;
+use lockstead_linux::U32;
+use lockstead_linux::futex::{self, Scope, refuse_waitv};
 use lockstead_linux::shared::{self, AttachError, Busy, JoinError};
 use segment::{Child, LOCKS, Segment, attach_with};
 use std::sync::Mutex;
@@ -275,4 +278,42 @@ fn detaching_waits_for_nobody_and_refuses_instead() {
     assert_eq!(shared::join(segment.address()).err(), Some(JoinError::Foreign));
     assert!(shared::me(segment.address()).is_none());
     in_child("nor in a child", || shared::me(segment.address()).is_none());
+}
+
+#[test]
+fn a_wait_ends_by_cancelling_and_by_a_signal() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let _watchdog = Watchdog::new(60);
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    common::handle(libc::SIGUSR2, libc::SA_RESTART, nothing);
+    let segment = Segment::new();
+    assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
+    let (cancel, thread) = (U32::new(0), AtomicI32::new(0));
+    for (how, expected) in [
+        (Wait { cancel: Some(&cancel), ..Wait::FOREVER }, SharedError::Cancelled),
+        (Wait { interruptible: true, ..Wait::FOREVER }, SharedError::Interrupted),
+    ] {
+        thread.store(0, SeqCst);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let party = segment.party();
+                thread.store(common::gettid(), SeqCst);
+                segment.lock(0).lock(&party, &how)
+            });
+            until("it waits", || thread.load(SeqCst) != 0);
+            std::thread::sleep(Duration::from_millis(30));
+            if how.interruptible {
+                until("the signal has come in its sleep", || {
+                    common::signal(thread.load(SeqCst), libc::SIGUSR2);
+                    std::thread::sleep(Duration::from_millis(1));
+                    waiter.is_finished()
+                });
+            } else {
+                cancel.get().store(1, SeqCst);
+                futex::wake(cancel.get().as_ptr().addr(), u32::MAX, Scope::Private);
+            }
+            assert_eq!(waiter.join().expect("no panic"), Err(expected));
+        });
+    }
+    assert!(segment.unlock(0));
 }
