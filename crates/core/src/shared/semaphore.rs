@@ -148,7 +148,7 @@ impl<P: Robust> SharedSemaphore<P> {
                 return Err(error);
             }
             self.asleep.store(1, Ordering::Relaxed);
-            slept = self.sleep(party, what, how);
+            slept = self.sleep(party, (what, units), how);
         }
     }
 
@@ -294,19 +294,22 @@ impl<P: Robust> SharedSemaphore<P> {
         put(&self.on_their_way, woken);
     }
 
-    /// Releases the mutex and sleeps.
-    fn sleep(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Slept {
+    /// Releases the mutex and sleeps until there may be so many units free.
+    fn sleep(&self, party: &Party<'_, P>, (what, units): (u32, u32), how: &Wait<'_, P>) -> Slept {
         let bell = party.domain.bell();
         let channel = get(&self.channel);
         let first = Watch::Word(&self.channel, channel);
         let mut watches = [first; WATCHED + 2];
         watches[1] = Watch::Word(party.domain.doorbell, bell);
         let room = P::MOST_WATCHES.min(watches.len());
-        let (mut used, mut all, mut one) = (2, true, (0, Life(0)));
+        let (mut used, mut all, mut one, mut held) = (2, true, (0, Life(0)), 0u32);
         for (slot, seat, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.
-            let holds = |claim: &Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
-            if slot != party.me.slot() && claims.iter().any(holds) {
+            let holds = |claim: &&Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
+            let mut holding = claims.iter().filter(holds).peekable();
+            let is_holder = holding.peek().is_some();
+            held = holding.fold(held, |sum, claim| sum.saturating_add(get(&claim.units)));
+            if slot != party.me.slot() && is_holder {
                 all &= used < room;
                 if let Some(place) = watches[..room].get_mut(used) {
                     *place = Watch::Low(&seat.life, life.life());
@@ -315,7 +318,12 @@ impl<P: Robust> SharedSemaphore<P> {
                 }
             }
         }
+        let free = get(&self.total).saturating_sub(held);
         self.mutex.unlock(party);
+        if free >= units {
+            // A holder has died since the caller counted, and is not among the watched.
+            return Slept::Not;
+        }
         let soon = P::now().after(GLANCE);
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if !all && is_sooner {

@@ -85,7 +85,8 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     how: &'l Wait<'h, P>,
     /// From [`Robust::here`], before the fast path.
     here: u64,
-    /// Woken, and nothing passed on yet.
+    /// Somebody is to be woken before it is done: it was itself, and has passed nothing
+    /// on yet.
     woken: bool,
     is_heir: bool,
     /// Since when it sleeps, on and off.
@@ -257,6 +258,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if self.is_heir {
             self.unreserve();
             self.abdicate();
+            // Others may sleep although nobody owns the lock, since it was kept.
+            self.woken = true;
         }
         Look::Had(Got::Clean)
     }
