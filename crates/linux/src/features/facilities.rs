@@ -30,11 +30,11 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
 }
 
 /// How a call ended: its value, or the kernel's error.
-fn answer(value: c_long) -> Result<c_long, c_int> {
+pub(super) fn answer(value: c_long) -> Result<c_long, c_int> {
     if value < 0 { Err(sys::errno()) } else { Ok(value) }
 }
 
-fn error(errno: c_int) -> String {
+pub(super) fn error(errno: c_int) -> String {
     std::io::Error::from_raw_os_error(errno).to_string()
 }
 
@@ -72,7 +72,8 @@ fn futex_waitv() -> Facility {
         offered,
         detail,
         in_use: offered && !futex::waitv_refused(),
-        fallback: "a cancelled wait ends after up to 5 ms instead of at once",
+        fallback: "a cancelled wait ends after up to 5 ms instead of at once; waits for shared locks look every \
+                   20 ms",
     }
 }
 
@@ -99,7 +100,7 @@ fn robust_unlock(kernel: &str) -> Facility {
         offered,
         detail: format!("part of Linux since 7.2, this is {kernel}; judged by the release"),
         in_use: false,
-        fallback: "none needed: private locks are not robust",
+        fallback: "none needed: shared locks do not put themselves into the kernel's list",
     }
 }
 

@@ -13,6 +13,7 @@
 //! ```
 
 mod facilities;
+mod sharing;
 mod status;
 
 use crate::{cgroup, processors};
@@ -82,7 +83,8 @@ pub struct Capability {
 #[must_use]
 pub fn probe() -> Features {
     let kernel = kernel_release();
-    let facilities = facilities::all(&kernel);
+    let mut facilities = facilities::all(&kernel);
+    facilities.extend(sharing::all());
     Features {
         libc: libc_version(),
         architecture: std::env::consts::ARCH,

@@ -53,6 +53,14 @@ pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
     Ok(pages)
 }
 
+/// Whether the kernel wipes pages of forked children; its error if not.
+pub(crate) fn wipes_on_fork() -> Result<(), i32> {
+    let page = map_wiped(4096)?;
+    // SAFETY: mapped just now, known to nobody.
+    unsafe { sys::unmap(page, 4096) };
+    Ok(())
+}
+
 /// Sees to it that [`place`] works; the error is the kernel's.
 pub(super) fn prepare() -> Result<(), i32> {
     if !PROCESS.load(Ordering::Relaxed).is_null() {
