@@ -181,6 +181,15 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
     Ok(member)
 }
 
+/// The calling thread as a member of the segment of this address, if it is one.
+#[cold]
+#[must_use]
+pub fn seated(address: usize) -> Option<&'static Member> {
+    let member = page::get()?.find(address)?;
+    CURRENT.set(member);
+    Some(member)
+}
+
 /// The calling thread's party in the segment of this address, as [`join`].
 ///
 /// # Errors
