@@ -1,15 +1,16 @@
 //! The condition variable, for segments.
 
-use super::Shareable;
 use super::error::SharedError;
 use super::locked::Locked;
-use super::mutex::{Named, SharedMutexGuard};
+use super::mutex::{self, End, SharedMutexGuard};
 use super::shape::{LockKind, Shape};
+use super::{Shareable, owed};
 use crate::{CancelToken, time};
 use core::fmt;
 use lockstead_core::Wait;
 use lockstead_core::shared as core_shared;
 use lockstead_linux::Linux;
+use lockstead_linux::shared::seated;
 use std::time::{Duration, Instant};
 
 /// Waiting, with a [`SharedMutex`](super::SharedMutex), for what it protects to change.
@@ -198,35 +199,34 @@ impl SharedCondvar {
         guard: Guard<'a, T>,
         how: &Wait<'_, Linux>,
     ) -> Outcome<'a, T> {
-        let (mutex, member, named) = guard.into_parts();
-        let Some(party) = member.party() else {
+        let mutex = guard.leak();
+        let address = core::ptr::from_ref(mutex).addr();
+        let member = seated(address).and_then(|member| Some((member, member.party()?)));
+        let Some((member, party)) = member else {
             // A forked child that has its parent's guard.
             return Err(SharedError::NotInSegment);
         };
-        let here = core::ptr::from_ref(self).addr();
-        if party.domain.offset(here).is_none() {
-            drop(SharedMutexGuard::from_parts(mutex, member, named));
+        if party.domain.offset(core::ptr::from_ref(self).addr()).is_none() {
+            drop(SharedMutexGuard::new(mutex));
             return Err(SharedError::NotInSegment);
         }
-        let waited = self.raw.wait(&party, &mutex.raw, how);
-        member.gave();
-        let waited = match waited {
+        let waited = match self.raw.wait(&party, &mutex.raw, how) {
             Ok(waited) => waited,
-            // A peer has taken the mutex away.
+            // It was a peer's doing that the thread does not have the mutex.
             Err(_) => {
-                named.restore();
+                owed::settle(address);
                 return Ok(Waited { mutex: Locked::NotRecoverable, ended: None });
             }
         };
-        let named = match named {
-            Named::AsBefore => Named::Before(waited.named),
-            before => before,
-        };
-        let ended = waited.ended.map(super::error_of);
-        match mutex.settle(member, waited.mutex, named) {
-            Ok(mutex) => Ok(Waited { mutex, ended }),
-            Err(error) => Err(error),
+        member.gave();
+        owed::owe(address, waited.named);
+        let mut error = SharedError::Recursive;
+        let end = mutex::end_of(member, waited.mutex, &mut error);
+        if matches!(end, End::NotRecoverable | End::Failed) {
+            owed::settle(address);
         }
+        let mutex = mutex.settle(end, error)?;
+        Ok(Waited { mutex, ended: waited.ended.map(super::error_of) })
     }
 }
 

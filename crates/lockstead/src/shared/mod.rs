@@ -80,6 +80,7 @@ mod layout;
 mod locked;
 mod mutex;
 mod options;
+mod owed;
 mod rwlock;
 mod scrub;
 mod segment;

@@ -3,19 +3,18 @@
 use super::error::SharedError;
 use super::locked::{Held, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{Party, Shareable, held_error};
+use super::{Shareable, held_error, owed};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
 use core::ops::{Deref, DerefMut};
-use core::ptr::NonNull;
 use lockstead_core::Wait;
 use lockstead_core::shared::word::NOT_RECOVERABLE;
-use lockstead_core::shared::{self as core_shared, Got, Identity, Robust};
-use lockstead_linux::shared::{Member, member};
-use lockstead_linux::{Linux, U32};
+use lockstead_core::shared::{self as core_shared, Got, Identity};
+use lockstead_linux::Linux;
+use lockstead_linux::shared::{Member, member, seated};
 use std::time::{Duration, Instant};
 
 /// Mutual exclusion for the data inside, among all threads of all processes that have
@@ -215,51 +214,85 @@ impl<T: Shareable> SharedMutex<T> {
             return None;
         }
         member.took();
-        Some(SharedMutexGuard::new(self, member))
+        Some(SharedMutexGuard::new(self))
     }
 
-    #[cold]
+    #[inline]
     fn wait(&self, how: &Wait<'_, Linux>) -> Outcome<'_, T> {
-        self.slow(|party| self.raw.lock(party, how))
+        let mut error = SharedError::Held;
+        self.settle(slow(&self.raw, Some(how), &mut error), error)
     }
 
-    #[cold]
+    #[inline]
     fn try_slow(&self) -> Outcome<'_, T> {
-        self.slow(|party| self.raw.try_lock(party)).map_err(held_error)
-    }
-
-    fn slow(
-        &self,
-        by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
-    ) -> Outcome<'_, T> {
-        let (member, party) = super::party(self.address())?;
-        let outcome = by(&party);
-        self.settle(member, outcome, Named::AsBefore)
+        let mut error = SharedError::Held;
+        self.settle(slow(&self.raw, None, &mut error), error)
     }
 
     /// What the calling thread, which has made an acquisition, makes of its outcome.
-    pub(super) fn settle(
-        &self,
-        member: &'static Member,
-        outcome: Result<Got, core_shared::SharedError>,
-        named: Named,
-    ) -> Outcome<'_, T> {
-        let got = match outcome {
-            Ok(got) => got,
-            Err(error) => {
-                named.restore();
-                return match error {
-                    core_shared::SharedError::NotRecoverable => Ok(Locked::NotRecoverable),
-                    error => Err(super::error_of(error)),
-                };
+    #[inline]
+    pub(super) fn settle(&self, end: End, error: SharedError) -> Outcome<'_, T> {
+        match end {
+            End::Clean => Ok(Locked::Acquired(SharedMutexGuard::new(self))),
+            End::OwnerDied => Ok(Locked::OwnerDied(Inconsistent::new(SharedMutexGuard::new(self)))),
+            End::NotRecoverable => Ok(Locked::NotRecoverable),
+            End::Failed => Err(error),
+        }
+    }
+}
+
+/// How an acquisition has ended. In a register, as guards are: what is passed through
+/// memory costs more than the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Clean,
+    OwnerDied,
+    NotRecoverable,
+    Failed,
+}
+
+/// Acquires as `how` says, or only tries.
+#[cold]
+fn slow(
+    raw: &core_shared::SharedMutex<Linux>,
+    how: Option<&Wait<'_, Linux>>,
+    error: &mut SharedError,
+) -> End {
+    match super::party(core::ptr::from_ref(raw).addr()) {
+        Ok((member, party)) => {
+            let outcome = match how {
+                Some(how) => raw.lock(&party, how),
+                None => raw.try_lock(&party),
+            };
+            let end = end_of(member, outcome, error);
+            if how.is_none() {
+                *error = held_error(*error);
             }
-        };
-        member.took();
-        let guard = SharedMutexGuard::from_parts(self, member, named);
-        Ok(match got {
-            Got::Clean => Locked::Acquired(guard),
-            Got::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
-        })
+            end
+        }
+        Err(refused) => {
+            *error = refused;
+            End::Failed
+        }
+    }
+}
+
+/// What the core says, counted.
+pub(super) fn end_of(
+    member: &Member,
+    outcome: Result<Got, core_shared::SharedError>,
+    error: &mut SharedError,
+) -> End {
+    match outcome {
+        Ok(got) => {
+            member.took();
+            if got == Got::Clean { End::Clean } else { End::OwnerDied }
+        }
+        Err(core_shared::SharedError::NotRecoverable) => End::NotRecoverable,
+        Err(refused) => {
+            *error = super::error_of(refused);
+            End::Failed
+        }
     }
 }
 
@@ -275,33 +308,12 @@ impl<T: Shareable> fmt::Debug for SharedMutex<T> {
     }
 }
 
-/// What a thread has [named](Robust::at_death_wake) before a lock was got by which it
-/// is obliged to others, to be named again when that lock is released.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Named {
-    /// It is not obliged.
-    AsBefore,
-    /// It is since a wait for a condition.
-    Before(Option<NonNull<U32>>),
-}
-
-impl Named {
-    #[inline(always)]
-    pub(super) fn restore(self) {
-        if let Named::Before(word) = self {
-            Linux::at_death_wake(word);
-        }
-    }
-}
-
 /// The holder's access to the data of a [`SharedMutex`]; dropping it releases.
 ///
 /// Stays on its thread, since the owner alone releases.
 #[must_use = "the mutex is released as soon as the guard is dropped"]
 pub struct SharedMutexGuard<'a, T: Shareable> {
-    pub(super) mutex: &'a SharedMutex<T>,
-    pub(super) member: &'static Member,
-    pub(super) named: Named,
+    mutex: &'a SharedMutex<T>,
     not_send: PhantomData<*const ()>,
 }
 
@@ -309,32 +321,26 @@ pub struct SharedMutexGuard<'a, T: Shareable> {
 unsafe impl<T: Shareable> Sync for SharedMutexGuard<'_, T> {}
 
 impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
-    #[inline(always)]
-    fn new(mutex: &'a SharedMutex<T>, member: &'static Member) -> Self {
-        Self::from_parts(mutex, member, Named::AsBefore)
-    }
-
     /// Of a mutex that the calling thread has.
     #[inline(always)]
-    pub(super) fn from_parts(
-        mutex: &'a SharedMutex<T>,
-        member: &'static Member,
-        named: Named,
-    ) -> Self {
-        SharedMutexGuard { mutex, member, named, not_send: PhantomData }
+    pub(super) fn new(mutex: &'a SharedMutex<T>) -> Self {
+        SharedMutexGuard { mutex, not_send: PhantomData }
     }
 
-    /// Takes the guard apart, without releasing.
-    pub(super) fn into_parts(self) -> (&'a SharedMutex<T>, &'static Member, Named) {
-        let guard = ManuallyDrop::new(self);
-        (guard.mutex, guard.member, guard.named)
+    /// The mutex, not released.
+    pub(super) fn leak(self) -> &'a SharedMutex<T> {
+        ManuallyDrop::new(self).mutex
     }
+}
 
-    #[cold]
-    fn release_slow(&self) {
-        if let Some(party) = self.member.party() {
-            self.mutex.raw.unlock(&party);
-        }
+/// Releases for the calling thread, if it has the mutex.
+#[cold]
+fn release_slow(raw: &core_shared::SharedMutex<Linux>) {
+    let member = seated(core::ptr::from_ref(raw).addr());
+    if let Some((member, party)) = member.and_then(|member| Some((member, member.party()?)))
+        && raw.unlock(&party)
+    {
+        member.gave();
     }
 }
 
@@ -360,13 +366,16 @@ impl<T: Shareable> DerefMut for SharedMutexGuard<'_, T> {
 impl<T: Shareable> Drop for SharedMutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // In a forked child, nobody: the lock is the parent's.
-        let Some(me) = self.member.identity() else { return };
-        if !self.mutex.raw.give(me) {
-            self.release_slow();
+        // Who the thread is it looks up again: in a forked child it is nobody, or somebody
+        // else than the parent, whose lock it is.
+        let address = self.mutex.address();
+        match member(address) {
+            Some(member) if member.identity().is_some_and(|me| self.mutex.raw.give(me)) => {
+                member.gave();
+            }
+            _ => release_slow(&self.mutex.raw),
         }
-        self.member.gave();
-        self.named.restore();
+        owed::settle(address);
     }
 }
 
@@ -378,7 +387,7 @@ impl<T: Shareable> Held for SharedMutexGuard<'_, T> {
     }
 
     fn mark_consistent(&self) {
-        if let Some(party) = self.member.party() {
+        if let Some(party) = seated(self.mutex.address()).and_then(Member::party) {
             self.mutex.raw.mark_consistent(&party);
         }
     }
