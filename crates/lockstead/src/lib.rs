@@ -1,5 +1,6 @@
 //! Locks for the threads of one process on Linux: a mutex of 8 bytes whose
-//! every wait can end, and that hands itself over before anybody starves.
+//! every wait can end, and that hands itself over before anybody starves. And, in
+//! [`shared`], locks for several processes.
 //!
 //! ```
 //! use lockstead::Mutex;
@@ -26,7 +27,8 @@
 //!
 //! # When not to use it
 //! - Not on Linux, or not on 64 bits: it does not build there.
-//! - Between processes: these locks are for the threads of one.
+//! - Between processes: these locks are for the threads of one. Those of [`shared`] are
+//!   for several, and survive their holders.
 //! - In `async` code, held across `.await`: the guards are not `Send`.
 //! - Where nothing of the list above matters: `std::sync` is there already.
 //!
@@ -44,6 +46,7 @@
 //! | [`Once`], [`OnceLock`] | 4 | initialising once |
 //! | [`CancelToken`] | 4 | ending other threads' waits |
 //! | [`lock_api`] | | the locks behind the traits of the crate `lock_api` 0.5 |
+//! | [`shared`] | 8 | mutex, reader-writer lock, semaphore, condition variable in memory that processes share |
 //!
 //! [`dec_and_lock`] drops a reference count and locks only for the last one.
 //!
@@ -60,6 +63,9 @@
 //! | `down`, `down_trylock`, `down_timeout`, `up` | [`Semaphore::down`], [`Semaphore::try_down`], [`Semaphore::down_timeout`], [`Semaphore::up`] |
 //!
 //! # Features
+//! `derive`, on by default: `#[derive(Shareable)]` for [`shared`]. Without it the crate
+//! needs neither `syn` nor a macro crate.
+//!
 //! `lock_api_0_4`, off by default: the traits of `lock_api` 0.4 as well, for
 //! crates that have not moved to 0.5.
 //!
