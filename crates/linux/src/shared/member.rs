@@ -30,7 +30,8 @@ use lockstead_core::{Atomic32, Atomic64};
 /// The calling thread, as a participant of one segment.
 ///
 /// Guards keep a reference to it, and ask it who they are when they release: in a
-/// forked child it is nobody.
+/// forked child it is nobody. The reference is good until the thread ends, and longer
+/// while it holds a lock.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Member {

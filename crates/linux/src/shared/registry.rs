@@ -130,7 +130,7 @@ pub struct Handle {
 impl Handle {
     /// The segment.
     #[must_use]
-    pub fn attached(&self) -> &'static Attached {
+    pub fn attached(&self) -> &Attached {
         &TABLE[self.index]
     }
 
@@ -145,7 +145,8 @@ impl Handle {
 ///
 /// # Safety
 /// The parts are mapped, readable and writable, shared with the other processes, and
-/// stay so until [`detach`] has succeeded. They may hold any bits.
+/// stay so until [`detach`] has succeeded. They may hold any bits. What was got of the
+/// segment meanwhile, as a [`Member`](super::Member) or a party, is not used afterwards.
 ///
 /// # Errors
 /// As [`AttachError`] says; nothing is attached then.
