@@ -55,6 +55,9 @@ pub fn serve() -> Option<ExitCode> {
     if arguments.next()?.as_encoded_bytes() != MARKER.to_bytes() {
         return None;
     }
+    // Not that of the link by which it was started.
+    // SAFETY: a string constant.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"lockstead".as_ptr()) };
     let job = arguments.next().unwrap_or_default();
     let outcome = match serde_json::from_slice(job.as_encoded_bytes()) {
         Ok(job) => work(job),

@@ -211,6 +211,8 @@ impl Gathering<'_> {
             (false, true) => State::Dead,
             (false, false) => State::Left,
         };
+        // The dead wait for nothing any more.
+        let waits_for = person.waits_for.filter(|_| person.alive);
         let holds = person.identity().and_then(|who| self.holds.get(&who)).copied();
         Person {
             slot: person.slot,
@@ -225,8 +227,8 @@ impl Gathering<'_> {
             age_ns: since_start().and_then(|now| now.checked_sub(person.since)),
             holds: holds.unwrap_or(0),
             shares: person.claims.len() as u64,
-            waits_for: person.waits_for.and_then(|lock| self.names.get(&lock).cloned()),
-            waits_for_offset: person.waits_for,
+            waits_for: waits_for.and_then(|lock| self.names.get(&lock).cloned()),
+            waits_for_offset: waits_for,
         }
     }
 }
