@@ -31,7 +31,9 @@ impl Drop for KeepErrno {
     }
 }
 
-/// Holds off the thread's signal handlers until dropped.
+/// Holds off the thread's signal handlers until dropped; but for that of `SIGBUS`: the file
+/// of a segment may be cut at any time, and a fault while its signal is held off ends the
+/// process, whatever handler there is.
 pub(crate) struct NoSignals(libc::sigset_t);
 
 impl NoSignals {
@@ -42,6 +44,7 @@ impl NoSignals {
             let mut all: libc::sigset_t = core::mem::zeroed();
             let mut before: libc::sigset_t = core::mem::zeroed();
             libc::sigfillset(&mut all);
+            libc::sigdelset(&mut all, libc::SIGBUS);
             libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
             NoSignals(before)
         }

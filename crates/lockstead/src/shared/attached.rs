@@ -1,6 +1,7 @@
 //! A segment's file as this process has it: open, mapped, and known to its threads.
 
 use super::Busy;
+use super::cut;
 use super::error::SegmentError;
 use super::file::Map;
 use super::header::Header;
@@ -40,9 +41,10 @@ impl Attachment {
             file: file.as_raw_fd(),
             exclusive: header.exclusive,
         };
+        cut::remember(&map);
         // SAFETY: the parts lie in the mapping (`Header`), which is shared and can be
         // read and written, and is not unmapped before they are detached (`drop`).
-        let handle = unsafe { attach(&parts)? };
+        let handle = unsafe { attach(&parts) }.inspect_err(|_| cut::forget(&map))?;
         let (map, file) = (ManuallyDrop::new(map), ManuallyDrop::new(file));
         Ok(Attachment { map, file, header: Box::new(*header), handle: Some(handle) })
     }
@@ -115,6 +117,7 @@ fn address(map: &Map, offset: u64) -> NonNull<u8> {
 impl Drop for Attachment {
     fn drop(&mut self) {
         if self.detach().is_ok() {
+            cut::forget(&self.map);
             // SAFETY: dropped once, here, and not used afterwards. Nobody has the memory
             // any more: it is detached.
             unsafe {

@@ -8,7 +8,7 @@
 //!
 //! A memory file is sealed against changes of its size. A file with a name cannot be: who
 //! may write it may cut it, and every process that then touches what is gone gets
-//! `SIGBUS`. Peers of which that is to be feared get a memory file.
+//! `SIGBUS`. Peers of which that is to be feared get a memory file; or see `cut`.
 
 use super::error::{SegmentError, io};
 use super::header::{self, Header};

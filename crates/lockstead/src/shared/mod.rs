@@ -60,7 +60,7 @@
 //! any time: a lock operation ends in a lock or an error, or waits as it was told to; it
 //! does not crash, leave the segment, or loop. What a peer can do is what whoever has the
 //! lock can do: keep it, and spoil what it protects. See [`Segment`] for the one thing
-//! more that it can do to a file with a name, which is to cut it.
+//! more that it can do to a file with a name, which is to cut it, and [`survive_cuts`].
 //!
 //! # Requirements
 //! Linux 5.16 for sleeping on several words at once; before that, waiters look every 20
@@ -72,6 +72,7 @@ mod claims;
 #[cfg(all(doctest, feature = "derive"))]
 mod compile_fail;
 mod condvar;
+mod cut;
 mod error;
 mod file;
 mod header;
@@ -89,6 +90,7 @@ mod shape;
 mod shareable;
 
 pub use condvar::{SharedCondvar, Waited};
+pub use cut::{pages_cut, survive_cuts};
 pub use error::{AttachError, NotRecoverable, SegmentError, SharedError};
 pub use locked::{Held, Inconsistent, Locked};
 #[cfg(feature = "derive")]

@@ -30,7 +30,8 @@ use std::path::Path;
 /// Who may write the file may write anything there, at any time, and is a peer for good
 /// or bad. Whatever a peer writes, lock operations here end with a lock or an error, or
 /// wait as they were told to; what a lock protects is as good as those who had it. A file
-/// that a hostile peer may cut is the exception: touching what is gone is `SIGBUS`. A
+/// that a hostile peer may cut is the exception: touching what is gone is `SIGBUS`, which
+/// ends the process unless it has called [`survive_cuts`](super::survive_cuts). A
 /// [`memfd`](Self::memfd) cannot be cut.
 ///
 /// # Example
