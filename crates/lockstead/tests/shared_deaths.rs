@@ -5,6 +5,7 @@ use lockstead::shared::{
     Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedRwLock, SharedSemaphore, Taken,
 };
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -193,6 +194,42 @@ fn a_child_is_not_its_parent() {
     drop((mine, read, permit));
     assert!(matches!(root.rates.try_write().unwrap(), Locked::Acquired(_)));
     assert_eq!(root.slots.free(), 3);
+}
+
+/// What a child lets go is its own: also the whole segment.
+#[test]
+fn a_child_that_lets_go_of_the_segment_leaves_its_parent_in_it() {
+    let segment = segment();
+    let root = segment.root();
+    let mine = root.pairs[0].lock().unwrap().acquired().unwrap();
+    let child = {
+        let segment = &segment;
+        Child::new(move || {
+            // SAFETY: the child's own copy, used no more afterwards, but for what `same`
+            // has mapped anew.
+            let own = unsafe { core::ptr::read(segment) };
+            let fd = own.as_fd().try_clone_to_owned().expect("a descriptor");
+            drop(own);
+            let same = Segment::<Root>::from_fd(fd).expect("the same");
+            assert_eq!(same.root().pairs[0].try_lock().map(drop), Err(SharedError::Held));
+            drop(same.root().pairs[1].lock().unwrap());
+            same.root().reach(1);
+            core::mem::forget(same);
+        })
+    };
+    root.await_stage(1);
+    child.kill();
+    assert_eq!(root.pairs[0].lock().map(drop), Err(SharedError::Recursive));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            // Longer than sleepers rely on the kernel's word alone.
+            let limit = Duration::from_millis(2500);
+            let refused = root.pairs[0].lock_timeout(limit).map(drop);
+            assert_eq!(refused, Err(SharedError::TimedOut), "nobody has died");
+        });
+    });
+    drop(mine);
+    assert!(matches!(root.pairs[0].lock().unwrap(), Locked::Acquired(_)));
 }
 
 #[test]

@@ -173,6 +173,26 @@ fn who_holds_or_takes_part_is_not_left_behind() {
 }
 
 #[test]
+fn what_is_dropped_is_unmapped_unless_it_is_used() {
+    let _watchdog = Watchdog::new("what_is_dropped_is_unmapped_unless_it_is_used");
+    let is_mapped = |name: &str| {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("the process's mappings");
+        maps.contains(&format!("memfd:{name} "))
+    };
+    let options = Options::new();
+    let dropped = Segment::<Root>::memfd("dropped-segment", &options).expect("a segment");
+    drop(dropped.root().locks[0].lock().unwrap());
+    assert!(is_mapped("dropped-segment"));
+    drop(dropped);
+    assert!(!is_mapped("dropped-segment"));
+
+    let kept = Segment::<Root>::memfd("kept-segment", &options).expect("a segment");
+    core::mem::forget(kept.root().locks[0].lock().unwrap());
+    drop(kept);
+    assert!(is_mapped("kept-segment"));
+}
+
+#[test]
 fn a_lock_elsewhere_is_refused() {
     let lock = SharedMutex::new(0u64);
     assert_eq!(lock.lock().map(|_| ()), Err(SharedError::NotInSegment));
