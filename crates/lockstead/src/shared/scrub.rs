@@ -8,10 +8,12 @@
 //! It may begin with 0 again once no word of the segment names it. Words name a
 //! participant in two places, a lock's owner and its heir, which the directory leads to;
 //! only the participant itself writes its name there, and there is none in a seat that is
-//! worn out. So a seat that is worn out and that no word names when it is looked for, one
-//! word after the other, is named by none until somebody takes it. The name of a dead
-//! heir, which means nothing, is erased in passing. Claims name locks and not seats, and
-//! those of a seat are void while nobody lives there and given back by who takes it.
+//! worn out. So the names that are found are erased, one word after the other, and then
+//! there are none until somebody takes the seat. The name of a dead heir means nothing.
+//! That of a dead owner is erased as its successor would erase it, but for the successor's
+//! own name: what is left is a lock that nobody has and that is inconsistent. Claims name
+//! locks and not seats, and those of a seat are void while nobody lives there and given
+//! back by who takes it.
 //!
 //! What remains is a thread that has read the word of a lock, and stops before its
 //! exchange while 16,384 participants die in the seat that the word names, one of them
@@ -20,10 +22,10 @@
 use super::attached::Attachment;
 use super::layout::Layout;
 use super::shape::LockKind;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::Atomic64;
 use lockstead_core::shared::seat::LIFE_FREE;
-use lockstead_core::shared::word::NOT_RECOVERABLE;
+use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::shared::{Identity, Life};
 use lockstead_linux::U32;
 
@@ -32,10 +34,11 @@ pub(super) fn is_worn_out(life: Life) -> bool {
     !life.is_alive() && life.taken_by(1).is_none()
 }
 
-/// Has the worn-out seats begin anew that no lock names; returns how many.
+/// Has the worn-out seats begin anew, and no lock name them; returns how many.
 pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
     let root = attachment.header().root;
-    let seats = attachment.domain().seats;
+    let domain = attachment.domain();
+    let seats = domain.seats;
     let mut worn: Vec<Option<Life>> = seats
         .iter()
         .map(|seat| Some(Life(seat.life.load(Ordering::Acquire))).filter(|life| is_worn_out(*life)))
@@ -49,18 +52,12 @@ pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
             // SAFETY: two words of a lock within the root (F1), which is mapped while the
             // attachment lives; they are atomics, for which any bits are valid.
             let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref().get()) };
-            let owner = word.load(Ordering::Acquire);
-            if owner != NOT_RECOVERABLE {
-                forget(&mut worn, owner);
-            }
-            let named = heir.load(Ordering::Relaxed);
-            let is_worn = Identity::from_bits(named)
-                .is_some_and(|who| matches!(worn.get(who.slot() as usize), Some(Some(_))));
-            let erased = is_worn
-                && heir.compare_exchange(named, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            if is_worn && !erased {
-                forget(&mut worn, named);
-            }
+            erase(&mut worn, heir, |_| 0);
+            erase(&mut worn, word, |word| match word {
+                NOT_RECOVERABLE => word,
+                _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
+                _ => word & (WAITERS | RESERVED) | INCONSISTENT,
+            });
         }
         true
     });
@@ -70,14 +67,21 @@ pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         seat.life.compare_exchange(life.0, fresh.0, success, failure).is_ok()
     });
-    begun.count()
+    let begun = begun.count();
+    // Who sleeps for a lock of which the owner's name was erased looks again.
+    domain.ring();
+    begun
 }
 
-/// The seat named in a word stays as it is.
-fn forget(worn: &mut [Option<Life>], word: u32) {
-    if let Some(who) = Identity::from_bits(word)
-        && let Some(life) = worn.get_mut(who.slot() as usize)
-    {
-        *life = None;
+/// Erases the name of a worn-out seat from a word. If that does not succeed at once the
+/// seat stays as it is.
+fn erase(worn: &mut [Option<Life>], word: &AtomicU32, erased: impl FnOnce(u32) -> u32) {
+    let named = word.load(Ordering::Acquire);
+    let seat = Identity::from_bits(named).and_then(|who| worn.get_mut(who.slot() as usize));
+    let Some(seat @ Some(_)) = seat else { return };
+    let erased = erased(named);
+    let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+    if erased != named && word.compare_exchange(named, erased, success, failure).is_err() {
+        *seat = None;
     }
 }

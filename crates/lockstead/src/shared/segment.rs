@@ -264,8 +264,8 @@ impl<T: Shareable> Segment<T> {
     /// which is as many as the locks' words can tell apart; returns how many. Not needed
     /// otherwise: [`participate`](Self::participate) does it when there is no other seat.
     ///
-    /// A seat is left as it is while any lock of the segment names it: recover those
-    /// locks first (acquiring them does).
+    /// Locks that such a seat's last participant had when it died are nobody's then, and
+    /// the next one that takes them is told of the death, as it would be without.
     pub fn scrub(&self) -> usize {
         super::scrub::scrub(&self.attachment, &Self::layout())
     }

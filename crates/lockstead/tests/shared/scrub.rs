@@ -37,27 +37,52 @@ fn die_with(locks: &[SharedMutex<u64>]) {
 }
 
 #[test]
-fn a_seat_that_is_worn_out_begins_anew_when_no_lock_names_it() {
-    let _watchdog = Watchdog::new("a_seat_that_is_worn_out_begins_anew_when_no_lock_names_it");
-    let segment = with_deaths(LAST);
-    let locks = segment.root();
-    die_with(&locks[..1]);
-    let worn = SharedError::Join(JoinError::WornOut);
-    eventually(|| locks[1].lock().map(drop) == Err(worn));
-    // The first lock names it.
-    assert_eq!(segment.scrub(), 0);
-    assert_eq!(segment.participate(), Err(JoinError::WornOut));
+fn a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
+    let _watchdog = Watchdog::new("a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of");
+    for by_itself in [true, false] {
+        let segment = with_deaths(LAST);
+        let locks = segment.root();
+        die_with(&locks[..2]);
+        let worn = SharedError::Join(JoinError::WornOut);
+        eventually(|| locks[2].lock().map(drop) == Err(worn));
+        if by_itself {
+            segment.participate().expect("it scrubs");
+        } else {
+            assert_eq!(segment.scrub(), 1);
+        }
+        for lock in &locks[..2] {
+            let locked = lock.lock().expect("a seat");
+            assert!(matches!(locked, Locked::OwnerDied(_)));
+            drop(locked.recover(|_| ()).expect("repaired"));
+        }
+        assert!(matches!(locks[2].lock().unwrap(), Locked::Acquired(_)));
+        assert_eq!(segment.scrub(), 0, "somebody sits there");
+    }
+}
 
+/// As a dead participant of generation 0 would have to be taken for a living one.
+#[test]
+fn no_name_of_an_earlier_life_is_left() {
+    let _watchdog = Watchdog::new("no_name_of_an_earlier_life_is_left");
     let segment = with_deaths(LAST);
-    let locks = segment.root();
-    die_with(&locks[1..2]);
-    eventually(|| locks[0].lock().map(drop) == Err(worn));
-    // As if somebody had taken part by another seat, and recovered the lock.
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
-    file.write_all_at(&[0; 4], segment.header().root + 16).expect("the lock's word");
-    segment.participate().expect("it scrubs by itself");
-    assert!(matches!(locks[0].lock().unwrap(), Locked::Acquired(_)));
-    assert_eq!(segment.scrub(), 0, "somebody sits there");
+    let word = |at: u64, word: u32| {
+        file.write_all_at(&word.to_ne_bytes(), segment.header().root + at).expect("a word");
+    };
+    write(&segment, LAST << 32 | 0xc000_0000);
+    word(0, 1 | 1 << 31);
+    word(4, 1);
+    word(16, 1 | 1 << 28);
+    word(32, 1 | 1 << 29);
+    word(36, 1);
+    segment.participate().expect("it scrubs");
+    let told = segment.root().each_ref().map(|lock| {
+        let locked = lock.lock().expect("a seat");
+        let told = locked.is_inconsistent();
+        drop(locked.recover(|_| ()));
+        told
+    });
+    assert_eq!(told, [true, false, true]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use lockstead_core::shared::word::NOT_RECOVERABLE;
 use lockstead_core::shared::{
     self as core_shared, Got, Life, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
 };
+use lockstead_linux::shared::JoinError;
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
 
@@ -95,7 +96,11 @@ impl Mender {
             return Err(SharedError::NotInSegment);
         }
         let at = self.attachment.at(offset);
-        let (_, party) = crate::shared::party(at.addr().get())?;
+        let join = || crate::shared::party(at.addr().get());
+        let (_, party) = match join() {
+            Err(SharedError::Join(JoinError::WornOut)) if self.scrub() > 0 => join()?,
+            other => other?,
+        };
         // Of all that follows: within the root, which is mapped while the attachment lives,
         // and aligned; made of atomics only, for which any bits are valid.
         let outcome = match kind {
