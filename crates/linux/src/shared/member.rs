@@ -95,16 +95,30 @@ impl core::fmt::Display for JoinError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let text = match self {
             JoinError::Foreign => "no segment is attached at this address",
-            JoinError::Full => "all seats of the segment are taken",
-            JoinError::WornOut => "all free seats of the segment are worn out",
-            JoinError::TooManySegments => "the thread is a member of too many segments",
-            JoinError::NoMemory => "no memory that a forked child finds empty",
-            JoinError::NoRobustList => "the kernel offers no robust list",
+            JoinError::Full => {
+                "all seats of the segment are taken: end a thread that uses it, or make the \
+                 segment with more of them"
+            }
+            JoinError::WornOut => {
+                "all free seats of the segment are worn out by deaths: scrub it \
+                 (`Segment::participate` does, and `lockstead shm --recover`)"
+            }
+            JoinError::TooManySegments => "the thread is a member of 56 segments: leave one first",
+            JoinError::NoMemory => "no memory that a forked child finds empty (Linux 4.14 has it)",
+            JoinError::NoRobustList => {
+                "the kernel, or a filter of system calls, refuses robust lists: \
+                 allow get_robust_list and set_robust_list"
+            }
             JoinError::UnknownList(offset) => {
                 return write!(f, "the libc's robust list has the unknown offset {offset}");
             }
-            JoinError::ListInUse => "the thread's robust list is in use, and the segment exclusive",
-            JoinError::ListTooLong => "the thread holds too many robust mutexes of the libc",
+            JoinError::ListInUse => {
+                "the segment is exclusive, and the thread holds robust mutexes of the libc or uses \
+                 another segment that is not: use a thread of its own for it"
+            }
+            JoinError::ListTooLong => {
+                "the thread holds 2,000 robust mutexes of the libc: release some first"
+            }
         };
         f.write_str(text)
     }
