@@ -159,6 +159,13 @@ impl Child {
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
         if child == 0 {
+            // The test harness keeps what its threads print, and the child's copy of
+            // that ends with it.
+            std::panic::set_hook(Box::new(|panic| {
+                let message = format!("in a child: {panic}\n");
+                // SAFETY: writes a live buffer.
+                unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
+            }));
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(if right.is_ok() { 0 } else { 1 }) };
