@@ -1,5 +1,6 @@
 //! Children and threads of all kinds: none acts as its parent, and the end of each is
 //! noticed.
+#![cfg(target_arch = "x86_64")] // For its registers, and its system call `fork`.
 
 mod common;
 mod segment;

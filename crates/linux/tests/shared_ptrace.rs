@@ -2,6 +2,7 @@
 //! and unlock, while another one sleeps for the same lock, with and without a third one
 //! that takes it in between. The sleeper gets the lock, and not because it looks once a
 //! second anyway.
+#![cfg(target_arch = "x86_64")] // For its registers, and its system call `fork`.
 
 mod common;
 mod segment;

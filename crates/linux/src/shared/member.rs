@@ -133,7 +133,8 @@ pub enum Busy {
     Holds,
     /// It was interrupted in the middle of a lock operation.
     Waits,
-    /// So many threads of this process are members.
+    /// So many threads of this process are members, or have ended while they held
+    /// something there.
     Threads(u32),
     /// The kernel refused to change the robust list.
     Refused,
