@@ -58,6 +58,26 @@ fn the_linux_crate_stands_on_the_core_alone() {
     assert_eq!(found, ["libc", "lockstead-core"]);
 }
 
+/// What everybody gets who uses the crate; `syn` comes with the macro crate only, which is
+/// a feature.
+#[test]
+fn the_crate_stays_small() {
+    let mut found = dependencies("lockstead", &[None]);
+    found.sort();
+    found.dedup();
+    let optional = ["backtrace", "lock_api_0_4", "lockstead-derive", "lockstead-lockdep"];
+    found.retain(|name| !optional.contains(&name.as_str()));
+    assert_eq!(found, ["libc", "lock_api", "lockstead-core", "lockstead-linux"]);
+    let manifest = text(&root().join("crates/lockstead/Cargo.toml"));
+    for name in ["backtrace", "lockstead-derive", "lockstead-lockdep"] {
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{name} =")));
+        assert!(line.is_some_and(|line| line.contains("optional = true")), "{name}: {line:?}");
+    }
+    let mut derive = dependencies("lockstead-derive", &[None]);
+    derive.sort();
+    assert_eq!(derive, ["proc-macro2", "quote", "syn"]);
+}
+
 #[test]
 fn the_model_never_sees_linux() {
     let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);

@@ -1,7 +1,7 @@
 //! Files of segments: making, reading, and mapping them.
 //!
 //! # Protocol
-//! A file is made under a name of its own, or none, filled, and only then linked to the
+//! A file is made without a name, or where that is not known under one of its own, filled, and only then linked to the
 //! name it is to have: nobody opens half a segment, and of several that make the same
 //! one, one does. All its bytes are allocated when it is made, so that a full disk is an
 //! error then and no signal later.
@@ -15,13 +15,14 @@ use super::header::{self, Header};
 use super::layout::Layout;
 use super::shape;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file whose header and directory are in order.
 pub(super) struct Checked {
@@ -102,17 +103,53 @@ pub(super) fn fill(file: &File, header: &Header, directory: &[u8]) -> Result<(),
     file.write_all_at(&header.encode(), 0).map_err(io("writing the segment"))
 }
 
-/// A file without a name in the folder of `path`, with these permissions.
-pub(super) fn unnamed(path: &Path, mode: u32) -> Result<File, SegmentError> {
+/// A name that a file has until it gets its own. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A file in the folder of `path`, with these permissions: without a name, or where the
+/// file system does not know that, under one of its own.
+pub(super) fn draft(path: &Path, mode: u32) -> Result<(File, Option<Temporary>), SegmentError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-    let file = options.open(folder).map_err(io("making a file in the segment's folder"))?;
+    let unnamed = options.open(folder);
+    let unknown = |error: &Error| {
+        matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL))
+    };
+    let (file, temporary) = match unnamed {
+        Err(error) if unknown(&error) => named(folder)?,
+        // It gets its name by way of this folder.
+        Ok(_) if !Path::new("/proc/self/fd").exists() => named(folder)?,
+        unnamed => (unnamed.map_err(io("making a file in the segment's folder"))?, None),
+    };
     permit(&file, mode)?;
-    Ok(file)
+    Ok((file, temporary))
+}
+
+fn named(folder: &Path) -> Result<(File, Option<Temporary>), SegmentError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".lockstead-{}-{number}", std::process::id()));
+        match options.open(&path) {
+            Ok(file) => return Ok((file, Some(Temporary(path)))),
+            // One that a process of this number has left when it died.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < u32::MAX => {}
+            Err(error) => return Err(io("making a file in the segment's folder")(error)),
+        }
+    }
 }
 
 /// Gives a file these permissions.
@@ -121,9 +158,16 @@ pub(super) fn permit(file: &File, mode: u32) -> Result<(), SegmentError> {
     file.set_permissions(permissions).map_err(io("giving the segment its permissions"))
 }
 
-/// Gives a file of [`unnamed`] its name, which nothing has yet.
-pub(super) fn link(file: &File, path: &Path) -> Result<(), SegmentError> {
+/// Gives a file of [`draft`] its name, which nothing has yet.
+pub(super) fn link(
+    file: &File,
+    temporary: Option<Temporary>,
+    path: &Path,
+) -> Result<(), SegmentError> {
     let doing = "giving the segment its name";
+    if let Some(Temporary(from)) = &temporary {
+        return std::fs::hard_link(from, path).map_err(io(doing));
+    }
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let to = CString::new(path.as_os_str().as_bytes());
     let (Ok(from), Ok(to)) = (from, to) else {
@@ -197,5 +241,28 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: what `new` has mapped, and whoever drops this refers to it no more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_files_have_names_from_the_start_one_is_linked_once_as_well() {
+        let folder = std::env::temp_dir().join(format!("lockstead-file-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a new folder");
+        let path = folder.join("segment");
+        let count = || folder.read_dir().expect("a folder").count();
+        let (file, temporary) = named(&folder).expect("a file");
+        assert_eq!(count(), 1);
+        link(&file, temporary, &path).expect("a name");
+        assert!(path.exists());
+        let (file, temporary) = named(&folder).expect("another file");
+        let refused = link(&file, temporary, &path).expect_err("it is there");
+        let exists = ErrorKind::AlreadyExists;
+        assert!(matches!(refused, SegmentError::Io { error, .. } if error.kind() == exists));
+        assert_eq!(count(), 1, "the names for the time being are gone");
+        std::fs::remove_dir_all(&folder).expect("it");
     }
 }

@@ -67,8 +67,8 @@ unsafe impl<T: Shareable> Sync for Segment<T> {}
 
 impl<T: Shareable> Segment<T> {
     /// Makes a segment in a new file with this name, with the permissions that `options`
-    /// say. Nobody sees it before it is complete. The folder's file system must know
-    /// files without a name (`O_TMPFILE`: tmpfs, ext4, xfs, btrfs do).
+    /// say. Nobody sees it before it is complete. `/dev/shm` is the place for it, unless
+    /// it is to survive the system.
     ///
     /// # Errors
     /// [`SegmentError::Io`], of the kind [`ErrorKind::AlreadyExists`] if there is such a
@@ -115,9 +115,9 @@ impl<T: Shareable> Segment<T> {
     ) -> Result<Self, SegmentError> {
         let path = path.as_ref();
         let header = Self::plan(options)?;
-        let file = file::unnamed(path, options.mode)?;
+        let (file, temporary) = file::draft(path, options.mode)?;
         let segment = Self::make(file, header, fill)?;
-        file::link(segment.attachment.file(), path)?;
+        file::link(segment.attachment.file(), temporary, path)?;
         Ok(segment)
     }
 

@@ -148,13 +148,15 @@ fn storm(seed: u64, time: Duration) {
     let words = Words::new(&file, header.total);
     let (over, started) = (AtomicBool::new(false), AtomicU32::new(0));
     let (operations, writes) = ([const { AtomicU64::new(0) }; 2], AtomicU64::new(0));
+    let longest = AtomicU64::new(0);
     let end = Instant::now() + time;
     thread::scope(|s| {
         s.spawn(|| {
             started.fetch_add(1, Ordering::Relaxed);
             meddle(&path, &view, &mender, &over);
         });
-        let (segment, over, started, operations) = (&segment, &over, &started, &operations);
+        let (segment, over, started) = (&segment, &over, &started);
+        let (operations, longest) = (&operations, &longest);
         for locker in 0..LOCKERS as u64 {
             s.spawn(move || {
                 let mut random = Random::new(seed * 100 + locker);
@@ -169,7 +171,10 @@ fn storm(seed: u64, time: Duration) {
                                 if over.load(Ordering::Relaxed) {
                                     return;
                                 }
+                                let start = Instant::now();
                                 let got = operate(segment.root(), &mut random);
+                                let took = start.elapsed().as_millis() as u64;
+                                longest.fetch_max(took, Ordering::Relaxed);
                                 operations[usize::from(got)].fetch_add(1, Ordering::Relaxed);
                             }
                         });
@@ -225,7 +230,11 @@ fn storm(seed: u64, time: Duration) {
         assert!(matches!(rwlock.write().unwrap(), Locked::Acquired(_)));
         assert!(matches!(rwlock.read().unwrap(), Locked::Acquired(_)));
     }
-    println!("{got} locks got, {failed} not; {writes} words written over");
+    // A hang would be one until the words were put in order. Who gives units back has no
+    // limit of its own, and looks again every second.
+    let longest = longest.into_inner();
+    assert!(longest < 10_000, "{longest} ms for one operation");
+    println!("{got} locks got, {failed} not; {writes} words written over; at most {longest} ms");
 }
 
 #[test]
