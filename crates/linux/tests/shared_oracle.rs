@@ -147,3 +147,19 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
     assert_eq!(found, lost);
     assert!(comings > 0);
 }
+
+#[test]
+fn seats_of_those_that_ended_unnoticed_are_found_when_there_are_no_others() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    for round in 0..2 {
+        for number in 1..SEATS {
+            let child = Child::new(|| {
+                segment.party();
+                lose_list();
+            });
+            assert_eq!(child.wait(), 0, "round {round}, seat {number}");
+        }
+    }
+    assert!(shared::join(segment.address()).is_ok());
+}

@@ -1,17 +1,18 @@
 //! Taking a seat in a segment, and giving it up.
 //!
 //! # Protocol
-//! Joining, with signals held off: (1) the seat's life word is named as what the kernel
-//! marks if the thread ends, (2) one exchange of the life word from nobody to me, (3)
-//! the seat is filled in, its note last, (4) linked into the robust list, (5) the life
-//! word is named no longer, (6) what a dead predecessor had claimed is given back.
-//! Whoever ends between (2) and (4) is marked as pending, afterwards by the list.
+//! Joining, with signals held off and, until (2), nobody else's turn at the seat: (1) the
+//! seat's life word is named as what the kernel marks if the thread ends, (2) one exchange
+//! of the life word from nobody to me, (3) the seat is filled in, its note last, (4) linked
+//! into the robust list, (5) the life word is named no longer, (6) what a dead predecessor
+//! had claimed is given back. Whoever ends between (2) and (4) is marked as pending,
+//! afterwards by the list.
 //!
 //! Leaving is the reverse, and refused while the thread holds anything: somebody else
 //! may sit there next under the same name. A thread that ends with something held stays
 //! linked, and its seat's generation ends with it.
 
-use super::oracle::{self, Note};
+use super::oracle::{self, Note, Turn};
 use super::page::{self, Page};
 use super::registry::{self, Attached, Handle};
 use super::{list, process};
@@ -239,7 +240,11 @@ fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Memb
     let number = oracle::number_of_process(attached);
     let domain = attached.domain();
     let before = list::name(None);
-    let taken = claim(domain.seats, sys::gettid());
+    let turn = Turn::new(attached);
+    let mut taken = claim(&turn, domain.seats, sys::gettid());
+    if taken == Err(JoinError::Full) && oracle::sweep(attached) {
+        taken = claim(&turn, domain.seats, sys::gettid());
+    }
     let outcome = taken.and_then(|(slot, life)| {
         let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
         let seat = &domain.seats[slot as usize];
@@ -251,7 +256,7 @@ fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Memb
         member.held.store(0, Ordering::Relaxed);
         member.me.store(me.bits(), Ordering::Relaxed);
         if let Err(error) = page.list.link(page, index) {
-            vacate(seat, life);
+            give_up(&turn, (slot, seat), life);
             member.me.store(0, Ordering::Relaxed);
             return Err(error);
         }
@@ -268,7 +273,11 @@ fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Memb
 
 /// Takes the first seat in which nobody lives: who looks for claims looks at all seats up
 /// to the highest that made one. The life word stays named.
-fn claim(seats: &'static [Seat<Linux>], thread: u32) -> Result<(u32, Life), JoinError> {
+fn claim(
+    turn: &Turn,
+    seats: &'static [Seat<Linux>],
+    thread: u32,
+) -> Result<(u32, Life), JoinError> {
     let mut worn = false;
     for (slot, seat) in (0..).zip(seats).skip(1) {
         let found = Life(seat.life.load(Ordering::Relaxed));
@@ -279,10 +288,18 @@ fn claim(seats: &'static [Seat<Linux>], thread: u32) -> Result<(u32, Life), Join
             worn |= found.generation() >= LAST_GENERATION;
             continue;
         };
+        if !turn.begin(slot) {
+            continue;
+        }
         list::name(life_word(seat));
         // ord: SHL-5 (acq_rel): acquire: the seat as its last user has left it.
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        if seat.life.compare_exchange(found.0, life.0, success, failure).is_ok() {
+        let taken = seat.life.compare_exchange(found.0, life.0, success, failure).is_ok();
+        if !taken {
+            list::name(None);
+        }
+        turn.end(slot);
+        if taken {
             return Ok((slot, life));
         }
     }
@@ -305,6 +322,20 @@ fn introduce(seat: &Seat<Linux>) {
 /// The half of a seat's life word that the kernel marks.
 fn life_word(seat: &Seat<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(seat.life.low_half().cast_mut().cast())
+}
+
+/// The caller sits there no more, and has nothing named any more. The seat's life word is
+/// named, and it is in no list.
+fn give_up(turn: &Turn, (slot, seat): (u32, &Seat<Linux>), life: Life) {
+    if turn.is_kept() && turn.begin(slot) {
+        vacate(seat, life);
+        list::name(None);
+        turn.end(slot);
+    } else {
+        // Should the thread end in between, the seat is lost until it is swept.
+        list::name(None);
+        vacate(seat, life);
+    }
 }
 
 /// Nobody sits there any more, unless it is somebody else already, or declared dead.
@@ -393,8 +424,8 @@ impl Member {
             list::name(None);
             return Err(Busy::Refused);
         }
-        vacate(seat, Life(self.life.load(Ordering::Relaxed)));
-        list::name(None);
+        let life = Life(self.life.load(Ordering::Relaxed));
+        give_up(&Turn::new(attached), (party.me.slot(), seat), life);
         self.base.store(0, Ordering::Relaxed);
         self.me.store(0, Ordering::Relaxed);
         attached.exit();

@@ -49,11 +49,14 @@ use lockstead_core::shared::{Life, Seat};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// The first byte of a segment's file that stands for something by being locked: it for
-/// asking, the one after it for process number 1, and so on. No file is that long.
+/// asking, the one after it for process number 1, and so on; from 16,384 on for taking
+/// the seat of this number less 16,384, or giving it up. No file is that long.
 pub const LOCKS_FROM: i64 = 1 << 40;
 
 /// The last number of a process.
 const LAST_NUMBER: u32 = (1 << 14) - 1;
+/// See [`LOCKS_FROM`].
+const SEATS_FROM: u32 = LAST_NUMBER + 1;
 /// In [`Place::number`]: no number was to be had.
 const NUMBERLESS: u32 = u32::MAX;
 
@@ -159,6 +162,36 @@ impl Drop for Description {
     }
 }
 
+/// Keeps others from taking seats while the caller has their life words named.
+///
+/// The kernel marks a named word if it holds the number of the thread that ends. In another
+/// PID namespace somebody may have the same number. So whoever names the life word of a
+/// seat that is not its own, or is not any more, has the seat's record lock; it is released
+/// when it ends, after the kernel has looked at the word.
+pub(super) struct Turn(Option<Description>);
+
+impl Turn {
+    pub(super) fn new(attached: &Attached) -> Self {
+        Turn(Description::new(attached))
+    }
+
+    /// Whether locks can be had at all.
+    pub(super) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// False if it is somebody else's turn at this seat.
+    pub(super) fn begin(&self, slot: u32) -> bool {
+        self.0.as_ref().is_none_or(|file| file.lock(SEATS_FROM + slot, libc::F_WRLCK))
+    }
+
+    pub(super) fn end(&self, slot: u32) {
+        if let Some(file) = &self.0 {
+            file.lock(SEATS_FROM + slot, libc::F_UNLCK);
+        }
+    }
+}
+
 /// The number of this process in the segment; 0 if it can have none. The caller is a
 /// member, or about to be.
 pub(super) fn number_of_process(attached: &Attached) -> u32 {
@@ -237,6 +270,12 @@ pub(super) fn has_ended(attached: &Attached, slot: u32) -> bool {
         domain.ring();
     }
     dead
+}
+
+/// Looks for participants that have ended in all seats; whether there were any.
+pub(super) fn sweep(attached: &Attached) -> bool {
+    let seats = attached.domain().seats.len() as u32;
+    (1..seats).filter(|&slot| has_ended(attached, slot)).count() != 0
 }
 
 /// Replaces a life word by that of a dead participant.
