@@ -17,7 +17,7 @@ Exit status:
   0    done
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
-  3    dump: there is a deadlock; run: the program was ended because of one, or --check
+  3    dump, shm: there is a deadlock; run: the program was ended because of one, or --check
        found something; check: there are findings
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)

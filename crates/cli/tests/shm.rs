@@ -3,8 +3,11 @@
 mod common;
 
 use common::{run, succeed, text};
+use lockstead::CancelToken;
 use lockstead::shared::inspect::View;
-use lockstead::shared::{Locked, Options, Segment, Shareable, SharedMutex, SharedSemaphore};
+use lockstead::shared::{
+    Locked, Options, Segment, Shareable, SharedError, SharedMutex, SharedSemaphore,
+};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -166,6 +169,53 @@ fn who_holds_and_who_waits() {
         }
         drop(held);
     });
+}
+
+struct Cancel<'a>(&'a [CancelToken]);
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(CancelToken::cancel);
+    }
+}
+
+#[test]
+fn those_who_wait_for_each_other() {
+    let place = Place::new();
+    let segment = place.shop();
+    let shop = segment.root();
+    let barrier = std::sync::Barrier::new(2);
+    let cross = |first: &SharedMutex<u64>, second: &SharedMutex<u64>, stop: &CancelToken| {
+        let held = first.lock().expect("a free lock");
+        barrier.wait();
+        assert!(matches!(second.lock_killable(stop), Err(SharedError::Cancelled)));
+        drop(held);
+    };
+    let stops = [CancelToken::new(), CancelToken::new()];
+    std::thread::scope(|scope| {
+        scope.spawn(|| cross(&shop.orders, &shop.shelves[7], &stops[0]));
+        scope.spawn(|| cross(&shop.shelves[7], &shop.orders, &stops[1]));
+        // However this ends, the two do.
+        let over = Cancel(&stops);
+        let mut outcome = None;
+        until("the deadlock", || {
+            let seen = run(&["shm", text(&place.path), "--json"]);
+            let found = seen.status == 3;
+            outcome = found.then_some(seen);
+            found
+        });
+        let facts: Value = serde_json::from_str(&outcome.expect("found").stdout).expect("JSON");
+        common::documented(&facts);
+        let cycle = facts["cycles"][0].as_array().expect("a cycle");
+        let mut locks: Vec<_> = cycle.iter().filter_map(|link| link["lock"].as_str()).collect();
+        locks.sort_unstable();
+        assert_eq!(locks, ["orders", "shelves[7]"], "{facts}");
+        let shown = run(&["shm", text(&place.path)]);
+        assert_eq!(shown.status, 3, "{shown:?}");
+        assert!(shown.stdout.contains("DEADLOCK: 2 participants wait"), "{shown:?}");
+        drop(over);
+    });
+    assert_eq!(place.json(&[])["cycles"], Value::Array(Vec::new()));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What is shown of a segment, as data: the JSON is this, the text is made from it.
 
+use super::cycles;
 use super::processes::Processes;
 use lockstead::shared::inspect::{Identity, LockState, LockView, Participant, People, View};
 use lockstead::shared::{LockKind, SegmentError};
@@ -18,7 +19,16 @@ pub(super) struct Facts {
     pub(super) locks_total: u64,
     pub(super) locks_free: u64,
     pub(super) locks: Vec<Lock>,
+    pub(super) cycles: Vec<Vec<Link>>,
     pub(super) recovered: Option<Recovered>,
+}
+
+/// One of those that wait for each other: for a lock that the next one has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Link {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+    pub(super) lock: String,
 }
 
 /// What `--recover` has done.
@@ -134,7 +144,7 @@ impl Facts {
         let participants =
             participants.map(|person| gathering.person(person, &mut processes)).collect();
         let header = view.header();
-        Ok(Facts {
+        let mut facts = Facts {
             path,
             version: header.version,
             bytes: header.total,
@@ -145,8 +155,11 @@ impl Facts {
             locks_total: gathering.total,
             locks_free: gathering.free,
             locks: gathering.locks,
+            cycles: Vec::new(),
             recovered,
-        })
+        };
+        facts.cycles = cycles::find(&facts);
+        Ok(facts)
     }
 }
 
@@ -167,8 +180,8 @@ impl Gathering<'_> {
         }
         let semaphore = lock.kind == LockKind::Semaphore;
         self.locks.push(Lock {
-            lock: if lock.path.is_empty() { "(root)".into() } else { lock.path.to_owned() },
-            kind: kind(lock.kind),
+            lock: lock.path.to_owned(),
+            kind: lock.kind.name(),
             offset: lock.offset,
             state: state(lock.state),
             owner: lock.owner.map(|owner| self.who(owner)),
@@ -239,15 +252,6 @@ fn since_start() -> Option<u64> {
     // SAFETY: the pointer is to a local variable.
     let code = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     (code == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-fn kind(kind: LockKind) -> &'static str {
-    match kind {
-        LockKind::Mutex => "mutex",
-        LockKind::RwLock => "rwlock",
-        LockKind::Semaphore => "semaphore",
-        LockKind::Condvar => "condvar",
-    }
 }
 
 fn state(state: LockState) -> &'static str {

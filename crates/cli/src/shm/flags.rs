@@ -14,7 +14,8 @@ Examples:
 Exit status:
   0    shown
   1    it cannot be opened, or is no segment: the message says why
-  2    wrong usage")]
+  2    wrong usage
+  3    shown, and there is a deadlock")]
 pub(crate) struct Shm {
     /// The segment's file
     #[arg(value_name = "PATH")]

@@ -1,6 +1,7 @@
 //! `lockstead shm PATH`: who takes part in a segment, who holds and who waits for
 //! what, who died; and help for those who are stuck.
 
+mod cycles;
 mod facts;
 mod flags;
 mod processes;
@@ -13,22 +14,35 @@ use crate::output;
 use facts::{Facts, Recovered};
 use lockstead::shared::SegmentError;
 use lockstead::shared::inspect::{LockState, Mended, Mender, View};
+use std::time::Duration;
+
+/// Between two looks at participants that seem to wait for each other.
+const STEADY: Duration = Duration::from_millis(100);
 
 /// Looks, recovers if asked to, and prints.
 ///
 /// # Errors
-/// As [`Failure`].
+/// As [`Failure`]; a deadlock that was found is one.
 pub(crate) fn run(flags: &Shm) -> Result<(), Failure> {
     let cannot =
         |why: SegmentError| Failure::Run(format!("cannot look at {}: {why}", flags.path.display()));
     let view = View::open(&flags.path).map_err(cannot)?;
     let recovered = if flags.recover { Some(recover(flags, &view)?) } else { None };
     let name = flags.path.display().to_string();
-    let facts = Facts::collect(name, &view, flags.all, recovered).map_err(cannot)?;
-    if flags.json {
-        return output::print_json(&facts);
+    let look = |recovered| Facts::collect(name.clone(), &view, flags.all, recovered);
+    let mut facts = look(recovered).map_err(cannot)?;
+    if !facts.cycles.is_empty() {
+        // It was not all seen at the same time; what stays as it was is true.
+        std::thread::sleep(STEADY);
+        let again = look(None).map_err(cannot)?;
+        facts.cycles.retain(|cycle| again.cycles.contains(cycle));
     }
-    output::print(&text::render(&facts, flags.all))
+    if flags.json {
+        output::print_json(&facts)?;
+    } else {
+        output::print(&text::render(&facts, flags.all))?;
+    }
+    if facts.cycles.is_empty() { Ok(()) } else { Err(Failure::Deadlock) }
 }
 
 fn recover(flags: &Shm, view: &View) -> Result<Recovered, Failure> {

@@ -1,5 +1,6 @@
 //! The processes that participants name, as this process sees them.
 
+use crate::report::clean;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +48,7 @@ fn namespace(process: &str) -> Option<u64> {
 
 fn name(process: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
-    Some(name.trim_end().to_owned())
+    Some(clean(name.trim_end()))
 }
 
 /// Whether there is such a thread; by a system call, because /proc may hide the

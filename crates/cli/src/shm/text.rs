@@ -21,6 +21,7 @@ pub(super) fn render(facts: &Facts, all: bool) -> String {
         if facts.locks_total == 1 { "" } else { "s" },
         table::count(facts.locks_free as f64),
     );
+    text += &deadlocks(facts);
     text += &participants(facts);
     text += &locks(facts, if all { usize::MAX } else { LINES });
     text
@@ -44,6 +45,21 @@ fn recovered(facts: &Facts) -> String {
         text += &format!("Made worn-out places usable again: {}.\n", done.scrubbed);
     }
     text + "\n"
+}
+
+fn deadlocks(facts: &Facts) -> String {
+    let mut text = String::new();
+    for cycle in &facts.cycles {
+        text += &format!("\nDEADLOCK: {} participants wait for each other\n", cycle.len());
+        let holders = cycle.iter().cycle().skip(1);
+        for (link, holder) in cycle.iter().zip(holders) {
+            text += &format!(
+                "  slot {} waits for {}, which slot {} has\n",
+                link.slot, link.lock, holder.slot
+            );
+        }
+    }
+    text
 }
 
 fn participants(facts: &Facts) -> String {
