@@ -15,6 +15,7 @@ struct Root {
     stage: AtomicU32,
     pairs: [SharedMutex<[u64; 2]>; 8],
     rates: SharedRwLock<[u64; 2]>,
+    others: SharedRwLock<u64>,
     slots: SharedSemaphore,
     reports: SharedSemaphore,
     changed: SharedCondvar,
@@ -194,6 +195,41 @@ fn a_child_is_not_its_parent() {
     drop((mine, read, permit));
     assert!(matches!(root.rates.try_write().unwrap(), Locked::Acquired(_)));
     assert_eq!(root.slots.free(), 3);
+}
+
+#[test]
+fn an_inherited_guard_is_not_the_childs_own() {
+    let segment = segment();
+    let root = segment.root();
+    let read = root.rates.read().unwrap().acquired().unwrap();
+    let written = root.others.write().unwrap().acquired().unwrap();
+    let permit = root.slots.acquire(1).unwrap().permit();
+    let child = {
+        let (read, written, permit) = (&read, &written, &permit);
+        Child::new(move || {
+            root.reach(1);
+            root.await_stage(2);
+            core::mem::forget(root.rates.read().unwrap());
+            core::mem::forget(root.slots.acquire(1).unwrap());
+            core::mem::forget(root.others.write().unwrap());
+            // SAFETY: the parent's guards, of which the child has a copy of its own.
+            unsafe {
+                drop(core::ptr::read(read));
+                drop(core::ptr::read(written));
+                drop(core::ptr::read(permit));
+            }
+            root.reach(3);
+        })
+    };
+    root.await_stage(1);
+    drop((read, written, permit));
+    root.reach(2);
+    root.await_stage(3);
+    assert_eq!(root.rates.try_write().map(drop), Err(SharedError::Held));
+    assert_eq!(root.others.try_read().map(drop), Err(SharedError::Held));
+    assert_eq!(root.slots.free(), 2);
+    child.kill();
+    assert!(root.others.read_timeout(LONG).unwrap().is_inconsistent());
 }
 
 /// What a child lets go is its own: also the whole segment.

@@ -111,6 +111,23 @@ use lockstead_linux::shared::Member;
 /// The calling thread, in one segment.
 type Party = core_shared::Party<'static, Linux>;
 
+/// Who has a lock: what a guard keeps that is not one pointer.
+///
+/// In a forked child the member may be another participant by then, the child; that one
+/// has the same lock by another guard, if it has it.
+struct Holder {
+    member: &'static Member,
+    me: core_shared::Identity,
+}
+
+impl Holder {
+    /// The thread that has it; `None` in a forked child.
+    #[inline]
+    fn party(&self) -> Option<Party> {
+        self.member.party().filter(|party| party.me == self.me)
+    }
+}
+
 /// The calling thread in the segment of an address; joins if needed.
 #[inline]
 fn party(address: usize) -> Result<(&'static Member, Party), SharedError> {

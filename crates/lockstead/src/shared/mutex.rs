@@ -30,7 +30,9 @@ use std::time::{Duration, Instant};
 ///
 /// # After `fork`
 /// The child is another participant: it holds nothing of what its parent's thread holds,
-/// and dropping a guard that it has inherited does nothing.
+/// and dropping a guard that it has inherited does nothing. (Unless the child has acquired
+/// the same mutex by then: a guard is one pointer, and any guard releases what the thread
+/// has. Let go of those that were inherited first.)
 ///
 /// # Source
 /// The robust futexes of Ingo Molnar and Ulrich Drepper (2006), without their list;

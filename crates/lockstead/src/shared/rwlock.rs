@@ -3,7 +3,7 @@
 use super::error::SharedError;
 use super::locked::{Held, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{Party, Shareable, claims, held_error};
+use super::{Holder, Party, Shareable, claims, held_error};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -13,7 +13,6 @@ use core::ops::{Deref, DerefMut};
 use lockstead_core::Wait;
 use lockstead_core::shared::{self as core_shared, Got, ReadHold};
 use lockstead_linux::Linux;
-use lockstead_linux::shared::Member;
 use std::time::{Duration, Instant};
 
 /// Many readers or one writer, among all threads of all processes that have the segment
@@ -219,7 +218,8 @@ impl<T: Shareable> SharedRwLock<T> {
         if !matches!(hold, ReadHold::Claim(_)) {
             member.took();
         }
-        let guard = SharedReadGuard { lock: self, member, hold, not_send: PhantomData };
+        let holder = Holder { member, me: party.me };
+        let guard = SharedReadGuard { lock: self, holder, hold, not_send: PhantomData };
         Ok(match hold {
             ReadHold::Claim(_) | ReadHold::Alone => Locked::Acquired(guard),
             ReadHold::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
@@ -243,7 +243,8 @@ impl<T: Shareable> SharedRwLock<T> {
             Err(error) => return Err(super::error_of(error)),
         };
         member.took();
-        let guard = SharedWriteGuard { lock: self, member, not_send: PhantomData };
+        let holder = Holder { member, me: party.me };
+        let guard = SharedWriteGuard { lock: self, holder, not_send: PhantomData };
         Ok(match got {
             Got::Clean => Locked::Acquired(guard),
             Got::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
@@ -269,7 +270,7 @@ impl<T: Shareable> fmt::Debug for SharedRwLock<T> {
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct SharedReadGuard<'a, T: Shareable> {
     lock: &'a SharedRwLock<T>,
-    member: &'static Member,
+    holder: Holder,
     hold: ReadHold,
     not_send: PhantomData<*const ()>,
 }
@@ -292,11 +293,11 @@ impl<T: Shareable> Drop for SharedReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // In a forked child, nobody: it is the parent that reads.
-        let Some(party) = self.member.party() else { return };
+        let Some(party) = self.holder.party() else { return };
         self.lock.raw.unread(&party, self.hold);
         match self.hold {
             ReadHold::Claim(number) => claims::put(&party, number),
-            ReadHold::Alone | ReadHold::OwnerDied => self.member.gave(),
+            ReadHold::Alone | ReadHold::OwnerDied => self.holder.member.gave(),
         }
     }
 }
@@ -311,7 +312,7 @@ impl<T: Shareable> Held for SharedReadGuard<'_, T> {
     }
 
     fn mark_consistent(&self) {
-        if let Some(party) = self.member.party() {
+        if let Some(party) = self.holder.party() {
             self.lock.raw.mark_consistent(&party);
         }
     }
@@ -328,7 +329,7 @@ impl<T: Shareable + fmt::Debug> fmt::Debug for SharedReadGuard<'_, T> {
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct SharedWriteGuard<'a, T: Shareable> {
     lock: &'a SharedRwLock<T>,
-    member: &'static Member,
+    holder: Holder,
     not_send: PhantomData<*const ()>,
 }
 
@@ -358,9 +359,9 @@ impl<T: Shareable> Drop for SharedWriteGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // In a forked child, nobody: it is the parent that writes.
-        let Some(party) = self.member.party() else { return };
+        let Some(party) = self.holder.party() else { return };
         self.lock.raw.unwrite(&party);
-        self.member.gave();
+        self.holder.member.gave();
     }
 }
 
@@ -372,7 +373,7 @@ impl<T: Shareable> Held for SharedWriteGuard<'_, T> {
     }
 
     fn mark_consistent(&self) {
-        if let Some(party) = self.member.party() {
+        if let Some(party) = self.holder.party() {
             self.lock.raw.mark_consistent(&party);
         }
     }

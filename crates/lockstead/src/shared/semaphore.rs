@@ -2,7 +2,7 @@
 
 use super::error::SharedError;
 use super::shape::{LockKind, Shape};
-use super::{Party, Shareable, claims, held_error};
+use super::{Holder, Party, Shareable, claims, held_error};
 use crate::{CancelToken, time};
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,7 +11,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::Wait;
 use lockstead_core::shared::{self as core_shared, Units};
 use lockstead_linux::Linux;
-use lockstead_linux::shared::Member;
 use std::time::{Duration, Instant};
 
 /// What becomes of the units of a holder that dies. They are free again either way.
@@ -187,8 +186,9 @@ impl SharedSemaphore {
         let claim = claims::take(&party).ok_or(SharedError::TooManyClaims)?;
         match by(&party, claim) {
             Ok(Units { lost }) => {
+                let holder = Holder { member, me: party.me };
                 let permit =
-                    Permit { semaphore: self, member, claim, units, not_send: PhantomData };
+                    Permit { semaphore: self, holder, claim, units, not_send: PhantomData };
                 Ok(match lost {
                     1.. if self.reports.load(Ordering::Relaxed) != 0 => {
                         Taken::HolderDied { permit, lost }
@@ -242,7 +242,7 @@ impl<'a> Taken<'a> {
 #[must_use = "the units are given back as soon as the permit is dropped"]
 pub struct Permit<'a> {
     semaphore: &'a SharedSemaphore,
-    member: &'static Member,
+    holder: Holder,
     claim: usize,
     units: u32,
     not_send: PhantomData<*const ()>,
@@ -280,7 +280,7 @@ impl Permit<'_> {
         by: impl FnOnce(&SharedSemaphore, &Party, usize, u32) -> Result<bool, core_shared::SharedError>,
     ) {
         // In a forked child, nobody: it is the parent that has them.
-        let Some(party) = self.member.party() else { return };
+        let Some(party) = self.holder.party() else { return };
         let _ = by(self.semaphore, &party, self.claim, self.units);
         claims::put(&party, self.claim);
     }
