@@ -1,5 +1,8 @@
-//! Writes copies of the core with one line broken, for `tests/broken.rs`: each
+//! Writes copies of the core with one line broken, for `tests/broken*.rs`: each
 //! as one file of nested modules.
+
+#[path = "build/shared.rs"]
+mod shared;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -305,9 +308,10 @@ fn main() {
     let ledger = env("CARGO_MANIFEST_DIR").join("../ledger/src");
     let out = env("OUT_DIR");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed={}", core.display());
     println!("cargo::rerun-if-changed={}", ledger.display());
-    for variant in VARIANTS {
+    for variant in VARIANTS.iter().chain(shared::SHARED) {
         let (root, top) = if variant.name.starts_with("ledger_") {
             (&ledger, LEDGER.to_owned())
         } else {

@@ -2,7 +2,7 @@
 
 use crate::choices::Lean;
 use crate::config::Access;
-use crate::engine::{self, Engine, Phase, Stop, check, halt, point, with};
+use crate::engine::{self, Engine, Phase, Stop, check, death, halt, point, with};
 use crate::fingerprint::mix;
 use crate::memory::{Memory, Touched};
 use crate::report::{Kind, Step};
@@ -31,11 +31,14 @@ impl Atom {
 }
 
 /// Who else may go before an access.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Visible {
     /// Others see it.
     Yes,
     /// Only this thread touches the location.
     No,
+    /// Only whoever has a lock touches the location.
+    Guarded,
     /// The execution is over.
     Over,
 }
@@ -79,6 +82,12 @@ impl Engine {
         }
         if matches!(self.phase, Phase::Setup | Phase::After) || self.aside {
             return Visible::No;
+        }
+        if let Some(owned) = self.guarded(atom.address()) {
+            if !owned {
+                self.fail(Kind::Misuse("guarded memory is touched without the lock".into()));
+            }
+            return if owned { Visible::Guarded } else { Visible::Over };
         }
         let me = self.current;
         let touched = self.memory.location(location).touched;
@@ -264,14 +273,18 @@ pub(crate) fn glance(atom: &Atom) {
 
 /// Before an access: others may go first, and a signal may come.
 pub(crate) fn access(atom: &Atom, always: bool, site: Site) {
-    match with(|engine| engine.touch(atom)) {
+    let visible = with(|engine| engine.touch(atom));
+    match visible {
         Visible::Over => halt(),
         Visible::Yes => point(site),
-        Visible::No if always => point(site),
-        Visible::No => {}
+        Visible::No | Visible::Guarded if always => point(site),
+        Visible::No | Visible::Guarded => {}
     }
     if with(|engine| engine.aside) {
         return;
+    }
+    if visible == Visible::Guarded {
+        death::may_come();
     }
     crate::signal::may_come(site);
     if !with(|engine| engine.begin(atom.address())) {

@@ -35,9 +35,10 @@ mod schedule;
 mod states;
 mod threads;
 
-pub use merged::{aside, embody, forget, here, turn};
+pub use merged::{aside, embody, forget, guard, here, turn};
 pub(crate) use threads::{Awoken, Entry, Queued, Sleeper, Status, Thread};
 
+use crate::atomic::Atom;
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config};
 use crate::fingerprint::mix;
@@ -143,6 +144,8 @@ pub(crate) struct Engine {
     pub(crate) called: HashSet<u64>,
     /// In an access that is no part of the model.
     pub(crate) aside: bool,
+    /// Memory that only the owner of a lock touches, and its word.
+    pub(crate) guards: Vec<(Range<usize>, *const Atom)>,
     /// What is done when a participant dies.
     pub(crate) mourn: Option<Rc<dyn Fn(usize)>>,
     /// Whether others may come in the place of the dead.
@@ -281,6 +284,7 @@ impl Engine {
             shared: HashSet::new(),
             called: HashSet::new(),
             aside: false,
+            guards: Vec::new(),
             mourn: None,
             again: false,
             reborn: None,
@@ -303,6 +307,7 @@ impl Engine {
         let threads = groups.len();
         self.memory.reset(threads + 1, self.config.merged);
         self.aside = false;
+        self.guards.clear();
         self.reborn = None;
         self.threads.clear();
         self.threads.resize_with(threads + 1, Thread::new);

@@ -6,7 +6,7 @@ mod common;
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
-    #[allow(dead_code, unreachable_pub, reason = "other test files use the rest")]
+    #[allow(dead_code, unused_imports, unreachable_pub, reason = "other test files use the rest")]
     pub(super) mod model {
         include!("segment/mutexes.rs");
     }

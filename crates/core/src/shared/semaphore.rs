@@ -265,10 +265,12 @@ impl<P: Robust> SharedSemaphore<P> {
             return Ok(());
         }
         let got = Seek::new(&self.mutex, party, how, here).until(Goal::Own(0))?;
+        P::turn(here, got as u64);
         if got == Got::OwnerDied {
             self.count(party, what);
             self.mutex.mark_consistent(party);
         }
+        P::turn(here, 2);
         Ok(())
     }
 

@@ -16,13 +16,16 @@
 //! `Robust::turn`, and a reader can check it line by line. What the rest of the loop
 //! learns is kept as it was learnt, so that nothing else need be declared.
 //!
+//! Memory that only the owner of a lock touches is no reason to branch, other than that
+//! the owner may die ([`guard`]).
+//!
 //! What a model notes for its own checks ([`aside`]) lies in model memory as well, and
 //! so belongs to the state; touching it is no step.
 
 use super::{Engine, with};
-use crate::U64;
 use crate::fingerprint::mix;
 use crate::report::Kind;
+use crate::{U32, U64};
 use std::panic::Location;
 
 /// Stands for where the calling thread is, and all that it knows there.
@@ -77,4 +80,29 @@ pub fn embody(life: &U64) {
         let me = engine.current;
         engine.threads[me].life = Some(&raw const life.atom);
     });
+}
+
+/// Called by each thread first of all: only the participant whose slot, the thread's number from
+/// 1, stands in the lower bits of the word at `lock` touches the atomics of `object`.
+/// That is checked at every access.
+pub fn guard<T>(object: *const T, lock: *const U32) {
+    with(|engine| {
+        let start = object.addr();
+        let range = start..start + size_of::<T>();
+        if !engine.guards.iter().any(|(other, _)| *other == range) {
+            engine.guards.push((range, lock.cast()));
+        }
+    });
+}
+
+impl Engine {
+    /// `None` if an address is not guarded; else whether the current thread has the lock.
+    pub(crate) fn guarded(&mut self, address: usize) -> Option<bool> {
+        let at = self.guards.iter().position(|(range, _)| range.contains(&address))?;
+        let lock = self.guards[at].1;
+        // SAFETY: a part of the shared value, as what it guards.
+        let word = self.holds(unsafe { &*lock });
+        let slot = lockstead_core::shared::Identity::from_bits(word as u32).map(|who| who.slot());
+        Some(slot == Some(self.current as u32 + 1))
+    }
 }

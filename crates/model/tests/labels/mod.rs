@@ -6,7 +6,7 @@
     reason = "each test file includes this one and uses some of it"
 )]
 
-use lockstead_model::{Config, Failure, Ordering, Scenario};
+use lockstead_model::{Access, Config, Failure, Ordering, Scenario};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -44,6 +44,31 @@ pub fn weaker(config: &Config, file: &'static str, labels: &[&str], part: Part) 
     config.clone().orderings(Rc::new(move |site, _, order| {
         let here = site.file().ends_with(file) && lines.contains(&site.line());
         if here { part.without(order) } else { order }
+    }))
+}
+
+/// As [`weaker`], where all other sequentially consistent accesses are acquire and
+/// release: the checker takes each of them for a fence as well, which hides what an
+/// access before it lacks.
+pub fn weaker_without_fences(
+    config: &Config,
+    file: &'static str,
+    labels: &[&str],
+    part: Part,
+) -> Config {
+    let lines: Vec<u32> = labels.iter().flat_map(|label| labelled(file, label)).collect();
+    assert!(!lines.is_empty() || labels.is_empty(), "{file} has none of {labels:?}");
+    config.clone().orderings(Rc::new(move |site, access, order| {
+        let here = site.file().ends_with(file) && lines.contains(&site.line());
+        match order {
+            order if here => part.without(order),
+            Ordering::SeqCst => match access {
+                Access::Load | Access::FailedExchange => Ordering::Acquire,
+                Access::Store => Ordering::Release,
+                Access::Update | Access::Exchange => Ordering::AcqRel,
+            },
+            order => order,
+        }
     }))
 }
 

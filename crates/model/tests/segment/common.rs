@@ -51,12 +51,18 @@ impl Common {
         }
     }
 
-    /// The calling thread sits down in a seat that nobody has had, in one step with
-    /// the setting up of the model: called first of all.
+    /// The calling thread, as the participant that sits in its seat from the beginning.
+    /// Called first of all.
     fn party(&self) -> Party<'_, Model> {
+        self.sits(true)
+    }
+
+    /// The same, which may be killed or not.
+    fn sits(&self, mortal: bool) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
-        let seat = &self.seats[slot as usize];
-        embody(&seat.life);
+        if mortal {
+            embody(&self.seats[slot as usize].life);
+        }
         let me = Identity::new(slot, 1).expect("a slot");
         Party { domain: self.domain(), me }
     }

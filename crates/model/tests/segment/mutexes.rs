@@ -30,6 +30,8 @@ pub struct Locks {
     inside: [U32; 2],
     /// Whether an owner died and nobody was told.
     due: [U32; 2],
+    /// What the locks protect.
+    data: [U32; 2],
 }
 
 impl Locks {
@@ -39,6 +41,7 @@ impl Locks {
             locks: [const { SharedMutex::new() }; 2],
             inside: [const { U32::ZERO }; 2],
             due: [const { U32::ZERO }; 2],
+            data: [const { U32::ZERO }; 2],
         };
         locks.common.populate(lives);
         locks
@@ -71,6 +74,8 @@ impl Locks {
                 Op::Unlock(_) => {
                     if held >> which & 1 != 0 {
                         held &= !(1 << which);
+                        // A step in the critical section, at which others would be seen.
+                        self.data[which].load(Ordering::Relaxed);
                         aside(|| self.inside[which].store(0, Ordering::Relaxed));
                         assert!(lock.unlock(party), "it has the lock");
                     }
@@ -150,7 +155,11 @@ pub const TRY: &[Op] = &[Try(0), Unlock(0)];
 pub const CARELESS: &[Op] = &[Careless(0), Unlock(0)];
 /// One of the other lock.
 pub const OTHER: &[Op] = &[Lock(1), Unlock(1)];
+/// Nothing: it only comes.
+pub const IDLE: &[Op] = &[];
 /// Of both, one in the other.
 pub const NESTED: &[Op] = &[Lock(0), Lock(1), Unlock(1), Unlock(0)];
 /// Of both, one after the other.
 pub const BOTH: &[Op] = &[Lock(0), Unlock(0), Lock(1), Unlock(1)];
+/// Of both, of which the first is released first.
+pub const CROSSED: &[Op] = &[Lock(0), Lock(1), Unlock(0), Unlock(1)];

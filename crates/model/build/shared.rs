@@ -1,0 +1,171 @@
+//! The shared locks of the core, each copy broken in one place, for
+//! `tests/broken_shared.rs`.
+
+use super::Variant;
+
+pub(crate) const SHARED: &[Variant] = &[
+    Variant {
+        name: "shared_taker_passes_nothing_on",
+        file: "shared/wait.rs",
+        line: "if self.woken || outcome.is_err() {",
+        instead: "if outcome.is_err() {",
+    },
+    Variant {
+        name: "shared_leaver_passes_nothing_on",
+        file: "shared/wait.rs",
+        line: "if self.woken || outcome.is_err() {",
+        instead: "if self.woken && outcome.is_ok() {",
+    },
+    Variant {
+        name: "shared_waiter_names_nothing",
+        file: "shared/wait.rs",
+        line: "let named = self.party.domain.name_doorbell();",
+        instead: "let named = P::at_death_wake(None);",
+    },
+    Variant {
+        name: "shared_waiter_stops_naming_before_it_passes_on",
+        file: "shared/wait.rs",
+        line: "        self.leave(outcome);
+        P::at_death_wake(named);",
+        instead: "        P::at_death_wake(named);
+        self.leave(outcome);",
+    },
+    Variant {
+        name: "shared_woken_by_a_death_rings_nobody",
+        file: "shared/seat.rs",
+        line: "if index > 1 || index == 1 && self.bell() == bell {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "shared_woken_by_the_doorbell_rings_nobody",
+        file: "shared/seat.rs",
+        line: "if index > 1 || index == 1 && self.bell() == bell {",
+        instead: "if index > 1 {",
+    },
+    Variant {
+        name: "shared_waiter_compares_no_generation",
+        file: "shared/wait.rs",
+        line: "Watch::High(&theirs.seat.life, theirs.life.generation()),",
+        instead: "Watch::Low(&theirs.seat.life, theirs.life.life()),",
+    },
+    Variant {
+        name: "shared_owner_is_known_by_its_slot",
+        file: "shared/seat.rs",
+        line: "(life.is_alive() && life.generation() == who.generation()).then_some((seat, life))",
+        instead: "life.is_alive().then_some((seat, life))",
+    },
+    Variant {
+        name: "shared_waiter_compares_the_word_first",
+        file: "shared/wait.rs",
+        line: "            channel,
+            Watch::Word(self.party.domain.doorbell, bell),
+            Watch::Low(&theirs.seat.life, theirs.life.life()),
+            Watch::High(&theirs.seat.life, theirs.life.generation()),
+            Watch::Seen(&self.lock.word, word),",
+        instead: "            channel,
+            Watch::Word(self.party.domain.doorbell, bell),
+            Watch::Low(&theirs.seat.life, theirs.life.life()),
+            Watch::High(&theirs.seat.life, theirs.life.generation()),",
+    },
+    Variant {
+        name: "shared_release_overlooks_waiters",
+        file: "shared/mutex.rs",
+        line: "} else if word & (WAITERS | RESERVED) != 0 {",
+        instead: "} else if false {",
+    },
+    Variant {
+        name: "shared_successor_tells_nobody",
+        file: "shared/wait.rs",
+        line: "return self.own(word, kept | INCONSISTENT, goal);",
+        instead: "return self.own(word, kept, goal);",
+    },
+    Variant {
+        name: "shared_heir_shares_and_passes_nothing_on",
+        file: "shared/wait.rs",
+        line: "            // Others may sleep although nobody owns the lock, since it was kept.
+            self.woken = true;",
+        instead: "",
+    },
+    Variant {
+        name: "shared_heir_stays_when_it_leaves",
+        file: "shared/wait.rs",
+        line: "        if self.is_heir {
+            self.unreserve();
+            self.abdicate();
+        }
+        // Who gives up",
+        instead: "        // Who gives up",
+    },
+    Variant {
+        name: "shared_release_overlooks_the_heir",
+        file: "shared/mutex.rs",
+        line: "if reserved && P::wake_shared(&raw const self.word, 1) != 0 {",
+        instead: "if reserved {",
+    },
+    Variant {
+        name: "shared_writer_overlooks_readers",
+        file: "shared/rwlock.rs",
+        line: "            reader = self.reader(party);
+        };",
+        instead: "            reader = None;
+        };",
+    },
+    Variant {
+        name: "shared_reader_claims_too_late",
+        file: "shared/wait.rs",
+        line: "        claim.make(what);
+        // ord: SHR-6 (seq_cst): after the claim; an owner looks for claims after it
+        // has put itself here.
+        let word = self.lock.word.load(Ordering::SeqCst);",
+        instead: "        let word = self.lock.word.load(Ordering::SeqCst);
+        claim.make(what);",
+    },
+    Variant {
+        name: "shared_reader_wakes_no_writer",
+        file: "shared/seat.rs",
+        line: "if self.what.swap(0, Ordering::Release) & AWAITED != 0 {",
+        instead: "if self.what.swap(0, Ordering::Release) == 0 {",
+    },
+    Variant {
+        name: "shared_writer_touches_at_once",
+        file: "shared/rwlock.rs",
+        line: "let mine = party.me.bits() | UNTOUCHED;",
+        instead: "let mine = party.me.bits();",
+    },
+    Variant {
+        name: "shared_writer_watches_no_reader",
+        file: "shared/rwlock.rs",
+        line: "            Watch::Low(&self.seat.life, self.life.life()),
+            Watch::High(&self.seat.life, self.life.generation()),
+        ];",
+        instead: "        ];",
+    },
+    Variant {
+        name: "shared_count_is_not_repeated",
+        file: "shared/semaphore.rs",
+        line: "        if free >= units {
+            // A holder",
+        instead: "        if false {
+            // A holder",
+    },
+    Variant {
+        name: "shared_taker_is_watched_by_nobody",
+        file: "shared/semaphore.rs",
+        line: "                // Who sleeps has not seen this holder.
+                if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {",
+        instead: "                if false {",
+    },
+    Variant {
+        name: "shared_condition_names_nothing",
+        file: "shared/condvar.rs",
+        line: "let named = party.domain.name_doorbell();",
+        instead: "let named = P::at_death_wake(None);",
+    },
+    Variant {
+        name: "shared_condition_counts_after_the_release",
+        file: "shared/condvar.rs",
+        line: "        let watches = [Watch::Word(&self.count, count)",
+        instead: "        let count = self.count.load(Ordering::Relaxed);
+        let watches = [Watch::Word(&self.count, count)",
+    },
+];

@@ -1,0 +1,127 @@
+//! The shared locks with one line broken (see `build/shared.rs`): the models notice.
+//! Each scenario passes with the core as it ships.
+
+use lockstead_model::{Config, Kind};
+
+/// Declares cores with the models in one of the files of `segment`.
+macro_rules! cores {
+    ($models:literal: $($name:ident),+ $(,)?) => {
+        $(
+            #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks, reason = "broken")]
+            mod $name {
+                include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
+                pub mod model {
+                    include!($models);
+                }
+            }
+
+            lockstead_model::platform!(crate::$name);
+            lockstead_model::robust!(crate::$name);
+        )+
+    };
+}
+
+cores!(
+    "segment/mutexes.rs":
+    shared_taker_passes_nothing_on,
+    shared_leaver_passes_nothing_on,
+    shared_waiter_names_nothing,
+    shared_waiter_stops_naming_before_it_passes_on,
+    shared_woken_by_a_death_rings_nobody,
+    shared_woken_by_the_doorbell_rings_nobody,
+    shared_waiter_compares_no_generation,
+    shared_owner_is_known_by_its_slot,
+    shared_waiter_compares_the_word_first,
+    shared_release_overlooks_waiters,
+    shared_successor_tells_nobody,
+    shared_heir_stays_when_it_leaves,
+    shared_release_overlooks_the_heir,
+);
+
+cores!(
+    "segment/readers.rs":
+    shared_heir_shares_and_passes_nothing_on,
+    shared_writer_overlooks_readers,
+    shared_reader_claims_too_late,
+    shared_reader_wakes_no_writer,
+    shared_writer_touches_at_once,
+    shared_writer_watches_no_reader,
+);
+
+cores!(
+    "segment/units.rs":
+    shared_count_is_not_repeated,
+    shared_taker_is_watched_by_nobody,
+);
+
+cores!(
+    "segment/condition.rs":
+    shared_condition_names_nothing,
+    shared_condition_counts_after_the_release,
+);
+
+fn killing(most: u32) -> Config {
+    Config::new().merged().kills(most)
+}
+
+/// Checks that a scenario, of the models of a core, fails with a broken one, and how.
+macro_rules! missed {
+    ($core:ident, $kind:pat, $config:expr, $($scenario:tt)+) => {{
+        use $core::model::*;
+        match ($($scenario)+).check(&$config) {
+            Ok(stats) => panic!("{} is not missed: {stats}", stringify!($core)),
+            Err(failure) => {
+                assert!(matches!(failure.kind, $kind), "{}: {failure}", stringify!($core));
+                println!("{}: after {} executions", stringify!($core), failure.executions);
+            }
+        }
+    }};
+}
+
+macro_rules! test {
+    ($($name:ident: $core:ident, $kind:pat, $config:expr, { $($scenario:tt)+ })+) => {
+        $(
+            #[test]
+            fn $name() {
+                missed!($core, $kind, $config, $($scenario)+);
+            }
+        )+
+    };
+}
+
+test! {
+    no_baton: shared_taker_passes_nothing_on, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
+    no_baton_on_timeout: shared_leaver_passes_nothing_on, Kind::Deadlock,
+        killing(1).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
+    no_pending: shared_waiter_names_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
+    pending_cleared_early: shared_waiter_stops_naming_before_it_passes_on, Kind::Deadlock,
+        killing(2), { locks(&[ONE, ONE, ONE]) }
+    no_ring: shared_woken_by_a_death_rings_nobody, Kind::Deadlock, killing(2), { locks(&[NESTED, ONE, OTHER]) }
+    no_ring_of_the_doorbell: shared_woken_by_the_doorbell_rings_nobody, Kind::Deadlock,
+        killing(1), { locks(&[CROSSED, ONE, ONE, OTHER]) }
+    no_generation: shared_waiter_compares_no_generation, Kind::Deadlock,
+        killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
+    no_generation_at_all: shared_owner_is_known_by_its_slot, _,
+        killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
+    wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
+    no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
+    death_not_told: shared_successor_tells_nobody, Kind::Panic(_), killing(1), { locks(&[ONE, ONE]) }
+    heir_stays: shared_heir_stays_when_it_leaves, Kind::Deadlock,
+        killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
+    heir_not_woken: shared_release_overlooks_the_heir, Kind::Deadlock,
+        killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
+
+    heir_shares: shared_heir_shares_and_passes_nothing_on, Kind::Deadlock,
+        killing(0).jumps(1, 5_000_000), { readers(&[READS, READS, WRITES]) }
+    readers_overlooked: shared_writer_overlooks_readers, Kind::Panic(_), killing(0), { readers(&[READS, READS, WRITES]) }
+    late_claim: shared_reader_claims_too_late, Kind::Panic(_), killing(0), { readers(&[READS, WRITES, WRITES]) }
+    writer_not_woken: shared_reader_wakes_no_writer, Kind::Deadlock, killing(0), { readers(&[READS, WRITES]) }
+    touches_at_once: shared_writer_touches_at_once, Kind::Panic(_), killing(1), { readers(&[READS, WRITES, WRITES]) }
+    reader_not_watched: shared_writer_watches_no_reader, Kind::Deadlock, killing(1), { readers(&[READS, WRITES]) }
+
+    counted_once: shared_count_is_not_repeated, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE]) }
+    taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE, ONE]) }
+
+    condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
+    condition_counts_late: shared_condition_counts_after_the_release, Kind::Deadlock, killing(0), { tokens(0, &[TAKES, PUTS]) }
+}

@@ -1,0 +1,126 @@
+// Models of the condition variable; see `common.rs`.
+
+include!("common.rs");
+
+use super::platform::Platform;
+use super::shared::Robust;
+use super::shared::{SharedCondvar, SharedMutex};
+use lockstead_model::Scenario;
+
+/// What a participant does, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Waits until there is a token, and takes it.
+    Await,
+    /// The same, but may give up.
+    Limited,
+    /// Waits until there is a token, leaves it, and notifies another one that waits.
+    Pass,
+    /// Puts a token there, and notifies one that waits.
+    Put,
+    /// Puts two tokens there, and notifies all.
+    PutTwo,
+}
+
+/// Tokens under a mutex.
+#[repr(C)]
+pub struct Tokens {
+    common: Common,
+    mutex: SharedMutex<Model>,
+    condition: SharedCondvar<Model>,
+    tokens: U32,
+}
+
+impl Tokens {
+    fn new(lives: usize) -> Self {
+        let tokens = Tokens {
+            common: Common::new(),
+            mutex: SharedMutex::new(),
+            condition: SharedCondvar::new(),
+            tokens: U32::ZERO,
+        };
+        tokens.common.populate(lives);
+        tokens
+    }
+
+    fn consistent(&self, party: &Party<'_, Model>, got: Result<Got, SharedError>) {
+        if got.expect("recoverable") == Got::OwnerDied {
+            assert!(self.mutex.mark_consistent(party), "it has the mutex");
+        }
+    }
+
+    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+        let order = Ordering::Relaxed;
+        for (at, &op) in ops.iter().enumerate() {
+            let place = (at as u64 + 1) << 8;
+            forget(place);
+            let got = self.mutex.lock(party, &Wait::FOREVER);
+            self.consistent(party, got);
+            match op {
+                Op::Await | Op::Limited | Op::Pass => {
+                    let how = if op == Op::Limited { limited() } else { Wait::FOREVER };
+                    let mut named = None;
+                    let mut over = false;
+                    while self.tokens.load(order) == 0 && !over {
+                        // What was named before is the same in every turn.
+                        forget(place + 1 + u64::from(named.is_some()));
+                        let waited =
+                            self.condition.wait(party, &self.mutex, &how).expect("it has it");
+                        self.consistent(party, waited.mutex);
+                        over = waited.ended.is_some();
+                        named.get_or_insert(waited.named);
+                        forget(place + 4 + u64::from(over));
+                    }
+                    let tokens = self.tokens.load(order);
+                    if op == Op::Pass {
+                        self.condition.notify_one();
+                    } else if tokens > 0 {
+                        self.tokens.store(tokens - 1, order);
+                    }
+                    assert!(self.mutex.unlock(party), "it has the mutex");
+                    if let Some(named) = named {
+                        Model::at_death_wake(named);
+                    }
+                }
+                Op::Put | Op::PutTwo => {
+                    let put = if op == Op::Put { 1 } else { 2 };
+                    self.tokens.store(self.tokens.load(order) + put, order);
+                    if op == Op::Put {
+                        self.condition.notify_one();
+                    } else {
+                        self.condition.notify_all();
+                    }
+                    assert!(self.mutex.unlock(party), "it has the mutex");
+                }
+            }
+        }
+        forget(0);
+    }
+}
+
+/// Participants that each do one of these; equal ones must stand together. Those of
+/// the first `mortal` may be killed.
+pub fn tokens(mortal: usize, programs: &'static [&'static [Op]]) -> Scenario<Tokens> {
+    let lives = programs.len();
+    let mut scenario = Scenario::new(move || Tokens::new(lives));
+    for (at, &ops) in programs.iter().enumerate() {
+        scenario = scenario.thread(move |s: &Tokens| {
+            let party = s.common.sits(at < mortal);
+            s.run(&party, ops);
+        });
+    }
+    scenario
+}
+
+/// Takes one token.
+pub const TAKES: &[Op] = &[Op::Await];
+/// Takes one token, unless it takes too long.
+pub const MAY_TAKE: &[Op] = &[Op::Limited];
+/// Waits for one, and passes it on.
+pub const PASSES: &[Op] = &[Op::Pass];
+/// Puts one.
+pub const PUTS: &[Op] = &[Op::Put];
+/// Puts one, then another.
+pub const PUTS_TWICE: &[Op] = &[Op::Put, Op::Put];
+/// Puts two.
+pub const PUTS_TWO: &[Op] = &[Op::PutTwo];

@@ -1,0 +1,62 @@
+//! The reader-writer lock that survives its owners: readers and writers are killed
+//! before each of their steps.
+
+mod common;
+
+mod shipped {
+    pub(super) use lockstead_core::{platform, shared};
+
+    #[allow(dead_code, unused_imports, unreachable_pub, reason = "other test files use the rest")]
+    pub(super) mod model {
+        include!("segment/readers.rs");
+    }
+}
+
+use common::depth;
+use lockstead_model::Config;
+use shipped::model::*;
+
+fn killing(most: u32) -> Config {
+    Config::new().merged().kills(most)
+}
+
+#[test]
+fn shared_rwlock_2t() {
+    readers(&[READS, WRITES]).verify("a reader, a writer", &killing(2));
+    readers(&[BOTH, BOTH]).verify("2 of both", &killing(2));
+}
+
+#[test]
+fn shared_rwlock_3t() {
+    readers(&[READS, WRITES, WRITES]).verify("a reader, 2 writers", &killing(depth(1, 3)));
+    readers(&[READS, READS, WRITES]).verify("2 readers, a writer", &killing(depth(1, 3)));
+}
+
+#[test]
+fn shared_rwlock_reads_alone() {
+    readers(&[ALONE, READS, WRITES]).verify("one without a claim", &killing(depth(1, 2)));
+}
+
+#[test]
+fn shared_rwlock_times_out() {
+    let times = |kills, out| killing(kills).timeouts(out);
+    readers(&[MAY_READ, MAY_WRITE]).verify("2 threads", &times(2, 2));
+    readers(&[READS, MAY_WRITE, WRITES]).verify("a writer gives up", &times(1, 1));
+    readers(&[MAY_READ, READS, WRITES]).verify("a reader gives up", &times(1, 1));
+    readers(&[READS, TRIES, WRITES]).verify("a writer tries", &killing(1));
+}
+
+#[test]
+fn shared_rwlock_respawn() {
+    readers_again(&[READS, WRITES], WRITES).verify("2 threads", &killing(2).respawns(2));
+    readers_again(&[READS, WRITES], READS).verify("2 threads", &killing(2).respawns(2));
+}
+
+#[test]
+fn shared_rwlock_heir() {
+    let jumps = |kills, jumps| killing(kills).jumps(jumps, 5_000_000);
+    readers(&[READS, WRITES]).verify("2 threads", &jumps(2, 2));
+    readers(&[BOTH, BOTH]).verify("2 of both", &jumps(1, 2));
+    readers(&[READS, READS, WRITES]).verify("3 threads", &jumps(depth(0, 1), 1));
+    readers(&[READS, WRITES, WRITES]).verify("3 threads", &jumps(depth(0, 1), 1));
+}
