@@ -164,6 +164,9 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
     options::within("--processes", options.processes, 1..=MAX_PROCESSES, "")?;
     options::within("--locks", options.locks, 1..=MAX_LOCKS, "")?;
     options::within("--threads", options.threads, 1..=MAX_THREADS, "")?;
+    // Every thread that dies wears its place.
+    let deaths = options.kills * options.threads as u64;
+    options::within("--kills times --threads", deaths, 1..=MAX_KILLS, "")?;
     let place = if options.namespaces { Place::Own(Namespaces::find()?) } else { Place::Here };
     let machine = Machine::here();
     let start = Instant::now();
@@ -394,4 +397,62 @@ impl<'a> Storm<'a> {
 
 fn random(most_us: u64) -> Duration {
     Duration::from_micros(fastrand::u64(..most_us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A storm in which nobody is killed, for nobody is there.
+    fn still(options: &Options) -> Storm<'_> {
+        Storm {
+            options,
+            place: Place::Here,
+            control: Memory::create().expect("memory"),
+            segment: Segment::memfd("still", &SegmentOptions::new().participants(4))
+                .expect("a segment"),
+            victims: Vec::new(),
+            kills: 0,
+            stalls: 0,
+        }
+    }
+
+    fn quiet<T>(run: impl FnOnce(&mut Session<'_>) -> T) -> T {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let mut progress = |_: u64, _: u64, _: &str| {};
+        run(&mut Session::new(&stop, &mut progress))
+    }
+
+    #[test]
+    fn counters_that_differ_are_torn() {
+        let options = Options::default();
+        let mut storm = still(&options);
+        let locked = storm.segment.root().locks[3].lock().expect("a free lock");
+        locked.acquired().expect("nobody died").first = 1;
+        quiet(|session| storm.calm(session)).expect("comes to an end");
+        assert_eq!(storm.control.torn.load(Ordering::Relaxed), 1);
+        assert_eq!(storm.stalls, 0);
+    }
+
+    #[test]
+    fn a_wait_is_a_stall_when_it_has_lasted_too_long() {
+        let options = Options::default();
+        let storm = still(&options);
+        let since = |ago: Duration| {
+            let since = worker::now_ns() - ago.as_nanos() as u64;
+            storm.control.parties[2][0].waits_since.store(since, Ordering::Relaxed);
+            storm.has_stalled(2)
+        };
+        assert!(!since(STALL - Duration::from_secs(1)));
+        assert!(since(STALL + Duration::from_millis(1)));
+        assert!(storm.control.longest_wait_ns.load(Ordering::Relaxed) > 3_000_000_000);
+        assert!(!storm.has_stalled(1));
+    }
+
+    #[test]
+    fn more_deaths_than_places_can_count_are_refused() {
+        let options = Options { kills: MAX_KILLS, threads: 2, ..Options::default() };
+        let refused = quiet(|session| measure(&options, session)).expect_err("too many");
+        assert!(refused.to_string().contains("--kills times --threads"), "{refused}");
+    }
 }

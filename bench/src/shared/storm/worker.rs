@@ -160,3 +160,59 @@ fn store(to: &mut u64, change: impl FnOnce(u64) -> u64) {
 pub(super) fn now_ns() -> u64 {
     crate::clock::monotonic().as_nanos() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstead::shared::Options;
+    use std::sync::atomic::AtomicU64;
+
+    fn torn(run: impl FnOnce(&mut Hand<'_>)) -> u64 {
+        let control = Memory::<Control>::create().expect("memory");
+        let segment = Segment::memfd("worker", &Options::new().participants(4)).expect("a segment");
+        let part = Part { index: 0, threads: 1, locks: 2, seed: 7 };
+        run(&mut Hand::new(part, 0, &control, &segment));
+        let count: &AtomicU64 = &control.torn;
+        count.load(Ordering::Relaxed)
+    }
+
+    fn taken<'a>(hand: &mut Hand<'a>) -> SharedMutexGuard<'a, Pair> {
+        hand.take(0).expect("nobody refuses").expect("nobody has it")
+    }
+
+    #[test]
+    fn a_section_leaves_the_counters_equal() {
+        let count = torn(|hand| {
+            for _ in 0..3 {
+                let mut pair = taken(hand);
+                hand.enter(&mut pair);
+                hand.leave(&mut pair);
+            }
+            let pair = taken(hand);
+            assert_eq!((pair.first, pair.second), (3, 3));
+        });
+        assert_eq!(count, 0);
+    }
+
+    #[test]
+    fn a_section_that_was_cut_off_without_a_word_is_torn() {
+        let count = torn(|hand| {
+            let mut pair = taken(hand);
+            hand.enter(&mut pair);
+            drop(pair);
+            drop(taken(hand));
+        });
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn two_inside_are_noticed() {
+        let count = torn(|hand| {
+            let mut pair = taken(hand);
+            hand.enter(&mut pair);
+            pair.inside ^= 2;
+            hand.leave(&mut pair);
+        });
+        assert_eq!(count, 1);
+    }
+}
