@@ -164,8 +164,16 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "shared_condition_counts_after_the_release",
         file: "shared/condvar.rs",
-        line: "        let watches = [Watch::Word(&self.count, count)",
+        line: "        let watches = [
+            Watch::Word(&self.count, count),",
         instead: "        let count = self.count.load(Ordering::Relaxed);
-        let watches = [Watch::Word(&self.count, count)",
+        let watches = [
+            Watch::Word(&self.count, count),",
+    },
+    Variant {
+        name: "shared_condition_compares_the_count_first",
+        file: "shared/condvar.rs",
+        line: "            Watch::Seen(&self.count, count),\n",
+        instead: "",
     },
 ];

@@ -58,6 +58,7 @@ cores!(
     "segment/condition.rs":
     shared_condition_names_nothing,
     shared_condition_counts_after_the_release,
+    shared_condition_compares_the_count_first,
 );
 
 fn killing(most: u32) -> Config {
@@ -123,5 +124,6 @@ test! {
     taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE, ONE]) }
 
     condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
+    condition_compares_first: shared_condition_compares_the_count_first, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_counts_late: shared_condition_counts_after_the_release, Kind::Deadlock, killing(0), { tokens(0, &[TAKES, PUTS]) }
 }

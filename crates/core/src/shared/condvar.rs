@@ -66,7 +66,12 @@ impl<P: Robust> SharedCondvar<P> {
             P::at_death_wake(named);
             return Err(SharedError::NotRecoverable);
         }
-        let watches = [Watch::Word(&self.count, count), Watch::Word(party.domain.doorbell, bell)];
+        let watches = [
+            Watch::Word(&self.count, count),
+            Watch::Word(party.domain.doorbell, bell),
+            // Whoever was notified in between and died has woken nobody at the doorbell.
+            Watch::Seen(&self.count, count),
+        ];
         let ended = match P::wait_any(&watches, how) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);

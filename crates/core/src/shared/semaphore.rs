@@ -301,9 +301,9 @@ impl<P: Robust> SharedSemaphore<P> {
         let bell = party.domain.bell();
         let channel = get(&self.channel);
         let first = Watch::Word(&self.channel, channel);
-        let mut watches = [first; WATCHED + 2];
+        let mut watches = [first; WATCHED + 3];
         watches[1] = Watch::Word(party.domain.doorbell, bell);
-        let room = P::MOST_WATCHES.min(watches.len());
+        let room = P::MOST_WATCHES.min(watches.len()) - 1;
         let (mut used, mut all, mut one, mut held) = (2, true, (0, Life(0)), 0u32);
         for (slot, seat, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.
@@ -326,6 +326,10 @@ impl<P: Robust> SharedSemaphore<P> {
             // A holder has died since the caller counted, and is not among the watched.
             return Slept::Not;
         }
+        // Last: who was woken after this one had queued, and died before it was at the
+        // doorbell, has woken nobody there.
+        watches[used] = Watch::Seen(&self.channel, channel);
+        used += 1;
         let soon = P::now().after(GLANCE);
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if !all && is_sooner {
