@@ -49,6 +49,8 @@ fn recover(flags: &Shm, view: &View) -> Result<Recovered, Failure> {
     let refused = |why: &dyn std::fmt::Display| {
         Failure::Run(format!("cannot recover {}: {why}", flags.path.display()))
     };
+    // Taking part maps the file, which anybody who may write to it can cut.
+    lockstead::shared::survive_cuts().map_err(|why| refused(&why))?;
     let mender = Mender::open(&flags.path).map_err(|why| refused(&why))?;
     let mut recovered = Recovered {
         declared_dead: mender.declare_dead(),
