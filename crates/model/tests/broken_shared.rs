@@ -121,7 +121,7 @@ test! {
     reader_not_watched: shared_writer_watches_no_reader, Kind::Deadlock, killing(1), { readers(&[READS, WRITES]) }
 
     counted_once: shared_count_is_not_repeated, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE]) }
-    taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE, ONE]) }
+    taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1).preemptions(1), { units(1, &[ONE, ONE, ONE]) }
 
     condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_compares_first: shared_condition_compares_the_count_first, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }

@@ -42,9 +42,9 @@ fn shared_semaphore_3t() {
 /// from one that could go on; deaths cost nothing.
 #[test]
 fn shared_semaphore_3t_bounded() {
-    let config = killing(1).preemptions(depth(1, 2));
+    let config = killing(1).preemptions(depth(2, 3));
     units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &config);
-    let config = killing(0).preemptions(depth(1, 2));
+    let config = killing(0).preemptions(depth(2, 3));
     units(0, &[KEEPS, KEEPS, &[Op::Add(2)]]).verify("2 made", &config);
 }
 
@@ -53,10 +53,11 @@ fn shared_semaphore_times_out() {
     let times = |kills, out| killing(kills).timeouts(out);
     units(1, &[MAYBE, MAYBE]).verify("2 threads", &times(1, 1));
     units(1, &[TRIES, ONE]).verify("one tries", &times(1, 1));
-    units(1, &[MAYBE, ONE, ONE]).verify("3 threads", &times(1, 1).preemptions(depth(1, 2)));
+    units(1, &[MAYBE, ONE, ONE]).verify("3 threads", &times(1, 1).preemptions(depth(2, 3)));
 }
 
 #[test]
 fn shared_semaphore_respawn() {
-    units_again(1, &[ONE, ONE], ONE).verify("2 threads", &killing(1).respawns(1));
+    units_again(1, &[ONE, ONE], ONE)
+        .verify("2 threads", &killing(1).respawns(1).preemptions(depth(2, 4)));
 }
