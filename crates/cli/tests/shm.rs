@@ -188,7 +188,9 @@ fn those_who_wait_for_each_other() {
     let cross = |first: &SharedMutex<u64>, second: &SharedMutex<u64>, stop: &CancelToken| {
         let held = first.lock().expect("a free lock");
         barrier.wait();
-        assert!(matches!(second.lock_killable(stop), Err(SharedError::Cancelled)));
+        // Who is told second may have got what the first one let go.
+        let got = second.lock_killable(stop);
+        assert!(matches!(got, Err(SharedError::Cancelled) | Ok(Locked::Acquired(_))));
         drop(held);
     };
     let stops = [CancelToken::new(), CancelToken::new()];

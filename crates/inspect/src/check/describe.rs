@@ -196,10 +196,12 @@ pub fn level_of(weak: bool) -> Level {
     if weak { Level::Order } else { Level::Rule }
 }
 
-/// Where a frame is, wherever the loader put its file.
+/// Where a frame is, wherever the loader put its file, and by whichever of its paths the
+/// file is known: `/lib` may be a link, of which the kernel knows nothing.
 fn place(frame: &Frame) -> (Option<&str>, u64) {
+    let name = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash + 1);
     match frame.module_offset {
-        Some(offset) => (frame.module.as_deref(), offset),
+        Some(offset) => (frame.module.as_deref().map(|path| &path[name(path)..]), offset),
         None => (None, frame.address),
     }
 }
