@@ -99,8 +99,11 @@ impl Observed {
 
     /// Reads its maps while they are there.
     pub(super) fn read_maps(&self) {
+        // Of a process that ends meanwhile the kernel gives the first part. It has gone
+        // to its end if there is a program still.
         if let Ok(text) = fs::read(format!("/proc/{}/maps", self.pid))
             && !text.is_empty()
+            && fs::read_link(format!("/proc/{}/exe", self.pid)).is_ok()
         {
             *inside(&self.maps) = text;
         }

@@ -148,6 +148,9 @@ impl<P: Robust> SharedSemaphore<P> {
                 return Err(error);
             }
             self.asleep.store(1, Ordering::Relaxed);
+            // One that was woken and could not enter in time has passed on, and is counted
+            // still if nobody slept. Rather one wake-up too many than one too few.
+            self.on_their_way.store(0, Ordering::Relaxed);
             slept = self.sleep(party, (what, units), how);
         }
     }
