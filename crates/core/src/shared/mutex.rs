@@ -6,7 +6,7 @@
 //!
 //! # Protocol
 //! Taking: the word from 0 to me. Releasing: from me to 0. Neither touches anything
-//! else. If either fails, [`wait`](super::wait) and [`SharedMutex::unlock`]'s second
+//! else. If either fails, `wait` and [`SharedMutex::unlock`]'s second
 //! half.
 //!
 //! # Source

@@ -15,7 +15,7 @@
 //! find the mutex with a dead owner, and count.
 //!
 //! A sleeper that was woken names the doorbell until it has what it wants or sleeps
-//! again, as in [`wait`](super::wait).
+//! again, as in `wait`.
 
 use super::mutex::SharedMutex;
 use super::robust::{Robust, Watch, Woken};
