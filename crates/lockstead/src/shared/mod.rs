@@ -24,8 +24,9 @@
 //! # What it gives
 //! - A process that dies, by whatever signal and at whichever instruction, leaves no lock
 //!   locked: the next one gets it, and is told ([`Locked::OwnerDied`]). Nobody sleeps on.
-//! - It costs nothing until then: taking and releasing a free mutex are the two atomic
-//!   operations and nothing else, and there is no limit on how many a thread holds.
+//! - It costs next to nothing until then: taking and releasing a free mutex write nothing
+//!   but its word, by one atomic operation each, and there is no limit on how many a thread
+//!   holds.
 //! - It works across containers: that a thread has the same number as another one in
 //!   another PID namespace does not matter.
 //! - The same for reader-writer locks, semaphores and condition variables.
