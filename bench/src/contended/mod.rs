@@ -221,27 +221,32 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
 /// Threads, section, think ratio.
 type Place = (usize, Duration, f64);
 
+/// Whether sections and think times, as multiples of them, can be measured.
+pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
+    options::some("--section", sections, "at least one duration")?;
+    options::some("--think", thinks, "at least one multiple")?;
+    for &section in sections {
+        options::within("--section", section.as_nanos(), 0..=MAX_SECTION.as_nanos(), "ns")?;
+    }
+    for &think in thinks {
+        options::within("--think", think, 0.0..=MAX_THINK, "x")?;
+        for &section in sections {
+            // Who is measured looks whether to stop once in a while only.
+            let turn = section.as_secs_f64() * (1.0 + think);
+            options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
+        }
+    }
+    Ok(())
+}
+
 impl Options {
     fn check(&self) -> Result<(), Error> {
         options::locks(&self.locks)?;
         options::some("--threads", &self.threads, "at least one number")?;
-        options::some("--section", &self.sections, "at least one duration")?;
-        options::some("--think", &self.thinks, "at least one multiple")?;
         for &threads in &self.threads {
             options::within("--threads", threads, 1..=MAX_THREADS, "")?;
         }
-        for &section in &self.sections {
-            let ns = section.as_nanos();
-            options::within("--section", ns, 0..=MAX_SECTION.as_nanos(), "ns")?;
-        }
-        for &think in &self.thinks {
-            options::within("--think", think, 0.0..=MAX_THINK, "x")?;
-            for &section in &self.sections {
-                // A thread looks at its stop flag once in a while only.
-                let turn = section.as_secs_f64() * (1.0 + think);
-                options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
-            }
-        }
+        check_times(&self.sections, &self.thinks)?;
         options::within("--rounds", self.rounds, 1..=1000, "")?;
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
     }

@@ -9,8 +9,10 @@ use super::home::{Home, SharedLock, with_home};
 use super::job::{Files, Job};
 use super::memory::{Memory, Plain};
 use super::process::{Place, Worker, ending, until};
-use crate::contended::work::{Pace, Shared, busy};
-use crate::contended::{MAX_SECTION, MAX_THINK, MAX_TURN};
+use crate::contended::{
+    self,
+    work::{Pace, Shared, busy},
+};
 use crate::foreign::{Observation, TOLERATED};
 use crate::locks::BenchLock;
 use crate::session::Progress;
@@ -120,19 +122,10 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Vec<Cell>
 impl Options {
     fn check(&self) -> Result<(), Error> {
         options::some("--processes", &self.processes, "at least one number")?;
-        options::some("--section", &self.sections, "at least one duration")?;
-        options::some("--think", &self.thinks, "at least one multiple")?;
         for &processes in &self.processes {
             options::within("--processes", processes, 1..=MAX_PROCESSES, "")?;
         }
-        for &section in &self.sections {
-            options::within("--section", section.as_nanos(), 0..=MAX_SECTION.as_nanos(), "ns")?;
-            for &think in &self.thinks {
-                options::within("--think", think, 0.0..=MAX_THINK, "x")?;
-                let turn = section.as_secs_f64() * (1.0 + think);
-                options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
-            }
-        }
+        contended::check_times(&self.sections, &self.thinks)?;
         options::within("--rounds", self.rounds, 1..=1000, "")?;
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
     }

@@ -57,22 +57,13 @@ fn render(report: &Report) -> String {
 }
 
 fn title(cell: &Cell) -> String {
-    let mut title = format!(
-        "{} thread{}, section {}, think {}",
+    let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
+    table::cell_title(
         cell.threads,
-        if cell.threads == 1 { "" } else { "s" },
-        table::section(cell.section_ns),
-        table::think(cell.think_ratio),
-    );
-    if let Some(foreign) = cell.foreign_cpu_percent {
-        title += &format!("; others used {foreign:.0}% of the processors");
-    }
-    match cell.rounds_discarded {
-        0 => {}
-        1 => title += "; 1 disturbed round thrown away",
-        n => title += &format!("; {n} disturbed rounds thrown away"),
-    }
-    title
+        ("thread", "threads"),
+        (cell.section_ns, cell.think_ratio),
+        disturbed,
+    )
 }
 
 /// A percentile of the waits: its name and where it stands.

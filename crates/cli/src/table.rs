@@ -103,6 +103,31 @@ pub(crate) fn think(ratio: f64) -> String {
     if ratio == 0.0 { "0".into() } else { format!("{ratio}x") }
 }
 
+/// What a table of one cell of a grid is headed with: how many of what, at which section
+/// and think time, and what disturbed it.
+pub(crate) fn cell_title(
+    number: usize,
+    (one, many): (&str, &str),
+    (section_ns, think_ratio): (u64, f64),
+    (foreign_cpu_percent, rounds_discarded): (Option<f64>, usize),
+) -> String {
+    let mut title = format!(
+        "{number} {}, section {}, think {}",
+        if number == 1 { one } else { many },
+        section(section_ns),
+        think(think_ratio),
+    );
+    if let Some(foreign) = foreign_cpu_percent {
+        title += &format!("; others used {foreign:.0}% of the processors");
+    }
+    match rounds_discarded {
+        0 => {}
+        1 => title += "; 1 disturbed round thrown away",
+        n => title += &format!("; {n} disturbed rounds thrown away"),
+    }
+    title
+}
+
 /// A ratio in three digits: `2.41x`, `0.97x`, `123x`; a dash where there is
 /// none.
 pub(crate) fn ratio(of: f64, to: f64) -> String {

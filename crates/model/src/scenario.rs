@@ -95,6 +95,23 @@ impl<S: 'static> Scenario<S> {
         self
     }
 
+    /// A thread for each of these programs, which does it; equal ones stand together, and to
+    /// exchange the numbers of their threads must make no difference to anybody.
+    ///
+    /// # Panics
+    /// If there are more than seven threads then.
+    #[must_use]
+    pub fn programs<O: PartialEq>(
+        self,
+        programs: &'static [&'static [O]],
+        run: impl Fn(&S, &'static [O]) + Copy + 'static,
+    ) -> Self {
+        programs.chunk_by(|a, b| a == b).fold(self, |scenario, same| {
+            let program = same[0];
+            scenario.threads(same.len(), move |shared| run(shared, program))
+        })
+    }
+
     /// Checks the shared value after every execution whose threads all ended.
     #[must_use]
     pub fn after(mut self, check: impl Fn(&S) + 'static) -> Self {

@@ -81,22 +81,13 @@ fn render(report: &Report) -> String {
 }
 
 fn title(cell: &Cell) -> String {
-    let mut title = format!(
-        "{} process{}, section {}, think {}",
+    let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
+    table::cell_title(
         cell.processes,
-        if cell.processes == 1 { "" } else { "es" },
-        table::section(cell.section_ns),
-        table::think(cell.think_ratio),
-    );
-    if let Some(foreign) = cell.foreign_cpu_percent {
-        title += &format!("; others used {foreign:.0}% of the processors");
-    }
-    match cell.rounds_discarded {
-        0 => {}
-        1 => title += "; 1 disturbed round thrown away",
-        n => title += &format!("; {n} disturbed rounds thrown away"),
-    }
-    title
+        ("process", "processes"),
+        (cell.section_ns, cell.think_ratio),
+        disturbed,
+    )
 }
 
 fn grid(cell: &Cell) -> String {

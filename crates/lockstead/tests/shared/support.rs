@@ -1,30 +1,13 @@
 //! What the tests share.
 
+#[path = "../common/watchdog.rs"]
+mod watchdog;
+
 use lockstead::shared::{Options, Segment, Shareable};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
-
-/// Ends the program with a message if the test is not over in time.
-pub(crate) struct Watchdog {
-    _over: mpsc::Sender<()>,
-}
-
-impl Watchdog {
-    /// Watches until it is dropped. The limit is generous: it is for hangs.
-    pub(crate) fn new(test: &'static str) -> Self {
-        const LIMIT: Duration = Duration::from_secs(90);
-        let (over, ended) = mpsc::channel::<()>();
-        std::thread::spawn(move || {
-            if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("{test}: hangs (no end within {LIMIT:?})");
-                std::process::abort();
-            }
-        });
-        Watchdog { _over: over }
-    }
-}
+pub(crate) use watchdog::Watchdog;
 
 /// Calls `probe` until it is true.
 #[track_caller]

@@ -157,15 +157,9 @@ impl Locks {
 /// Participants that each do one of these; equal ones must stand together.
 pub fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
-    let mut scenario = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
-    for same in programs.chunk_by(|a, b| a == b) {
-        let ops = same[0];
-        scenario = scenario.threads(same.len(), move |s: &Locks| {
-            let party = s.common.party();
-            s.run(&party, ops);
-        });
-    }
-    scenario
+    Scenario::new(move || Locks::new(lives))
+        .mourn(Locks::mourn)
+        .programs(programs, |s: &Locks, ops| s.run(&s.common.party(), ops))
 }
 
 /// Those, and what one does that comes in the place of a dead one.

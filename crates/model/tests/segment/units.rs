@@ -148,16 +148,10 @@ pub fn units(units: u32, programs: &'static [&'static [Op]]) -> Scenario<Units> 
 fn with_claims(units: u32, programs: &'static [&'static [Op]], claims: bool) -> Scenario<Units> {
     let lives = programs.len();
     let make = move || Units::new(lives, units);
-    let mut scenario = Scenario::new(make).mourn(Units::mourn);
-    for same in programs.chunk_by(|a, b| a == b) {
-        let ops = same[0];
-        scenario = scenario.threads(same.len(), move |s: &Units| {
-            s.guard(claims);
-            let party = s.common.party();
-            s.run(&party, ops);
-        });
-    }
-    scenario
+    Scenario::new(make).mourn(Units::mourn).programs(programs, move |s: &Units, ops| {
+        s.guard(claims);
+        s.run(&s.common.party(), ops);
+    })
 }
 
 /// Those, and what one does that comes in the place of a dead one.
