@@ -4,6 +4,7 @@ use super::BenchLock;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// Which kind of pthread mutex.
 pub trait PthreadKind: Send + Sync + 'static {
@@ -129,7 +130,7 @@ pub enum Robustly {
     Had,
     /// Its last owner died.
     OwnerDied,
-    /// Somebody has it.
+    /// Somebody has it, as long as the caller would wait.
     Busy,
 }
 
@@ -152,6 +153,22 @@ impl Pthread<Robust> {
         robustly(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
     }
 
+    /// Takes it, waiting at most so long, on the system's clock.
+    ///
+    /// # Panics
+    /// If the C library refuses.
+    pub fn take_within(&self, time: Duration) -> Robustly {
+        let mut end = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a local variable; the mutex as above.
+        robustly(unsafe {
+            libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut end);
+            let ns = end.tv_nsec as u128 + time.as_nanos();
+            end.tv_sec += (ns / 1_000_000_000) as libc::time_t;
+            end.tv_nsec = (ns % 1_000_000_000) as _;
+            libc::pthread_mutex_timedlock(self.0.get(), &raw const end)
+        })
+    }
+
     /// The caller, who has it, says that what it protects is in order.
     pub fn mark_consistent(&self) {
         // SAFETY: as above.
@@ -169,7 +186,7 @@ fn robustly(code: libc::c_int) -> Robustly {
     match code {
         0 => Robustly::Had,
         libc::EOWNERDEAD => Robustly::OwnerDied,
-        libc::EBUSY => Robustly::Busy,
+        libc::EBUSY | libc::ETIMEDOUT => Robustly::Busy,
         code => panic!("a robust mutex: {}", std::io::Error::from_raw_os_error(code)),
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The descriptors of a worker's files: this, and those after it.
 pub(super) const FIRST_FILE: RawFd = 3;
 /// Files that a worker can get.
-const MOST_FILES: usize = 2;
+const MOST_FILES: usize = 3;
 
 /// In which namespace of process ids a worker lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

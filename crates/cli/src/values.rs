@@ -84,6 +84,20 @@ pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::storm::MAX_LOCKS)
 }
 
+/// Kinds of locks in a storm.
+pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::Kind>, String> {
+    let all = shared::storm::Kind::ALL;
+    if text.trim() == "all" {
+        return Ok(List(all.to_vec()));
+    }
+    list(text, |item| {
+        all.into_iter().find(|kind| kind.name() == item).ok_or_else(|| {
+            let names = all.map(|kind| kind.name()).join(", ");
+            format!("`{item}` is not possible; allowed: {names}, or all")
+        })
+    })
+}
+
 /// A number of locks that a process holds when it is killed.
 pub(crate) fn dead_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::dead::MAX_LOCKS)

@@ -34,43 +34,90 @@ fn storm(kills: u64, more: &[&str]) -> Value {
     let kills_flag = format!("--kills={kills}");
     let outcome = run(&[&["bench", "storm", "--json", &kills_flag], more].concat());
     let report = parsed(&outcome);
-    assert_eq!(report["torn"], 0, "{report}");
-    assert_eq!(report["stalls"], 0, "{report}");
+    for key in ["torn", "stalls", "unfounded"] {
+        assert_eq!(report[key], 0, "{report}");
+    }
     assert_eq!(outcome.status, 0, "{outcome:?}");
+    for key in ["kills", "calms", "operations"] {
+        assert_ne!(number(&report, key), 0, "{key}: {report}");
+    }
     assert!(number(&report, "kills") >= kills, "{report}");
-    assert!(number(&report, "operations") > 0, "{report}");
     assert!(report["longest_wait_ms"].as_f64().is_some_and(|ms| ms < 3000.0), "{report}");
+    for kind in report["kinds"].as_array().expect("kinds") {
+        assert_ne!(number(kind, "operations"), 0, "{kind}");
+        assert_ne!(number(kind, "owner_died"), 0, "no kill met a holder: {kind}");
+    }
     report
+}
+
+fn kinds(report: &Value) -> Vec<&str> {
+    let kinds = report["kinds"].as_array().expect("kinds");
+    kinds.iter().filter_map(|kind| kind["lock"].as_str()).collect()
 }
 
 #[test]
 fn a_storm_of_processes_of_one_thread() {
     let report = storm(400, &[]);
-    assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
+    assert_eq!(kinds(&report), ["mutex"]);
     assert_eq!(number(&report, "processes"), 4);
     assert_eq!(number(&report, "locks"), 8);
     assert_eq!(report["namespaces"], false);
+    assert_eq!(report["exclusive"], false);
+    assert_eq!(report["robust"], Value::Null);
 }
 
 #[test]
 fn a_storm_of_processes_of_three_threads_over_two_locks() {
-    let report = storm(300, &["--threads=3", "--locks=2"]);
-    assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
+    storm(300, &["--threads=3", "--locks=2"]);
+}
+
+#[test]
+fn a_storm_over_each_kind_of_lock() {
+    for kind in ["rwlock", "semaphore", "condvar"] {
+        let report = storm(400, &["--lock", kind]);
+        assert_eq!(kinds(&report), [kind]);
+        let units = &report["kinds"][0]["units_returned"];
+        assert_eq!(units.as_u64().is_some_and(|units| units > 0), kind == "semaphore", "{report}");
+    }
+}
+
+#[test]
+fn a_storm_over_all_kinds_at_once() {
+    let report = storm(600, &["--lock=all", "--threads=3"]);
+    assert_eq!(kinds(&report), ["mutex", "rwlock", "semaphore", "condvar"]);
+}
+
+#[test]
+fn a_storm_in_an_exclusive_segment() {
+    let report = storm(400, &["--lock=mutex,semaphore", "--exclusive", "--threads=2"]);
+    assert_eq!(kinds(&report), ["mutex", "semaphore"]);
+    assert_eq!(report["exclusive"], true);
+}
+
+#[test]
+fn a_storm_beside_robust_mutexes_recovers_both() {
+    let report = storm(300, &["--beside-robust", "--threads=2"]);
+    let robust = &report["robust"];
+    for key in ["torn", "stuck"] {
+        assert_eq!(number(robust, key), 0, "{report}");
+    }
+    assert_ne!(number(robust, "owner_died"), 0, "no kill met a holder: {report}");
 }
 
 #[test]
 fn a_storm_of_processes_that_are_all_number_one() {
     if namespaces() {
         let report = storm(300, &["--namespaces"]);
-        assert_ne!(number(&report, "owner_died"), 0, "no kill met a holder: {report}");
         assert_eq!(report["namespaces"], true);
+        storm(600, &["--namespaces", "--lock=all"]);
     }
 }
 
 #[test]
 fn a_storm_has_a_summary_and_tells_how_far_it_is() {
-    let outcome = succeed(&["bench", "storm", "--kills=60", "--processes=2"]);
-    for word in ["60 kills", "told of a death", "torn without a word 0", "longest wait"] {
+    let outcome = succeed(&["bench", "storm", "--kills=60", "--processes=2", "--lock=all"]);
+    for word in [" kills in", "condvar", "told of a death", "torn without a word 0", "longest wait"]
+    {
         assert!(outcome.stdout.contains(word), "no {word:?} in\n{}", outcome.stdout);
     }
 }
@@ -87,6 +134,15 @@ fn impossible_storms_are_refused() {
         let outcome = run(&["bench", "storm", kills, flag]);
         assert_eq!(outcome.status, 2, "{flag}: {outcome:?}");
         assert!(outcome.stderr.contains(allowed), "{flag}: {outcome:?}");
+    }
+    for (flags, allowed) in [
+        (&["--lock=spin"][..], "mutex, rwlock, semaphore, condvar, or all"),
+        (&["--beside-robust", "--exclusive"], "cannot be used with"),
+        (&["--beside-robust", "--namespaces"], "cannot be used with"),
+    ] {
+        let outcome = run(&[&["bench", "storm", "--kills=1"], flags].concat());
+        assert_eq!(outcome.status, 2, "{flags:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(allowed), "{flags:?}: {outcome:?}");
     }
     let outcome = run(&["bench", "dead", "--locks=2000000"]);
     assert_eq!(outcome.status, 2, "{outcome:?}");

@@ -1,22 +1,31 @@
 //! What those do that a storm kills.
 
-use super::{Control, Field, Pair, Party};
+use super::beside::{Beside, Others};
+use super::field::{Control, Field, Kind, Party, Tally, count, now_ns};
+use super::semaphore::{self, Suspicion};
+use super::{condvar, mutex, rwlock};
 use crate::Error;
 use crate::contended::work::busy;
 use crate::shared::job::Files;
 use crate::shared::memory::Memory;
-use lockstead::shared::{Locked, Segment, SharedError, SharedMutex, SharedMutexGuard};
+use lockstead::shared::Segment;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// One of so many sections is followed by giving up the seat.
+const LEAVES: u32 = 128;
+
 /// One worker.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::shared) struct Part {
     pub(super) index: usize,
+    pub(super) processes: usize,
     pub(super) threads: usize,
+    pub(super) kinds: Vec<Kind>,
     pub(super) locks: usize,
+    pub(super) beside: bool,
     pub(super) seed: u64,
 }
 
@@ -27,16 +36,17 @@ pub(in crate::shared) fn work(part: Part, mut files: Files) -> Result<(), Error>
         what: "cannot use the segment of the parent",
         why: why.to_string(),
     })?;
+    let others = match part.beside {
+        true => Some(Memory::<Others>::open(files.next())?),
+        false => None,
+    };
+    let work = |thread| Hand::new(&part, thread, &control, &segment, others.as_deref()).work();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..part.threads)
-            .map(|thread| {
-                let (control, segment) = (&control, &segment);
-                scope.spawn(move || Hand::new(part, thread, control, segment).work())
-            })
-            .collect();
-        let mut outcome = Hand::new(part, 0, &control, &segment).work();
-        for other in others {
-            outcome = outcome.and(other.join().unwrap_or_else(|_| {
+        let threads: Vec<_> =
+            (1..part.threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        let mut outcome = work(0);
+        for thread in threads {
+            outcome = outcome.and(thread.join().unwrap_or_else(|_| {
                 Err(Error::Worker { how: "one of its threads panicked".into() })
             }));
         }
@@ -44,87 +54,138 @@ pub(in crate::shared) fn work(part: Part, mut files: Files) -> Result<(), Error>
     })
 }
 
+/// In which way a lock is to be acquired.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    Try,
+    Within(Duration),
+    Forever,
+}
+
 /// One thread.
-struct Hand<'a> {
-    control: &'a Control,
-    party: &'a Party,
-    locks: &'a [SharedMutex<Pair>],
-    random: fastrand::Rng,
-    /// This thread as `Pair::inside` names it; not zero.
-    name: u64,
+pub(super) struct Hand<'a> {
+    pub(super) control: &'a Control,
+    pub(super) party: &'a Party,
+    /// Processes, and threads of each, that there are.
+    pub(super) extent: (usize, usize),
+    pub(super) random: fastrand::Rng,
+    /// This thread as locks name who is inside; not zero.
+    pub(super) name: u64,
+    /// How often it has held units of a semaphore.
+    pub(super) holds: u64,
+    /// To be cleared up when it holds nothing.
+    pub(super) suspicion: Option<Suspicion>,
+    segment: &'a Segment<Field>,
+    part: &'a Part,
+    thread: usize,
+    beside: Option<Beside<'a>>,
 }
 
 impl<'a> Hand<'a> {
-    fn new(part: Part, thread: usize, control: &'a Control, segment: &'a Segment<Field>) -> Self {
+    pub(super) fn new(
+        part: &'a Part,
+        thread: usize,
+        control: &'a Control,
+        segment: &'a Segment<Field>,
+        others: Option<&'a Others>,
+    ) -> Self {
         Hand {
             control,
             party: &control.parties[part.index][thread],
-            locks: &segment.root().locks[..part.locks],
+            extent: (part.processes, part.threads),
             random: fastrand::Rng::with_seed(part.seed ^ (thread as u64) << 56),
             name: part.seed.rotate_left(thread as u32) | 1,
+            holds: 0,
+            suspicion: None,
+            segment,
+            part,
+            thread,
+            beside: others.map(|others| Beside::new(others, &control.robust)),
         }
     }
 
     fn work(mut self) -> Result<(), Error> {
         while self.control.over.load(Ordering::Relaxed) == 0 {
-            let first = self.random.usize(..self.locks.len());
-            let guard = self.take(first)?;
-            if let Some(mut guard) = guard {
-                self.enter(&mut guard);
-                // A second one now and then, in one order.
-                if self.random.u32(..8) == 0 && first + 1 < self.locks.len() {
-                    let second = self.random.usize(first + 1..self.locks.len());
-                    if let Some(mut inner) = self.take(second)? {
-                        self.enter(&mut inner);
-                        self.leave(&mut inner);
-                    }
-                }
-                self.leave(&mut guard);
-                drop(guard);
-                self.control.operations.fetch_add(1, Ordering::Relaxed);
-                self.party.sections.fetch_add(1, Ordering::Relaxed);
+            let kind = self.part.kinds[self.random.usize(..self.part.kinds.len())];
+            let at = self.random.usize(..self.part.locks);
+            // Who waits for an item keeps nothing from those that make one.
+            let beside = kind != Kind::Condvar || self.makes();
+            if beside && let Some(beside) = &mut self.beside {
+                beside.take_some(&mut self.random)?;
+            }
+            if self.random.u32(..LEAVES) == 0 {
+                self.segment.leave().map_err(|busy| Error::Worker {
+                    how: format!("a thread without locks cannot leave: {busy}"),
+                })?;
+            }
+            let done = match kind {
+                Kind::Mutex => mutex::section(&mut self, at)?,
+                Kind::RwLock => rwlock::section(&mut self, at)?,
+                Kind::Semaphore => semaphore::section(&mut self, at)?,
+                Kind::Condvar => condvar::section(&mut self, at)?,
+            };
+            if let Some(beside) = &mut self.beside {
+                beside.give_back();
+            }
+            if let Some(suspicion) = self.suspicion.take() {
+                semaphore::resolve(self.control, suspicion)?;
+            }
+            if done {
+                count(&self.tally(kind).operations, 1);
+                count(&self.party.sections, 1);
             }
         }
         Ok(())
     }
 
-    /// Takes a lock in one of the ways there are; `None` if it was not to be had.
-    fn take(&mut self, lock: usize) -> Result<Option<SharedMutexGuard<'a, Pair>>, Error> {
-        let lock = &self.locks[lock];
-        let (begin, way) = (now_ns(), self.random.u32(..16));
-        let briefly = Duration::from_micros(self.random.u64(..500));
-        self.party.waits_since.store(begin, Ordering::Relaxed);
-        let outcome = match way {
-            0 => lock.try_lock(),
-            1 => lock.lock_timeout(briefly),
-            _ => lock.lock(),
-        };
-        self.party.waits_since.store(0, Ordering::Relaxed);
-        self.control.longest_wait_ns.fetch_max(now_ns() - begin, Ordering::Relaxed);
-        match outcome {
-            Ok(Locked::Acquired(pair)) => {
-                if pair.first != pair.second || pair.inside != 0 {
-                    self.control.torn.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(Some(pair))
-            }
-            Ok(Locked::OwnerDied(mut pair)) => {
-                self.control.owner_died.fetch_add(1, Ordering::Relaxed);
-                pair.second = pair.first;
-                pair.inside = 0;
-                Ok(Some(pair.mark_consistent()))
-            }
-            Ok(Locked::NotRecoverable) => {
-                Err(Error::Worker { how: "a lock is not recoverable, for no reason".into() })
-            }
-            Err(SharedError::TimedOut | SharedError::Held) => Ok(None),
-            Err(error) => Err(Error::Worker { how: format!("a lock refuses: {error}") }),
+    pub(super) fn field(&self) -> &'a Field {
+        self.segment.root()
+    }
+
+    pub(super) fn tally(&self, kind: Kind) -> &'a Tally {
+        self.control.tally(kind)
+    }
+
+    /// Whether this thread makes what others wait for.
+    pub(super) fn makes(&self) -> bool {
+        (self.part.index * self.part.threads + self.thread).is_multiple_of(2)
+    }
+
+    /// One of the ways to acquire a lock, seldom another one than to wait.
+    pub(super) fn how(&mut self) -> How {
+        match self.random.u32(..16) {
+            0 => How::Try,
+            1 => How::Within(Duration::from_micros(self.random.u64(..500))),
+            _ => How::Forever,
         }
     }
 
-    fn enter(&mut self, pair: &mut Pair) {
-        pair.inside = self.name;
-        store(&mut pair.first, |n| n.wrapping_add(1));
+    /// A lock behind `at`, now and then, to be held as well.
+    pub(super) fn another(&mut self, at: usize) -> Option<usize> {
+        let wanted = self.random.u32(..8) == 0 && at + 1 < self.part.locks;
+        wanted.then(|| self.random.usize(at + 1..self.part.locks))
+    }
+
+    /// An acquisition, which is to come to an end.
+    pub(super) fn waiting<T>(&self, kind: Kind, acquire: impl FnOnce() -> T) -> T {
+        let begin = now_ns();
+        let outcome = self.watched(kind, acquire);
+        let longest = &self.tally(kind).longest_wait_ns;
+        longest.fetch_max(now_ns() - begin, Ordering::Relaxed);
+        outcome
+    }
+
+    /// A wait that somebody is to end, be it for a lock or not.
+    pub(super) fn watched<T>(&self, kind: Kind, wait: impl FnOnce() -> T) -> T {
+        self.party.waits_for.store(kind as u32, Ordering::Relaxed);
+        self.party.waits_since.store(now_ns(), Ordering::Relaxed);
+        let outcome = wait();
+        self.party.waits_since.store(0, Ordering::Relaxed);
+        outcome
+    }
+
+    /// Spends some time.
+    pub(super) fn dawdle(&mut self) {
         match self.random.u32(..256) {
             // Long enough for others to go to sleep.
             0 => std::thread::sleep(Duration::from_micros(50)),
@@ -133,86 +194,65 @@ impl<'a> Hand<'a> {
         }
     }
 
-    fn leave(&mut self, pair: &mut Pair) {
-        store(&mut pair.second, |n| n.wrapping_add(1));
-        if load(&pair.inside) != self.name || load(&pair.first) != load(&pair.second) {
-            self.control.torn.fetch_add(1, Ordering::Relaxed);
+    /// With a lock of ours: gives one of the C library's back or takes one, now and
+    /// then.
+    pub(super) fn beside_at_random(&mut self) {
+        if let Some(beside) = &mut self.beside
+            && self.random.u32(..2) == 0
+        {
+            beside.change_one(&mut self.random);
         }
-        pair.inside = 0;
     }
-}
-
-/// A load that no compiler leaves out: somebody who should not be there may have
-/// written.
-fn load(from: &u64) -> u64 {
-    // SAFETY: a reference is valid for reads.
-    unsafe { std::ptr::from_ref(from).read_volatile() }
-}
-
-/// A store that no compiler puts off or joins with another.
-fn store(to: &mut u64, change: impl FnOnce(u64) -> u64) {
-    let new = change(load(to));
-    // SAFETY: a unique reference is valid for writes.
-    unsafe { std::ptr::from_mut(to).write_volatile(new) };
-}
-
-/// The system's monotonic clock, which is the same in every process.
-pub(super) fn now_ns() -> u64 {
-    crate::clock::monotonic().as_nanos() as u64
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use lockstead::shared::Options;
-    use std::sync::atomic::AtomicU64;
 
-    fn torn(run: impl FnOnce(&mut Hand<'_>)) -> u64 {
-        let control = Memory::<Control>::create().expect("memory");
-        let segment = Segment::memfd("worker", &Options::new().participants(4)).expect("a segment");
-        let part = Part { index: 0, threads: 1, locks: 2, seed: 7 };
-        run(&mut Hand::new(part, 0, &control, &segment));
-        let count: &AtomicU64 = &control.torn;
-        count.load(Ordering::Relaxed)
+    /// What hands work with, in this process.
+    pub(in super::super) struct Stands {
+        pub(in super::super) control: Memory<Control>,
+        pub(in super::super) segment: Segment<Field>,
+        parts: Vec<Part>,
     }
 
-    fn taken<'a>(hand: &mut Hand<'a>) -> SharedMutexGuard<'a, Pair> {
-        hand.take(0).expect("nobody refuses").expect("nobody has it")
+    impl Stands {
+        /// The only thread of worker `index`.
+        pub(in super::super) fn hand(&self, index: usize) -> Hand<'_> {
+            Hand::new(&self.parts[index], 0, &self.control, &self.segment, None)
+        }
     }
 
-    #[test]
-    fn a_section_leaves_the_counters_equal() {
-        let count = torn(|hand| {
-            for _ in 0..3 {
-                let mut pair = taken(hand);
-                hand.enter(&mut pair);
-                hand.leave(&mut pair);
-            }
-            let pair = taken(hand);
-            assert_eq!((pair.first, pair.second), (3, 3));
-        });
-        assert_eq!(count, 0);
+    /// Two workers with one lock of each kind.
+    pub(in super::super) fn stands() -> Stands {
+        let part = |index| Part {
+            index,
+            processes: 2,
+            threads: 1,
+            kinds: Kind::ALL.to_vec(),
+            locks: 1,
+            beside: false,
+            seed: 7 + 4 * index as u64,
+        };
+        Stands {
+            control: Memory::create().expect("memory"),
+            segment: super::super::field::segment(&Options::new().participants(4))
+                .expect("a segment"),
+            parts: vec![part(0), part(1)],
+        }
     }
 
-    #[test]
-    fn a_section_that_was_cut_off_without_a_word_is_torn() {
-        let count = torn(|hand| {
-            let mut pair = taken(hand);
-            hand.enter(&mut pair);
-            drop(pair);
-            drop(taken(hand));
-        });
-        assert_eq!(count, 1);
+    pub(in super::super) fn with_hands(count: usize, run: impl FnOnce(&mut [Hand<'_>])) {
+        let stands = stands();
+        run(&mut (0..count).map(|index| stands.hand(index)).collect::<Vec<_>>());
     }
 
-    #[test]
-    fn two_inside_are_noticed() {
-        let count = torn(|hand| {
-            let mut pair = taken(hand);
-            hand.enter(&mut pair);
-            pair.inside ^= 2;
-            hand.leave(&mut pair);
-        });
-        assert_eq!(count, 1);
+    pub(in super::super) fn with_hand(run: impl FnOnce(&mut Hand<'_>)) {
+        with_hands(1, |hands| run(&mut hands[0]));
+    }
+
+    pub(in super::super) fn torn(hand: &Hand<'_>, kind: Kind) -> u64 {
+        hand.tally(kind).torn.load(Ordering::Relaxed)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::values::{self, List};
 use clap::Args;
-use lockstead_bench::shared::storm::MAX_KILLS;
+use lockstead_bench::shared::storm::{Kind, MAX_KILLS};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -42,21 +42,26 @@ pub(crate) struct Shared {
 #[command(after_help = "\
 Examples:
   lockstead bench storm --kills 10000
-  lockstead bench storm --kills 10000 --threads 3 --json
+  lockstead bench storm --kills 10000 --lock all --threads 3 --json
+  lockstead bench storm --kills 3000 --beside-robust        and pthread's robust mutexes
   sudo lockstead bench storm --kills 10000 --namespaces     every worker is process 1
 
 Exit status:
   0    the locks held
-  1    counters were torn, or a wait took longer than 3 s; or it could not be done
+  1    an invariant was torn, a wait took longer than 3 s, or a lock told of a death that
+       was not; or it could not be done
   2    wrong usage")]
 pub(crate) struct Storm {
     /// Workers to kill
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_KILLS))]
     pub(crate) kills: u64,
+    /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all
+    #[arg(long, default_value = "mutex", value_name = "LIST", value_parser = values::storm_kinds)]
+    pub(crate) lock: List<Kind>,
     /// Workers at the same time, 1 to 64
     #[arg(long, default_value = "4", value_name = "N", value_parser = values::storm_processes)]
     pub(crate) processes: usize,
-    /// Locks that they share, 1 to 256
+    /// Locks of each kind that they share, 1 to 256
     #[arg(long, default_value = "8", value_name = "N", value_parser = values::storm_locks)]
     pub(crate) locks: usize,
     /// Threads of each worker, 1 to 16
@@ -66,6 +71,12 @@ pub(crate) struct Storm {
     /// namespaces
     #[arg(long)]
     pub(crate) namespaces: bool,
+    /// Have threads give the kernel a list of robust locks of their own, in the segment
+    #[arg(long)]
+    pub(crate) exclusive: bool,
+    /// Have the same threads use robust mutexes of the C library as well, and count both
+    #[arg(long, conflicts_with_all = ["exclusive", "namespaces"])]
+    pub(crate) beside_robust: bool,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,0 +1,222 @@
+//! What the workers of a storm share: the segment with the locks, and beside it memory
+//! in which they and the parent count.
+
+use super::condvar::Ring;
+use super::mutex::Pair;
+use super::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, STALL, semaphore};
+use crate::Error;
+use crate::shared::memory::Plain;
+use lockstead::shared::{
+    Held, Locked, Options, Segment, Shareable, SharedError, SharedMutex, SharedRwLock,
+    SharedSemaphore,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A kind of lock that storms are about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The mutex.
+    Mutex,
+    /// The reader-writer lock.
+    RwLock,
+    /// The semaphore.
+    Semaphore,
+    /// The condition variable with its mutex.
+    Condvar,
+}
+
+impl Kind {
+    /// All, in the order of the reports.
+    pub const ALL: [Kind; 4] = [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Condvar];
+
+    /// The name as flags and reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Mutex => "mutex",
+            Kind::RwLock => "rwlock",
+            Kind::Semaphore => "semaphore",
+            Kind::Condvar => "condvar",
+        }
+    }
+
+    /// How many deaths one thread that dies can be told of as: locks that it holds at
+    /// once, or units.
+    pub(super) const fn told_at_most(self) -> u64 {
+        match self {
+            Kind::Mutex | Kind::RwLock => 2,
+            Kind::Semaphore => semaphore::MOST_TAKEN as u64,
+            Kind::Condvar => 1,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the locks lie in.
+#[derive(Shareable)]
+#[repr(C)]
+pub(super) struct Field {
+    pub(super) mutexes: [SharedMutex<Pair>; MAX_LOCKS],
+    pub(super) rwlocks: [SharedRwLock<Pair>; MAX_LOCKS],
+    pub(super) semaphores: [SharedSemaphore; MAX_LOCKS],
+    pub(super) rings: [Ring; MAX_LOCKS],
+}
+
+/// A segment with all locks free.
+pub(super) fn segment(options: &Options) -> Result<Segment<Field>, Error> {
+    Segment::memfd_with("lockstead-storm", options, |field: &mut Field| {
+        for (at, semaphore) in field.semaphores.iter_mut().enumerate() {
+            *semaphore = semaphore::fresh(at);
+        }
+    })
+    .map_err(|why| Error::Segment { what: "cannot make a segment", why: why.to_string() })
+}
+
+/// What the parent and all workers see beside the segment.
+#[repr(C)]
+pub(super) struct Control {
+    /// Nobody begins anything new.
+    pub(super) over: AtomicU32,
+    pub(super) tallies: [Tally; Kind::ALL.len()],
+    /// Of the C library's mutexes.
+    pub(super) robust: Tally,
+    pub(super) parties: [[Party; MAX_THREADS]; MAX_PROCESSES],
+}
+
+// SAFETY: plain atomics.
+unsafe impl Plain for Control {}
+
+impl Control {
+    pub(super) fn tally(&self, kind: Kind) -> &Tally {
+        &self.tallies[kind as usize]
+    }
+}
+
+/// One thread of one worker.
+#[repr(C, align(128))]
+pub(super) struct Party {
+    /// Critical sections of this life.
+    pub(super) sections: AtomicU64,
+    /// Since when it waits, on the system's monotonic clock; 0: it does not.
+    pub(super) waits_since: AtomicU64,
+    /// For which kind of lock, if it does.
+    pub(super) waits_for: AtomicU32,
+    /// How often it was found to have ended.
+    pub(super) lives: AtomicU32,
+    /// What it has of a semaphore, as [`semaphore`] writes it.
+    pub(super) holds: AtomicU64,
+}
+
+impl Party {
+    /// Since it ended: what it says of itself is not so any more.
+    pub(super) fn bury(&self) {
+        // In this order: who sees that it holds nothing any more sees why.
+        self.lives.fetch_add(1, Ordering::SeqCst);
+        self.holds.store(0, Ordering::SeqCst);
+        self.waits_since.store(0, Ordering::Relaxed);
+        self.sections.store(0, Ordering::Relaxed);
+    }
+
+    /// How long it has waited, and for what.
+    pub(super) fn waits(&self) -> Option<(Kind, u64)> {
+        let since = self.waits_since.load(Ordering::Relaxed);
+        let kind = self.waits_for.load(Ordering::Relaxed) as usize;
+        (since != 0).then(|| (Kind::ALL[kind], now_ns().saturating_sub(since)))
+    }
+
+    /// Whether that is too long.
+    pub(super) fn stalled(&self) -> Option<(Kind, u64)> {
+        self.waits().filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
+    }
+}
+
+/// Counts about one kind of lock.
+#[repr(C, align(128))]
+pub(super) struct Tally {
+    pub(super) owner_died: AtomicU64,
+    /// Units that dead holders had, as semaphores told.
+    pub(super) units_returned: AtomicU64,
+    pub(super) torn: AtomicU64,
+    pub(super) operations: AtomicU64,
+    pub(super) longest_wait_ns: AtomicU64,
+}
+
+/// Adds to a count that lasts longer than who counts.
+pub(super) fn count(counter: &AtomicU64, more: u64) {
+    if more != 0 {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// What a lock protects: whether it is as a section leaves it, and how to make it so.
+pub(super) trait Protected {
+    /// Whether no section is in progress, or was cut off.
+    fn is_sound(&self) -> bool;
+
+    /// Puts in order what a dead owner left.
+    fn mend(&mut self);
+}
+
+impl Tally {
+    /// Looks at a lock as it was got, mends what a dead owner left, and gives the guard,
+    /// and whether an owner died; `None` if the lock was not to be had in time.
+    pub(super) fn received<G>(
+        &self,
+        outcome: Result<Locked<G>, SharedError>,
+    ) -> Result<Option<(G, bool)>, Error>
+    where
+        G: Held,
+        <G as Deref>::Target: Protected + Sized,
+    {
+        match outcome {
+            Ok(Locked::Acquired(guard)) => {
+                count(&self.torn, u64::from(!guard.is_sound()));
+                Ok(Some((guard, false)))
+            }
+            Ok(Locked::OwnerDied(mut guard)) => {
+                count(&self.owner_died, 1);
+                guard.mend();
+                Ok(Some((guard.mark_consistent(), true)))
+            }
+            Ok(Locked::NotRecoverable) => {
+                Err(Error::Worker { how: "a lock is not recoverable, for no reason".into() })
+            }
+            Err(error) => self.refused(error).map(|()| None),
+        }
+    }
+
+    /// Passes over refusals that are to be expected.
+    pub(super) fn refused(&self, error: SharedError) -> Result<(), Error> {
+        match error {
+            SharedError::TimedOut | SharedError::Held => Ok(()),
+            error => Err(Error::Worker { how: format!("a lock refuses: {error}") }),
+        }
+    }
+}
+
+/// A load that no compiler leaves out: somebody who should not be there may have
+/// written.
+pub(super) fn load(from: &u64) -> u64 {
+    // SAFETY: a reference is valid for reads.
+    unsafe { std::ptr::from_ref(from).read_volatile() }
+}
+
+/// A store that no compiler puts off or joins with another.
+pub(super) fn store(to: &mut u64, new: u64) {
+    // SAFETY: a unique reference is valid for writes.
+    unsafe { std::ptr::from_mut(to).write_volatile(new) };
+}
+
+/// The system's monotonic clock, which is the same in every process.
+pub(super) fn now_ns() -> u64 {
+    crate::clock::monotonic().as_nanos() as u64
+}

@@ -1,0 +1,128 @@
+//! The mutex in a storm.
+//!
+//! Two counters: a section adds one to the first, dawdles, and adds one to the second.
+//! And the name of who is inside. One section in eight takes a second mutex.
+
+use super::field::{Kind, Protected, count, load, store};
+use super::worker::{Hand, How};
+use crate::Error;
+use lockstead::shared::{Shareable, SharedMutex};
+
+/// What a lock protects.
+#[derive(Clone, Copy, Shareable)]
+#[repr(C)]
+pub(super) struct Pair {
+    pub(super) first: u64,
+    pub(super) second: u64,
+    /// Who is inside; 0: nobody.
+    pub(super) inside: u64,
+}
+
+impl Protected for Pair {
+    fn is_sound(&self) -> bool {
+        load(&self.first) == load(&self.second) && load(&self.inside) == 0
+    }
+
+    fn mend(&mut self) {
+        self.second = self.first;
+        self.inside = 0;
+    }
+}
+
+impl Pair {
+    /// The first half of a section.
+    pub(super) fn enter(&mut self, name: u64) {
+        store(&mut self.inside, name);
+        let first = load(&self.first);
+        store(&mut self.first, first.wrapping_add(1));
+    }
+
+    /// The second half; whether nobody else was there meanwhile.
+    pub(super) fn leave(&mut self, name: u64) -> bool {
+        let second = load(&self.second);
+        store(&mut self.second, second.wrapping_add(1));
+        let alone = load(&self.inside) == name && load(&self.first) == load(&self.second);
+        store(&mut self.inside, 0);
+        alone
+    }
+}
+
+/// A section under mutex `at`; false if it was not to be had.
+pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
+    let Some((mut pair, _)) = take(hand, at)? else { return Ok(false) };
+    pair.enter(hand.name);
+    hand.beside_at_random();
+    hand.dawdle();
+    // In one order.
+    if let Some(second) = hand.another(at)
+        && let Some((mut inner, _)) = take(hand, second)?
+    {
+        inner.enter(hand.name);
+        hand.dawdle();
+        finish(hand, &mut inner);
+    }
+    finish(hand, &mut pair);
+    drop(pair);
+    Ok(true)
+}
+
+type Taken<'a> = Option<(lockstead::shared::SharedMutexGuard<'a, Pair>, bool)>;
+
+fn take<'a>(hand: &mut Hand<'a>, at: usize) -> Result<Taken<'a>, Error> {
+    let mutex: &SharedMutex<Pair> = &hand.field().mutexes[at];
+    let how = hand.how();
+    let outcome = hand.waiting(Kind::Mutex, || match how {
+        How::Try => mutex.try_lock(),
+        How::Within(time) => mutex.lock_timeout(time),
+        How::Forever => mutex.lock(),
+    });
+    hand.tally(Kind::Mutex).received(outcome)
+}
+
+fn finish(hand: &Hand<'_>, pair: &mut Pair) {
+    let alone = pair.leave(hand.name);
+    count(&hand.tally(Kind::Mutex).torn, u64::from(!alone));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::worker::tests::{torn, with_hand};
+    use super::*;
+
+    fn taken<'a>(hand: &mut Hand<'a>) -> lockstead::shared::SharedMutexGuard<'a, Pair> {
+        take(hand, 0).expect("nobody refuses").expect("nobody has it").0
+    }
+
+    #[test]
+    fn a_section_leaves_the_counters_equal() {
+        with_hand(|hand| {
+            for _ in 0..50 {
+                assert!(section(hand, 0).expect("nobody refuses"));
+            }
+            let pair = taken(hand);
+            assert!(pair.first == 50 && pair.second == 50);
+            drop(pair);
+            assert_eq!(torn(hand, Kind::Mutex), 0);
+        });
+    }
+
+    #[test]
+    fn a_section_that_was_cut_off_without_a_word_is_torn() {
+        with_hand(|hand| {
+            taken(hand).enter(hand.name);
+            drop(taken(hand));
+            assert_eq!(torn(hand, Kind::Mutex), 1);
+        });
+    }
+
+    #[test]
+    fn two_inside_are_noticed() {
+        with_hand(|hand| {
+            let mut pair = taken(hand);
+            pair.enter(hand.name);
+            pair.inside ^= 2;
+            finish(hand, &mut pair);
+            assert_eq!(torn(hand, Kind::Mutex), 1);
+        });
+    }
+}
