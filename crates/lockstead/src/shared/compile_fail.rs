@@ -213,3 +213,12 @@
 //! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &Options::new()).unwrap();
 //! *segment.root().read().unwrap().acquired().unwrap() += 1;
 //! ```
+//! ```compile_fail,E0061
+//! use lockstead::shared::{Held, Options, Segment, SharedRwLock};
+//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &Options::new()).unwrap();
+//! *Held::repair(&mut segment.root().read().unwrap().acquired().unwrap()) += 1;
+//! ```
+//! ```compile_fail,E0061
+//! use lockstead::shared::Held;
+//! fn change<G: Held>(guard: &mut G) -> &mut G::Target { guard.repair() }
+//! ```

@@ -104,7 +104,7 @@ impl<G: Held> Inconsistent<G> {
 
     /// Declares that what the lock protects is in order again.
     pub fn mark_consistent(self) -> G {
-        self.0.mark_consistent();
+        self.0.mark_consistent(sealed::Ours);
         self.0
     }
 }
@@ -119,7 +119,7 @@ impl<G: Held> Deref for Inconsistent<G> {
 
 impl<G: Held> DerefMut for Inconsistent<G> {
     fn deref_mut(&mut self) -> &mut G::Target {
-        self.0.repair()
+        self.0.repair(sealed::Ours)
     }
 }
 
@@ -129,17 +129,22 @@ impl<G: fmt::Debug> fmt::Debug for Inconsistent<G> {
     }
 }
 
-/// Guards that [`Locked`] gives; not for others to implement.
+/// Guards that [`Locked`] gives; not for others to implement, and nothing to call.
 pub trait Held: Deref + sealed::Sealed {
     /// The lock is held alone, by this guard.
     #[doc(hidden)]
-    fn repair(&mut self) -> &mut Self::Target;
+    fn repair(&mut self, ours: sealed::Ours) -> &mut Self::Target;
 
     /// Has the lock's word say so.
     #[doc(hidden)]
-    fn mark_consistent(&self);
+    fn mark_consistent(&self, ours: sealed::Ours);
 }
 
 pub(super) mod sealed {
     pub trait Sealed {}
+
+    /// Without one, which nobody else can name, nobody calls what is for this module: a
+    /// reader would have its data to change.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Ours;
 }

@@ -384,11 +384,11 @@ impl<T: Shareable> Drop for SharedMutexGuard<'_, T> {
 impl<T: Shareable> sealed::Sealed for SharedMutexGuard<'_, T> {}
 
 impl<T: Shareable> Held for SharedMutexGuard<'_, T> {
-    fn repair(&mut self) -> &mut T {
+    fn repair(&mut self, _: sealed::Ours) -> &mut T {
         self
     }
 
-    fn mark_consistent(&self) {
+    fn mark_consistent(&self, _: sealed::Ours) {
         if let Some(party) = seated(self.mutex.address()).and_then(Member::party) {
             self.mutex.raw.mark_consistent(&party);
         }

@@ -215,9 +215,8 @@ impl<T: Shareable> SharedRwLock<T> {
             Err(core_shared::SharedError::NotRecoverable) => return Ok(Locked::NotRecoverable),
             Err(error) => return Err(super::error_of(error)),
         };
-        if !matches!(hold, ReadHold::Claim(_)) {
-            member.took();
-        }
+        // Also by a claim: a peer may erase that.
+        member.took();
         let holder = Holder { member, me: party.me };
         let guard = SharedReadGuard { lock: self, holder, hold, not_send: PhantomData };
         Ok(match hold {
@@ -295,23 +294,23 @@ impl<T: Shareable> Drop for SharedReadGuard<'_, T> {
         // In a forked child, nobody: it is the parent that reads.
         let Some(party) = self.holder.party() else { return };
         self.lock.raw.unread(&party, self.hold);
-        match self.hold {
-            ReadHold::Claim(number) => claims::put(&party, number),
-            ReadHold::Alone | ReadHold::OwnerDied => self.holder.member.gave(),
+        if let ReadHold::Claim(number) = self.hold {
+            claims::put(&party, number);
         }
+        self.holder.member.gave();
     }
 }
 
 impl<T: Shareable> sealed::Sealed for SharedReadGuard<'_, T> {}
 
 impl<T: Shareable> Held for SharedReadGuard<'_, T> {
-    fn repair(&mut self) -> &mut T {
+    fn repair(&mut self, _: sealed::Ours) -> &mut T {
         // SAFETY: called for a guard that was got with a dead owner, and that has the
         // lock alone.
         unsafe { &mut *self.lock.data.get() }
     }
 
-    fn mark_consistent(&self) {
+    fn mark_consistent(&self, _: sealed::Ours) {
         if let Some(party) = self.holder.party() {
             self.lock.raw.mark_consistent(&party);
         }
@@ -368,11 +367,11 @@ impl<T: Shareable> Drop for SharedWriteGuard<'_, T> {
 impl<T: Shareable> sealed::Sealed for SharedWriteGuard<'_, T> {}
 
 impl<T: Shareable> Held for SharedWriteGuard<'_, T> {
-    fn repair(&mut self) -> &mut T {
+    fn repair(&mut self, _: sealed::Ours) -> &mut T {
         self
     }
 
-    fn mark_consistent(&self) {
+    fn mark_consistent(&self, _: sealed::Ours) {
         if let Some(party) = self.holder.party() {
             self.lock.raw.mark_consistent(&party);
         }

@@ -186,6 +186,8 @@ impl SharedSemaphore {
         let claim = claims::take(&party).ok_or(SharedError::TooManyClaims)?;
         match by(&party, claim) {
             Ok(Units { lost }) => {
+                // A peer may erase the claim.
+                member.took();
                 let holder = Holder { member, me: party.me };
                 let permit =
                     Permit { semaphore: self, holder, claim, units, not_send: PhantomData };
@@ -283,6 +285,7 @@ impl Permit<'_> {
         let Some(party) = self.holder.party() else { return };
         let _ = by(self.semaphore, &party, self.claim, self.units);
         claims::put(&party, self.claim);
+        self.holder.member.gave();
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::support::{Random, Watchdog};
 use lockstead::shared::inspect::{Mender, View};
 use lockstead::shared::{
-    Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock,
+    Busy, Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock,
     SharedSemaphore,
 };
 use lockstead_core::shared::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -243,4 +244,31 @@ fn nothing_that_a_peer_writes_does_harm() {
     for seed in 1..=3 {
         storm(seed, Duration::from_millis(1500));
     }
+}
+
+/// What a thread has it knows by itself.
+#[test]
+fn who_reads_or_has_units_is_a_participant_also_if_its_claims_are_erased() {
+    let _watchdog = Watchdog::new("who_reads_or_has_units_is_a_participant_also_if_its");
+    let segment = Segment::<Root>::memfd_with("erased", &Options::new(), |root| {
+        root.semaphores[0] = SharedSemaphore::new(1, OnDeath::Return);
+    });
+    let segment = segment.expect("a segment");
+    let root = segment.root();
+    let file = File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let header = *segment.header();
+    let erase = || {
+        let claims = vec![0; (header.root - header.claims_at) as usize];
+        file.write_all_at(&claims, header.claims_at).expect("written");
+    };
+    let read = root.rwlocks[0].read().unwrap();
+    erase();
+    assert_eq!(segment.leave(), Err(Busy::Holds));
+    drop(read);
+    assert_eq!(segment.leave(), Ok(()));
+    let permit = root.semaphores[0].acquire(1).unwrap();
+    erase();
+    assert_eq!(segment.leave(), Err(Busy::Holds));
+    drop(permit);
+    assert_eq!(segment.leave(), Ok(()));
 }
