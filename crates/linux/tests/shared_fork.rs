@@ -288,7 +288,7 @@ fn a_child_forked_by_a_handler_during_a_wait_does_not_wait_on() {
         let ended = segment.lock_within(0, Duration::from_secs(2));
         if FORKED.load(SeqCst) == 0 {
             // The child.
-            segment.word(3).store(1 + u64::from(ended == Err(SharedError::Cancelled)), SeqCst);
+            segment.word(3).store(1 + u64::from(ended == Err(SharedError::Copied)), SeqCst);
             return;
         }
         assert_eq!(ended, Err(SharedError::TimedOut), "the parent waits on");

@@ -51,7 +51,7 @@ impl<P: Robust> SharedCondvar<P> {
     ///
     /// # Errors
     /// [`SharedError::NotRecoverable`], and nothing was done, if the caller does not
-    /// have the mutex.
+    /// have the mutex; [`SharedError::Copied`].
     pub fn wait(
         &self,
         party: &Party<'_, P>,
@@ -72,7 +72,8 @@ impl<P: Robust> SharedCondvar<P> {
             // Whoever was notified in between and died has woken nobody at the doorbell.
             Watch::Seen(&self.count, count),
         ];
-        let ended = match P::wait_any(&watches, how) {
+        // Nobody in particular is watched, so that one that sleeps long looks again.
+        let ended = match party.domain.sleep(&watches, how, &[]) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
                 None
@@ -82,6 +83,7 @@ impl<P: Robust> SharedCondvar<P> {
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),
+            Woken::Copied => return Err(SharedError::Copied),
         };
         P::turn(start, ended.map_or(0, |ended| 1 + ended as u64));
         let here = P::here();

@@ -53,6 +53,9 @@ pub enum SharedError {
     TooManyClaims,
     /// It is not in the caller's segment.
     Foreign,
+    /// The caller is a copy of a participant, made while that waited: it has nothing, and
+    /// what was waited for is that participant's business.
+    Copied,
 }
 
 /// How a shared lock was got.

@@ -133,6 +133,10 @@ impl<P: Robust> SharedMutex<P> {
                 Ok(_) => {
                     // From here on by address alone. Who ends before this is done
                     // wakes one of those that watch its life.
+                    if lost && word & RESERVED != 0 {
+                        // The heir does not sleep where the others do.
+                        P::wake_shared(&raw const self.word, 1);
+                    }
                     let reserved = !lost && word & RESERVED != 0;
                     if reserved && P::wake_shared(&raw const self.word, 1) != 0 {
                         // The heir passes on.

@@ -57,6 +57,9 @@ pub enum Woken {
     Interrupted,
     /// The cancellation word was set.
     Cancelled,
+    /// This is not the participant that fell asleep but a copy of it, as a signal handler
+    /// makes by forking a process: it must do nothing in that one's name.
+    Copied,
 }
 
 /// A machine on which locks survive their holders. See the module's invariants.

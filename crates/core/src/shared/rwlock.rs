@@ -108,6 +108,10 @@ impl<P: Robust> SharedRwLock<P> {
             return Ok(ReadHold::Claim(number));
         }
         mine.give_back();
+        if self.is_read_by(party) {
+            // It would wait for a writer that waits for it.
+            return Err(SharedError::Recursive);
+        }
         match by(seek(), Goal::Share(number)) {
             Ok(Got::Clean) => Ok(ReadHold::Claim(number)),
             Ok(Got::OwnerDied) => self.repairs(party, how),
@@ -143,6 +147,9 @@ impl<P: Robust> SharedRwLock<P> {
     /// reading.
     #[inline]
     pub fn write(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+        if self.is_read_by(party) {
+            return Err(SharedError::Recursive);
+        }
         let here = P::here();
         let got = if self.take(party) {
             Got::Clean
@@ -159,14 +166,17 @@ impl<P: Robust> SharedRwLock<P> {
     /// [`SharedError::TimedOut`] if it does; as [`write`](Self::write).
     #[inline]
     pub fn try_write(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
+        if self.is_read_by(party) {
+            return Err(SharedError::Recursive);
+        }
         let got = if self.take(party) {
             Got::Clean
         } else {
             Seek::new(&self.mutex, party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
         };
-        if let Some(error) = self.reader(party).map(|reader| reader.refusal(party)) {
+        if self.reader(party).is_some() {
             self.mutex.unlock(party);
-            return Err(error);
+            return Err(SharedError::TimedOut);
         }
         self.touch();
         Ok(got)
@@ -208,7 +218,9 @@ impl<P: Robust> SharedRwLock<P> {
         if let Some(reader) = self.reader(party)
             && let Err(error) = self.drain(party, reader, how, here)
         {
-            self.mutex.unlock(party);
+            if error != SharedError::Copied {
+                self.mutex.unlock(party);
+            }
             return Err(error);
         }
         self.touch();
@@ -246,6 +258,17 @@ impl<P: Robust> SharedRwLock<P> {
         outcome
     }
 
+    /// Whether the caller reads. To be known before it waits for anybody: of two that read
+    /// and want to write, each would wait for the other.
+    fn is_read_by(&self, party: &Party<'_, P>) -> bool {
+        let used = party.seat().map_or(0, |seat| seat.claims.load(Ordering::Relaxed) as usize);
+        let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr());
+        party.domain.claims_of(party.me.slot()).iter().take(used).any(|claim| {
+            let claimed = claim.what.load(Ordering::Relaxed) & !AWAITED;
+            claimed != 0 && Some(claimed) == what
+        })
+    }
+
     /// Somebody who reads.
     fn reader<'a>(&self, party: &Party<'a, P>) -> Option<Reader<'a, P>> {
         let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr())?;
@@ -275,10 +298,6 @@ struct Reader<'a, P: Robust> {
 }
 
 impl<P: Robust> Reader<'_, P> {
-    fn refusal(&self, party: &Party<'_, P>) -> SharedError {
-        if self.slot == party.me.slot() { SharedError::Recursive } else { SharedError::TimedOut }
-    }
-
     /// Sleeps while it reads, once.
     fn sleep(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Option<SharedError> {
         let bell = party.domain.bell();
@@ -295,7 +314,7 @@ impl<P: Robust> Reader<'_, P> {
             Watch::Low(&self.seat.life, self.life.life()),
             Watch::High(&self.seat.life, self.life.generation()),
         ];
-        match party.domain.sleep(&watches, how, (self.slot, self.life)) {
+        match party.domain.sleep(&watches, how, &[(self.slot, self.life)]) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
                 None
@@ -304,6 +323,7 @@ impl<P: Robust> Reader<'_, P> {
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),
+            Woken::Copied => Some(SharedError::Copied),
         }
     }
 }

@@ -261,30 +261,32 @@ impl<'a, P: Robust> Domain<'a, P> {
         bell & !LIFE_NUMBER
     }
 
-    /// Sleeps on words of which some tell the end of the participant in this slot, whose
-    /// life word was this; asks the platform's other source now and then.
+    /// Sleeps on words of which some tell the end of these participants, whose life words
+    /// were these. Asks the platform's other source about them now and then, and when the
+    /// time is over: who never waits for long is to find out, too.
     pub(super) fn sleep(
         &self,
         watches: &[Watch<'_, P>],
         how: &Wait<'_, P>,
-        (slot, life): (u32, Life),
+        watched: &[(u32, Life)],
     ) -> Woken {
         let Some(trust) = P::TRUST else {
             return P::wait_any(watches, how);
         };
-        let until = P::now().after(trust);
-        if how.deadline.is_some_and(|deadline| deadline <= until) {
-            return P::wait_any(watches, how);
-        }
-        let slice = Wait { deadline: Some(until), ..*how };
+        let now = P::now();
+        let until = now.after(trust);
+        let deadline = how.deadline.filter(|&deadline| deadline <= until);
+        let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };
         let ended = P::wait_any(watches, &slice);
-        if ended != Woken::TimedOut {
+        if ended != Woken::TimedOut || deadline.is_some_and(|deadline| deadline <= now) {
             return ended;
         }
-        if P::has_ended(self.segment, slot) {
-            self.declare_dead(slot, life);
+        for &(slot, life) in watched {
+            if P::has_ended(self.segment, slot) {
+                self.declare_dead(slot, life);
+            }
         }
-        Woken::Changed
+        if deadline.is_some() { ended } else { Woken::Changed }
     }
 
     /// Does what the machine should have done when a participant ended (D1), and has

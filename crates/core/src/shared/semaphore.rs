@@ -3,7 +3,7 @@
 //! # State
 //! A [`SharedMutex`] and, under it: how many units there are, how many of them are
 //! free, how many a dead participant had that nobody was told of, whether somebody
-//! sleeps, and how many of those were woken and have not looked yet. Who holds how many
+//! sleeps (2: for several units), and how many of those were woken and have not looked yet. Who holds how many
 //! stands among the holder's claims. Those are the truth; the number of free ones is
 //! what they leave, kept up to date, and computed anew whenever somebody may have died.
 //!
@@ -105,9 +105,15 @@ impl<P: Robust> SharedSemaphore<P> {
         let mut slept = Slept::Fresh;
         loop {
             P::turn(here, slept.kept());
+            if matches!(slept, Slept::Over(SharedError::Copied)) {
+                return Err(SharedError::Copied);
+            }
             if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
-                // What it was woken for is due to another one.
-                P::wake_shared(&raw const self.channel, 1);
+                if error != SharedError::Copied {
+                    // What it was woken for is due to another one; to whom is not to be told
+                    // without the mutex.
+                    P::wake_shared(&raw const self.channel, u32::MAX);
+                }
                 return Err(error);
             }
             match slept {
@@ -142,12 +148,12 @@ impl<P: Robust> SharedSemaphore<P> {
             if let Some(error) = over {
                 // It may have been the only one that watched, or the one that was woken.
                 if !matches!(slept, Slept::Fresh) && get(&self.asleep) != 0 {
-                    self.wake(1);
+                    self.wake(self.how_many(1));
                 }
                 self.mutex.unlock(party);
                 return Err(error);
             }
-            self.asleep.store(1, Ordering::Relaxed);
+            self.asleep.store(get(&self.asleep).max(units.clamp(1, 2)), Ordering::Relaxed);
             // One that was woken and could not enter in time has passed on, and is counted
             // still if nobody slept. Rather one wake-up too many than one too few.
             self.on_their_way.store(0, Ordering::Relaxed);
@@ -212,7 +218,7 @@ impl<P: Robust> SharedSemaphore<P> {
             has = get(&claim.what) & !AWAITED == what && held >= units;
             if has {
                 if get(&self.asleep) != 0 {
-                    self.wake(units);
+                    self.wake(self.how_many(units));
                 }
                 claim.units.store(held - units, Ordering::Relaxed);
                 if held == units {
@@ -242,7 +248,7 @@ impl<P: Robust> SharedSemaphore<P> {
             fits = get(&self.total).checked_add(units).is_some();
             if fits {
                 if get(&self.asleep) != 0 {
-                    self.wake(units);
+                    self.wake(self.how_many(units));
                 }
                 // Should it end between the two, the next one counts, and nothing was
                 // added; the other way round they would look like a dead holder's.
@@ -288,12 +294,18 @@ impl<P: Robust> SharedSemaphore<P> {
         self.free.store(free, Ordering::Relaxed);
     }
 
+    /// How many sleepers to wake for so many units. All, if one of them wants several: it
+    /// may want more than there are, and sleep on, while another one would have enough.
+    fn how_many(&self, units: u32) -> u32 {
+        if get(&self.asleep) > 1 { u32::MAX } else { units }
+    }
+
     /// Wakes up to `count` sleepers. The caller has the mutex.
     fn wake(&self, count: u32) {
         // Who is about to sleep does not, then.
         self.channel.fetch_add(1, Ordering::Relaxed);
         let woken = P::wake_shared(&raw const self.channel, count);
-        if woken == 0 {
+        if woken < count {
             self.asleep.store(0, Ordering::Relaxed);
         }
         put(&self.on_their_way, woken);
@@ -307,7 +319,8 @@ impl<P: Robust> SharedSemaphore<P> {
         let mut watches = [first; WATCHED + 3];
         watches[1] = Watch::Word(party.domain.doorbell, bell);
         let room = P::MOST_WATCHES.min(watches.len()) - 1;
-        let (mut used, mut all, mut one, mut held) = (2, true, (0, Life(0)), 0u32);
+        let mut watched = [(0, Life(0)); WATCHED];
+        let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
         for (slot, seat, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.
             let holds = |claim: &&Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
@@ -315,11 +328,11 @@ impl<P: Robust> SharedSemaphore<P> {
             let is_holder = holding.peek().is_some();
             held = holding.fold(held, |sum, claim| sum.saturating_add(get(&claim.units)));
             if slot != party.me.slot() && is_holder {
-                all &= used < room;
+                holders += 1;
                 if let Some(place) = watches[..room].get_mut(used) {
                     *place = Watch::Low(&seat.life, life.life());
+                    watched[used - 2] = (slot, life);
                     used += 1;
-                    one = (slot, life);
                 }
             }
         }
@@ -331,17 +344,25 @@ impl<P: Robust> SharedSemaphore<P> {
         }
         // Last: who was woken after this one had queued, and died before it was at the
         // doorbell, has woken nobody there.
+        let watched = &watched[..used - 2];
         watches[used] = Watch::Seen(&self.channel, channel);
-        used += 1;
+        let watches = &watches[..=used];
         let soon = P::now().after(GLANCE);
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
-        let ended = if !all && is_sooner {
-            match P::wait_any(&watches[..used], &Wait { deadline: Some(soon), ..*how }) {
-                Woken::TimedOut => Woken::Changed,
+        let ended = if holders > watched.len() && is_sooner {
+            match P::wait_any(watches, &Wait { deadline: Some(soon), ..*how }) {
+                Woken::TimedOut => {
+                    // About each seat in its turn.
+                    let slot = (soon.0 / GLANCE) as usize % party.domain.seats.len();
+                    if P::has_ended(party.domain.segment, slot as u32) {
+                        party.domain.ring();
+                    }
+                    Woken::Changed
+                }
                 ended => ended,
             }
         } else {
-            party.domain.sleep(&watches[..used], how, one)
+            party.domain.sleep(watches, how, watched)
         };
         match ended {
             Woken::At(0) => Slept::Woken,
@@ -354,6 +375,7 @@ impl<P: Robust> SharedSemaphore<P> {
             Woken::Interrupted if how.interruptible => Slept::Over(SharedError::Interrupted),
             Woken::Interrupted => Slept::Not,
             Woken::Cancelled => Slept::Over(SharedError::Cancelled),
+            Woken::Copied => Slept::Over(SharedError::Copied),
         }
     }
 }

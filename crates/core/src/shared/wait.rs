@@ -298,8 +298,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if let Some(seat) = me {
             seat.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
-        let ended = self.party.domain.sleep(&watches, self.how, (theirs.slot, theirs.life));
-        if let Some(seat) = me {
+        let ended = self.party.domain.sleep(&watches, self.how, &[(theirs.slot, theirs.life)]);
+        if let Some(seat) = me.filter(|_| ended != Woken::Copied) {
             seat.waits_for.store(0, Ordering::Relaxed);
         }
         match ended {
@@ -312,6 +312,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),
+            Woken::Copied => {
+                // The heir is the one that this is a copy of.
+                self.is_heir = false;
+                Some(SharedError::Copied)
+            }
         }
     }
 

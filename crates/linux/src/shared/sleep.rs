@@ -56,7 +56,7 @@ impl Robust for Linux {
         };
         if joined && !page::is_ready() {
             // A signal handler has forked: this is the child, who is nobody here.
-            return Woken::Cancelled;
+            return Woken::Copied;
         }
         woken
     }

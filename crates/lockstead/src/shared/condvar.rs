@@ -88,7 +88,8 @@ impl SharedCondvar {
     /// # Errors
     /// [`SharedError::NotInSegment`] if this does not lie in the segment of the mutex;
     /// [`SharedError::Recursive`] where a peer has spoiled the mutex. It is released
-    /// then.
+    /// then. [`SharedError::Cancelled`] in a child that a signal handler has forked
+    /// meanwhile: the mutex, and the wait, are the parent's.
     pub fn wait<'a, T: Shareable>(
         &self,
         guard: Guard<'a, T>,
@@ -206,12 +207,14 @@ impl SharedCondvar {
             // A forked child that has its parent's guard.
             return Err(SharedError::NotInSegment);
         };
-        if party.domain.offset(core::ptr::from_ref(self).addr()).is_none() {
+        let here = seated(core::ptr::from_ref(self).addr());
+        if !here.is_some_and(|here| core::ptr::eq(here, member)) {
             drop(SharedMutexGuard::new(mutex));
             return Err(SharedError::NotInSegment);
         }
         let waited = match self.raw.wait(&party, &mutex.raw, how) {
             Ok(waited) => waited,
+            Err(core_shared::SharedError::Copied) => return Err(SharedError::Cancelled),
             // It was a peer's doing that the thread does not have the mutex.
             Err(_) => {
                 owed::settle(address);

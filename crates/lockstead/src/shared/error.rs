@@ -111,7 +111,8 @@ pub enum SharedError {
     TimedOut,
     /// A signal handler ran on the thread while it waited.
     Interrupted,
-    /// The token of the call was fired.
+    /// The token of the call was fired. Or this is a child that a signal handler has forked
+    /// while its parent waited: it is the parent that waits on.
     Cancelled,
     /// It would have had to wait, and was only tried.
     Held,

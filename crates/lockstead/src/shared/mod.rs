@@ -156,7 +156,9 @@ fn error_of(error: core_shared::SharedError) -> SharedError {
     match error {
         core_shared::SharedError::TimedOut => SharedError::TimedOut,
         core_shared::SharedError::Interrupted => SharedError::Interrupted,
-        core_shared::SharedError::Cancelled => SharedError::Cancelled,
+        core_shared::SharedError::Cancelled | core_shared::SharedError::Copied => {
+            SharedError::Cancelled
+        }
         core_shared::SharedError::Recursive => SharedError::Recursive,
         core_shared::SharedError::NotRecoverable => SharedError::Spoiled,
         core_shared::SharedError::TooManyClaims => SharedError::TooManyClaims,

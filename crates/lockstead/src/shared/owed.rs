@@ -18,9 +18,10 @@ use lockstead_linux::{Linux, U32};
 const MOST: usize = 8;
 
 struct Owed {
-    /// How many entries are in use.
-    count: Cell<u32>,
-    /// By the address of a mutex, which is not 0, what was named.
+    /// How many entries are in use: the first ones.
+    count: Cell<usize>,
+    /// By the address of a mutex, what was named before the wait; in the order of the
+    /// waits.
     entries: [Cell<(usize, Option<NonNull<U32>>)>; MOST],
 }
 
@@ -31,17 +32,22 @@ std::thread_local! {
     };
 }
 
+impl Owed {
+    fn used(&self) -> &[Cell<(usize, Option<NonNull<U32>>)>] {
+        &self.entries[..self.count.get()]
+    }
+}
+
 /// The calling thread has waited with the mutex at this address, before which it had
 /// named this.
 #[cold]
 pub(super) fn owe(mutex: usize, named: Option<NonNull<U32>>) {
     OWED.with(|owed| {
-        let entries = || owed.entries.iter();
-        if entries().any(|entry| entry.get().0 == mutex) {
+        if owed.used().iter().any(|entry| entry.get().0 == mutex) {
             // What was named since is the doorbell.
             return;
         }
-        if let Some(entry) = entries().find(|entry| entry.get().0 == 0) {
+        if let Some(entry) = owed.entries.get(owed.count.get()) {
             entry.set((mutex, named));
             owed.count.set(owed.count.get() + 1);
         }
@@ -59,10 +65,17 @@ pub(super) fn settle(mutex: usize) {
 #[cold]
 fn settle_slow(mutex: usize) {
     OWED.with(|owed| {
-        if let Some(entry) = owed.entries.iter().find(|entry| entry.get().0 == mutex) {
-            let (_, named) = entry.replace((0, None));
-            owed.count.set(owed.count.get() - 1);
-            Linux::at_death_wake(named);
+        let used = owed.used();
+        let Some(at) = used.iter().position(|entry| entry.get().0 == mutex) else { return };
+        let (_, named) = used[at].get();
+        match used.get(at + 1) {
+            // What is named now is owed for a later wait, whose end it is to be undone at.
+            Some(later) => later.set((later.get().0, named)),
+            None => drop(Linux::at_death_wake(named)),
         }
+        for (to, from) in used[at..].iter().zip(&used[at + 1..]) {
+            to.set(from.get());
+        }
+        owed.count.set(used.len() - 1);
     });
 }

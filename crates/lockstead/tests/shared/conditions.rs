@@ -132,3 +132,43 @@ fn both_are_of_one_segment() {
     assert_eq!(refused, Err(SharedError::NotInSegment));
     assert!(!high.root().count.is_locked());
 }
+
+/// In whichever order the mutexes are released.
+#[test]
+fn what_is_owed_for_several_mutexes_ends_with_the_last_of_them() {
+    let _watchdog = Watchdog::new("what_is_owed_for_several_mutexes_ends_with_the_last_of_them");
+    let segment = segment::<Queue>();
+    let queue = segment.root();
+    let named = || {
+        let named = Linux::at_death_wake(None);
+        Linux::at_death_wake(named);
+        named
+    };
+    let short = Duration::from_millis(1);
+    for last_first in [false, true] {
+        let take = |mutex| {
+            let guard = SharedMutex::<u32>::lock(mutex).unwrap().acquired().unwrap();
+            take_from(queue.more.wait_timeout(guard, short).unwrap())
+        };
+        let (one, other) = (take(&queue.count), take(&queue.other));
+        let (first, last) = if last_first { (other, one) } else { (one, other) };
+        drop(first);
+        assert!(named().is_some(), "the other one owes still");
+        drop(last);
+        assert_eq!(named(), None);
+        segment.leave().expect("it does nothing there");
+    }
+}
+
+#[test]
+fn a_condition_of_another_segment_is_refused() {
+    let _watchdog = Watchdog::new("a_condition_of_another_segment_is_refused");
+    let segments = [segment::<Queue>(), segment::<Queue>()];
+    let roots = [segments[0].root(), segments[1].root()];
+    for (here, there) in [(0, 1), (1, 0)] {
+        let guard = roots[here].count.lock().unwrap().acquired().unwrap();
+        let waited = roots[there].more.wait_timeout(guard, Duration::from_millis(1));
+        assert!(matches!(waited, Err(SharedError::NotInSegment)));
+        assert!(!roots[here].count.is_locked());
+    }
+}

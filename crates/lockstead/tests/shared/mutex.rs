@@ -1,8 +1,9 @@
 //! The mutex, among threads.
 
-use crate::support::{Watchdog, eventually, segment};
+use crate::support::{Watchdog, before_it_looks_again, eventually, segment};
 use lockstead::CancelToken;
 use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use lockstead_linux::shared::party;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -193,4 +194,33 @@ fn a_thread_that_died_with_many_locks_leaves_none_locked() {
     for lock in locks {
         assert!(matches!(lock.lock().unwrap(), Locked::OwnerDied(_)));
     }
+}
+
+/// Who waits longest sleeps at a place of its own.
+#[test]
+fn an_heir_is_woken_when_the_lock_is_lost() {
+    let _watchdog = Watchdog::new("an_heir_is_woken_when_the_lock_is_lost");
+    let told = || {
+        let segment = segment::<[SharedMutex<u64>; 2]>();
+        let lock = &segment.root()[0];
+        thread::scope(|s| {
+            s.spawn(|| core::mem::forget(lock.lock().unwrap()));
+        });
+        let left = lock.lock().expect("a seat");
+        assert!(matches!(left, Locked::OwnerDied(_)));
+        thread::scope(|s| {
+            let heir = s.spawn(|| assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable))));
+            // It becomes the heir when it looks again after some milliseconds.
+            for _ in 0..5 {
+                thread::sleep(Duration::from_millis(10));
+                party(core::ptr::from_ref(lock).addr()).expect("a seat").domain.ring();
+            }
+            thread::sleep(Duration::from_millis(10));
+            let start = Instant::now();
+            drop(left);
+            heir.join().expect("it was told");
+            start
+        })
+    };
+    assert!(before_it_looks_again(told));
 }

@@ -1,6 +1,6 @@
 //! The reader-writer lock, among threads.
 
-use crate::support::{Watchdog, segment};
+use crate::support::{Watchdog, eventually, segment};
 use lockstead::CancelToken;
 use lockstead::shared::{Locked, Options, Segment, SharedError, SharedRwLock};
 use std::sync::Barrier;
@@ -187,4 +187,46 @@ fn what_a_dead_writer_left_a_reader_repairs() {
     drop(lock.read().unwrap());
     assert!(matches!(lock.read().unwrap(), Locked::NotRecoverable));
     assert!(matches!(lock.write().unwrap(), Locked::NotRecoverable));
+}
+
+/// Each would wait for the other.
+#[test]
+fn two_that_read_and_want_to_write_are_both_refused() {
+    let _watchdog = Watchdog::new("two_that_read_and_want_to_write_are_both_refused");
+    let segment = segment::<Locks>();
+    let lock = &segment.root()[0];
+    let (reading, over) = (Barrier::new(2), Barrier::new(2));
+    let both = || {
+        let read = lock.read().unwrap();
+        reading.wait();
+        let refused = [lock.write().map(drop), lock.try_write().map(drop)];
+        over.wait();
+        drop(read);
+        assert_eq!(refused, [Err(SharedError::Recursive); 2]);
+    };
+    thread::scope(|s| {
+        s.spawn(both);
+        s.spawn(both);
+    });
+    assert_eq!(lock.try_write().map(drop), Ok(()));
+}
+
+/// It would wait for a writer that waits for it.
+#[test]
+fn who_reads_and_reads_again_behind_a_writer_is_refused() {
+    let _watchdog = Watchdog::new("who_reads_and_reads_again_behind_a_writer_is_refused");
+    let segment = segment::<Locks>();
+    let lock = &segment.root()[0];
+    let read = lock.read().unwrap();
+    thread::scope(|s| {
+        s.spawn(|| assert_eq!(lock.write().map(drop), Ok(())));
+        eventually(|| match lock.read_timeout(Duration::from_secs(30)) {
+            Ok(_) => false,
+            Err(refused) => {
+                assert_eq!(refused, SharedError::Recursive);
+                true
+            }
+        });
+        drop(read);
+    });
 }

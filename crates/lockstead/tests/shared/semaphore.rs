@@ -1,6 +1,6 @@
 //! The semaphore, among threads.
 
-use crate::support::{Watchdog, segment};
+use crate::support::{Watchdog, before_it_looks_again, segment};
 use lockstead::CancelToken;
 use lockstead::shared::{OnDeath, Options, Segment, SharedError, SharedSemaphore, Taken};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -111,4 +111,29 @@ fn units_of_the_dead_are_free_again() {
         }
         assert!(matches!(semaphore.acquire(4).unwrap(), Taken::Acquired(_)), "told once");
     }
+}
+
+/// One that wants more than there are keeps nothing from those that want less.
+#[test]
+fn who_wants_less_is_woken_past_who_wants_more() {
+    let _watchdog = Watchdog::new("who_wants_less_is_woken_past_who_wants_more");
+    let asleep = Duration::from_millis(30);
+    let told = || {
+        let segment = with(1, OnDeath::Return);
+        let semaphore = segment.root();
+        let had = semaphore.acquire(1).unwrap().permit();
+        thread::scope(|s| {
+            s.spawn(|| drop(semaphore.acquire(2).unwrap()));
+            thread::sleep(asleep);
+            let less = s.spawn(|| drop(semaphore.acquire(1).unwrap()));
+            thread::sleep(asleep);
+            let start = Instant::now();
+            drop(had);
+            less.join().expect("it had one");
+            let after = start.elapsed();
+            assert!(semaphore.add(1).unwrap(), "for the other one");
+            Instant::now().checked_sub(after).expect("since the system's start")
+        })
+    };
+    assert!(before_it_looks_again(told));
 }
