@@ -45,6 +45,6 @@ mod ring;
 mod sleep;
 
 pub use member::{Busy, JoinError, Member, join, leave, me, member, party, seated};
-pub use oracle::{LOCKS_FROM, Note};
+pub use oracle::{LOCKS_FROM, Note, in_turn};
 pub(crate) use process::wipes_on_fork;
 pub use registry::{AttachError, Attached, Handle, Parts, attach, detach};

@@ -40,7 +40,7 @@
 //! could as well declare them dead itself.
 
 use super::process::Place;
-use super::registry::Attached;
+use super::registry::{Attached, Handle};
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
 use core::ffi::{CStr, c_int};
@@ -50,7 +50,7 @@ use lockstead_core::{Atomic32, Atomic64};
 
 /// The first byte of a segment's file that stands for something by being locked: it for
 /// asking, the one after it for process number 1, and so on; from 16,384 on for taking
-/// the seat of this number less 16,384, or giving it up. No file is that long.
+/// the seat of this number less 16,384, or giving it up; 16,384 itself for [`in_turn`]. No file is that long.
 pub const LOCKS_FROM: i64 = 1 << 40;
 
 /// The last number of a process.
@@ -192,6 +192,26 @@ impl Turn {
     }
 }
 
+/// Does what one at a time may do in all processes that have the segment; `None`, and it was
+/// not done, if another one does not end with it for long. It has the turn at the seat of
+/// number 0, in which nobody sits.
+pub fn in_turn<R>(handle: &Handle, what: impl FnOnce() -> R) -> Option<R> {
+    let _errno = KeepErrno::new();
+    let turn = Turn::new(handle.attached());
+    for _ in 0..PATIENCE {
+        if turn.begin(0) {
+            let outcome = what();
+            turn.end(0);
+            return Some(outcome);
+        }
+        std::thread::sleep(core::time::Duration::from_millis(1));
+    }
+    None
+}
+
+/// So many milliseconds.
+const PATIENCE: u32 = 2000;
+
 /// The number of this process in the segment; 0 if it can have none. The caller is a
 /// member, or about to be.
 pub(super) fn number_of_process(attached: &Attached) -> u32 {
@@ -266,6 +286,9 @@ pub(super) fn has_ended(attached: &Attached, slot: u32) -> bool {
     // Whoever asked last may have ended in the middle.
     let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
     let _ = seat.life.compare_exchange(doubted(life).0, life.0, success, failure);
+    // Not left to the end of the description: a child that another thread has forked since
+    // has that as well.
+    file.lock(0, libc::F_UNLCK);
     if dead {
         domain.ring();
     }

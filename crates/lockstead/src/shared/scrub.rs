@@ -15,6 +15,9 @@
 //! locks and not seats, and those of a seat are void while nobody lives there and given
 //! back by who takes it.
 //!
+//! One at a time scrubs: another one, that has found a seat worn out before it began with 0
+//! again, would erase the name of who sits there since.
+//!
 //! What remains is a thread that has read the word of a lock, and stops before its
 //! exchange while 16,384 participants die in the seat that the word names, one of them
 //! with that lock; it is as unlikely without scrubbing.
@@ -26,8 +29,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::Atomic64;
 use lockstead_core::shared::seat::LIFE_FREE;
 use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
-use lockstead_core::shared::{Identity, Life};
-use lockstead_linux::U32;
+use lockstead_core::shared::{Identity, Life, Seat};
+use lockstead_linux::shared::in_turn;
+use lockstead_linux::{Linux, U32};
 
 /// Whether nobody is in this seat, and nobody can come.
 pub(super) fn is_worn_out(life: Life) -> bool {
@@ -36,6 +40,10 @@ pub(super) fn is_worn_out(life: Life) -> bool {
 
 /// Has the worn-out seats begin anew, and no lock name them; returns how many.
 pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
+    in_turn(attachment.handle(), || scrub_alone(attachment, layout)).unwrap_or(0)
+}
+
+fn scrub_alone(attachment: &Attachment, layout: &Layout) -> usize {
     let root = attachment.header().root;
     let domain = attachment.domain();
     let seats = domain.seats;
@@ -52,8 +60,8 @@ pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
             // SAFETY: two words of a lock within the root (F1), which is mapped while the
             // attachment lives; they are atomics, for which any bits are valid.
             let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref().get()) };
-            erase(&mut worn, heir, |_| 0);
-            erase(&mut worn, word, |word| match word {
+            erase(seats, &mut worn, heir, |_| 0);
+            erase(seats, &mut worn, word, |word| match word {
                 NOT_RECOVERABLE => word,
                 _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
                 _ => word & (WAITERS | RESERVED) | INCONSISTENT,
@@ -75,10 +83,20 @@ pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
 
 /// Erases the name of a worn-out seat from a word. If that does not succeed at once the
 /// seat stays as it is.
-fn erase(worn: &mut [Option<Life>], word: &AtomicU32, erased: impl FnOnce(u32) -> u32) {
+fn erase(
+    seats: &[Seat<Linux>],
+    worn: &mut [Option<Life>],
+    word: &AtomicU32,
+    erased: impl FnOnce(u32) -> u32,
+) {
     let named = word.load(Ordering::Acquire);
-    let seat = Identity::from_bits(named).and_then(|who| worn.get_mut(who.slot() as usize));
-    let Some(seat @ Some(_)) = seat else { return };
+    let Some(slot) = Identity::from_bits(named).map(|who| who.slot() as usize) else { return };
+    let Some(seat @ Some(_)) = worn.get_mut(slot) else { return };
+    if *seat != Some(Life(seats[slot].life.load(Ordering::Acquire))) {
+        // A peer has written over it.
+        *seat = None;
+        return;
+    }
     let erased = erased(named);
     let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
     if erased != named && word.compare_exchange(named, erased, success, failure).is_err() {

@@ -231,9 +231,12 @@ impl<T: Shareable> Segment<T> {
     /// # Errors
     /// [`JoinError`] says what is in the way.
     pub fn participate(&self) -> Result<(), JoinError> {
-        let address = self.root.addr().get();
+        // Not that of the root, which may be of no size and the segment's end.
+        let address = self.attachment.at(0).addr().get();
         match lockstead_linux::shared::join(address) {
-            Err(JoinError::WornOut) if self.scrub() > 0 => {
+            Err(JoinError::WornOut) => {
+                // Also if another one was faster.
+                self.scrub();
                 lockstead_linux::shared::join(address).map(drop)
             }
             other => other.map(drop),
@@ -312,8 +315,10 @@ impl<T: Shareable> Segment<T> {
     }
 
     fn of(file: File) -> Result<Self, SegmentError> {
-        file::seal(&file);
         let file::Checked { file, header, layout } = file::check(file)?;
+        // Not before it is known to be a segment. What is cut meanwhile is found out when
+        // it has been mapped.
+        file::seal(&file);
         let own = Self::layout();
         if let Some(difference) = layout.difference(&own) {
             return Err(SegmentError::OtherRoot { difference });

@@ -212,3 +212,10 @@ fn lists_of_ones_own_and_no_claims() {
     assert_eq!(segment.header().seats, 5);
     assert_eq!(segment.header().claims_each, 0);
 }
+
+#[test]
+fn a_root_of_no_size_has_participants_as_well() {
+    let segment = segment::<[SharedMutex<u64>; 0]>();
+    assert_eq!(segment.participate(), Ok(()));
+    assert_eq!(segment.leave(), Ok(()));
+}

@@ -5,6 +5,7 @@ use lockstead::shared::inspect::View;
 use lockstead::shared::{Options, Segment, SegmentError, Shareable, SharedCondvar, SharedMutex};
 use std::ffi::CString;
 use std::fs::{self, File};
+use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -210,4 +211,15 @@ fn who_may_only_read_does_not_open_it() {
     let refused = Small::from_fd(file.into()).expect_err("it cannot be written");
     assert!(matches!(refused, SegmentError::Io { .. }), "{refused:?}");
     View::open(&path).expect("to look at, that is enough");
+}
+
+#[test]
+fn what_is_no_segment_is_left_as_it_was() {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a new file without a path, which is ours.
+    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"other".as_ptr(), flags)) };
+    file.set_len(8192).expect("its size");
+    let same = file.try_clone().expect("another descriptor");
+    assert!(matches!(Small::from_fd(same.into()), Err(SegmentError::NotASegment)));
+    file.set_len(4096).expect("it may still be cut");
 }

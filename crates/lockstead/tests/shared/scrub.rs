@@ -4,6 +4,7 @@ use crate::support::{Watchdog, eventually};
 use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError, SharedMutex};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Barrier;
 use std::thread;
 
 /// The last generation.
@@ -107,5 +108,37 @@ fn a_generation_that_there_is_not_is_worn_out_as_well() {
         let refused = segment.root()[0].lock().map(drop);
         assert_eq!(refused, Err(SharedError::Join(JoinError::WornOut)));
         segment.participate().expect("it scrubs by itself");
+    }
+}
+
+/// Many that find all seats worn out scrub at once: none erases the name of one that has
+/// come to a seat since.
+#[test]
+fn a_scrub_takes_no_lock_from_who_came_after_another_one() {
+    let _watchdog = Watchdog::new("a_scrub_takes_no_lock_from_who_came_after_another_one");
+    let options = Options::new().participants(2);
+    let segment = Segment::<[SharedMutex<u64>; 20_000]>::memfd("worn", &options).expect("one");
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let last = &segment.root()[19_999];
+    for _ in 0..100 {
+        for seat in 1..3 {
+            let life: u64 = LAST << 32 | 0xc000_0000;
+            let at = segment.header().seats_at + 128 * seat;
+            file.write_all_at(&life.to_ne_bytes(), at).expect("the life word");
+        }
+        let (start, got) = (Barrier::new(2), Barrier::new(2));
+        let had = thread::scope(|s| {
+            let one = || {
+                start.wait();
+                let came = segment.participate();
+                let locked = last.try_lock();
+                got.wait();
+                came.expect("seats were made usable");
+                matches!(locked, Ok(Locked::Acquired(_)))
+            };
+            [s.spawn(one), s.spawn(one)].map(|thread| thread.join().expect("it ends"))
+        });
+        assert_ne!(had[0], had[1], "one has it");
+        eventually(|| segment.scrub() == 0);
     }
 }

@@ -98,7 +98,10 @@ impl Mender {
         let at = self.attachment.at(offset);
         let join = || crate::shared::party(at.addr().get());
         let (_, party) = match join() {
-            Err(SharedError::Join(JoinError::WornOut)) if self.scrub() > 0 => join()?,
+            Err(SharedError::Join(JoinError::WornOut)) => {
+                self.scrub();
+                join()?
+            }
             other => other?,
         };
         // Of all that follows: within the root, which is mapped while the attachment lives,
