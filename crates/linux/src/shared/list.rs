@@ -167,7 +167,7 @@ impl List {
         self.kind.store(kind, Relaxed);
     }
 
-    /// The kernel is not to look into the page any more: the thread ends.
+    /// The kernel is not to look into the page any more: no seat is left.
     pub(super) fn retire(&self) {
         if registered().is_ok_and(|head| core::ptr::eq(head, &self.own)) {
             let _ = register(self.libcs.load(Relaxed));
@@ -247,9 +247,8 @@ impl List {
                 Some(before) => Some(self.node(before.seat_address())),
                 None => self.libc_nodes(head).find(|&at| next_of(at) == node),
             };
-            if let Some(before) = before {
-                write(before, after);
-            }
+            // Too far behind to be found: it stays.
+            write(before.ok_or(JoinError::ListTooLong)?, after);
         }
         page.remove(member);
         Ok(())

@@ -426,6 +426,10 @@ impl Member {
         }
         let life = Life(self.life.load(Ordering::Relaxed));
         give_up(&Turn::new(attached), (party.me.slot(), seat), life);
+        if page.linked().len() == 0 {
+            // Robust mutexes of the libc are so again after an exclusive segment.
+            page.list.retire();
+        }
         self.base.store(0, Ordering::Relaxed);
         self.me.store(0, Ordering::Relaxed);
         attached.exit();
