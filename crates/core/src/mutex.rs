@@ -125,6 +125,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         }
     }
 
+    /// The rest of [`RawMutex::unlock`] for a fast path in another language, which
+    /// has erased the low half of the word at `at` by itself and found `erased`.
+    #[cold]
+    pub fn released(erased: u32, at: Address) {
+        slow::released::<P>(Word(erased.into()), at);
+    }
+
     /// Whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {

@@ -192,6 +192,16 @@ impl<P: Platform> RawOnce<P> {
         }
     }
 
+    /// The turn that [`RawOnce::begin`] gave and the caller has forgotten: for
+    /// callers that can keep no Rust value between the two.
+    ///
+    /// # Safety
+    /// The calling thread was given the turn and has not ended it.
+    #[must_use]
+    pub unsafe fn turn(&self) -> OnceTurn<'_, P> {
+        OnceTurn { once: self, after_poisoning: false, thread: PhantomData }
+    }
+
     fn exchange(&self, from: u32, to: u32) -> bool {
         // ord: ONCE-3 acquire, pairs with ONCE-2: a runner after a poisoning
         // sees what the one before it left behind.

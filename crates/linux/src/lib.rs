@@ -36,5 +36,5 @@ mod sys;
 mod table;
 
 pub use atomics::{Cell, U32, U64};
-pub use membership::prepare;
+pub use membership::{at_leaving, prepare};
 pub use platform::Linux;

@@ -33,7 +33,7 @@
 use crate::sys::{self, KeepErrno, NoSignals};
 use crate::{processors, table};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use lockstead_core::Slot;
 
 // Atomics, because signal handlers of the same thread read and write them too.
@@ -48,6 +48,8 @@ thread_local! {
 
 /// The key plus one; 0 before there is one.
 static KEY: AtomicU32 = AtomicU32::new(0);
+/// What [`at_leaving`] was told, as a data pointer; null: nothing.
+static AT_LEAVING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
 /// Sleepers of the process: the sum of all `NAPS`.
 static DOZING: AtomicU32 = AtomicU32::new(0);
@@ -91,8 +93,22 @@ extern "C" fn leave(_value: *mut c_void) {
     // Not zero if the thread was cancelled, or left a handler, in a sleep.
     DOZING.fetch_sub(NAPS.with(|naps| naps.swap(0, Relaxed)), Relaxed);
     if let Some(slot) = Slot::new(ME.with(|me| me.swap(0, Relaxed))) {
+        let told = AT_LEAVING.load(Relaxed);
+        if !told.is_null() {
+            // SAFETY: `at_leaving` stores functions of this type only.
+            let forget = unsafe { core::mem::transmute::<*mut (), fn()>(told) };
+            forget();
+        }
         table::vacate(slot);
     }
+}
+
+/// Has `forget` called by each thread that gives its slot up, before anybody
+/// else can get it: for who keeps a copy of the slot in a thread-local word of
+/// its own, as fast paths in other languages do. It must neither lock nor
+/// allocate. One such function in a process; the last one counts.
+pub fn at_leaving(forget: fn()) {
+    AT_LEAVING.store(forget as *mut (), Relaxed);
 }
 
 /// The calling thread is about to sleep; returns how many sleep with it.

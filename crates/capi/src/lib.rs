@@ -1,0 +1,1 @@
+//! lockstead for C and C++: what stands behind `lockstead.h`.
