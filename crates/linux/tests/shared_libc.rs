@@ -8,7 +8,7 @@ use common::{Watchdog, in_threads, until};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::shared::{Got, SharedError};
-use lockstead_linux::shared::{self, JoinError};
+use lockstead_linux::shared::{self, Busy, JoinError};
 use segment::{Child, Segment};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -445,4 +445,39 @@ fn an_exclusive_head_moves_between_segments() {
             assert_eq!(shared::leave(segment.handle()), Ok(()));
         }
     }
+}
+
+#[test]
+fn mutexes_of_the_libc_are_robust_again_after_an_exclusive_segment() {
+    let _alone = alone(60);
+    let (exclusive, segment) = (Segment::with(true), Segment::new());
+    let child = Child::new(|| {
+        let mutex = Theirs::new(&segment, 64);
+        exclusive.party();
+        assert_eq!(shared::leave(exclusive.handle()), Ok(()));
+        assert_eq!(mutex.lock(), Ok(false));
+    });
+    assert_eq!(child.wait(), 0);
+    let mutex = Theirs(segment.word(64).as_ptr().cast());
+    assert_eq!(mutex.lock(), Ok(true), "its owner has ended");
+    mutex.unlock();
+}
+
+/// The list leads to it from somewhere that is not found.
+#[test]
+fn a_seat_behind_too_many_mutexes_of_the_libc_is_kept() {
+    let _alone = alone(60);
+    let segment = Segment::new();
+    in_threads(1, &|| {
+        segment.party();
+        let mut room = vec![[0u64; 8]; 2100];
+        let mutexes: Vec<_> =
+            room.iter_mut().map(|mutex| Theirs::at(mutex.as_mut_ptr().cast())).collect();
+        assert!(mutexes.iter().all(|mutex| mutex.lock() == Ok(false)));
+        assert_eq!(shared::leave(segment.handle()), Err(Busy::Refused));
+        assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean), "still a member");
+        assert!(segment.unlock(0));
+        mutexes.iter().for_each(|mutex| mutex.unlock());
+        assert_eq!(shared::leave(segment.handle()), Ok(()));
+    });
 }

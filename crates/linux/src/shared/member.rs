@@ -137,7 +137,8 @@ pub enum Busy {
     /// So many threads of this process are members, or have ended while they held
     /// something there.
     Threads(u32),
-    /// The kernel refused to change the robust list.
+    /// The kernel refused to change the robust list, or the seat stands too far behind
+    /// mutexes of the libc there.
     Refused,
 }
 
@@ -147,7 +148,10 @@ impl core::fmt::Display for Busy {
             Busy::Holds => f.write_str("the thread holds locks there"),
             Busy::Waits => f.write_str("the thread waits for a lock"),
             Busy::Threads(count) => write!(f, "{count} other threads are members"),
-            Busy::Refused => f.write_str("the kernel refused to change the robust list"),
+            Busy::Refused => f.write_str(
+                "the robust list cannot be changed: the kernel refuses that, or the thread holds \
+                 2,000 robust mutexes of the libc",
+            ),
         }
     }
 }

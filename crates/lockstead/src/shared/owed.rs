@@ -17,12 +17,14 @@ use lockstead_linux::{Linux, U32};
 /// So many mutexes at once.
 const MOST: usize = 8;
 
+/// The address of a mutex, and what was named before the wait.
+type Entry = Cell<(usize, Option<NonNull<U32>>)>;
+
 struct Owed {
     /// How many entries are in use: the first ones.
     count: Cell<usize>,
-    /// By the address of a mutex, what was named before the wait; in the order of the
-    /// waits.
-    entries: [Cell<(usize, Option<NonNull<U32>>)>; MOST],
+    /// In the order of the waits.
+    entries: [Entry; MOST],
 }
 
 // Without a destructor, so that locks work in those of other variables.
@@ -33,7 +35,7 @@ std::thread_local! {
 }
 
 impl Owed {
-    fn used(&self) -> &[Cell<(usize, Option<NonNull<U32>>)>] {
+    fn used(&self) -> &[Entry] {
         &self.entries[..self.count.get()]
     }
 }

@@ -197,7 +197,9 @@ impl<T: Shareable> Segment<T> {
     }
 
     /// Opens the segment behind a descriptor, which must allow reading and writing. If it
-    /// is one in memory that is not sealed yet, it is sealed against changes of its size.
+    /// is one in memory that is not sealed yet, it is sealed against changes of its size;
+    /// unless whoever made it has forbidden that, and may still cut it: see
+    /// [`survive_cuts`](super::survive_cuts).
     ///
     /// # Errors
     /// As [`open`](Self::open).
