@@ -116,8 +116,9 @@ fn received<'a>(
         Ok(Taken::HolderDied { permit, lost }) => {
             count(&tally.owner_died, 1);
             count(&tally.units_returned, u64::from(lost));
-            // It is to be silent, or tells of more than can have been.
-            count(&tally.torn, u64::from(!reports(at) || lost == 0 || lost > UNITS));
+            // It is to be silent, or tells of nobody. That it tells of too many is seen at the
+            // end: several may have died before somebody is told.
+            count(&tally.torn, u64::from(!reports(at) || lost == 0));
             Ok(Some(permit))
         }
         Err(error) => tally.refused(error).map(|()| None),

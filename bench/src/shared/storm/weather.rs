@@ -23,7 +23,7 @@ const EARLY: u64 = 8;
 /// Within this time of its creation.
 const YOUTH_US: u64 = 6_000;
 /// Who is killed in a calm is killed within this time of its beginning.
-const LAST_US: u64 = 800;
+const LAST_US: u64 = 400;
 /// Between two looks at the workers.
 const BLINK: Duration = Duration::from_micros(100);
 /// Deaths that one place for a participant can count, and some to spare.
@@ -137,7 +137,11 @@ impl<'a> Storm<'a> {
             for index in 0..self.victims.len() {
                 self.attend(index)?;
             }
-            std::thread::sleep(BLINK);
+            // A sleep is longer than what those do that are to be killed at it.
+            match now.elapsed() < Duration::from_micros(LAST_US) {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(BLINK),
+            }
         }
         self.victims.clear();
         self.inspect();
