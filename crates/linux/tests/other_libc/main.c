@@ -1,4 +1,5 @@
-/* Shared locks in a program of musl. Ends with 0 if all is as it should be. */
+/* Shared locks in a program of musl. Ends with 0 if all is as it should be. The argument:
+   how often to kill a thread that has locks of both kinds. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -6,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -163,7 +165,9 @@ static void interleave(void) {
     }
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    CHECK(count == 2);
+    int kills = atoi(arguments[1]);
     begin();
     struct { void *next; long offset; void *pending; } *head;
     size_t size;
@@ -205,7 +209,7 @@ int main(void) {
 
     make(theirs(0));
     make(theirs(1));
-    int ours = 0, others = 0, kills = 300;
+    int ours = 0, others = 0;
     for (int i = 0; i < kills; i++) {
         uint64_t before = *segment_word(4);
         pid_t worker = child(interleave);
