@@ -88,9 +88,21 @@ impl Bytes<'_> {
     fn name(&mut self) -> Option<String> {
         let length = usize::from(self.short()?);
         let name = core::str::from_utf8(self.take(length)?).ok()?;
-        let fits = |c: char| c.is_alphanumeric() || "_#()[]<>:;, ".contains(c);
+        let fits = |c: char| c.is_alphanumeric() || "_#()[]<>:;, ".contains(c) || is_mark(c);
         name.chars().all(fits).then(|| name.to_owned())
     }
+}
+
+/// Whether it may be a sign of a script that identifiers are written in: of the characters
+/// beyond the Latin ones what does not change how others are shown, and is no space.
+fn is_mark(c: char) -> bool {
+    let formats = matches!(
+        c,
+        '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{8e2}' | '\u{180e}'
+            | '\u{2000}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..
+    );
+    c > '\u{2ff}' && !formats && !c.is_whitespace() && !c.is_control()
 }
 
 impl Layout {

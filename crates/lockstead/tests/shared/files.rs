@@ -219,3 +219,17 @@ fn a_root_of_no_size_has_participants_as_well() {
     assert_eq!(segment.participate(), Ok(()));
     assert_eq!(segment.leave(), Ok(()));
 }
+
+/// Names are what the language allows, in all scripts.
+#[test]
+fn fields_have_names_in_all_scripts() {
+    #[derive(Shareable)]
+    #[repr(C)]
+    struct शब्दकोश {
+        शब्द: SharedMutex<u64>,
+        größe: u64,
+    }
+    let segment = segment::<शब्दकोश>();
+    assert!(segment.root().शब्द.lock().is_ok());
+    assert_eq!(segment.root().größe, 0);
+}
