@@ -49,8 +49,8 @@ impl Engine {
         if atom.generation.get() == self.generation {
             return atom.location.get() as usize;
         }
-        let key = self.name(atom.address());
-        let Some(location) = self.memory.register(key) else {
+        let place = self.name(atom.address());
+        let Some(location) = self.memory.register(place) else {
             self.fail(Kind::Misuse("a model may use at most 96 atomics".into()));
             return 0;
         };
@@ -68,11 +68,7 @@ impl Engine {
             ));
             return 0;
         };
-        let key = Space::key(place);
-        let lives = self.incarnations.entry(key).or_insert(0);
-        *lives += 1;
-        // On a stack several variables may follow each other at one place.
-        if *lives == 1 { key } else { mix(key, u64::from(*lives)) }
+        Space::key(place)
     }
 
     fn touch(&mut self, atom: &Atom) -> Visible {
@@ -90,17 +86,18 @@ impl Engine {
             return if owned { Visible::Guarded } else { Visible::Over };
         }
         let me = self.current;
-        let touched = self.memory.location(location).touched;
-        if touched == Touched::Shared {
-            return Visible::Yes;
+        match self.memory.touched(location) {
+            Touched::Shared => return Visible::Yes,
+            Touched::By(other) if other == me => return Visible::No,
+            Touched::Nobody | Touched::By(_) => {}
         }
-        let key = self.memory.location(location).key;
+        let key = self.memory.key(location);
         if !self.config.reduce || self.shared.contains(&key) {
-            self.memory.location(location).touched = Touched::Shared;
+            self.memory.touch(location, Touched::Shared);
             return Visible::Yes;
         }
-        if touched == Touched::Nobody || touched == Touched::By(me) {
-            self.memory.location(location).touched = Touched::By(me);
+        if self.memory.touched(location) == Touched::Nobody {
+            self.memory.touch(location, Touched::By(me));
             return Visible::No;
         }
         self.shared.insert(key);

@@ -7,7 +7,6 @@ use crate::engine::{Engine, halt, with};
 use crate::memory::MAX_THREADS;
 use crate::report::{Kind, Step};
 use std::cell::UnsafeCell;
-use std::collections::HashMap;
 use std::panic::Location;
 
 /// The last accesses of a field: the clocks of their threads.
@@ -18,7 +17,8 @@ pub(crate) struct Accesses {
     read: [u16; MAX_THREADS],
 }
 
-pub(crate) type Cells = HashMap<usize, Accesses>;
+/// By address.
+pub(crate) type Cells = Vec<(usize, Accesses)>;
 
 /// A plain field. The checker reports a data race on it.
 #[derive(Debug, Default)]
@@ -83,7 +83,12 @@ impl Engine {
     fn races(&mut self, address: usize, write: bool) -> bool {
         let me = self.current;
         let clock = self.memory.view(me).clock;
-        let cell = self.cells.entry(address).or_default();
+        let known = self.cells.iter().position(|&(at, _)| at == address);
+        let index = known.unwrap_or_else(|| {
+            self.cells.push((address, Accesses::default()));
+            self.cells.len() - 1
+        });
+        let cell = &mut self.cells[index].1;
         let after_write = cell.written <= clock[cell.writer];
         let after_reads = cell.read.iter().zip(&clock).all(|(read, known)| read <= known);
         if write {

@@ -38,6 +38,22 @@ impl Choices {
         Choices { branches: Vec::new(), at: 0, random: Some(Random(seed)) }
     }
 
+    /// How many decisions were made.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How many the next execution makes as they are noted, after
+    /// [`advance`](Self::advance).
+    pub(crate) fn planned(&self) -> usize {
+        self.branches.len()
+    }
+
+    /// The next decision is the one after so many.
+    pub(crate) fn go_back(&mut self, decisions: usize) {
+        self.at = decisions;
+    }
+
     /// Whether the execution has left the path of an earlier one.
     pub(crate) fn fresh(&self) -> bool {
         self.at == self.branches.len()

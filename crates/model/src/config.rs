@@ -92,7 +92,7 @@ pub struct Config {
 }
 
 /// How often the surroundings may interfere in one execution.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Budget {
     pub(crate) spurious: u32,
     pub(crate) timeouts: u32,

@@ -30,24 +30,26 @@
 //!   policies of the models see to; or when time passes, which is a change.)
 
 pub(crate) mod death;
+mod marks;
 mod merged;
 mod schedule;
 mod states;
 mod threads;
 
+pub(crate) use marks::Mark;
 pub use merged::{aside, embody, forget, guard, here, turn};
+pub use threads::MOST_WATCHES;
 pub(crate) use threads::{Awoken, Entry, Queued, Sleeper, Status, Thread};
 
 use crate::atomic::Atom;
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config};
-use crate::fingerprint::mix;
+use crate::fingerprint::{Map, mix};
 use crate::memory::Memory;
 use crate::report::{Event, Kind, Step};
 use crate::space::Space;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::panic::Location;
 use std::rc::Rc;
@@ -99,24 +101,6 @@ enum Next {
     Pass,
 }
 
-/// Fingerprints need no hashing.
-#[derive(Default)]
-pub(crate) struct Through(u64);
-
-impl Hasher for Through {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("fingerprints are words");
-    }
-    fn write_u64(&mut self, word: u64) {
-        self.0 = word;
-    }
-}
-
-type Map<V> = HashMap<u64, V, BuildHasherDefault<Through>>;
-
 /// A search and its execution in progress.
 pub(crate) struct Engine {
     pub(crate) config: Config,
@@ -127,8 +111,12 @@ pub(crate) struct Engine {
     pub(crate) current: usize,
     /// The thread whose stack is in use.
     pub(crate) running: usize,
+    /// Where on it the thread was that suspended itself last.
+    pub(crate) deepest: usize,
     pub(crate) phase: Phase,
     pub(crate) stop: Option<Stop>,
+    /// A decision is to be made from `next`; everything is to be put down first.
+    pub(crate) undecided: bool,
     pub(crate) budget: Budget,
     pub(crate) clock: u64,
     /// How often a value, the clock or a queue of sleepers has changed.
@@ -150,14 +138,16 @@ pub(crate) struct Engine {
     pub(crate) mourn: Option<Rc<dyn Fn(usize)>>,
     /// Whether others may come in the place of the dead.
     pub(crate) again: bool,
+    /// Whether there is somebody who puts everything down at decisions.
+    pub(crate) marking: bool,
     /// The thread that is to begin anew.
     pub(crate) reborn: Option<usize>,
-    /// Different atomics that lived at one place in this execution.
-    pub(crate) incarnations: Map<u32>,
     /// The same of plain fields.
     pub(crate) cells: crate::cell::Cells,
     pub(crate) generation: u32,
     pub(crate) watched: Vec<u64>,
+    /// The fingerprint at the last decision.
+    pub(crate) state: u64,
     /// Fewest preemptions with which a state was reached.
     pub(crate) states: Map<u32>,
     /// Reused list of stores.
@@ -193,8 +183,15 @@ pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
 }
 
 /// Gives the processor back to the runner; returns when the thread is chosen.
-fn suspend() {
-    let yielder = with(|engine| engine.threads[engine.running].yielder);
+///
+/// Not inlined, so that little lies below the word that says how deep the stack is.
+#[inline(never)]
+pub(crate) fn suspend() {
+    let here = 0u8;
+    let yielder = with(|engine| {
+        engine.deepest = (&raw const here).addr();
+        engine.threads[engine.running].yielder
+    });
     // SAFETY: the runner put the yielder of the coroutine that runs there, and
     // it lives as long as the coroutine.
     unsafe { &*yielder }.suspend(());
@@ -226,7 +223,7 @@ pub(crate) fn point(site: &'static Location<'static>) {
                 if !std::mem::take(&mut engine.threads[me].chosen) {
                     engine.decide();
                 }
-                engine.stop.is_none() && engine.current == me
+                engine.stop.is_none() && !engine.undecided && engine.current == me
             }
         }
     });
@@ -248,7 +245,8 @@ pub(crate) fn rest() {
             Phase::Start => {}
             Phase::Run => engine.decide(),
         }
-        engine.phase == Phase::Run && engine.stop.is_none() && engine.current == me
+        let decided = engine.stop.is_none() && !engine.undecided;
+        engine.phase == Phase::Run && decided && engine.current == me
     });
     if !go {
         suspend();
@@ -273,8 +271,10 @@ impl Engine {
             threads: Vec::new(),
             current: 0,
             running: 0,
+            deepest: 0,
             phase: Phase::Setup,
             stop: None,
+            undecided: false,
             clock: 0,
             changes: 0,
             sleeps: 0,
@@ -287,11 +287,12 @@ impl Engine {
             guards: Vec::new(),
             mourn: None,
             again: false,
+            marking: false,
             reborn: None,
-            incarnations: Map::default(),
             cells: Default::default(),
             generation: 0,
             watched,
+            state: 0,
             states: Map::default(),
             indices: Vec::new(),
             preemptions: 0,
@@ -319,6 +320,7 @@ impl Engine {
         self.last = threads;
         self.phase = Phase::Setup;
         self.stop = None;
+        self.undecided = false;
         self.budget = self.config.budget;
         // Not zero: heartbeats that were never set are then in the past.
         self.clock = 1;
@@ -327,7 +329,6 @@ impl Engine {
         self.steps = 0;
         self.trace.clear();
         self.freed.clear();
-        self.incarnations.clear();
         self.cells.clear();
         self.preemptions = 0;
         self.passes = 0;
@@ -382,11 +383,15 @@ impl Engine {
 
     pub(crate) fn choose(&mut self, of: usize, lean: Lean) -> usize {
         self.choices.choose(of, lean).unwrap_or_else(|| {
-            self.fail(Kind::Misuse(
-                "an execution did not repeat: threads must share nothing but model memory".into(),
-            ));
+            self.does_not_repeat();
             0
         })
+    }
+
+    pub(crate) fn does_not_repeat(&mut self) {
+        self.fail(Kind::Misuse(
+            "an execution did not repeat: threads must share nothing but model memory".into(),
+        ));
     }
 
     /// Counts a step; false if the execution is over.
@@ -395,8 +400,7 @@ impl Engine {
         if self.steps > self.config.max_steps {
             self.fail(Kind::TooLong);
         }
-        let me = self.current;
-        self.memory.view(me).clock[me] += 1;
+        self.memory.step(self.current);
         self.stop.is_none()
     }
 
@@ -434,7 +438,7 @@ impl Engine {
                     format!("sleeps on {place} at {site}")
                 }
                 Status::Watching => {
-                    let entries = it.entries.clone();
+                    let entries = it.entries;
                     let queues = entries.iter().filter(|e| e.queued == Queued::Yes);
                     let places: Vec<String> = queues
                         .filter_map(|e| self.space.place(e.address))

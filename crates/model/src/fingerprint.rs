@@ -4,6 +4,9 @@
 //! With `n` states its probability is about `n² / 2⁶⁵`: three in a million for
 //! ten million states.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// Combines two words into one; not commutative.
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd6e8_feb8_6659_fd93);
@@ -12,6 +15,25 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let x = folded ^ a.rotate_left(23) ^ b.rotate_left(41).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let x = (x ^ (x >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     x ^ (x >> 29)
+}
+
+/// Tables by fingerprints, or other words that are as good as random, or few.
+pub(crate) type Map<V> = HashMap<u64, V, BuildHasherDefault<Through>>;
+
+/// Fingerprints need no hashing.
+#[derive(Default)]
+pub(crate) struct Through(u64);
+
+impl Hasher for Through {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("fingerprints are words");
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
 }
 
 /// A sequence of words, by which random searches choose: splitmix64.

@@ -21,9 +21,11 @@ mod memory;
 mod platform;
 mod report;
 mod robust;
+mod runner;
 mod scenario;
 mod signal;
 mod space;
+mod strand;
 mod watch;
 
 pub use atomic::{U32, U64, fence, freed};

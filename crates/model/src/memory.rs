@@ -29,7 +29,11 @@
 //! A load never reads a store that comes later in the schedule (load
 //! buffering). Accesses of different sizes to one location are not modelled.
 
-use crate::fingerprint::mix;
+mod undo;
+
+pub(crate) use undo::Mark;
+
+use crate::fingerprint::{Map, mix};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
@@ -46,6 +50,12 @@ pub(crate) struct View {
     pub(crate) clock: [u16; MAX_THREADS],
     /// Place of the oldest readable store, by location.
     floor: [u32; MAX_LOCATIONS],
+}
+
+impl Default for View {
+    fn default() -> Self {
+        View::NEW
+    }
 }
 
 impl View {
@@ -95,10 +105,14 @@ pub(crate) enum Touched {
     Shared,
 }
 
-pub(crate) struct Location {
-    /// The same in every execution (see `space.rs`).
-    pub(crate) key: u64,
-    pub(crate) touched: Touched,
+struct Location {
+    /// Where it lies (see `space.rs`).
+    place: u64,
+    /// Its name; different for each variable that lives at a place.
+    key: u64,
+    /// Whether the execution has used it so far.
+    present: bool,
+    touched: Touched,
     stores: Vec<Store>,
     hash: u64,
 }
@@ -109,6 +123,7 @@ impl Location {
     }
 }
 
+#[derive(Clone)]
 struct Mind {
     now: View,
     /// What an acquire fence would add.
@@ -123,9 +138,14 @@ impl Mind {
 
 /// All locations and what everybody knows of them.
 pub(crate) struct Memory {
-    /// The first `live` are in use; the others keep their allocations.
+    /// Each has the same number in all executions since the last `reset`. The first
+    /// `live` are in use; the others keep their allocations.
     locations: Vec<Location>,
     live: usize,
+    /// Their numbers by their names.
+    numbers: Map<usize>,
+    /// What has changed, since the last `reset`.
+    journal: Vec<undo::Change>,
     minds: Vec<Mind>,
     fence: View,
     fence_hash: u64,
@@ -148,6 +168,8 @@ impl Memory {
         Memory {
             locations: Vec::new(),
             live: 0,
+            numbers: Map::default(),
+            journal: Vec::new(),
             minds: Vec::new(),
             fence: View::NEW,
             fence_hash: 0,
@@ -159,6 +181,8 @@ impl Memory {
     pub(crate) fn reset(&mut self, threads: usize, merged: bool) {
         self.merged = merged;
         self.live = 0;
+        self.numbers.clear();
+        self.journal.clear();
         self.minds.clear();
         self.minds.resize_with(threads, || Mind::NEW);
         self.fence = View::NEW;
@@ -166,30 +190,65 @@ impl Memory {
         self.hash = 0;
     }
 
-    /// A new location that holds zero, and that everybody knows; `None` if
-    /// there are too many.
-    pub(crate) fn register(&mut self, key: u64) -> Option<usize> {
+    /// The location of a new variable at this place, which holds zero, and which
+    /// everybody knows; `None` if there are too many.
+    pub(crate) fn register(&mut self, place: u64) -> Option<usize> {
+        // On a stack several variables may follow each other at one place.
+        let lives = self.locations[..self.live].iter().filter(|l| l.present && l.place == place);
+        let key = match lives.count() {
+            0 => place,
+            lives => mix(place, lives as u64 + 1),
+        };
+        let index = match self.numbers.get(&key) {
+            Some(&index) => index,
+            None => self.add(place, key)?,
+        };
+        self.locations[index].present = true;
+        self.journal.push(undo::Change::Registered(index as u16));
+        Some(index)
+    }
+
+    fn add(&mut self, place: u64, key: u64) -> Option<usize> {
         let index = self.live;
         if index == MAX_LOCATIONS {
             return None;
         }
         if index == self.locations.len() {
             let (touched, stores) = (Touched::Nobody, Vec::new());
-            self.locations.push(Location { key, touched, stores, hash: 0 });
+            let present = false;
+            self.locations.push(Location { place, key, present, touched, stores, hash: 0 });
         }
         let location = &mut self.locations[index];
-        location.key = key;
+        (location.place, location.key) = (place, key);
         location.touched = Touched::Nobody;
         location.stores.clear();
         let id = mix(0, 9);
         location.stores.push(Store { place: 0, glued: false, value: 0, id, view: None });
         location.hash = 0;
+        self.numbers.insert(key, index);
         self.live += 1;
         Some(index)
     }
 
-    pub(crate) fn location(&mut self, location: usize) -> &mut Location {
-        &mut self.locations[location]
+    /// The name of a location.
+    pub(crate) fn key(&self, location: usize) -> u64 {
+        self.locations[location].key
+    }
+
+    pub(crate) fn touched(&self, location: usize) -> Touched {
+        self.locations[location].touched
+    }
+
+    pub(crate) fn touch(&mut self, location: usize, by: Touched) {
+        let before = std::mem::replace(&mut self.locations[location].touched, by);
+        self.journal.push(undo::Change::Touched(location as u16, before));
+    }
+
+    /// Counts a step of `thread`.
+    pub(crate) fn step(&mut self, thread: usize) {
+        if !self.merged {
+            self.minds[thread].now.clock[thread] += 1;
+        }
     }
 
     /// The newest value.
@@ -321,7 +380,9 @@ impl Memory {
             }
             (mine, inherited) => mine.or(inherited),
         };
-        let location = &mut self.locations[location];
+        let number = location;
+        let location = &mut self.locations[number];
+        self.journal.push(undo::Change::Inserted(number as u16, at as u16, location.hash));
         location.stores.insert(at, Store { place, glued, value, id, view });
         self.hash = self.hash.wrapping_sub(location.hash);
         location.hash = if at + 1 == location.stores.len() {
@@ -335,8 +396,10 @@ impl Memory {
 
     /// The only store of a location becomes one of this value.
     fn replace(&mut self, location: usize, value: u64) {
-        let location = &mut self.locations[location];
+        let number = location;
+        let location = &mut self.locations[number];
         let store = &mut location.stores[0];
+        self.journal.push(undo::Change::Replaced(number as u16, store.value, location.hash));
         store.value = value;
         store.id = mix(value, 9);
         self.hash = self.hash.wrapping_sub(location.hash);

@@ -224,7 +224,7 @@ pub mod hidden {
     use crate::{U32, U64, futex};
     use std::panic::Location;
 
-    pub use crate::engine::{here, turn};
+    pub use crate::engine::{MOST_WATCHES, here, turn};
     pub use crate::futex::Ends;
     pub use crate::space::announce_seats;
     pub use crate::watch::{Ended, Watched, add_and_wake, at_death_wake, wait_any, wake_shared};

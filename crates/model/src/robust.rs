@@ -14,7 +14,7 @@ macro_rules! robust {
 
             impl Robust for $crate::Model {
                 type Segment = ();
-                const MOST_WATCHES: usize = 8;
+                const MOST_WATCHES: usize = model::MOST_WATCHES;
                 const TRUST: Option<u64> = None;
                 const SPINS: u32 = 0;
 

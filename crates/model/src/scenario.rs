@@ -1,30 +1,23 @@
 //! A scenario: a shared value, the threads that use it, and the search over
 //! their executions.
 
-use crate::choices::Choices;
 use crate::config::{Config, Search};
-use crate::engine::{self, Engine, Phase, Stop, halt, with};
+use crate::engine::Engine;
 use crate::memory::MAX_THREADS;
-use crate::report::{Coverage, Failure, Kind, Schedule, Stats};
-use corosensei::stack::{DefaultStack, Stack};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::report::{Failure, Schedule, Stats};
+use crate::runner::Runner;
 use std::rc::Rc;
 
-/// Bytes of a thread's stack; pages that are not touched cost nothing.
-const STACK: usize = 256 * 1024;
-
-type Body<S> = Rc<dyn Fn(&S)>;
+pub(crate) type Body<S> = Rc<dyn Fn(&S)>;
 type Mourner<S> = Rc<dyn Fn(&S, usize)>;
-type Thread = Coroutine<(), (), (), DefaultStack>;
 
 /// What is to be explored.
 ///
 /// Threads share nothing but model memory in the shared value: what they do
 /// must follow from what they read there. (Counters outside, which no thread
-/// looks at, are harmless.)
+/// looks at, are harmless.) A thread owns no memory on the heap when it reads or writes
+/// there: what it has on its stack is put back, not dropped, when the search returns to
+/// an earlier point.
 ///
 /// ```
 /// use lockstead_model::{Cell, Config, Scenario, U32, Ordering};
@@ -46,14 +39,14 @@ type Thread = Coroutine<(), (), (), DefaultStack>;
 /// assert!(stats.executions > 1);
 /// ```
 pub struct Scenario<S> {
-    make: Rc<dyn Fn() -> S>,
-    threads: Vec<Body<S>>,
+    pub(crate) make: Rc<dyn Fn() -> S>,
+    pub(crate) threads: Vec<Body<S>>,
     /// For each thread, the first that does the same.
-    groups: Vec<usize>,
-    after: Body<S>,
+    pub(crate) groups: Vec<usize>,
+    pub(crate) after: Body<S>,
     /// What one does that comes in the place of a dead participant.
-    again: Option<Body<S>>,
-    mourn: Option<Mourner<S>>,
+    pub(crate) again: Option<Body<S>>,
+    pub(crate) mourn: Option<Mourner<S>>,
 }
 
 impl<S: 'static> Scenario<S> {
@@ -168,278 +161,6 @@ impl<S: 'static> Scenario<S> {
     /// # Errors
     /// The failure it shows.
     pub fn replay(&self, config: &Config, schedule: &Schedule) -> Result<(), Box<Failure>> {
-        let mut engine = Engine::new(config.clone());
-        engine.seal();
-        engine.shared.extend(&schedule.shared);
-        engine.choices = Choices::replay(&schedule.choices);
-        Runner::new(self, engine).one().map(drop)
+        Runner::new(self, Engine::new(config.clone())).replay(schedule)
     }
-}
-
-/// The shared value; it lies still, so that its fields keep their names.
-struct Place<S>(Box<UnsafeCell<MaybeUninit<S>>>);
-
-/// A search in progress.
-struct Runner<'a, S> {
-    scenario: &'a Scenario<S>,
-    engine: Box<Engine>,
-    place: Rc<Place<S>>,
-    /// Stacks of the threads, and of the one that sets up and checks.
-    stacks: Vec<Option<DefaultStack>>,
-    executions: u64,
-    known: u64,
-    longest: u32,
-}
-
-impl<'a, S: 'static> Runner<'a, S> {
-    fn new(scenario: &'a Scenario<S>, mut engine: Engine) -> Self {
-        let place = Place(Box::new(UnsafeCell::new(MaybeUninit::uninit())));
-        engine.space.shared(place.0.get().addr(), size_of::<S>().max(1));
-        let stacks = (0..=scenario.threads.len())
-            .map(|thread| {
-                let stack = DefaultStack::new(STACK).expect("memory for a stack");
-                engine.space.stack(thread, stack.limit().get()..stack.base().get());
-                Some(stack)
-            })
-            .collect();
-        Runner {
-            scenario,
-            engine: Box::new(engine),
-            place: Rc::new(place),
-            stacks,
-            executions: 0,
-            known: 0,
-            longest: 0,
-        }
-    }
-
-    fn exhaust(&mut self) -> Result<Stats, Box<Failure>> {
-        loop {
-            match self.one()? {
-                Stop::Restart => {
-                    // A location is shared after all: everything anew.
-                    self.engine.choices = Choices::default();
-                    self.engine.states.clear();
-                    self.engine.watched.fill(0);
-                    (self.executions, self.known, self.longest) = (0, 0, 0);
-                    continue;
-                }
-                Stop::Known => self.known += 1,
-                Stop::Done | Stop::Failed(_) => {}
-            }
-            if self.executions >= self.engine.config.max_executions {
-                return Err(self.failure(Kind::TooMany));
-            }
-            if !self.engine.choices.advance() {
-                let bound = self.engine.config.preemptions;
-                return Ok(self.stats(bound.map_or(Coverage::Complete, Coverage::Bounded)));
-            }
-        }
-    }
-
-    fn sample(&mut self, seed: u64, schedules: u64) -> Result<Stats, Box<Failure>> {
-        self.engine.seal();
-        while self.executions < schedules {
-            self.engine.choices = Choices::random(seed.wrapping_add(self.executions));
-            if self.one()? == Stop::Restart {
-                self.executions -= 1;
-            }
-        }
-        Ok(self.stats(Coverage::Sampled(schedules)))
-    }
-
-    fn stats(&self, coverage: Coverage) -> Stats {
-        let names = self.engine.config.watches.iter().map(|(name, _)| *name);
-        Stats {
-            coverage,
-            executions: self.executions,
-            known: self.known,
-            states: self.engine.states.len() as u64,
-            longest: self.longest,
-            seen: names.zip(self.engine.watched.iter().copied()).collect(),
-        }
-    }
-
-    fn failure(&mut self, kind: Kind) -> Box<Failure> {
-        let mut shared: Vec<u64> = self.engine.shared.iter().copied().collect();
-        shared.sort_unstable();
-        Box::new(Failure {
-            kind,
-            trace: self.engine.trace.clone(),
-            story: self.engine.story(),
-            threads: self.engine.describe(),
-            schedule: Schedule { choices: self.engine.choices.made(), shared },
-            executions: self.executions,
-        })
-    }
-
-    /// One execution.
-    fn one(&mut self) -> Result<Stop, Box<Failure>> {
-        let number = self.scenario.threads.len();
-        self.engine.reset(&self.scenario.groups);
-        let mut threads: Vec<Option<Thread>> = (0..=number)
-            .map(|thread| {
-                let stack = self.stacks[thread].take().expect("stacks are given back");
-                Some(self.coroutine(thread, stack))
-            })
-            .collect();
-        self.engine.again = self.scenario.again.is_some();
-        self.engine.mourn = self.scenario.mourn.clone().map(|mourn| {
-            let place = Rc::clone(&self.place);
-            // SAFETY: the value was written before any thread began, and is only shared
-            // until all have ended.
-            let mourn = move |thread| mourn(unsafe { (*place.0.get()).assume_init_ref() }, thread);
-            Rc::new(mourn) as Rc<dyn Fn(usize)>
-        });
-        let engine: *mut Engine = &mut *self.engine;
-        // SAFETY: the engine outlives the call, and is not used here by another
-        // way until it returns.
-        engine::enter(unsafe { &mut *engine }, || self.run(&mut threads));
-        for (thread, coroutine) in threads.into_iter().enumerate() {
-            self.stacks[thread] = coroutine.map(abandon);
-        }
-        if self.engine.phase != Phase::Setup {
-            // SAFETY: the setting up has ended, so the value exists; nobody
-            // uses it any more.
-            unsafe { (*self.place.0.get()).assume_init_drop() };
-        }
-        self.executions += 1;
-        self.longest = self.longest.max(self.engine.steps);
-        match self.engine.stop.clone() {
-            Some(Stop::Failed(kind)) => Err(self.failure(kind)),
-            Some(stop) => Ok(stop),
-            None => unreachable!("an execution ends for a reason"),
-        }
-    }
-
-    fn coroutine(&self, thread: usize, stack: DefaultStack) -> Thread {
-        let place = Rc::clone(&self.place);
-        let body: Body<S> = match self.scenario.threads.get(thread) {
-            Some(body) => Rc::clone(body),
-            None => {
-                let (place, make) = (Rc::clone(&place), Rc::clone(&self.scenario.make));
-                let after = Rc::clone(&self.scenario.after);
-                return begin(stack, thread, move |yielder| {
-                    let value = make();
-                    // SAFETY: no other thread exists yet, and the value of the
-                    // last execution has been dropped.
-                    unsafe { (*place.0.get()).write(value) };
-                    yielder.suspend(());
-                    // SAFETY: written above; all other threads have ended.
-                    after(unsafe { (*place.0.get()).assume_init_ref() });
-                });
-            }
-        };
-        begin(stack, thread, move |_| {
-            // SAFETY: the value was written before any thread began, and is
-            // only shared until all have ended.
-            body(unsafe { (*place.0.get()).assume_init_ref() });
-        })
-    }
-
-    /// Runs the threads until the execution is over.
-    fn run(&self, threads: &mut [Option<Thread>]) {
-        let main = threads.len() - 1;
-        resume(threads, main);
-        if over() {
-            return;
-        }
-        for thread in 0..main {
-            with(|engine| {
-                engine.phase = Phase::Start;
-                engine.memory.happens_before(main, thread);
-                engine.current = thread;
-            });
-            if resume(threads, thread) {
-                with(Engine::ended);
-            }
-            if over() {
-                return;
-            }
-        }
-        with(|engine| {
-            engine.phase = Phase::Run;
-            engine.decide();
-        });
-        while !over() {
-            let thread = with(|engine| engine.current);
-            if with(|engine| engine.reborn.take()).is_some() {
-                let stack = threads[thread].take().map(abandon).expect("it has had its turn");
-                threads[thread] = Some(self.rebirth(thread, stack));
-            }
-            if resume(threads, thread) {
-                with(|engine| {
-                    engine.ended();
-                    engine.decide();
-                });
-            }
-        }
-        if with(|engine| engine.stop == Some(Stop::Done)) {
-            with(|engine| {
-                engine.stop = None;
-                engine.phase = Phase::After;
-                engine.current = main;
-                for thread in 0..main {
-                    engine.memory.happens_before(thread, main);
-                }
-                engine.memory.catch_up();
-            });
-            let ended = resume(threads, main);
-            with(|engine| {
-                if ended {
-                    engine.stop.get_or_insert(Stop::Done);
-                }
-            });
-        }
-    }
-
-    /// The thread that comes in the place of a dead one.
-    fn rebirth(&self, thread: usize, stack: DefaultStack) -> Thread {
-        let place = Rc::clone(&self.place);
-        let body = self.scenario.again.clone().expect("else nobody comes again");
-        begin(stack, thread, move |_| {
-            // SAFETY: as any other thread.
-            body(unsafe { (*place.0.get()).assume_init_ref() });
-        })
-    }
-}
-
-/// A coroutine that runs `body` as `thread`; a panic in it fails the execution.
-fn begin(
-    stack: DefaultStack,
-    thread: usize,
-    body: impl FnOnce(&Yielder<(), ()>) + 'static,
-) -> Thread {
-    Coroutine::with_stack(stack, move |yielder, ()| {
-        with(|engine| engine.threads[thread].yielder = yielder);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(yielder))) {
-            let message = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
-                .unwrap_or_else(|| "a panic without a message".into());
-            with(|engine| engine.fail(Kind::Panic(message)));
-            halt();
-        }
-    })
-}
-
-/// The stack of a thread that is not run any more.
-fn abandon(mut thread: Thread) -> DefaultStack {
-    // SAFETY: what lies on the stack is forgotten without being dropped, which at
-    // worst leaks what a model allocated: the engine keeps no reference to it past
-    // `reset`.
-    unsafe { thread.force_reset() };
-    thread.into_stack()
-}
-
-fn over() -> bool {
-    with(|engine| engine.stop.is_some())
-}
-
-/// Lets a thread go on until others are to; true if it has ended.
-fn resume(threads: &mut [Option<Thread>], thread: usize) -> bool {
-    with(|engine| engine.running = thread);
-    let coroutine = threads[thread].as_mut().expect("taken out only to be replaced");
-    matches!(coroutine.resume(()), CoroutineResult::Return(()))
 }

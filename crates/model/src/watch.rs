@@ -202,7 +202,7 @@ impl Engine {
     pub(crate) fn shed(&mut self) {
         let me = self.current;
         let mut entries = std::mem::take(&mut self.threads[me].entries);
-        for entry in &mut entries {
+        for entry in entries.iter_mut() {
             let called = self.space.key_at(entry.address).is_some_and(|k| self.called.contains(&k));
             if entry.queued == Queued::Yes && !called {
                 entry.queued = Queued::No;

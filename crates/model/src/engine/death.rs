@@ -11,6 +11,7 @@ use crate::atomic::access;
 use crate::choices::Lean;
 use crate::fingerprint::mix;
 use crate::report::Step;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 /// The low half of the life word of a dead participant, as the core says.
@@ -133,7 +134,8 @@ fn die(now: bool) -> ! {
         let me = engine.current;
         let it = &mut engine.threads[me];
         it.entries.clear();
-        let mourn = engine.mourn.clone().filter(|_| engine.config.merged);
+        // Not the reference count: what lies on this stack may be put back.
+        let mourn = engine.mourn.as_ref().filter(|_| engine.config.merged).map(Rc::as_ptr);
         (it.life, it.named, mourn, me)
     });
     if let Some(life) = life {
@@ -147,7 +149,8 @@ fn die(now: bool) -> ! {
             engine.phase(2);
         });
         if let Some(mourn) = mourn {
-            super::aside(|| mourn(me));
+            // SAFETY: the engine keeps it for the whole search.
+            super::aside(|| unsafe { (*mourn)(me) });
         }
         step(3);
         with(|engine| engine.rouse(life.address(), 1, site));

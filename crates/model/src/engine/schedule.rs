@@ -54,47 +54,70 @@ impl Engine {
                 self.stop = Some(stop);
                 return;
             }
-            if self.next.len() > 1 && self.known() {
-                self.stop = Some(Stop::Known);
-                return;
+            if self.next.len() > 1 && self.config.reduce && !self.sealed {
+                self.state = self.fingerprint();
+                if self.choices.fresh() && self.known() {
+                    self.stop = Some(Stop::Known);
+                    return;
+                }
+                if self.marking {
+                    self.undecided = true;
+                    return;
+                }
             }
-            let goes_on = self.goes_on();
-            let lean = if goes_on { Lean::First(170) } else { Lean::Even };
-            let choice = self.choose(self.next.len(), lean);
-            match self.next[choice] {
-                Next::Run(thread) => {
-                    if goes_on && thread != self.last {
-                        self.preemptions += 1;
-                    }
-                    self.threads[thread].status = Status::Ready;
-                    self.threads[thread].started = true;
-                    self.last = thread;
-                    self.current = thread;
-                    return;
-                }
-                Next::Timer(thread, free) => self.fire(thread, free),
-                Next::Signal(thread) => {
-                    self.budget.signals -= 1;
-                    self.threads[thread].status = Status::Ready;
-                    self.threads[thread].awoken = Some(Awoken::ForSignal);
-                    let site = self.threads[thread].site;
-                    self.event_of(thread, site, Step::Signal, 0, false);
-                }
-                Next::Kill(thread) => {
-                    self.kill(thread);
-                    return;
-                }
-                Next::Respawn(thread) => {
-                    self.respawn(thread);
-                    return;
-                }
-                Next::Pass => self.pass(),
+            if self.take() {
+                return;
             }
         }
     }
 
+    /// Makes the decision that is to be made.
+    pub(crate) fn settle(&mut self) {
+        self.undecided = false;
+        if !self.take() {
+            self.decide();
+        }
+    }
+
+    /// Takes one of what is listed in `next`; true if it is a thread's turn then.
+    fn take(&mut self) -> bool {
+        let goes_on = self.goes_on();
+        let lean = if goes_on { Lean::First(170) } else { Lean::Even };
+        let choice = self.choose(self.next.len(), lean);
+        match self.next[choice] {
+            Next::Run(thread) => {
+                if goes_on && thread != self.last {
+                    self.preemptions += 1;
+                }
+                self.threads[thread].status = Status::Ready;
+                self.threads[thread].started = true;
+                self.last = thread;
+                self.current = thread;
+                return true;
+            }
+            Next::Timer(thread, free) => self.fire(thread, free),
+            Next::Signal(thread) => {
+                self.budget.signals -= 1;
+                self.threads[thread].status = Status::Ready;
+                self.threads[thread].awoken = Some(Awoken::ForSignal);
+                let site = self.threads[thread].site;
+                self.event_of(thread, site, Step::Signal, 0, false);
+            }
+            Next::Kill(thread) => {
+                self.kill(thread);
+                return true;
+            }
+            Next::Respawn(thread) => {
+                self.respawn(thread);
+                return true;
+            }
+            Next::Pass => self.pass(),
+        }
+        false
+    }
+
     /// Lists in `next` what may happen; says so if nothing can.
-    fn list(&mut self) -> Option<Stop> {
+    pub(super) fn list(&mut self) -> Option<Stop> {
         self.next.clear();
         let (main, goes_on) = (self.main(), self.goes_on());
         if goes_on {

@@ -6,11 +6,7 @@ use crate::fingerprint::mix;
 impl Engine {
     /// Whether the state was reached before; notes it if not.
     pub(super) fn known(&mut self) -> bool {
-        if !self.config.reduce || self.sealed || !self.choices.fresh() {
-            return false;
-        }
-        let key = self.fingerprint();
-        match self.states.entry(key) {
+        match self.states.entry(self.state) {
             std::collections::hash_map::Entry::Occupied(mut known) => {
                 if *known.get() <= self.preemptions {
                     return true;
@@ -24,12 +20,14 @@ impl Engine {
         false
     }
 
-    /// No longer looks for known states (random searches, replays).
+    /// No longer looks for known states, nor puts anything down (random searches,
+    /// replays).
     pub(crate) fn seal(&mut self) {
         self.sealed = true;
+        self.marking = false;
     }
 
-    fn fingerprint(&self) -> u64 {
+    pub(super) fn fingerprint(&self) -> u64 {
         let mut sum = mix(self.memory.hash, self.memory.fence_hash());
         for (number, thread) in self.threads.iter().enumerate() {
             let status = match thread.status {
@@ -55,7 +53,7 @@ impl Engine {
             };
             let idle = thread.idle_since == Some(self.by_others(number));
             let mut status = mix(status, u64::from(idle));
-            for entry in &thread.entries {
+            for entry in thread.entries.iter() {
                 status = mix(status, mix(entry.address as u64, entry.queued as u64));
             }
             if thread.life.is_some() {

@@ -3,6 +3,7 @@
 use crate::atomic::Atom;
 use corosensei::Yielder;
 use lockstead_core::Outcome;
+use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,18 +23,54 @@ pub(crate) enum Status {
 }
 
 /// A place in a queue of sleepers of one that sleeps in several.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Entry {
     pub(crate) address: usize,
     pub(crate) queued: Queued,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The places of one that sleeps in several queues, in its order.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Entries {
+    number: usize,
+    places: [Entry; MOST_WATCHES],
+}
+
+/// Words on which one can sleep at once.
+pub const MOST_WATCHES: usize = 8;
+
+impl Entries {
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.places[self.number] = entry;
+        self.number += 1;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.number = 0;
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.places[..self.number]
+    }
+}
+
+impl DerefMut for Entries {
+    fn deref_mut(&mut self) -> &mut [Entry] {
+        &mut self.places[..self.number]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Queued {
     Yes,
     /// No longer, since it was woken.
     Woken,
     /// No longer, or never.
+    #[default]
     No,
 }
 
@@ -52,6 +89,7 @@ pub(crate) enum Awoken {
     ForSignal,
 }
 
+#[derive(Clone, Copy)]
 pub(crate) struct Thread {
     /// Stands for the results of all operations so far.
     pub(crate) history: u64,
@@ -67,7 +105,7 @@ pub(crate) struct Thread {
     pub(crate) in_handler: bool,
     pub(crate) yielder: *const Yielder<(), ()>,
     /// Where it queues; empty outside of waits.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Entries,
     /// Where the machine wakes when it ends.
     pub(crate) named: Option<*const Atom>,
     /// Its life word, if it is a participant that may be killed.
@@ -99,7 +137,7 @@ impl Thread {
             handler: None,
             in_handler: false,
             yielder: std::ptr::null(),
-            entries: Vec::new(),
+            entries: Entries::default(),
             named: None,
             life: None,
             doomed: false,

@@ -1,0 +1,139 @@
+//! What an engine puts down of an execution, to go on from there once more.
+
+use super::{Engine, Phase, Thread};
+use crate::cell::Cells;
+use crate::config::Budget;
+use crate::memory;
+
+/// An engine at a decision that is to be made.
+#[derive(Default)]
+pub(crate) struct Mark {
+    decisions: usize,
+    /// The fingerprint of the state.
+    state: u64,
+    memory: memory::Mark,
+    threads: Vec<Thread>,
+    cells: Cells,
+    words: Words,
+    /// How many there were.
+    trace: usize,
+    freed: usize,
+    guards: usize,
+}
+
+/// What there is one of.
+#[derive(Clone, Copy, Default)]
+struct Words {
+    budget: Budget,
+    clock: u64,
+    changes: u64,
+    sleeps: u64,
+    steps: u32,
+    preemptions: u32,
+    last: usize,
+    passes: u32,
+}
+
+impl Mark {
+    /// How many decisions came before.
+    pub(crate) fn decisions(&self) -> usize {
+        self.decisions
+    }
+
+    /// Whether it was put down where the engine is now.
+    pub(crate) fn agrees(&self, engine: &Engine) -> bool {
+        (self.decisions, self.state) == (engine.choices.at(), engine.state)
+    }
+}
+
+impl Engine {
+    /// Puts down what [`put_back`](Self::put_back) needs.
+    pub(crate) fn save(&self, mark: &mut Mark) {
+        // Whoever adds a field decides here whether it belongs to an execution.
+        let Engine {
+            config: _,
+            choices,
+            space: _,
+            memory,
+            threads,
+            // Decided next.
+            current: _,
+            running: _,
+            deepest: _,
+            phase,
+            stop,
+            undecided: _,
+            budget,
+            clock,
+            changes,
+            sleeps,
+            steps,
+            trace,
+            freed,
+            shared: _,
+            called: _,
+            aside,
+            guards,
+            mourn: _,
+            again: _,
+            marking: _,
+            reborn,
+            cells,
+            generation: _,
+            watched: _,
+            state,
+            states: _,
+            indices: _,
+            preemptions,
+            last,
+            passes,
+            next: _,
+            sealed: _,
+        } = self;
+        debug_assert!(*phase == Phase::Run && stop.is_none() && reborn.is_none() && !aside);
+        mark.decisions = choices.at();
+        mark.state = *state;
+        memory.save(&mut mark.memory);
+        mark.threads.clone_from(threads);
+        mark.cells.clone_from(cells);
+        mark.words = Words {
+            budget: *budget,
+            clock: *clock,
+            changes: *changes,
+            sleeps: *sleeps,
+            steps: *steps,
+            preemptions: *preemptions,
+            last: *last,
+            passes: *passes,
+        };
+        (mark.trace, mark.freed, mark.guards) = (trace.len(), freed.len(), guards.len());
+    }
+
+    /// Everything is as it was when `mark` was put down, and the decision is made.
+    pub(crate) fn put_back(&mut self, mark: &Mark) {
+        self.choices.go_back(mark.decisions);
+        self.memory.put_back(&mark.memory);
+        self.threads.clone_from(&mark.threads);
+        self.cells.clone_from(&mark.cells);
+        Words {
+            budget: self.budget,
+            clock: self.clock,
+            changes: self.changes,
+            sleeps: self.sleeps,
+            steps: self.steps,
+            preemptions: self.preemptions,
+            last: self.last,
+            passes: self.passes,
+        } = mark.words;
+        self.trace.truncate(mark.trace);
+        self.freed.truncate(mark.freed);
+        self.guards.truncate(mark.guards);
+        self.phase = Phase::Run;
+        self.stop = None;
+        self.aside = false;
+        self.reborn = None;
+        let end = self.list();
+        debug_assert!(end.is_none(), "there was a decision to be made");
+        self.settle();
+    }
+}
