@@ -9,7 +9,7 @@
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
 //! `osq` (spinning), `slow` (sleeping and handing over), [`platform`]. Then the
 //! rest of the family in any order: [`semaphore`], [`condvar`], [`rwlock`],
-//! [`once`].
+//! [`once`], [`ww`].
 
 #![no_std]
 
@@ -27,6 +27,7 @@ pub mod semaphore;
 pub mod shared;
 mod slow;
 pub mod word;
+pub mod ww;
 
 pub use condvar::RawCondvar;
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
@@ -39,3 +40,4 @@ pub use platform::{
 pub use policy::{NoSpin, Policy, Standard};
 pub use rwlock::RawRwLock;
 pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};
+pub use ww::{RawWwMutex, WwError};

@@ -157,8 +157,37 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         Word(self.word.load(Ordering::Relaxed))
     }
 
+    /// Sets C: contexts wait, and from now on nobody acquires by the fast path.
+    /// An exchange even where C is set: it orders what the caller did before and
+    /// every later acquisition, and shows it every earlier one.
+    pub(crate) fn admit_contexts(&self) {
+        let mut seen = self.peek();
+        while let Err(found) = exchange::<P>(&self.word, seen, seen.with_contexts()) {
+            seen = found;
+        }
+    }
+
+    /// Clears C, by the holder; false if it was clear. What was done before C was
+    /// set is seen after this.
+    pub(crate) fn dismiss_contexts(&self) -> bool {
+        let mut seen = self.peek();
+        while seen.contexts() {
+            match exchange::<P>(&self.word, seen, seen.without_contexts()) {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    /// The owner; what its predecessor did is seen after this.
+    pub(crate) fn owner_acquired(&self) -> Option<Slot> {
+        // ord: WW-2 acquire, pairs with WORD-2.
+        Word(self.word.load(Ordering::Acquire)).owner()
+    }
+
     #[inline(always)]
-    fn lock_fast(&self) -> bool {
+    pub(crate) fn lock_fast(&self) -> bool {
         let me = P::me_or_zero();
         // ord: WORD-1 acquire, pairs with WORD-2.
         me != 0

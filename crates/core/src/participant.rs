@@ -15,6 +15,7 @@
 
 use crate::osq::Node;
 use crate::platform::{Atomic32, Ordering, Platform};
+use crate::ww::{CONTEXTS_PER_THREAD, Record};
 use core::num::NonZeroU32;
 
 /// Bits of a slot number.
@@ -66,6 +67,8 @@ pub struct Participant<P: Platform> {
     pub(crate) bell: P::U32,
     standing: P::U32,
     tid: P::U32,
+    /// Where others reach the contexts that the thread acquires locks in.
+    pub(crate) records: [Record<P>; CONTEXTS_PER_THREAD],
     /// For the platform's own use; no lock looks at it. The Linux platform
     /// keeps here where the thread was last seen to run.
     pub note: P::U32,
@@ -86,6 +89,7 @@ impl<P: Platform> Participant<P> {
         bell: P::U32::ZERO,
         standing: P::U32::ZERO,
         tid: P::U32::ZERO,
+        records: [Record::VACANT; CONTEXTS_PER_THREAD],
         note: P::U32::ZERO,
     };
 
@@ -111,6 +115,7 @@ impl<P: Platform> Participant<P> {
             return false;
         }
         self.tid.store(tid, Ordering::Relaxed);
+        self.records.iter().for_each(Record::clear);
         true
     }
 

@@ -1,10 +1,10 @@
 //! The state word: 64 bits that say all there is to say about a lock.
 //!
 //! ```text
-//!  63            44 43       34 33 32 31     23 22 21 20 19             0
-//! ┌────────────────┬───────────┬──┬──┬─────────┬──┬──┬──┬────────────────┐
-//! │      tail      │     0     │E │V │    0    │R │Z │W │    subject     │
-//! └────────────────┴───────────┴──┴──┴─────────┴──┴──┴──┴────────────────┘
+//!  63            44 43     35 34 33 32 31     23 22 21 20 19             0
+//! ┌────────────────┬─────────┬──┬──┬──┬─────────┬──┬──┬──┬────────────────┐
+//! │      tail      │    0    │C │E │V │    0    │R │Z │W │    subject     │
+//! └────────────────┴─────────┴──┴──┴──┴─────────┴──┴──┴──┴────────────────┘
 //!  high half: who queues                low half: erased by a release
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
 //! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
 //! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
+//! | C (contexts) | a wait/wound mutex: contexts wait, and who acquires looks for them (`ww`) | set by the oldest of them, cleared by a holder; whoever else changes the word keeps it |
 //! | tail | the last node of the queue of spinners, 0 = no queue | a spinner that joins; the last one, leaving |
 //!
 //! The halves exist for the release of a mutex, which is one unconditional
@@ -52,6 +53,7 @@ const DOZING: u64 = 1 << 21;
 const RING: u64 = 1 << 22;
 const VOUCHED: u64 = 1 << 32;
 const HEIR: u64 = 1 << 33;
+const CONTEXTS: u64 = 1 << 34;
 const TAIL_SHIFT: u32 = 44;
 const HIGH: u64 = !0 << 32;
 
@@ -112,6 +114,24 @@ impl Word {
     #[must_use]
     pub const fn heir(self) -> bool {
         self.0 & HEIR != 0
+    }
+
+    /// C: contexts wait for a wait/wound mutex.
+    #[must_use]
+    pub const fn contexts(self) -> bool {
+        self.0 & CONTEXTS != 0
+    }
+
+    /// With C.
+    #[must_use]
+    pub const fn with_contexts(self) -> Self {
+        Word(self.0 | CONTEXTS)
+    }
+
+    /// Without C.
+    #[must_use]
+    pub const fn without_contexts(self) -> Self {
+        Word(self.0 & !CONTEXTS)
     }
 
     /// The last spinner in the queue.
@@ -217,6 +237,7 @@ impl core::fmt::Debug for Word {
             (self.ring(), " ring"),
             (self.vouched(), " vouched"),
             (self.heir(), " heir"),
+            (self.contexts(), " contexts"),
         ] {
             if set {
                 f.write_str(name)?;

@@ -1,0 +1,229 @@
+//! Classes, contexts, and what others may do to a context.
+
+use super::ticket::Ticket;
+use crate::participant::Slot;
+use crate::platform::{Atomic32, Atomic64, Ordering, Platform};
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+/// How many contexts one thread can have at a time, of whatever classes.
+pub const CONTEXTS_PER_THREAD: usize = 4;
+
+/// Who backs off when two contexts want what the other has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Scheme {
+    /// A younger context does not wait for an older one: it *dies*. An older one
+    /// waits.
+    WaitDie,
+    /// A younger context waits. An older one that meets a younger holder *wounds*
+    /// it: the holder backs off as soon as it waits for anything.
+    WoundWait,
+}
+
+/// Locks that contexts acquire together: who is older is decided by the class's
+/// count. All zeros with [`Scheme::WaitDie`].
+#[repr(C)]
+pub struct Class<P: Platform> {
+    begun: P::U64,
+    scheme: Scheme,
+}
+
+impl<P: Platform> Class<P> {
+    /// A class of this scheme.
+    #[must_use]
+    pub const fn new(scheme: Scheme) -> Self {
+        Class { begun: P::U64::ZERO, scheme }
+    }
+
+    /// Its scheme.
+    #[must_use]
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+}
+
+/// The part of a context that other threads reach: in the seat of its thread,
+/// whose memory lives for ever (T1).
+pub(crate) struct Record<P: Platform> {
+    /// The context's ticket, A: wounded. Zero: no context.
+    ticket: P::U64,
+    /// Not zero: look again. The thread's sleeps end when this is set.
+    told: P::U32,
+}
+
+impl<P: Platform> Record<P> {
+    pub(crate) const VACANT: Self = Record { ticket: P::U64::ZERO, told: P::U32::ZERO };
+
+    /// The context of a thread that has ended is none.
+    pub(crate) fn clear(&self) {
+        self.ticket.store(0, Ordering::Relaxed);
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.ticket.load(Ordering::Relaxed))
+    }
+
+    /// Makes the context look again.
+    fn tell(&self) {
+        let address = P::address32(&self.told);
+        // ord: WW-4 release, pairs with the swap in `Context::was_told`: what it
+        // is told of comes first.
+        self.told.store(1, Ordering::Release);
+        P::wake(address, 1);
+    }
+}
+
+/// The record of a context, if that has not ended.
+fn record<P: Platform>(ticket: Ticket) -> Option<&'static Record<P>> {
+    let seat = P::participant(ticket.slot()?);
+    seat.records.iter().find(|record| record.ticket().is(ticket))
+}
+
+/// Makes a context that waits look at what it waits for. Does nothing to one that
+/// has ended; another that got the same number, in another class, looks for
+/// nothing.
+pub(super) fn tell<P: Platform>(ticket: Ticket) {
+    if let Some(record) = record::<P>(ticket) {
+        record.tell();
+    }
+}
+
+/// Wounds a context; false if it has ended.
+pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
+    let Some(record) = record::<P>(ticket) else { return false };
+    let (whole, wounded) = (ticket.plain(), ticket.plain().with_flag());
+    // Relaxed: the order of this and what follows is that of `tell`.
+    match record.ticket.compare_exchange(whole.0, wounded.0, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => {
+            record.tell();
+            true
+        }
+        Err(found) => found == wounded.0,
+    }
+}
+
+/// One thread's attempt to hold several locks of a class.
+///
+/// Belongs to the thread that began it. [`Context::finish`] ends it; a context
+/// that is forgotten takes one of its thread's [`CONTEXTS_PER_THREAD`] places
+/// until the thread ends.
+#[repr(C)]
+pub struct Context<P: Platform> {
+    ticket: u64,
+    record: &'static Record<P>,
+    acquired: Cell<u32>,
+    scheme: Scheme,
+    /// Of one thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl<P: Platform> Context<P> {
+    /// Begins: from now on the context is older than all that begin later.
+    /// `None` if the thread has [`CONTEXTS_PER_THREAD`] already.
+    #[must_use]
+    pub fn begin(class: &Class<P>) -> Option<Self> {
+        let me = P::me();
+        let vacant = |record: &&Record<P>| record.ticket() == Ticket::NONE;
+        let record = P::participant(me).records.iter().find(vacant)?;
+        let ticket = Ticket::new(class.begun.fetch_add(1, Ordering::Relaxed), me);
+        record.ticket.store(ticket.0, Ordering::Relaxed);
+        Some(Context {
+            ticket: ticket.0,
+            record,
+            acquired: Cell::new(0),
+            scheme: class.scheme,
+            not_send: PhantomData,
+        })
+    }
+
+    /// Ends. The context holds no lock, and is not used again.
+    pub fn finish(&self) {
+        self.record.clear();
+    }
+
+    /// How many locks it holds.
+    #[must_use]
+    pub fn acquired(&self) -> u32 {
+        self.acquired.get()
+    }
+
+    /// The scheme of its class.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// A number that is another for each context of a class, and the larger the
+    /// younger; for reports.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.ticket().0 << 20 >> 22
+    }
+
+    #[inline(always)]
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket(self.ticket)
+    }
+
+    pub(super) fn slot(&self) -> Option<Slot> {
+        self.ticket().slot()
+    }
+
+    #[inline(always)]
+    pub(super) fn gained(&self) {
+        self.acquired.set(self.acquired.get() + 1);
+    }
+
+    #[inline(always)]
+    pub(super) fn lost(&self) {
+        self.acquired.set(self.acquired.get() - 1);
+    }
+
+    /// Whether others may wait for it: one that holds nothing never backs off.
+    pub(super) fn mortal(&self) -> bool {
+        self.acquired.get() != 0
+    }
+
+    /// What ends this thread's sleeps.
+    pub(super) fn alarm(&self) -> &'static P::U32 {
+        &self.record.told
+    }
+
+    /// Before a wait: an alarm that has rung is silent again, and one that rings
+    /// from now on ends the wait. What it rang for is seen by whoever looks after
+    /// this.
+    pub(super) fn hear(&self) {
+        if self.record.told.load(Ordering::Relaxed) != 0 {
+            // ord: WW-4 acquire, pairs with the store in `Record::tell`. A swap: a
+            // store might erase an alarm that rings meanwhile unseen.
+            self.record.told.swap(0, Ordering::Acquire);
+        }
+    }
+
+    /// Whether an older context wants a lock that this one holds.
+    pub(super) fn wounded(&self) -> bool {
+        self.record.ticket().flagged()
+    }
+
+    /// An older context wants the lock that this one has just acquired.
+    pub(super) fn wound_self(&self) {
+        self.record.ticket.store(self.ticket().with_flag().0, Ordering::Relaxed);
+    }
+
+    /// It holds nothing: whatever wounded it has what it wanted.
+    pub(super) fn heal(&self) {
+        if self.wounded() {
+            self.record.ticket.store(self.ticket, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<P: Platform> core::fmt::Debug for Context<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Context")
+            .field("stamp", &self.stamp())
+            .field("acquired", &self.acquired())
+            .field("scheme", &self.scheme)
+            .finish()
+    }
+}

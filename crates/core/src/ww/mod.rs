@@ -1,0 +1,321 @@
+//! The wait/wound mutex: any set of locks, in any order, without deadlock.
+//!
+//! # Role
+//! A thread that needs several locks acquires them in a [`Context`]. Where two
+//! contexts would wait for each other, the younger is told so instead of waiting
+//! ([`WwError::Deadlock`]): it releases all it holds, waits for the lock that it
+//! was refused, and begins again, as old as before. So the oldest context never
+//! backs off, and each becomes the oldest in time.
+//!
+//! # State
+//! Twenty-four bytes, all zeros when free:
+//!
+//! | word | holds | written by |
+//! |---|---|---|
+//! | `base` | a mutex, as it ships: who holds the lock | as there |
+//! | `holder` | the ticket of the holder's context; 1 << 1: it has none; 0: free, or the holder has not said yet | the holder, after it has acquired and before it releases |
+//! | `first` | the ticket of the oldest context that waits; 0: none does | contexts that wait |
+//!
+//! A [ticket](self#tickets) names a context by stamp and slot; what others do to a
+//! context (wound it, tell it to look again) they do to a record in its thread's
+//! seat, by a compare-exchange against the ticket. A context's own memory is
+//! touched by its thread alone.
+//!
+//! ```text
+//!  newcomers without a context ────────────────────────────▶ base
+//!  the oldest context that waits ── first ─────────────────▶ base
+//!  younger contexts ── sleep on `first`, all woken when it leaves
+//! ```
+//!
+//! # Protocol
+//! Fast path: take `base`, store the own ticket in `holder`. Release: store 0
+//! there, release `base`. Nothing else.
+//!
+//! A context that waits:
+//! 1. Become the first, unless an older one is: then sleep behind it (wait-die,
+//!    and holding others: back off). A younger first is deposed, and told.
+//! 2. Set C in the word of `base`. From here on nobody acquires by the fast path,
+//!    and every context that acquires looks at `first`.
+//! 3. Judge the holder. Wait-die: is it older, and do I hold others? Back off.
+//!    Wound-wait: is it younger? Wound it. A holder that has not said who it is
+//!    is asked again a little later.
+//! 4. Wait for `base` as for any mutex, spinning, sleeping, as its heir; until
+//!    told to look again, then from 1.
+//!
+//! A context that has acquired past the fast path stores its ticket, then: is it
+//! the first? It leaves that place, and wakes all behind it. Is another? Judge:
+//! wound-wait, the first is older: consider oneself wounded. Wait-die, the first
+//! is younger and holds others: tell it. Nobody is first? Clear C, look again, and
+//! put it back if somebody has come.
+//!
+//! # Invariants
+//! - **X1** `holder` is 0 whenever `base` is free: whoever finds a ticket there
+//!   after it saw `base` held has that of this holder or of a later one.
+//! - **X2** C is clear ⇒ no context relies on being first: it has not set C yet
+//!   (and will judge the holder once it has), or it has left. Only a holder clears
+//!   C, and looks at `first` again afterwards; nobody can acquire in between.
+//! - **X3** A first that has set C has judged, or is about to, whoever held `base`
+//!   at that moment; all later holders with a context judge themselves by it.
+//! - **X4** Who sleeps behind the first has set A in its ticket; whoever takes a
+//!   ticket with A out of `first`, but to put an older one with A there, wakes all.
+//! - **X5** A wait-die context that holds others waits for no older context: not
+//!   for the holder (X3), not behind the first. A wound-wait context waits for a
+//!   younger one only while that is wounded; the wounded one does not wait, or is
+//!   about to find out. Hence no ring of waits.
+//! - **X6** A context that holds nothing never backs off.
+//! - After the atomic that releases, nothing here touches the lock.
+//!
+//! # Ordering
+//! Labels `WW-*` in `docs/memory-ordering.md`. X2 and X3 rest on the word of
+//! `base` alone: either the first's step 2 comes before an acquisition, which then
+//! sees `first`, or after it, and then the first sees the holder. The store to
+//! `holder` needs no fence: a first that comes too early finds 0, and asks again.
+//!
+//! # Progress
+//! Among contexts the older goes first, and as a waiter of `base` it becomes the
+//! heir past the bound. Waiters without a context are waiters of `base`. A context
+//! that tries ([`RawWwMutex::try_lock`]) may barge.
+//!
+//! A wound may come late, and then meet a context that has released the lock in
+//! question, or one of another class that got the same number: it backs off once
+//! for nothing.
+//!
+//! Those behind the first compare half of its ticket. For a change to be missed, a
+//! thread must be kept between its look and its sleep while exactly a multiple of
+//! 2³⁰ contexts of the class begin.
+//!
+//! # Tickets
+//! See `ticket.rs`.
+//!
+//! # Source
+//! Rosenkrantz, Stearns and Lewis, "System level concurrency control for
+//! distributed database systems" (1978), for both schemes; the calls and their
+//! errors are those of the kernel's `ww_mutex`. The kernel keeps a sorted list of
+//! waiters under a spinlock; one first and a crowd behind it is ours, since a
+//! release must not touch two words.
+
+mod context;
+mod ticket;
+mod wait;
+
+pub(crate) use context::Record;
+pub use context::{CONTEXTS_PER_THREAD, Class, Context, Scheme};
+
+use crate::hooks::{Off, Site};
+use crate::mutex::RawMutex;
+use crate::participant::Slot;
+use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::policy::{Policy, Standard};
+use ticket::Ticket;
+
+/// Why a context did not acquire a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WwError {
+    /// To wait might be to wait for ever: release everything that the context
+    /// holds, then take this lock by [`RawWwMutex::lock_slow`]. The kernel's
+    /// `-EDEADLK`.
+    Deadlock,
+    /// The context holds this lock. The kernel's `-EALREADY`.
+    Already,
+    /// As for any mutex. [`LockError::Recursive`]: the calling thread holds the
+    /// lock in another context or in none, or a signal handler has interrupted
+    /// this thread's own wait for it.
+    Lock(LockError),
+}
+
+/// When a context stops waiting, besides having to back off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    /// Give up at this time.
+    pub deadline: Option<crate::platform::Nanos>,
+    /// Give up when a signal handler ran during the sleep.
+    pub interruptible: bool,
+}
+
+impl Patience {
+    /// Waits until granted.
+    pub const ENDLESS: Self = Patience { deadline: None, interruptible: false };
+}
+
+/// A wait/wound mutex without data. See the module documentation.
+#[repr(C)]
+pub struct RawWwMutex<P: Platform, Y: Policy = Standard> {
+    base: RawMutex<P, Off, Y>,
+    holder: P::U64,
+    first: P::U64,
+}
+
+impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { base: RawMutex::new(), holder: P::U64::ZERO, first: P::U64::ZERO }
+    }
+
+    /// Acquires in a context, waiting as long as it takes and is safe.
+    ///
+    /// # Errors
+    /// See [`WwError`].
+    #[inline]
+    pub fn lock(&self, context: &Context<P>, site: Site) -> Result<(), WwError> {
+        self.lock_how(context, &Patience::ENDLESS, site)
+    }
+
+    /// Acquires in a context unless `patience` ends first.
+    ///
+    /// # Errors
+    /// See [`WwError`].
+    #[inline]
+    pub fn lock_how(
+        &self,
+        context: &Context<P>,
+        patience: &Patience,
+        site: Site,
+    ) -> Result<(), WwError> {
+        if self.base.lock_fast() {
+            self.held_by(context.ticket());
+            context.gained();
+            return Ok(());
+        }
+        self.lock_contended(context, patience, site)
+    }
+
+    /// Acquires the lock that a context was refused, once it has released all
+    /// others: as [`RawWwMutex::lock_how`], which then never says
+    /// [`WwError::Deadlock`].
+    ///
+    /// # Errors
+    /// See [`WwError`].
+    pub fn lock_slow(
+        &self,
+        context: &Context<P>,
+        patience: &Patience,
+        site: Site,
+    ) -> Result<(), WwError> {
+        self.lock_how(context, patience, site)
+    }
+
+    /// Acquires without a context, as any mutex, unless `how` ends the wait.
+    ///
+    /// # Errors
+    /// As [`RawMutex::lock_how`].
+    #[inline]
+    pub fn lock_alone(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        if self.base.lock_fast() {
+            self.held_by(Ticket::ALONE);
+            return Ok(());
+        }
+        self.lock_alone_contended(how, site)
+    }
+
+    /// Acquires if that needs no waiting, in a context or without.
+    #[inline]
+    pub fn try_lock(&self, context: Option<&Context<P>>, site: Site) -> bool {
+        if self.base.lock_fast() {
+            self.held_by(context.map_or(Ticket::ALONE, Context::ticket));
+        } else if self.base.try_lock(site) {
+            self.settle(context);
+        } else {
+            return false;
+        }
+        if let Some(context) = context {
+            context.gained();
+        }
+        true
+    }
+
+    /// Releases.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock, and acquired it in this context, which
+    /// has not ended; or without one.
+    #[inline]
+    pub unsafe fn unlock(&self, context: Option<&Context<P>>) {
+        if let Some(context) = context {
+            context.lost();
+        }
+        self.holder.store(Ticket::NONE.0, Ordering::Relaxed);
+        // SAFETY: the caller holds the lock. Its release publishes the line above
+        // (X1).
+        unsafe { self.base.unlock() }
+    }
+
+    /// Whether anybody holds it, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.base.is_locked()
+    }
+
+    /// Whether the calling thread holds it.
+    #[must_use]
+    pub fn is_mine(&self) -> bool {
+        self.base.is_mine()
+    }
+
+    /// Whether the calling thread holds it in this context, which is its own.
+    #[must_use]
+    pub fn is_held_in(&self, context: &Context<P>) -> bool {
+        self.base.is_mine() && self.holder(Ordering::Relaxed).is(context.ticket())
+    }
+
+    /// The owner at some moment during the call.
+    #[must_use]
+    pub fn owner(&self) -> Option<Slot> {
+        self.base.owner()
+    }
+
+    #[inline(always)]
+    fn held_by(&self, ticket: Ticket) {
+        // ord: WW-1 release, pairs with the load by who judges: the context's
+        // record is there before its ticket is seen.
+        self.holder.store(ticket.0, Ordering::Release);
+    }
+
+    fn holder(&self, order: Ordering) -> Ticket {
+        Ticket(self.holder.load(order))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_contended(
+        &self,
+        context: &Context<P>,
+        patience: &Patience,
+        site: Site,
+    ) -> Result<(), WwError> {
+        if self.base.is_mine() {
+            let already = self.is_held_in(context);
+            let recursive = WwError::Lock(LockError::Recursive);
+            return Err(if already { WwError::Already } else { recursive });
+        }
+        let result = self.wait(context, patience, site);
+        match result {
+            Ok(()) => {
+                self.settle(Some(context));
+                context.gained();
+            }
+            Err(_) => self.step_down(context),
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_alone_contended(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+        self.base.lock_how(how, 0, site)?;
+        self.settle(None);
+        Ok(())
+    }
+}
+
+impl<P: Platform, Y: Policy> Default for RawWwMutex<P, Y> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform, Y: Policy> core::fmt::Debug for RawWwMutex<P, Y> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "RawWwMutex{:?}", self.base.peek())
+    }
+}

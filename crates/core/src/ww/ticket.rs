@@ -1,0 +1,126 @@
+//! What stands for a context in the words of a lock: when it began, and whose it
+//! is.
+//!
+//! ```text
+//!  63            44 43                          2  1   0
+//! ┌────────────────┬─────────────────────────────┬───┬───┐
+//! │      slot      │            stamp            │ M │ A │
+//! └────────────────┴─────────────────────────────┴───┴───┘
+//! ```
+//! A means another thing in each place: in a record *wounded*, in the lock's
+//! `first` that *others* sleep behind it. M, in `first` only: *mortal*, it holds
+//! other locks and may be told to back off. The stamp counts the contexts of a
+//! class; of two, the one that began earlier is the older, as long as fewer than
+//! 2⁴¹ began between them.
+
+use crate::participant::Slot;
+
+const FLAG: u64 = 1;
+const MORTAL: u64 = 2;
+const STAMP_SHIFT: u32 = 2;
+const SLOT_SHIFT: u32 = 44;
+const STAMP: u64 = (1 << SLOT_SHIFT) - (1 << STAMP_SHIFT);
+
+/// A context, or nobody. Pure: nothing here touches memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// No context; as the holder: nobody, or nobody who has said so yet.
+    pub(crate) const NONE: Self = Ticket(0);
+    /// As the holder: somebody without a context.
+    pub(crate) const ALONE: Self = Ticket(MORTAL);
+
+    /// The context of `slot` that began as the `stamp`-th of its class.
+    pub(crate) const fn new(stamp: u64, slot: Slot) -> Self {
+        Ticket((stamp << STAMP_SHIFT) & STAMP | (slot.get() as u64) << SLOT_SHIFT)
+    }
+
+    /// Whose it is; `None` for those that are no context.
+    pub(crate) const fn slot(self) -> Option<Slot> {
+        Slot::new((self.0 >> SLOT_SHIFT) as u32)
+    }
+
+    /// Whether these two are the same context.
+    pub(crate) const fn is(self, other: Self) -> bool {
+        self.plain().0 == other.plain().0
+    }
+
+    /// Whether this context began before the other.
+    pub(crate) const fn older_than(self, other: Self) -> bool {
+        let [a, b] = [(self.0 & STAMP) << 20, (other.0 & STAMP) << 20];
+        (a.wrapping_sub(b) as i64) < 0
+    }
+
+    /// Without flags.
+    pub(crate) const fn plain(self) -> Self {
+        Ticket(self.0 & !(FLAG | MORTAL))
+    }
+
+    /// A: wounded, or with others behind it.
+    pub(crate) const fn flagged(self) -> bool {
+        self.0 & FLAG != 0
+    }
+
+    /// With A.
+    pub(crate) const fn with_flag(self) -> Self {
+        Ticket(self.0 | FLAG)
+    }
+
+    /// M: it may have to back off.
+    pub(crate) const fn mortal(self) -> bool {
+        self.0 & MORTAL != 0
+    }
+
+    /// With M as told.
+    pub(crate) const fn with_mortal(self, mortal: bool) -> Self {
+        if mortal { Ticket(self.0 | MORTAL) } else { self }
+    }
+
+    /// What those behind it compare.
+    pub(crate) const fn low(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(number: u32) -> Slot {
+        Slot::new(number).expect("in range")
+    }
+
+    #[test]
+    fn a_ticket_keeps_its_slot_and_its_flags_apart() {
+        for stamp in [0, 1, (1 << 42) - 1, u64::MAX] {
+            for number in [1, crate::MAX_SLOTS] {
+                let ticket = Ticket::new(stamp, slot(number));
+                assert_eq!(ticket.slot(), Some(slot(number)));
+                assert!(!ticket.flagged() && !ticket.mortal());
+                let marked = ticket.with_flag().with_mortal(true);
+                assert!(marked.flagged() && marked.mortal() && marked.is(ticket));
+                assert_eq!(marked.plain().0, ticket.0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_context_has_no_slot() {
+        assert_eq!(Ticket::NONE.slot(), None);
+        assert_eq!(Ticket::ALONE.slot(), None);
+        assert_ne!(Ticket::ALONE, Ticket::NONE);
+    }
+
+    #[test]
+    fn age_goes_by_the_stamp_alone_and_wraps() {
+        let old = Ticket::new(5, slot(9));
+        let young = Ticket::new(6, slot(1));
+        assert!(old.older_than(young) && !young.older_than(old));
+        assert!(!old.older_than(old.with_flag()));
+        assert!(old.with_flag().with_mortal(true).older_than(young));
+        let last = Ticket::new((1 << 42) - 1, slot(3));
+        let first = Ticket::new(1 << 42, slot(4));
+        assert!(last.older_than(first) && !first.older_than(last));
+    }
+}

@@ -1,0 +1,254 @@
+//! Past the fast path: standing in line, judging, and settling in.
+
+use super::context::{self, Context};
+use super::ticket::Ticket;
+use super::{Patience, RawWwMutex, Scheme, WwError};
+use crate::giveup::Reasons;
+use crate::hooks::Site;
+use crate::platform::{Atomic64, LockError, Nanos, Ordering, Platform, Wait};
+use crate::policy::Policy;
+
+/// How often a holder that has not said who it is is asked before its asker goes to
+/// sleep: it says so within a few instructions, unless it was preempted.
+const LOOKS: u32 = 64;
+
+/// The shortest and the longest time until a holder that has not said who it is
+/// is asked again, in nanoseconds.
+const ASK: (u64, u64) = (20_000, 1_000_000);
+
+/// What a context knows of the holder that it waits for.
+enum Verdict {
+    /// Waiting is safe, until told otherwise.
+    Wait,
+    /// Ask again: it may be older, or young and not wounded.
+    Unknown,
+    /// Back off.
+    Die,
+}
+
+/// Where a context stands.
+enum Place {
+    First,
+    /// Behind an older context.
+    Behind(Ticket),
+    /// Another context of the same thread is first: this one is in a signal
+    /// handler.
+    Mine,
+}
+
+impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
+    /// Waits for `base`; the caller then settles in, or steps down.
+    pub(super) fn wait(
+        &self,
+        context: &Context<P>,
+        patience: &Patience,
+        site: Site,
+    ) -> Result<(), WwError> {
+        if !context.mortal() {
+            context.heal();
+        }
+        let alarm = context.alarm();
+        let how = Wait {
+            deadline: patience.deadline,
+            cancel: Some(alarm),
+            interruptible: patience.interruptible,
+        };
+        let mut ask = ASK.0;
+        loop {
+            context.hear();
+            let must_die = context.mortal() && context.wounded();
+            if must_die {
+                return Err(WwError::Deadlock);
+            }
+            let ended = match self.stand_in_line(context) {
+                Place::Mine => return Err(WwError::Lock(LockError::Recursive)),
+                Place::Behind(_) if dies::<P>(context) => return Err(WwError::Deadlock),
+                Place::Behind(older) => self.sleep_behind(older, &how),
+                Place::First => {
+                    let mut until = how.deadline;
+                    match self.judge(context) {
+                        Verdict::Die => return Err(WwError::Deadlock),
+                        Verdict::Wait => {}
+                        Verdict::Unknown => {
+                            let soon = P::now().after(ask);
+                            ask = ASK.1.min(2 * ask);
+                            until = Some(until.map_or(soon, |until| until.min(soon)));
+                        }
+                    }
+                    self.base.lock_how(&Wait { deadline: until, ..how }, 0, site)
+                }
+            };
+            match ended {
+                Ok(()) => return Ok(()),
+                Err(LockError::Cancelled) => {}
+                Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
+                Err(error) => return Err(WwError::Lock(error)),
+            }
+        }
+    }
+
+    /// Becomes the first, unless an older context is. A context that is first
+    /// already has set C before, and need not again (X3).
+    fn stand_in_line(&self, context: &Context<P>) -> Place {
+        let mine = context.ticket().with_mortal(context.mortal());
+        let mut seen = self.first();
+        loop {
+            if seen.is(mine) {
+                return Place::First;
+            }
+            if let Some(slot) = seen.slot() {
+                if Some(slot) == context.slot() {
+                    return Place::Mine;
+                }
+                if !mine.older_than(seen) && !abandoned::<P>(seen) {
+                    return Place::Behind(seen);
+                }
+            }
+            let after = if seen.flagged() { mine.with_flag() } else { mine };
+            match self.exchange_first(seen, after) {
+                Ok(()) => break,
+                Err(found) => seen = found,
+            }
+        }
+        if seen != Ticket::NONE {
+            context::tell::<P>(seen);
+        }
+        self.base.admit_contexts();
+        Place::First
+    }
+
+    fn judge(&self, context: &Context<P>) -> Verdict {
+        for _ in 0..LOOKS {
+            let Some(holder) = self.seen_holder() else { return Verdict::Wait };
+            if holder != Ticket::NONE {
+                match context.scheme() {
+                    Scheme::WaitDie if context.mortal() && holder.older_than(context.ticket()) => {
+                        return Verdict::Die;
+                    }
+                    Scheme::WoundWait if context.ticket().older_than(holder) => {
+                        if context::wound::<P>(holder) {
+                            return Verdict::Wait;
+                        }
+                        // It has gone; whoever has come since judges itself.
+                    }
+                    Scheme::WaitDie | Scheme::WoundWait => return Verdict::Wait,
+                }
+            }
+            P::relax();
+        }
+        Verdict::Unknown
+    }
+
+    /// The holder's ticket; `None` when there is no holder, or it has no context.
+    fn seen_holder(&self) -> Option<Ticket> {
+        // The holder's predecessor has erased its own ticket (X1).
+        self.base.owner_acquired()?;
+        // ord: WW-1 acquire, pairs with the store in `held_by`.
+        let holder = self.holder(Ordering::Acquire);
+        (holder != Ticket::ALONE).then_some(holder)
+    }
+
+    /// Sleeps until the first is another one, or told.
+    fn sleep_behind(&self, first: Ticket, how: &Wait<'_, P>) -> Result<(), LockError> {
+        let asleep = first.with_flag();
+        if asleep != first && self.exchange_first(first, asleep).is_err() {
+            return Err(LockError::Cancelled);
+        }
+        let mut reasons = Reasons::new(how);
+        P::dozing();
+        reasons.heard(P::wait_low(&self.first, asleep.low(), how));
+        P::awake();
+        Err(reasons.given_up().unwrap_or(LockError::Cancelled))
+    }
+
+    /// After an acquisition past the fast path.
+    pub(super) fn settle(&self, context: Option<&Context<P>>) {
+        let mine = context.map_or(Ticket::ALONE, Context::ticket);
+        self.held_by(mine);
+        let mut first = self.first();
+        loop {
+            if first == Ticket::NONE {
+                if !self.base.dismiss_contexts() {
+                    return;
+                }
+                first = self.first();
+                if first == Ticket::NONE {
+                    return;
+                }
+                self.base.admit_contexts();
+            } else if context.is_some() && first.is(mine) || abandoned::<P>(first) {
+                first = match self.exchange_first(first, Ticket::NONE) {
+                    Ok(()) => {
+                        self.wake_behind(first);
+                        self.first()
+                    }
+                    Err(found) => found,
+                };
+            } else {
+                if let Some(context) = context {
+                    yield_to::<P>(context, first);
+                }
+                return;
+            }
+        }
+    }
+
+    /// After a wait that ended without the lock.
+    pub(super) fn step_down(&self, context: &Context<P>) {
+        let mut seen = self.first();
+        while seen.is(context.ticket()) {
+            match self.exchange_first(seen, Ticket::NONE) {
+                Ok(()) => {
+                    self.wake_behind(seen);
+                    return;
+                }
+                Err(found) => seen = found,
+            }
+        }
+    }
+
+    fn wake_behind(&self, first: Ticket) {
+        if first.flagged() {
+            P::wake(P::address_low(&self.first), u32::MAX);
+        }
+    }
+
+    fn first(&self) -> Ticket {
+        // ord: WW-3 acquire, pairs with the exchange below: the first's record is
+        // there before its ticket is seen.
+        Ticket(self.first.load(Ordering::Acquire))
+    }
+
+    fn exchange_first(&self, from: Ticket, to: Ticket) -> Result<(), Ticket> {
+        // ord: WW-3 acq_rel, pairs with itself and the load above.
+        match self.first.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(found) => Err(Ticket(found)),
+        }
+    }
+}
+
+/// Whether a context backs off rather than wait for an older one.
+fn dies<P: Platform>(context: &Context<P>) -> bool {
+    context.scheme() == Scheme::WaitDie && context.mortal()
+}
+
+/// A context has acquired what another waits for.
+fn yield_to<P: Platform>(context: &Context<P>, first: Ticket) {
+    match context.scheme() {
+        Scheme::WoundWait if first.older_than(context.ticket()) => context.wound_self(),
+        Scheme::WaitDie if first.mortal() && context.ticket().older_than(first) => {
+            context::tell::<P>(first);
+        }
+        Scheme::WoundWait | Scheme::WaitDie => {}
+    }
+}
+
+/// Whether a first was left behind by `fork`, and never leaves.
+fn abandoned<P: Platform>(first: Ticket) -> bool {
+    first.slot().is_some_and(|slot| P::participant(slot).lost())
+}
+
+fn past<P: Platform>(deadline: Option<Nanos>) -> bool {
+    deadline.is_some_and(|deadline| P::now() >= deadline)
+}
