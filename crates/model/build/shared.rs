@@ -11,6 +11,18 @@ pub(crate) const SHARED: &[Variant] = &[
         instead: "if outcome.is_err() {",
     },
     Variant {
+        name: "shared_pledge_leaves_no_mark",
+        file: "shared/wait.rs",
+        line: "let waiters = if pledges { WAITERS } else { 0 };",
+        instead: "let waiters = 0;",
+    },
+    Variant {
+        name: "shared_taker_pledges_nothing",
+        file: "shared/wait.rs",
+        line: "let pledges = self.woken && P::pledge(self.party.domain.doorbell);",
+        instead: "let pledges = self.woken;",
+    },
+    Variant {
         name: "shared_leaver_passes_nothing_on",
         file: "shared/wait.rs",
         line: "if self.woken || outcome.is_err() {",

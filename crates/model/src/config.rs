@@ -78,6 +78,7 @@ pub struct Config {
     pub(crate) futex: Futex,
     pub(crate) budget: Budget,
     pub(crate) merged: bool,
+    pub(crate) pledges: bool,
     pub(crate) jump: u64,
     pub(crate) tick: u64,
     pub(crate) rescue: bool,
@@ -130,6 +131,7 @@ impl Config {
                 respawns: 0,
             },
             merged: false,
+            pledges: true,
             jump: 1000,
             tick: 1,
             rescue: false,
@@ -227,6 +229,14 @@ impl Config {
     #[must_use]
     pub fn respawns(mut self, most: u32) -> Self {
         self.budget.respawns = most;
+        self
+    }
+
+    /// The machine promises nothing to participants that have named nothing: those that
+    /// would pledge to wake others pass on at once.
+    #[must_use]
+    pub fn no_pledges(mut self) -> Self {
+        self.pledges = false;
         self
     }
 

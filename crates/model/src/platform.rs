@@ -227,7 +227,7 @@ pub mod hidden {
     pub use crate::engine::{MOST_WATCHES, here, turn};
     pub use crate::futex::Ends;
     pub use crate::space::announce_seats;
-    pub use crate::watch::{Ended, Watched, add_and_wake, at_death_wake, wait_any, wake_shared};
+    pub use crate::watch::{Ended, Watched, add_and_wake, at_death_wake, pledge, wait_any, wake_shared};
     pub use lockstead_core::{OnCpu, Outcome};
 
     pub fn word(word: &U32, expected: u32) -> Watched<'_> {

@@ -17,6 +17,12 @@ macro_rules! robust {
                 const MOST_WATCHES: usize = model::MOST_WATCHES;
                 const TRUST: Option<u64> = None;
                 const SPINS: u32 = 0;
+                // Nobody else sees it: it is as being slow.
+                const REST: Option<u64> = None;
+
+                fn rest(_nanos: u64) -> Woken {
+                    Woken::Changed
+                }
 
                 #[track_caller]
                 fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
@@ -64,6 +70,11 @@ macro_rules! robust {
                     let word = word.map(|word| unsafe { &*word.as_ptr() });
                     let named = model::at_death_wake(word, Location::caller());
                     named.and_then(|named| NonNull::new(named.cast_mut()))
+                }
+
+                #[track_caller]
+                fn pledge(word: &Self::U32) -> bool {
+                    model::pledge(word, Location::caller())
                 }
 
                 fn has_ended(_segment: &(), _slot: u32) -> bool {

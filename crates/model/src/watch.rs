@@ -248,3 +248,17 @@ pub fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const cra
         old.map(<*const Atom>::cast)
     })
 }
+
+/// Names where somebody is woken when the calling thread ends and has named nothing.
+/// False, and nothing has changed, where the machine is not to offer that.
+pub fn pledge(word: &crate::U32, site: Site) -> bool {
+    with(|engine| {
+        let offered = engine.config.pledges;
+        if offered {
+            let me = engine.current;
+            engine.threads[me].pledged = Some(&raw const word.atom);
+            engine.event(site, Step::Names, word.atom.address(), false);
+        }
+        offered
+    })
+}

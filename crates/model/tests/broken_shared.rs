@@ -24,6 +24,8 @@ macro_rules! cores {
 cores!(
     "segment/mutexes.rs":
     shared_taker_passes_nothing_on,
+    shared_pledge_leaves_no_mark,
+    shared_taker_pledges_nothing,
     shared_leaver_passes_nothing_on,
     shared_waiter_names_nothing,
     shared_waiter_stops_naming_before_it_passes_on,
@@ -91,12 +93,15 @@ macro_rules! test {
 }
 
 test! {
-    no_baton: shared_taker_passes_nothing_on, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
+    no_baton: shared_taker_passes_nothing_on, Kind::Deadlock,
+        killing(1).no_pledges(), { locks(&[ONE, ONE, ONE]) }
+    no_mark: shared_pledge_leaves_no_mark, Kind::Deadlock, killing(0), { locks(&[ONE, ONE, ONE]) }
+    no_pledge: shared_taker_pledges_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     no_baton_on_timeout: shared_leaver_passes_nothing_on, Kind::Deadlock,
         killing(1).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
     no_pending: shared_waiter_names_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     pending_cleared_early: shared_waiter_stops_naming_before_it_passes_on, Kind::Deadlock,
-        killing(2), { locks(&[ONE, ONE, ONE]) }
+        killing(2).no_pledges(), { locks(&[ONE, ONE, ONE]) }
     no_ring: shared_woken_by_a_death_rings_nobody, Kind::Deadlock, killing(2), { locks(&[NESTED, ONE, OTHER]) }
     no_ring_of_the_doorbell: shared_woken_by_the_doorbell_rings_nobody, Kind::Deadlock,
         killing(1), { locks(&[CROSSED, ONE, ONE, OTHER]) }

@@ -31,6 +31,16 @@ fn shared_mutex_3t() {
     locks(&[TWICE, TWICE, ONE]).verify("3 threads, longer", &killing(depth(0, 1)));
 }
 
+/// A machine that promises nothing to who has named nothing: all pass on at once.
+#[test]
+fn shared_mutex_passes_on() {
+    let eager = |most| killing(most).no_pledges();
+    locks(&[TWICE, TWICE]).verify("2 threads", &eager(2));
+    locks(&[ONE, ONE, ONE]).verify("3 threads", &eager(2));
+    locks(&[NESTED, ONE, OTHER]).verify("2 locks", &eager(depth(1, 2)));
+    locks(&[MAYBE, ONE, ONE]).verify("one gives up", &eager(depth(1, 2)).timeouts(1));
+}
+
 #[test]
 fn shared_mutex_4t() {
     locks(&[ONE, ONE, ONE, ONE]).verify("4 threads", &killing(depth(0, 1)));

@@ -87,6 +87,17 @@ pub trait Robust: Platform {
     /// before, to be named again; whoever names a word sees to that.
     fn at_death_wake(word: Option<NonNull<Self::U32>>) -> Option<NonNull<Self::U32>>;
 
+    /// From now on, while the caller owns a lock of the word's segment: should it end
+    /// when it has named nothing, one of those that sleep on `word` is woken (D2). False
+    /// if the machine does not promise that.
+    fn pledge(word: &Self::U32) -> bool;
+
+    /// How long a waiter [rests](Self::rest), in nanoseconds; `None`: it does not.
+    const REST: Option<u64>;
+
+    /// Does nothing for so many nanoseconds or somewhat more, or less.
+    fn rest(nanos: u64) -> Woken;
+
     /// How long a sleeper relies on D1 before it asks [`has_ended`](Self::has_ended),
     /// in nanoseconds; `None`: for ever.
     const TRUST: Option<u64>;

@@ -18,7 +18,13 @@
 //! may wait for another lock, or die.
 //!
 //! Whoever was woken, and then takes the lock or gives up, *passes on*: it wakes the
-//! next one before it ceases to name the doorbell.
+//! next one before it ceases to name the doorbell. Or it *pledges*, if it has the lock
+//! and the machine allows it: it leaves the mark, so that its release wakes the next
+//! one, and the doorbell stays named until then.
+//!
+//! A waiter that finds a word changed when it was about to sleep waits for critical
+//! sections shorter than the way to sleep. It *rests* if it finds the lock taken again:
+//! the mark is not set meanwhile, and who has the lock pays for no wake-ups.
 //!
 //! A lock that is reserved is its heir's, as if it had it: who waits watches the heir's
 //! life. A waiter becomes the heir when it has waited longer than [`PATIENCE`] and
@@ -26,7 +32,7 @@
 //!
 //! # Invariants
 //! - **S1** If anybody sleeps on a lock, then somebody watches the life of its present
-//!   owner; or somebody who was woken has not looked at it yet, and names the doorbell;
+//!   owner; or the owner has pledged; or somebody who was woken has not looked at it yet, and names the doorbell;
 //!   or a wake-up at the doorbell or at the lock is due from somebody whose life is
 //!   watched.
 //!
@@ -89,6 +95,8 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     /// on yet.
     woken: bool,
     is_heir: bool,
+    /// The lock changed hands on its way to sleep.
+    hot: bool,
     /// Since when it sleeps, on and off.
     since: Option<Nanos>,
 }
@@ -100,7 +108,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         how: &'l Wait<'h, P>,
         here: u64,
     ) -> Self {
-        Seek { lock, party, how, here, woken: false, is_heir: false, since: None }
+        Seek { lock, party, how, here, woken: false, is_heir: false, hot: false, since: None }
     }
 
     /// Tries until it is had, or the wait is over.
@@ -231,9 +239,13 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             Goal::Share(_) => UNTOUCHED,
         };
         let flags = if self.is_heir { flags & !RESERVED } else { flags };
-        if self.exchange(word, self.party.me.bits() | beside | flags).is_err() {
+        // Before it has the lock, which may be all that it ever does.
+        let pledges = self.woken && P::pledge(self.party.domain.doorbell);
+        let waiters = if pledges { WAITERS } else { 0 };
+        if self.exchange(word, self.party.me.bits() | beside | flags | waiters).is_err() {
             return Look::Again;
         }
+        self.woken &= !pledges;
         if self.is_heir {
             self.abdicate();
         }
@@ -277,6 +289,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if !self.is_heir && now.since(since) >= PATIENCE {
             self.is_heir = self.inherit(theirs.heir);
         }
+        if core::mem::take(&mut self.hot)
+            && !self.is_heir
+            && let Some(moment) = P::REST
+            && !self.how.interruptible
+            && self.how.deadline.is_none_or(|deadline| now.after(moment) < deadline)
+        {
+            return self.ended(P::rest(moment));
+        }
         let word = theirs.word | WAITERS | if self.is_heir { RESERVED } else { 0 };
         if word != theirs.word && self.exchange(theirs.word, word).is_err() {
             return None;
@@ -302,13 +322,18 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if let Some(seat) = me.filter(|_| ended != Woken::Copied) {
             seat.waits_for.store(0, Ordering::Relaxed);
         }
+        if let Woken::At(index) = ended {
+            self.woken = true;
+            self.party.domain.after_wake(index, bell);
+        }
+        self.hot = ended == Woken::Changed;
+        self.ended(ended)
+    }
+
+    /// Why the wait is over after a sleep that ended like this.
+    fn ended(&mut self, ended: Woken) -> Option<SharedError> {
         match ended {
-            Woken::At(index) => {
-                self.woken = true;
-                self.party.domain.after_wake(index, bell);
-                None
-            }
-            Woken::Changed => None,
+            Woken::At(_) | Woken::Changed => None,
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),

@@ -54,15 +54,27 @@ const LIBCS: u32 = 1;
 const OWN: u32 = 2;
 const SEATED: u32 = 3;
 
+/// Never pending.
+const UNKNOWN: usize = 1;
+
 /// What a thread knows of its list.
 #[repr(C)]
 pub(super) struct List {
     head: AtomicPtr<Head>,
     offset: AtomicIsize,
     kind: AtomicU32,
-    spare: AtomicU32,
+    /// Not zero once the libc was seen to use the list for mutexes of its own.
+    is_mixed: AtomicU32,
     /// The word that is named now.
     named: AtomicPtr<U32>,
+    /// What is named while nothing else is.
+    pledged: AtomicPtr<U32>,
+    /// What this code has last put into the head as pending; `UNKNOWN` if that is the
+    /// libc's business again.
+    pending: AtomicUsize,
+    /// What the libc had put there, in an operation in the middle of which a signal
+    /// handler names something.
+    libcs_pending: AtomicUsize,
     /// The libc's head, displaced by one of our own.
     libcs: AtomicPtr<Head>,
     own: Head,
@@ -118,6 +130,24 @@ pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
     NonNull::new(before)
 }
 
+/// As [`name`], whenever nothing is named, while the thread owns locks of the word's
+/// segment. False, and nothing has changed, if the thread does that for another segment
+/// or uses robust mutexes of the libc: these leave nothing pending when they are done.
+pub(super) fn pledge(word: &U32) -> bool {
+    page::get().is_some_and(|page| page.list.pledge(page, word))
+}
+
+/// The segment that lies there is about to be unmapped. In a child made by the libc's
+/// `fork` the head may still say what the parent's thread had named there.
+pub(super) fn forget((base, len): (usize, usize)) {
+    // SAFETY: null, or the head of the calling thread, which lives as long as it.
+    let Some(head) = registered().ok().and_then(|head| unsafe { head.as_ref() }) else { return };
+    let word = head.pending.load(Relaxed).wrapping_add_signed(head.offset.load(Relaxed));
+    if word.wrapping_sub(base) < len {
+        head.pending.store(0, Relaxed);
+    }
+}
+
 impl List {
     /// Chooses the list that seats of this thread will join, if none has yet.
     pub(super) fn choose(&self, page: &Page, exclusive: bool) -> Result<(), JoinError> {
@@ -162,6 +192,8 @@ impl List {
     }
 
     fn adopt(&self, head: *mut Head, offset: isize, kind: u32) {
+        // SAFETY: the libc's head of this thread, or the page's.
+        self.pending.store(unsafe { &*head }.pending.load(Relaxed), Relaxed);
         self.head.store(head, Relaxed);
         self.offset.store(offset, Relaxed);
         self.kind.store(kind, Relaxed);
@@ -176,16 +208,66 @@ impl List {
 
     fn set_named(&self, word: *mut U32) {
         self.named.store(word, Relaxed);
-        let pending = match word.expose_provenance() {
-            0 => 0,
-            word => word.wrapping_sub_signed(self.offset.load(Relaxed)),
-        };
         compiler_fence(Ordering::SeqCst);
         // SAFETY: null, or the thread's head (see `choose`).
         if let Some(head) = unsafe { self.head.load(Relaxed).as_ref() } {
+            let found = head.pending.load(Relaxed);
+            let is_libcs = self.kind.load(Relaxed) == LIBCS;
+            if is_libcs && found != self.pending.load(Relaxed) {
+                self.is_mixed.store(1, Relaxed);
+                if found != 0 {
+                    self.libcs_pending.store(found, Relaxed);
+                }
+            }
+            let libcs = if word.is_null() { self.libcs_pending.swap(0, Relaxed) } else { 0 };
+            let (pending, known) = match libcs {
+                0 => (self.to_be_pending(), self.to_be_pending()),
+                libcs => (libcs, UNKNOWN),
+            };
             head.pending.store(pending, Relaxed);
+            self.pending.store(known, Relaxed);
         }
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// What the head of this list should have as pending.
+    fn to_be_pending(&self) -> usize {
+        let named = self.named.load(Relaxed);
+        let word = if named.is_null() { self.pledged.load(Relaxed) } else { named };
+        match word.expose_provenance() {
+            0 => 0,
+            word => word.wrapping_sub_signed(self.offset.load(Relaxed)),
+        }
+    }
+
+    fn pledge(&self, page: &Page, word: &U32) -> bool {
+        let word = core::ptr::from_ref(word).cast_mut();
+        let pledged = self.pledged.load(Relaxed);
+        if self.is_mixed.load(Relaxed) != 0 || !(pledged.is_null() || pledged == word) {
+            return false;
+        }
+        // SAFETY: null, or the thread's head (see `choose`).
+        let head = unsafe { self.head.load(Relaxed).as_ref() };
+        let (Some(head), Some(first)) = (head, page.linked().next()) else { return false };
+        if head.next.load(Relaxed) & !1 != self.node(first.seat_address()) {
+            // The thread holds a mutex of the libc, or has just cast it away.
+            self.is_mixed.store(1, Relaxed);
+            return false;
+        }
+        self.pledged.store(word, Relaxed);
+        if self.named.load(Relaxed).is_null() {
+            self.set_named(null_mut());
+        }
+        true
+    }
+
+    /// The thread owns nothing in the segment that lies there.
+    pub(super) fn redeem(&self, (base, len): (usize, usize)) {
+        let pledged = self.pledged.load(Relaxed);
+        if pledged.addr().wrapping_sub(base) < len {
+            self.pledged.store(null_mut(), Relaxed);
+            self.set_named(self.named.load(Relaxed));
+        }
     }
 
     /// Where the node of a seat is, given the seat's address.
@@ -221,8 +303,7 @@ impl List {
     /// Moves the head into a seat of the thread's, with this first node.
     fn settle(&self, seat: usize, first: usize) -> Result<(), JoinError> {
         let head: *mut Head = with_exposed_provenance_mut(seat + SEATED_HEAD);
-        let pending = self.named.load(Relaxed).addr();
-        let pending = if pending == 0 { 0 } else { pending.wrapping_sub_signed(SEATED_OFFSET) };
+        let pending = self.to_be_pending();
         // SAFETY: the seat is the thread's own, in a segment that it is counted in for;
         // its link has room for a head and a node.
         unsafe { &*head }.set_up(first, SEATED_OFFSET, pending);
@@ -260,8 +341,7 @@ impl List {
         let others = || page.linked().filter(|other| !core::ptr::eq(*other, member));
         let Some(host) = others().next() else {
             let own = core::ptr::from_ref(&self.own).cast_mut();
-            let pending = self.named.load(Relaxed).addr();
-            let pending = pending.wrapping_sub_signed(SEATED_OFFSET);
+            let pending = self.to_be_pending();
             self.own.set_up(own.addr(), SEATED_OFFSET, pending);
             register(own)?;
             self.head.store(own, Relaxed);

@@ -422,6 +422,7 @@ impl Member {
             list::name(Some(before));
             return Err(Busy::Waits);
         }
+        page.list.redeem(attached.range());
         self.len.store(0, Ordering::Relaxed);
         if page.list.unlink(page, self).is_err() {
             self.len.store(attached.range().1, Ordering::Relaxed);

@@ -11,8 +11,8 @@
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
 use super::member::{self, Busy};
-use super::oracle;
 use super::process::{self, Place, SEGMENTS};
+use super::{list, oracle};
 use crate::atomics::U32;
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
@@ -253,6 +253,7 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
     if let Some(place) = place {
         oracle::forget(place);
     }
+    list::forget(entry.range());
     // SAFETY: ours since `attach`.
     unsafe { libc::close(entry.file.swap(-1, Ordering::Relaxed)) };
     // ord: SHL-2 (release): the entry is used no more.

@@ -136,7 +136,7 @@ fn die(now: bool) -> ! {
         it.entries.clear();
         // Not the reference count: what lies on this stack may be put back.
         let mourn = engine.mourn.as_ref().filter(|_| engine.config.merged).map(Rc::as_ptr);
-        (it.life, it.named, mourn, me)
+        (it.life, it.named.or(it.pledged), mourn, me)
     });
     if let Some(life) = life {
         // SAFETY: the word lies in the shared value, which outlives all threads of an
@@ -167,7 +167,8 @@ fn die(now: bool) -> ! {
     }
     with(|engine| {
         let it = &mut engine.threads[engine.current];
-        (it.status, it.history, it.named, it.dying) = (Status::Gone, 0, None, false);
+        (it.status, it.history, it.dying) = (Status::Gone, 0, false);
+        (it.named, it.pledged) = (None, None);
         engine.event(site, Step::Gone, 0, false);
         if engine.stop.is_none() {
             engine.decide();

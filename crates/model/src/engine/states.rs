@@ -1,6 +1,7 @@
 //! States that were reached before, and need not be explored again.
 
 use super::{Awoken, Engine, Status};
+use crate::atomic::Atom;
 use crate::fingerprint::mix;
 
 impl Engine {
@@ -58,8 +59,9 @@ impl Engine {
             }
             if thread.life.is_some() {
                 let end = u64::from(thread.dying) << 1 | u64::from(thread.doomed);
-                status =
-                    mix(status, mix(thread.named.map_or(0, |named| named.addr() as u64), 2 + end));
+                let at = |word: Option<*const Atom>| word.map_or(0, |word| word.addr() as u64);
+                status = mix(status, mix(at(thread.named), 2 + end));
+                status = mix(status, at(thread.pledged));
             }
             let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
             sum = sum.wrapping_add(thread);

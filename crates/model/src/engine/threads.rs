@@ -108,6 +108,8 @@ pub(crate) struct Thread {
     pub(crate) entries: Entries,
     /// Where the machine wakes when it ends.
     pub(crate) named: Option<*const Atom>,
+    /// The same, when it has named nothing.
+    pub(crate) pledged: Option<*const Atom>,
     /// Its life word, if it is a participant that may be killed.
     pub(crate) life: Option<*const Atom>,
     /// Its next step is that it dies.
@@ -139,6 +141,7 @@ impl Thread {
             yielder: std::ptr::null(),
             entries: Entries::default(),
             named: None,
+            pledged: None,
             life: None,
             doomed: false,
             dying: false,
