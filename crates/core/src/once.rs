@@ -197,7 +197,6 @@ impl<P: Platform> RawOnce<P> {
     ///
     /// # Safety
     /// The calling thread was given the turn and has not ended it.
-    #[must_use]
     pub unsafe fn turn(&self) -> OnceTurn<'_, P> {
         OnceTurn { once: self, after_poisoning: false, thread: PhantomData }
     }

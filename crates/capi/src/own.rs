@@ -1,0 +1,73 @@
+//! The calling thread's number where inline fast paths of other languages find it.
+//!
+//! # Role
+//! `lks_self__` is a thread-local word of the library that C reads by the
+//! initial-exec model: one load at a known distance from the thread pointer. Rust
+//! cannot export such a word, so assembly defines it.
+//!
+//! # Invariants
+//! - **O1** `lks_self__` is 0 or the thread's slot: it is written by [`enter`] after
+//!   the thread has joined, and erased when it gives its slot up.
+//! - **O2** Whoever finds 0 there calls into the library, which enters.
+
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use lockstead_core::Platform;
+use lockstead_linux::{Linux, at_leaving};
+
+global_asm!(
+    ".pushsection .tbss.lks_self__,\"awT\",@nobits",
+    ".globl lks_self__",
+    ".type lks_self__, @object",
+    ".size lks_self__, 4",
+    ".p2align 2",
+    "lks_self__:",
+    ".zero 4",
+    ".popsection",
+);
+
+/// The calling thread's word.
+fn own() -> &'static AtomicU32 {
+    let at: *mut u32;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the thread pointer and a constant of the linker's; the sum is
+    // the word's address, as the x86-64 TLS ABI has it.
+    unsafe {
+        asm!(
+            "mov {at}, qword ptr fs:[0]",
+            "add {at}, qword ptr [rip + lks_self__@GOTTPOFF]",
+            at = out(reg) at,
+            options(nostack, pure, readonly),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above, by the AArch64 TLS ABI.
+    unsafe {
+        asm!(
+            "mrs {at}, tpidr_el0",
+            "adrp {distance}, :gottprel:lks_self__",
+            "ldr {distance}, [{distance}, :gottprel_lo12:lks_self__]",
+            "add {at}, {at}, {distance}",
+            at = out(reg) at,
+            distance = out(reg) _,
+            options(nostack, pure, readonly),
+        );
+    }
+    // SAFETY: aligned, and there until the thread's end; those who hold the
+    // reference do not outlive the call that asked for it.
+    unsafe { AtomicU32::from_ptr(at) }
+}
+
+/// Makes the calling thread a participant if it is not, and tells it (O1).
+#[inline]
+pub(crate) fn enter() {
+    if own().load(Relaxed) == 0 {
+        join();
+    }
+}
+
+#[cold]
+fn join() {
+    at_leaving(|| own().store(0, Relaxed));
+    own().store(Linux::me().get(), Relaxed);
+}

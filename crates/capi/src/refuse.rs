@@ -1,0 +1,33 @@
+//! The end of calls that could only hang and have no way to say so.
+
+use crate::names;
+use lockstead_core::LockError;
+
+/// Says what is wrong with the lock at `address`, asked for by `call`, and aborts.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -> ! {
+    let lock = match names::name(address) {
+        Some(name) => format!("{kind} `{name}` at {address:#x}"),
+        None => format!("{kind} at {address:#x}"),
+    };
+    match error {
+        LockError::Recursive => die(&format!(
+            "{call}: recursive locking: this thread holds the {lock} already, and would wait for \
+             itself for ever"
+        )),
+        LockError::OwnerLost => die(&format!(
+            "{call}: lost owner: the {lock} is held by a thread that fork left behind in the \
+             parent process. It can never be released here: take it around fork, use only \
+             trylock in the child, or exec"
+        )),
+        other => unreachable!("{lock}: {other:?} was not asked for"),
+    }
+}
+
+/// Prints last words and aborts.
+#[cold]
+pub(crate) fn die(words: &str) -> ! {
+    eprintln!("lockstead: {words}");
+    std::process::abort()
+}

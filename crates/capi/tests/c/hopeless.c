@@ -1,0 +1,49 @@
+/* Waits that could never end: each aborts, with a message that the test reads. */
+#include "expect.h"
+#include <sys/wait.h>
+
+static lks_mutex mutex = LKS_MUTEX_INIT;
+
+static lks_semaphore end = LKS_SEMAPHORE_INIT(0);
+
+static void *take(void *unused)
+{
+    lks_mutex_lock(&mutex);
+    lks_semaphore_down(&end);
+    lks_mutex_unlock(&mutex);
+    return unused;
+}
+
+int main(int count, char **arguments)
+{
+    EXPECT(count == 2);
+    if (!strcmp(arguments[1], "recursive")) {
+        lks_set_name(&mutex, "accounts");
+        lks_mutex_lock(&mutex);
+        lks_mutex_lock(&mutex);
+    } else if (!strcmp(arguments[1], "lost")) {
+        pthread_t thread = start(take, NULL);
+        while (!lks_mutex_is_locked(&mutex))
+            nap(1);
+        pid_t child = fork();
+        EXPECT(child >= 0);
+        if (child == 0) {
+            EXPECT(lks_mutex_lock_timeout(&mutex, MILLISECONDS(60000)) == -EOWNERDEAD);
+            lks_mutex_lock(&mutex);
+            return 0;
+        }
+        int status;
+        EXPECT(waitpid(child, &status, 0) == child);
+        EXPECT(lks_semaphore_up(&end) == 0);
+        join(thread);
+        return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    } else if (!strcmp(arguments[1], "writer")) {
+        lks_rwlock lock = LKS_RWLOCK_INIT;
+        lks_rwlock_write(&lock);
+        lks_rwlock_read(&lock);
+    } else {
+        int references = 0;
+        EXPECT(lks_atomic_dec_and_mutex_lock(&references, &mutex) == 0);
+    }
+    return 0;
+}

@@ -1,0 +1,129 @@
+//! The library, built once for all tests, and programs in C and C++ that use it.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+include!("../../build_library.rs");
+
+/// The package's folder.
+pub fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder for what tests make.
+pub fn scratch() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// The archive as tests use it: of the profile `dev`, which is optimised and asserts.
+pub fn archive() -> &'static Path {
+    static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
+    ARCHIVE.get_or_init(|| build(false))
+}
+
+/// The archive that checks.
+pub fn checking_archive() -> &'static Path {
+    static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
+    ARCHIVE.get_or_init(|| build(true))
+}
+
+fn build(checks: bool) -> PathBuf {
+    let workspace = package().ancestors().nth(2).expect("the package lies in the workspace");
+    let target = scratch().join(if checks { "library-check" } else { "library" });
+    build_archive(env!("CARGO").as_ref(), workspace, &target, "dev", checks)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A compiler of the system, and the language it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiler {
+    pub command: &'static str,
+    pub cpp: bool,
+}
+
+const COMPILERS: [Compiler; 4] = [
+    Compiler { command: "gcc", cpp: false },
+    Compiler { command: "g++", cpp: true },
+    Compiler { command: "clang", cpp: false },
+    Compiler { command: "clang++", cpp: true },
+];
+
+/// Those that are installed; who has none cannot build this workspace either.
+pub fn compilers() -> Vec<Compiler> {
+    let runs = |compiler: &Compiler| {
+        let found = Command::new(compiler.command).arg("--version").output().is_ok();
+        if !found {
+            eprintln!("skipped: {} is not installed", compiler.command);
+        }
+        found
+    };
+    COMPILERS.into_iter().filter(runs).collect()
+}
+
+/// The compiler for this language that is there for sure.
+pub fn compiler(cpp: bool) -> &'static str {
+    let any = compilers();
+    any.iter().find(|compiler| compiler.cpp == cpp).map_or("cc", |compiler| compiler.command)
+}
+
+/// A command that compiles with all warnings, none of which is accepted.
+pub fn strict(compiler: &str, standard: &str) -> Command {
+    let mut command = Command::new(compiler);
+    command.arg(format!("-std={standard}"));
+    command.args(["-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wconversion"]);
+    command.arg("-Wno-sign-conversion").arg("-I").arg(package().join("include"));
+    command
+}
+
+/// Runs a command, which must end well.
+pub fn ends_well(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Adds to a compiler's command the archive and what it needs.
+pub fn with_library<'a>(command: &'a mut Command, archive: &Path) -> &'a mut Command {
+    command.arg(archive).args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
+}
+
+/// Compiles a program of `tests/` with the library.
+pub fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -> PathBuf {
+    let path = package().join("tests").join(source);
+    let stem = path.file_stem().expect("a name").display().to_string();
+    let program = scratch().join(format!("{stem}-{compiler}-{standard}{}", options.concat()));
+    let checks = options.contains(&"-DLKS_DEBUG");
+    let archive = if checks { checking_archive() } else { archive() };
+    let mut command = strict(compiler, standard);
+    command.args(options).arg("-pthread").arg("-o").arg(&program).arg(&path);
+    ends_well(with_library(&mut command, archive));
+    program
+}
+
+/// Runs a program for at most a minute and a half.
+pub fn run(program: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "90"]).arg(program).args(arguments);
+    command.output().expect("timeout runs")
+}
+
+/// Runs a program, which must end well.
+pub fn passes(program: &Path) {
+    let output = run(program, &[]);
+    assert!(
+        output.status.success(),
+        "{}: {}\n{}{}",
+        program.display(),
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

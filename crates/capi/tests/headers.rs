@@ -1,0 +1,35 @@
+//! The headers alone: each compiles by itself, in each language, without a warning.
+
+mod common;
+
+use common::{compilers, ends_well, package, scratch, strict};
+use std::fs;
+
+fn standards(cpp: bool) -> &'static [&'static str] {
+    if cpp { &["c++11", "c++14", "c++17", "c++20"] } else { &["c99", "c11", "c17"] }
+}
+
+#[test]
+fn each_header_compiles_by_itself_without_warnings() {
+    let mut headers = vec!["lockstead.h".to_owned()];
+    for entry in fs::read_dir(package().join("include/lockstead")).expect("the headers") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a name");
+        headers.push(format!("lockstead/{name}"));
+    }
+    for compiler in compilers() {
+        for standard in standards(compiler.cpp) {
+            // All in one command: the compiler starts once for each.
+            let mut command = strict(compiler.command, standard);
+            command.arg("-fsyntax-only");
+            for header in &headers {
+                let extension = if compiler.cpp { "cc" } else { "c" };
+                let stem = header.replace(['/', '.'], "-");
+                let source = scratch().join(format!("{stem}-{standard}.{extension}"));
+                let twice = format!("#include <{header}>\n#include <{header}>\nextern int x;\n");
+                fs::write(&source, twice).expect("scratch can be written");
+                command.arg(source);
+            }
+            ends_well(&mut command);
+        }
+    }
+}
