@@ -14,14 +14,22 @@ fn each_header_compiles_by_itself_without_warnings() {
     let mut headers = vec!["lockstead.h".to_owned()];
     for entry in fs::read_dir(package().join("include/lockstead")).expect("the headers") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
-        headers.push(format!("lockstead/{name}"));
+        if name.ends_with(".h") {
+            headers.push(format!("lockstead/{name}"));
+        }
+    }
+    let mut headers_of_cpp = vec!["lockstead.hpp".to_owned()];
+    for entry in fs::read_dir(package().join("include/lockstead/cpp")).expect("the headers") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a name");
+        headers_of_cpp.push(format!("lockstead/cpp/{name}"));
     }
     for compiler in compilers() {
         for standard in standards(compiler.cpp) {
             // All in one command: the compiler starts once for each.
             let mut command = strict(compiler.command, standard);
             command.arg("-fsyntax-only");
-            for header in &headers {
+            let of_cpp = headers_of_cpp.iter().filter(|_| compiler.cpp);
+            for header in headers.iter().chain(of_cpp) {
                 let extension = if compiler.cpp { "cc" } else { "c" };
                 let stem = header.replace(['/', '.'], "-");
                 let source = scratch().join(format!("{stem}-{standard}.{extension}"));

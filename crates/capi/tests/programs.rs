@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{compiler, compilers, passes, program};
+use common::{compiler, compilers, package, passes, program, strict};
 
 /// One program, by each compiler that takes C.
 fn in_c(source: &str) {
@@ -56,6 +56,34 @@ fn hopeless_waits_abort_with_a_message() {
         assert!(!output.status.success(), "{case}: ended well");
         for word in words {
             assert!(said.contains(word), "{case}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_types_of_cpp_work_with_the_standard_librarys() {
+    for compiler in compilers().iter().filter(|compiler| compiler.cpp) {
+        for standard in ["c++11", "c++14", "c++17", "c++20"] {
+            passes(&program("cpp/standard.cc", compiler.command, standard, &[]));
+        }
+    }
+}
+
+#[test]
+fn what_must_be_looked_at_cannot_be_discarded() {
+    for compiler in compilers().iter().filter(|compiler| compiler.cpp) {
+        let compiles = |define: &str| {
+            let mut command = strict(compiler.command, "c++20");
+            command.args(["-c", "-o", "/dev/null", define]);
+            command.arg(package().join("tests/cpp/discarded.cc"));
+            let output = command.output().expect("it ran before");
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (fine, said) = compiles("-DNOTHING");
+        assert!(fine, "{said}");
+        for define in ["-DGUARD", "-DRESULT", "-DC_RESULT"] {
+            let (fine, said) = compiles(define);
+            assert!(!fine && said.contains("unused"), "{} {define}: {said}", compiler.command);
         }
     }
 }

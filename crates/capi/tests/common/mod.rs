@@ -8,23 +8,23 @@ use std::sync::OnceLock;
 include!("../../build_library.rs");
 
 /// The package's folder.
-pub fn package() -> &'static Path {
+pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A folder for what tests make.
-pub fn scratch() -> &'static Path {
+pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// The archive as tests use it: of the profile `dev`, which is optimised and asserts.
-pub fn archive() -> &'static Path {
+pub(crate) fn archive() -> &'static Path {
     static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
     ARCHIVE.get_or_init(|| build(false))
 }
 
 /// The archive that checks.
-pub fn checking_archive() -> &'static Path {
+pub(crate) fn checking_archive() -> &'static Path {
     static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
     ARCHIVE.get_or_init(|| build(true))
 }
@@ -38,9 +38,9 @@ fn build(checks: bool) -> PathBuf {
 
 /// A compiler of the system, and the language it is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Compiler {
-    pub command: &'static str,
-    pub cpp: bool,
+pub(crate) struct Compiler {
+    pub(crate) command: &'static str,
+    pub(crate) cpp: bool,
 }
 
 const COMPILERS: [Compiler; 4] = [
@@ -51,7 +51,7 @@ const COMPILERS: [Compiler; 4] = [
 ];
 
 /// Those that are installed; who has none cannot build this workspace either.
-pub fn compilers() -> Vec<Compiler> {
+pub(crate) fn compilers() -> Vec<Compiler> {
     let runs = |compiler: &Compiler| {
         let found = Command::new(compiler.command).arg("--version").output().is_ok();
         if !found {
@@ -63,13 +63,13 @@ pub fn compilers() -> Vec<Compiler> {
 }
 
 /// The compiler for this language that is there for sure.
-pub fn compiler(cpp: bool) -> &'static str {
+pub(crate) fn compiler(cpp: bool) -> &'static str {
     let any = compilers();
     any.iter().find(|compiler| compiler.cpp == cpp).map_or("cc", |compiler| compiler.command)
 }
 
 /// A command that compiles with all warnings, none of which is accepted.
-pub fn strict(compiler: &str, standard: &str) -> Command {
+pub(crate) fn strict(compiler: &str, standard: &str) -> Command {
     let mut command = Command::new(compiler);
     command.arg(format!("-std={standard}"));
     command.args(["-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wconversion"]);
@@ -78,7 +78,7 @@ pub fn strict(compiler: &str, standard: &str) -> Command {
 }
 
 /// Runs a command, which must end well.
-pub fn ends_well(command: &mut Command) -> Output {
+pub(crate) fn ends_well(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(
         output.status.success(),
@@ -91,12 +91,12 @@ pub fn ends_well(command: &mut Command) -> Output {
 }
 
 /// Adds to a compiler's command the archive and what it needs.
-pub fn with_library<'a>(command: &'a mut Command, archive: &Path) -> &'a mut Command {
+pub(crate) fn with_library<'a>(command: &'a mut Command, archive: &Path) -> &'a mut Command {
     command.arg(archive).args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
 }
 
 /// Compiles a program of `tests/` with the library.
-pub fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -> PathBuf {
+pub(crate) fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -> PathBuf {
     let path = package().join("tests").join(source);
     let stem = path.file_stem().expect("a name").display().to_string();
     let program = scratch().join(format!("{stem}-{compiler}-{standard}{}", options.concat()));
@@ -109,14 +109,14 @@ pub fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -
 }
 
 /// Runs a program for at most a minute and a half.
-pub fn run(program: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "90"]).arg(program).args(arguments);
     command.output().expect("timeout runs")
 }
 
 /// Runs a program, which must end well.
-pub fn passes(program: &Path) {
+pub(crate) fn passes(program: &Path) {
     let output = run(program, &[]);
     assert!(
         output.status.success(),

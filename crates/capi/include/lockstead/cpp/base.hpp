@@ -1,0 +1,91 @@
+/*
+ * What the C++ types share: attributes, times, and where a call comes from.
+ */
+#ifndef LOCKSTEAD_CPP_BASE_HPP
+#define LOCKSTEAD_CPP_BASE_HPP
+
+#include "../base.h"
+
+#include <chrono>
+#include <ratio>
+
+#if __cplusplus >= 201703L
+#define LKS_NODISCARD_CPP__ [[nodiscard]]
+#else
+#define LKS_NODISCARD_CPP__
+#endif
+/* On constructors, where C++20 has it. */
+#if __cplusplus >= 202002L
+#define LKS_NODISCARD_NEW__ [[nodiscard]]
+#else
+#define LKS_NODISCARD_NEW__
+#endif
+
+/* In the checking build each method knows who called it. */
+#ifdef LKS_DEBUG
+#define LKS_SITE__ const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE()
+#define LKS_AND_SITE__ , LKS_SITE__
+#define LKS_CALL__(function, ...) function##_dbg(__VA_ARGS__, file_, line_)
+#define LKS_PASS__ file_, line_
+#define LKS_AND_PASS__ , file_, line_
+#else
+#define LKS_SITE__
+#define LKS_AND_SITE__
+#define LKS_CALL__(function, ...) function(__VA_ARGS__)
+#define LKS_PASS__
+#define LKS_AND_PASS__
+#endif
+
+namespace lockstead {
+
+namespace detail {
+
+/* Rounded up, and no time for what has passed. More than 584 years is for ever. */
+template <class Rep, class Period>
+uint64_t nanoseconds(const std::chrono::duration<Rep, Period> &time)
+{
+    typedef std::chrono::duration<long double, std::nano> exact;
+    const long double count = exact(time).count();
+    if (!(count > 0))
+        return 0;
+    if (count >= 18446744073709551615.0L)
+        return UINT64_MAX;
+    const uint64_t whole = static_cast<uint64_t>(count);
+    return static_cast<long double>(whole) < count ? whole + 1 : whole;
+}
+
+/* Asks `attempt(nanoseconds)` until it says yes or `deadline` has passed by its own
+ * clock, which may be set. */
+template <class Clock, class Duration, class Attempt>
+bool until(const std::chrono::time_point<Clock, Duration> &deadline, Attempt attempt)
+{
+    for (;;) {
+        const auto now = Clock::now();
+        const uint64_t left = now < deadline ? nanoseconds(deadline - now) : 0;
+        if (attempt(left))
+            return true;
+        if (!(Clock::now() < deadline))
+            return false;
+    }
+}
+
+} // namespace detail
+
+/* A switch that ends the waits it was given to; see lks_cancel. */
+class cancel_token {
+public:
+    constexpr cancel_token() noexcept : raw_() {}
+    cancel_token(const cancel_token &) = delete;
+    cancel_token &operator=(const cancel_token &) = delete;
+
+    void cancel() noexcept { lks_cancel_fire(&raw_); }
+    bool is_cancelled() const noexcept { return lks_cancel_is_fired(&raw_) != 0; }
+    const lks_cancel *native_handle() const noexcept { return &raw_; }
+
+private:
+    lks_cancel raw_;
+};
+
+} // namespace lockstead
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * lockstead::condition_variable, for locks of lockstead::mutex: 8 bytes, where
+ * std::condition_variable_any has a mutex of its own.
+ */
+#ifndef LOCKSTEAD_CPP_CONDITION_VARIABLE_HPP
+#define LOCKSTEAD_CPP_CONDITION_VARIABLE_HPP
+
+#include "../cond.h"
+#include "mutex.hpp"
+
+namespace lockstead {
+
+/* See lks_cond. `Lock` below is std::unique_lock<lockstead::mutex> or the like, and
+ * holds. */
+class condition_variable {
+public:
+    constexpr condition_variable() noexcept : raw_() {}
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    void notify_one() noexcept { lks_cond_notify_one(&raw_); }
+    void notify_all() noexcept { lks_cond_notify_all(&raw_); }
+
+    template <class Lock>
+    void wait(Lock &lock LKS_AND_SITE__)
+    {
+        LKS_CALL__(lks_cond_wait, &raw_, lock.mutex()->native_handle());
+    }
+
+    template <class Lock, class Predicate>
+    void wait(Lock &lock, Predicate predicate LKS_AND_SITE__)
+    {
+        while (!predicate())
+            wait(lock LKS_AND_PASS__);
+    }
+
+    /* False: the time is over. */
+    template <class Lock, class Rep, class Period>
+    bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time LKS_AND_SITE__)
+    {
+        return LKS_CALL__(lks_cond_wait_timeout, &raw_, lock.mutex()->native_handle(),
+                          detail::nanoseconds(time)) == 0;
+    }
+
+    /* Whether the predicate holds. */
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time,
+                  Predicate predicate LKS_AND_SITE__)
+    {
+        const auto deadline =
+            std::chrono::steady_clock::now() +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(time);
+        return wait_until(lock, deadline, predicate LKS_AND_PASS__);
+    }
+
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline,
+                    Predicate predicate LKS_AND_SITE__)
+    {
+        while (!predicate()) {
+            const auto now = Clock::now();
+            if (!(now < deadline))
+                return false;
+            wait_for(lock, deadline - now LKS_AND_PASS__);
+        }
+        return true;
+    }
+
+    lks_cond *native_handle() noexcept { return &raw_; }
+
+private:
+    lks_cond raw_;
+};
+
+static_assert(sizeof(condition_variable) == sizeof(lks_cond), "nothing is added to the C type");
+
+} // namespace lockstead
+
+#endif

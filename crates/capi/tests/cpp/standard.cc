@@ -1,0 +1,161 @@
+// The types with the standard library's wrappers, in each C++.
+#include "expect.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <vector>
+#if __cplusplus >= 201402L
+#include <shared_mutex>
+#endif
+
+using namespace std::chrono;
+
+static lockstead::mutex global;
+static long counter;
+
+static void exclusion()
+{
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([] {
+            for (int round = 0; round < 20000; round++) {
+                lockstead::mutex_guard guard(global);
+                counter++;
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    EXPECT(counter == 80000);
+}
+
+static void wrappers()
+{
+    lockstead::mutex a, b;
+    static_assert(!std::is_copy_constructible<lockstead::mutex>::value, "stays where it is");
+    std::unique_lock<lockstead::mutex> held(a);
+    EXPECT(a.is_locked());
+    std::thread([&] {
+        EXPECT(!a.try_lock());
+        EXPECT(!a.try_lock_for(milliseconds(1)));
+        EXPECT(!a.try_lock_for(duration<double>(-1)));
+        EXPECT(!a.try_lock_until(steady_clock::now() + microseconds(100)));
+        EXPECT(!a.try_lock_until(system_clock::now() - hours(1)));
+        std::unique_lock<lockstead::mutex> late(a, milliseconds(1));
+        EXPECT(!late.owns_lock());
+    }).join();
+    held.unlock();
+    EXPECT(a.try_lock_until(system_clock::now() + hours(1)));
+    a.unlock();
+    EXPECT(a.try_lock_for(hours::max()));
+    a.unlock();
+    std::lock(a, b);
+    EXPECT(a.is_locked() && b.is_locked());
+    a.unlock();
+    b.unlock();
+#if __cplusplus >= 201703L
+    {
+        std::scoped_lock both(a, b);
+    }
+#endif
+    EXPECT(a.lock_interruptible());
+    a.unlock();
+    lockstead::cancel_token token;
+    token.cancel();
+    a.lock_nested(1);
+    std::thread([&] { EXPECT(token.is_cancelled() && !a.lock_killable(token)); }).join();
+    a.unlock();
+}
+
+template <class Condition>
+static void conditions()
+{
+    lockstead::mutex mutex;
+    Condition changed;
+    int turn = 0;
+    auto play = [&](int me) {
+        for (int round = 0; round < 2000; round++) {
+            std::unique_lock<lockstead::mutex> lock(mutex);
+            changed.wait(lock, [&] { return turn == me; });
+            turn = 1 - me;
+            changed.notify_all();
+        }
+    };
+    std::thread other(play, 1);
+    play(0);
+    other.join();
+    std::unique_lock<lockstead::mutex> lock(mutex);
+    EXPECT(!changed.wait_for(lock, milliseconds(2), [] { return false; }));
+    EXPECT(lock.owns_lock() && mutex.is_locked());
+}
+
+static void readers()
+{
+    lockstead::shared_mutex lock;
+    long first = 0, second = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&, i] {
+            for (int round = 0; round < 5000; round++) {
+                if (i == 0) {
+                    lockstead::write_guard guard(lock);
+                    first++;
+                    second++;
+                } else {
+                    lockstead::read_guard guard(lock);
+                    EXPECT(first == second);
+                }
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+#if __cplusplus >= 201402L
+    std::shared_lock<lockstead::shared_mutex> one(lock), two(lock, std::try_to_lock);
+    EXPECT(two.owns_lock() && !lock.try_lock() && !lock.try_lock_for(milliseconds(1)));
+    std::shared_lock<lockstead::shared_mutex> three(lock, milliseconds(1));
+    EXPECT(three.owns_lock());
+#endif
+}
+
+static void semaphores()
+{
+    lockstead::counting_semaphore<> two(2);
+    two.acquire();
+    EXPECT(two.try_acquire() && !two.try_acquire());
+    EXPECT(!two.try_acquire_for(milliseconds(1)));
+    EXPECT(!two.try_acquire_until(steady_clock::now() + milliseconds(1)));
+    std::thread([&] { EXPECT(two.release(2)); }).join();
+    EXPECT(two.try_acquire_for(milliseconds(1)) && two.try_acquire());
+    lockstead::binary_semaphore full(LKS_SEMAPHORE_MAX);
+    EXPECT(!full.release());
+}
+
+static void once()
+{
+    lockstead::once_flag flag;
+    int calls = 0;
+    try {
+        lockstead::call_once(flag, [&] {
+            calls++;
+            throw std::runtime_error("not yet");
+        });
+        EXPECT(false);
+    } catch (const std::runtime_error &) {
+    }
+    for (int i = 0; i < 3; i++)
+        lockstead::call_once(flag, [&](int by) { calls += by; }, 10);
+    EXPECT(calls == 11);
+}
+
+int main()
+{
+    exclusion();
+    wrappers();
+    conditions<std::condition_variable_any>();
+    conditions<lockstead::condition_variable>();
+    readers();
+    semaphores();
+    once();
+}
