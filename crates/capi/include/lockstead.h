@@ -20,5 +20,6 @@
 #include "lockstead/rwlock.h"
 #include "lockstead/cond.h"
 #include "lockstead/once.h"
+#include "lockstead/ww.h"
 
 #endif

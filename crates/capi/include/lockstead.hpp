@@ -21,5 +21,6 @@
 #include "lockstead/cpp/counting_semaphore.hpp"
 #include "lockstead/cpp/condition_variable.hpp"
 #include "lockstead/cpp/once.hpp"
+#include "lockstead/cpp/ww.hpp"
 
 #endif

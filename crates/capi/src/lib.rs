@@ -26,6 +26,7 @@ mod refuse;
 mod rwlock;
 mod semaphore;
 mod wait;
+mod ww;
 
 pub use cancel::lks_cancel;
 pub use cond::lks_cond;
@@ -33,6 +34,7 @@ pub use mutex::lks_mutex;
 pub use once::lks_once;
 pub use rwlock::lks_rwlock;
 pub use semaphore::lks_semaphore;
+pub use ww::lks_ww_mutex;
 
 /// The version of the library, a string.
 #[unsafe(no_mangle)]

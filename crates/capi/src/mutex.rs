@@ -75,7 +75,7 @@ extern "C" fn lks_mutex_trylock_slow(mutex: &lks_mutex) -> i32 {
 /// Wakes whom the inline release, which has found `erased`, owes a wake-up. The
 /// mutex may be gone.
 #[unsafe(no_mangle)]
-extern "C" fn lks_mutex_unlock_slow(erased: u32, address: *const lks_mutex) {
+pub(crate) extern "C" fn lks_mutex_unlock_slow(erased: u32, address: *const lks_mutex) {
     RawMutex::<Linux>::released(erased, Address(address.addr()));
 }
 

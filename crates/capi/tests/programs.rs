@@ -37,6 +37,11 @@ fn once() {
 }
 
 #[test]
+fn the_wait_wound_mutex() {
+    in_c("ww");
+}
+
+#[test]
 fn threads_that_end_use_locks_to_the_last() {
     in_c("threads");
 }

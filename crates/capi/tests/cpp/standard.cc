@@ -2,6 +2,7 @@
 #include "expect.hpp"
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -149,8 +150,28 @@ static void once()
     EXPECT(calls == 11);
 }
 
+static void wait_wound()
+{
+    lockstead::ww_class wounds(LKS_WOUND_WAIT);
+    lockstead::ww_mutex a, b;
+    int moved = 0;
+    auto move = [&](lockstead::ww_mutex &first, lockstead::ww_mutex &second) {
+        for (int round = 0; round < 2000; round++) {
+            lockstead::ww_guard both(wounds, {&first, &second, &first});
+            moved++;
+        }
+    };
+    std::thread other(move, std::ref(b), std::ref(a));
+    move(a, b);
+    other.join();
+    EXPECT(moved == 4000);
+    std::unique_lock<lockstead::ww_mutex> alone(a);
+    EXPECT(alone.owns_lock());
+}
+
 int main()
 {
+    wait_wound();
     exclusion();
     wrappers();
     conditions<std::condition_variable_any>();

@@ -11,6 +11,7 @@ pub const CONTEXTS_PER_THREAD: usize = 4;
 
 /// Who backs off when two contexts want what the other has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
 pub enum Scheme {
     /// A younger context does not wait for an older one: it *dies*. An older one
     /// waits.

@@ -1,0 +1,225 @@
+/*
+ * The wait/wound mutex: any set of locks, in any order, without deadlock. 32 bytes.
+ *
+ * A thread begins a context and takes the locks in it. Where two contexts would
+ * wait for each other the younger one gets -EDEADLK: it releases all it has taken,
+ * takes the one it was refused by `lks_ww_mutex_lock_slow`, and begins again with the
+ * others. `lks_ww_lock_all` does all of that.
+ */
+#ifndef LOCKSTEAD_WW_H
+#define LOCKSTEAD_WW_H
+
+#include "base.h"
+
+/* Who backs off: a younger context does not wait for an older one (wait-die), or an
+ * older one makes a younger holder back off when that waits itself (wound-wait). */
+enum lks_ww_scheme { LKS_WAIT_DIE = 0, LKS_WOUND_WAIT = 1 };
+
+/* Locks that are taken together. */
+typedef struct lks_ww_class {
+    uint64_t begun__ __attribute__((aligned(8)));
+    uint8_t scheme__;
+    uint8_t zeroes__[7];
+} lks_ww_class;
+#define LKS_WW_CLASS_INIT(scheme) {0, (scheme), {0, 0, 0, 0, 0, 0, 0}}
+
+/* One thread's attempt to take several locks. Belongs to that thread. */
+typedef struct lks_ww_ctx {
+    uint64_t ticket__ __attribute__((aligned(8)));
+    const void *record__;
+    uint32_t acquired__;
+    uint32_t scheme__;
+} lks_ww_ctx;
+
+/* Zeroes: free. May not be copied or moved while anybody uses it. */
+typedef struct LKS_TSA__(capability("ww_mutex")) lks_ww_mutex {
+    uint64_t word__ __attribute__((aligned(8)));
+    uint64_t holder__;
+    uint64_t first__;
+    lks_ww_ctx *ctx__; /* of the holder, for itself */
+} lks_ww_mutex;
+#define LKS_WW_MUTEX_INIT LKS_ZEROES__
+
+LKS_ASSERT__(ww_class_size, sizeof(lks_ww_class) == 16);
+LKS_ASSERT__(ww_ctx_size, sizeof(lks_ww_ctx) == 24);
+LKS_ASSERT__(ww_ctx_ticket, offsetof(lks_ww_ctx, ticket__) == 0);
+LKS_ASSERT__(ww_ctx_acquired, offsetof(lks_ww_ctx, acquired__) == 16);
+LKS_ASSERT__(ww_mutex_size, sizeof(lks_ww_mutex) == 32);
+LKS_ASSERT__(ww_mutex_holder, offsetof(lks_ww_mutex, holder__) == 8);
+LKS_ASSERT__(ww_mutex_ctx, offsetof(lks_ww_mutex, ctx__) == 24);
+
+/* The holder has no context. */
+#define LKS_WW_ALONE__ ((uint64_t)2)
+
+LKS_BEGIN_DECLS__
+
+int lks_ww_mutex_lock_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
+int lks_ww_mutex_trylock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx);
+void lks_ww_mutex_unlock_slow(uint32_t erased, lks_ww_mutex *address);
+
+/* Begins a context: 0, or -EBUSY if the thread has four already. */
+LKS_NODISCARD__ int lks_ww_ctx_init(lks_ww_ctx *ctx, lks_ww_class *class_of_locks);
+
+/* No further locks will be taken. Only the checking build makes use of it. */
+LKS_INLINE__ void lks_ww_ctx_done(lks_ww_ctx *ctx)
+{
+    (void)ctx;
+}
+
+/* Ends a context, which has released all its locks. */
+void lks_ww_ctx_fini(lks_ww_ctx *ctx);
+
+/* A free lock. */
+LKS_INLINE__ void lks_ww_mutex_init(lks_ww_mutex *mutex)
+{
+    __atomic_store_n(&mutex->word__, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&mutex->first__, 0, __ATOMIC_RELAXED);
+    mutex->ctx__ = NULL;
+}
+
+/* Ends a lock that nobody uses. Only a lock with a name needs it. */
+void lks_ww_mutex_destroy(lks_ww_mutex *mutex);
+
+LKS_INLINE__ int lks_ww_mutex_take__(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
+{
+    uint32_t me = lks_self__;
+    uint64_t idle = 0;
+    if (LKS_UNLIKELY__(me == 0 || !__atomic_compare_exchange_n(&mutex->word__, &idle, (uint64_t)me,
+                                                              0, __ATOMIC_ACQUIRE,
+                                                              __ATOMIC_RELAXED)))
+        return 0;
+    LKS_ACQUIRED__(mutex);
+    __atomic_store_n(&mutex->holder__, ctx ? ctx->ticket__ : LKS_WW_ALONE__, __ATOMIC_RELEASE);
+    if (ctx)
+        ctx->acquired__++;
+    mutex->ctx__ = ctx;
+    return 1;
+}
+
+LKS_INLINE__ int lks_ww_mutex_take_how__(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how)
+{
+    int result;
+    if (lks_ww_mutex_take__(mutex, ctx))
+        return 0;
+    result = lks_ww_mutex_lock_how(mutex, ctx, how);
+    if (result == 0)
+        LKS_ACQUIRED__(mutex);
+    return result;
+}
+
+/* Takes the lock in a context, or with a null pointer alone: 0; -EDEADLK: back off;
+ * -EALREADY: the context has it. Aborts, rather than wait for ever, if the calling
+ * thread has it otherwise, or a thread that fork has left behind does. */
+LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
+    LKS_TSA__(try_acquire_capability(0, mutex))
+{
+    return lks_ww_mutex_take_how__(mutex, ctx, LKS_FOREVER__);
+}
+
+/* The same unless a signal handler runs on this thread while it sleeps: -EINTR. */
+LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_interruptible(lks_ww_mutex *mutex,
+                                                                 lks_ww_ctx *ctx)
+    LKS_TSA__(try_acquire_capability(0, mutex))
+{
+    return lks_ww_mutex_take_how__(mutex, ctx, LKS_INTERRUPTIBLE__);
+}
+
+/* Takes the lock that the context was refused, once it has released all others. */
+LKS_INLINE__ void lks_ww_mutex_lock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
+    LKS_TSA__(acquire_capability(mutex)) LKS_TSA__(no_thread_safety_analysis)
+{
+    (void)lks_ww_mutex_take_how__(mutex, ctx, LKS_FOREVER__);
+}
+
+/* The same unless a signal handler runs: 0 or -EINTR. */
+LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_slow_interruptible(lks_ww_mutex *mutex,
+                                                                      lks_ww_ctx *ctx)
+    LKS_TSA__(try_acquire_capability(0, mutex))
+{
+    return lks_ww_mutex_take_how__(mutex, ctx, LKS_INTERRUPTIBLE__);
+}
+
+/* Takes the lock if it is free, in a context or alone: 1, otherwise 0. */
+LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_trylock(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
+    LKS_TSA__(try_acquire_capability(1, mutex)) LKS_TSA__(no_thread_safety_analysis)
+{
+    if (lks_ww_mutex_take__(mutex, ctx))
+        return 1;
+    if (!lks_ww_mutex_trylock_slow(mutex, ctx))
+        return 0;
+    LKS_ACQUIRED__(mutex);
+    return 1;
+}
+
+/* Releases the lock. */
+LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_capability(mutex))
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    uint32_t erased;
+    LKS_RELEASING__(mutex);
+    if (mutex->ctx__)
+        mutex->ctx__->acquired__--;
+    __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
+#if defined(__x86_64__)
+    typedef uint32_t __attribute__((may_alias)) low_half;
+    erased = __atomic_exchange_n((low_half *)(void *)&mutex->word__, 0, __ATOMIC_RELEASE);
+#else
+    erased = (uint32_t)__atomic_fetch_and(&mutex->word__, ~(uint64_t)UINT32_MAX, __ATOMIC_RELEASE);
+#endif
+    if (LKS_UNLIKELY__(erased > LKS_MAX_SLOTS__))
+        lks_ww_mutex_unlock_slow(erased, mutex);
+}
+
+/* Whether anybody holds the lock, at some moment during the call. */
+LKS_INLINE__ int lks_ww_mutex_is_locked(const lks_ww_mutex *mutex)
+{
+    return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;
+}
+
+/* Takes all of these locks in a fresh context, in whatever order they come, with all
+ * backing off done. The same lock may be among them twice; it is taken once. */
+LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[], size_t count)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    lks_ww_mutex *contended = NULL;
+    size_t next = 0;
+    while (next < count) {
+        int result = locks[next] == contended ? -EALREADY : lks_ww_mutex_lock(locks[next], ctx);
+        if (result == -EDEADLK) {
+            lks_ww_mutex *refused = locks[next];
+            /* Taken once, and so released once, at its first place. */
+            while (next-- > 0) {
+                size_t before = 0;
+                while (locks[before] != locks[next])
+                    before++;
+                if (before == next && locks[next] != contended)
+                    lks_ww_mutex_unlock(locks[next]);
+            }
+            if (contended)
+                lks_ww_mutex_unlock(contended);
+            lks_ww_mutex_lock_slow(refused, ctx);
+            contended = refused;
+            next = 0;
+            continue;
+        }
+        next++;
+    }
+}
+
+/* Releases what `lks_ww_lock_all` took. */
+LKS_INLINE__ void lks_ww_unlock_all(lks_ww_mutex *const locks[], size_t count)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    while (count-- > 0) {
+        size_t before = 0;
+        while (locks[before] != locks[count])
+            before++;
+        if (before == count)
+            lks_ww_mutex_unlock(locks[count]);
+    }
+}
+
+LKS_END_DECLS__
+
+#endif

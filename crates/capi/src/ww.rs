@@ -1,0 +1,116 @@
+//! The wait/wound mutex.
+
+use crate::mutex::{lks_mutex_unlock_slow, nowhere};
+use crate::own::enter;
+use crate::refuse::refuse;
+use crate::wait::INTERRUPTIBLE;
+use crate::{lks_mutex, names};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, WwError};
+use lockstead_core::{LockError, Wait};
+use lockstead_linux::Linux;
+
+/// The wait/wound mutex of C: the core's, and the holder's context for itself.
+#[allow(non_camel_case_types, reason = "the type's name in C")]
+#[repr(C)]
+#[derive(Debug)]
+pub struct lks_ww_mutex {
+    raw: RawWwMutex<Linux>,
+    ctx: AtomicPtr<Context<Linux>>,
+}
+
+const _: () = assert!(size_of::<lks_ww_mutex>() == 32 && align_of::<lks_ww_mutex>() == 8);
+const _: () = assert!(core::mem::offset_of!(lks_ww_mutex, ctx) == 24);
+const _: () = assert!(size_of::<Context<Linux>>() == 24 && size_of::<Class<Linux>>() == 16);
+
+impl lks_ww_mutex {
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// It is the caller's, in this context.
+    fn took(&self, ctx: Option<&Context<Linux>>) {
+        let ctx = ctx.map_or(core::ptr::null(), core::ptr::from_ref);
+        self.ctx.store(ctx.cast_mut(), Ordering::Relaxed);
+    }
+
+    fn lock(&self, ctx: Option<&Context<Linux>>, interruptible: bool) -> i32 {
+        let outcome = match ctx {
+            Some(ctx) => {
+                let patience = Patience { interruptible, ..Patience::ENDLESS };
+                self.raw.lock_how(ctx, &patience, nowhere())
+            }
+            None => {
+                let how = Wait { interruptible, ..Wait::FOREVER };
+                self.raw.lock_alone(&how, nowhere()).map_err(WwError::Lock)
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                self.took(ctx);
+                0
+            }
+            Err(WwError::Deadlock) => -libc::EDEADLK,
+            Err(WwError::Already) => -libc::EALREADY,
+            Err(WwError::Lock(LockError::Interrupted)) => -libc::EINTR,
+            Err(WwError::Lock(error)) => {
+                refuse(error, "lks_ww_mutex_lock", "wait/wound mutex", self.address())
+            }
+        }
+    }
+}
+
+/// Begins a context.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_ctx_init(ctx: &mut MaybeUninit<Context<Linux>>, class: &Class<Linux>) -> i32 {
+    enter();
+    match Context::begin(class) {
+        Some(fresh) => {
+            ctx.write(fresh);
+            0
+        }
+        None => -libc::EBUSY,
+    }
+}
+
+/// Ends a context, which holds nothing.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_ctx_fini(ctx: &Context<Linux>) {
+    ctx.finish();
+}
+
+/// Nothing of a lock but its name outlives it.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_mutex_destroy(mutex: &lks_ww_mutex) {
+    names::forget(mutex.address());
+}
+
+/// Takes the lock, in a context or alone.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_mutex_lock_how(
+    mutex: &lks_ww_mutex,
+    ctx: Option<&Context<Linux>>,
+    how: u32,
+) -> i32 {
+    enter();
+    mutex.lock(ctx, how == INTERRUPTIBLE)
+}
+
+/// Takes the lock if it is free.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_mutex_trylock_slow(mutex: &lks_ww_mutex, ctx: Option<&Context<Linux>>) -> i32 {
+    enter();
+    let taken = mutex.raw.try_lock(ctx, nowhere());
+    if taken {
+        mutex.took(ctx);
+    }
+    i32::from(taken)
+}
+
+/// Wakes whom the inline release owes a wake-up: sleepers wait on the mutex that
+/// the lock begins with.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_mutex_unlock_slow(erased: u32, address: *const lks_ww_mutex) {
+    lks_mutex_unlock_slow(erased, address.cast::<lks_mutex>());
+}
