@@ -125,7 +125,7 @@ impl<P: Platform> Node<P> {
 /// Whether the last spinner in the queue was seen to run lately. A hint: the
 /// queue answers for sleepers, and one that does not run answers late.
 pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
-    word.tail().is_some_and(|tail| {
+    word.tail().filter(|_| Y::VOUCH).is_some_and(|tail| {
         let tail = P::participant(tail);
         !tail.lost() && tail.node.beats(P::now(), Y::STALE)
     })
@@ -227,6 +227,9 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     let node = seat.node;
     node.beat.store(FRESH, Ordering::Relaxed);
     let mut pace = Pace::start::<Y>();
+    if !Y::QUEUE && Y::joins(None, P::processors()) {
+        return spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how);
+    }
 
     let mut seen = Word(word.load(Ordering::Relaxed));
     let predecessor = loop {
@@ -245,7 +248,9 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         }
         node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
         let queue = if tail.is_some() { seen } else { seen.closed() };
-        match exchange::<P>(word, seen, queue.joined(me)) {
+        let joined = queue.joined(me);
+        let joined = if Y::VOUCH || joined.heir() { joined } else { joined.answer() };
+        match exchange::<P>(word, seen, joined) {
             Ok(_) => break tail,
             Err(now) => seen = now,
         }
@@ -299,6 +304,36 @@ fn wait_for_turn<P: Platform, Y: Policy>(
     }
 }
 
+/// One look of a spinner at the word. Read before every read-modify-write: a
+/// shared line stays shared until there is something to win.
+fn look<P: Platform, Y: Policy>(word: &P::U64) -> Word {
+    if Y::READ_FIRST {
+        return Word(word.load(Ordering::Relaxed));
+    }
+    // Changes nothing, whatever it finds.
+    let found = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+    Word(found.unwrap_or_else(|found| found))
+}
+
+/// Spins on the lock word together with all others that do, in no queue.
+fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    seat: &Seat<P>,
+    pace: &mut Pace,
+    how: &Wait<'_, P>,
+) -> Option<Word> {
+    loop {
+        let seen = look::<P, Y>(word);
+        if K::free(seen) {
+            if let Ok(taken) = exchange::<P>(word, seen, K::take(seen, seat.me)) {
+                return Some(taken);
+            }
+        } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
+            return None;
+        }
+    }
+}
+
 /// Spins on the lock word itself, then departs, with or without the lock.
 fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
@@ -308,9 +343,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 ) -> Option<Word> {
     let me = seat.me;
     loop {
-        // Read before every read-modify-write: a shared line stays shared
-        // until there is something to win.
-        let seen = Word(word.load(Ordering::Relaxed));
+        let seen = look::<P, Y>(word);
         if K::free(seen) {
             let last = seen.tail() == Some(me);
             let left = if last { seen.closed() } else { seen };

@@ -35,6 +35,16 @@ pub trait Policy: 'static {
     const SHARE: u64;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
     const HEIR_SPIN: u64;
+    /// Whether spinners stand in a queue, so that one at a time looks at the
+    /// lock. Without it all look at once.
+    const QUEUE: bool = true;
+    /// Whether a spinner reads the lock before it tries to change it. Without it
+    /// each look is a compare-exchange, which takes the line from the owner.
+    const READ_FIRST: bool = true;
+    /// Whether a queue of spinners answers for the sleepers, so that a release
+    /// that somebody spins for wakes nobody. Without it each release that leaves
+    /// sleepers behind wakes one.
+    const VOUCH: bool = true;
 
     /// Whether a thread may join a queue of spinners whose last one is `tail`.
     fn joins(tail: Option<Slot>, processors: u32) -> bool;

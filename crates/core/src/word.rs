@@ -223,7 +223,7 @@ impl Word {
     }
 
     /// V becomes W.
-    const fn answer(self) -> Self {
+    pub(crate) const fn answer(self) -> Self {
         if self.vouched() { Word(self.0 & !(VOUCHED | DOZING) | WAITERS) } else { self }
     }
 }

@@ -1,0 +1,104 @@
+//! Policies that leave an ingredient of spinning out, for those who measure what
+//! it is worth: the locks hold without it, too.
+
+mod common;
+
+use common::{Leaves, Mixed, Spins, depth};
+use lockstead_core::word::Word;
+use lockstead_core::{Off, Policy, RawMutex, Slot, TunedSemaphore};
+use lockstead_model::{Cell, Config, Coverage, Model, Scenario};
+use std::marker::PhantomData;
+use std::panic::Location;
+
+const QUEUE: u32 = 1;
+const READ_FIRST: u32 = 2;
+const VOUCH: u32 = 4;
+
+/// `Y` without these ingredients.
+struct Without<Y, const LACKS: u32>(PhantomData<Y>);
+
+impl<Y: Policy, const LACKS: u32> Policy for Without<Y, LACKS> {
+    const SPIN: u64 = Y::SPIN;
+    const TURNS: u32 = Y::TURNS;
+    const GAP: u64 = Y::GAP;
+    const STALE: u64 = Y::STALE;
+    const LOOK: u64 = Y::LOOK;
+    const FIRST: u32 = Y::FIRST;
+    const BOUND: u64 = Y::BOUND;
+    const SHARE: u64 = Y::SHARE;
+    const HEIR_SPIN: u64 = Y::HEIR_SPIN;
+    const QUEUE: bool = LACKS & QUEUE == 0;
+    const READ_FIRST: bool = LACKS & READ_FIRST == 0;
+    const VOUCH: bool = LACKS & VOUCH == 0;
+
+    fn joins(tail: Option<Slot>, processors: u32) -> bool {
+        Y::joins(tail, processors)
+    }
+}
+
+/// Each thread adds once; nothing races, is lost or left behind.
+fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
+    Scenario::new(|| (RawMutex::<Model, Off, Y>::new(), Cell::new(0)))
+        .threads(threads, |(lock, count)| {
+            lock.lock(Location::caller()).expect("not held by this thread");
+            count.set(count.get() + 1);
+            // SAFETY: locked above.
+            unsafe { lock.unlock() };
+        })
+        .after(move |(lock, count)| {
+            assert_eq!(count.get(), threads as u32);
+            assert_eq!(lock.peek(), Word::IDLE);
+        })
+        .verify(name, config)
+        .coverage
+}
+
+/// The same with a semaphore of one permit.
+fn semaphore<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
+    let new = || (TunedSemaphore::<Model, Off, Y>::new(1).expect("a permit"), Cell::new(0));
+    Scenario::new(new)
+        .threads(threads, |(lock, count)| {
+            lock.down(Location::caller());
+            count.set(count.get() + 1);
+            lock.up().expect("room for a permit");
+        })
+        .after(move |(lock, count)| {
+            assert_eq!(count.get(), threads as u32);
+            assert_eq!(lock.permits(), 1);
+        })
+        .verify(name, config)
+        .coverage
+}
+
+/// Both kinds: two threads in full, three as far as is quick.
+fn both<Y: Policy>(name: &str) {
+    let two = Config::new().jumps(1, 1000);
+    assert_eq!(mutex::<Y>(&format!("mutex, {name}, 2 threads"), 2, &two), Coverage::Complete);
+    let coverage = semaphore::<Y>(&format!("semaphore, {name}, 2 threads"), 2, &two);
+    assert_eq!(coverage, Coverage::Complete);
+    let three = Config::new().processors(4).preemptions(depth(1, 2)).stale_reads(depth(1, 2));
+    mutex::<Y>(&format!("mutex, {name}, 3 threads"), 3, &three);
+    semaphore::<Y>(&format!("semaphore, {name}, 3 threads"), 3, &three);
+}
+
+#[test]
+fn model_spinning_in_a_crowd() {
+    both::<Without<Spins, QUEUE>>("in a crowd, spinning");
+    both::<Without<Leaves, QUEUE>>("in a crowd, leaving");
+}
+
+#[test]
+fn model_looking_by_exchange() {
+    both::<Without<Spins, READ_FIRST>>("looking by exchange, spinning");
+}
+
+#[test]
+fn model_spinners_vouch_for_nobody() {
+    both::<Without<Leaves, VOUCH>>("vouching for nobody, leaving");
+    both::<Without<Mixed, VOUCH>>("vouching for nobody, mixed");
+}
+
+#[test]
+fn model_without_all_three() {
+    both::<Without<Leaves, { QUEUE | READ_FIRST | VOUCH }>>("without all three, leaving");
+}
