@@ -45,6 +45,8 @@
 //! | [`classic::Semaphore`] | 8 | the semaphore of 2005, for comparison |
 //! | [`Once`], [`OnceLock`] | 4 | initialising once |
 //! | [`CancelToken`] | 4 | ending other threads' waits |
+//! | [`ww::WwMutex`] | 24 | several locks at a time, in any order, without deadlock |
+//! | [`rt::RtMutex`], [`rt::RtRecursiveMutex`] | 8, 16 | threads with real-time priorities: who waits lends its priority |
 //! | [`lock_api`] | | the locks behind the traits of the crate `lock_api` 0.5 |
 //! | [`shared`] | 8 | mutex, reader-writer lock, semaphore, condition variable in memory that processes share |
 //!
@@ -59,6 +61,8 @@
 //! | `mutex_lock_nested`, `mutex_lock_interruptible_nested` | [`Mutex::lock_nested`], [`Mutex::lock_interruptible_nested`] |
 //! | `mutex_unlock` | dropping the guard |
 //! | `mutex_is_locked` | [`Mutex::is_locked`] |
+//! | `ww_mutex_*`, `ww_acquire_*` | [`ww`] |
+//! | `rt_mutex_*` | [`rt`] |
 //! | `atomic_dec_and_mutex_lock` | [`dec_and_lock`] |
 //! | `down`, `down_trylock`, `down_timeout`, `up` | [`Semaphore::down`], [`Semaphore::try_down`], [`Semaphore::down_timeout`], [`Semaphore::up`] |
 //!
@@ -91,11 +95,13 @@ mod once;
 mod owner;
 pub mod poison;
 mod refusal;
+pub mod rt;
 mod rwlock;
 mod rwlock_guard;
 mod semaphore;
 pub mod shared;
 mod time;
+pub mod ww;
 
 pub use cancel::CancelToken;
 pub use condvar::Condvar;

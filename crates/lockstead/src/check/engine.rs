@@ -116,6 +116,19 @@ pub(super) fn leave(shared: &Arc<Shared>) {
     super::act(&found);
 }
 
+/// A rule was broken at the first of these places; `None` if that was said before.
+pub(super) fn breach(what: &str, story: &str, places: &[(&str, Site)]) -> Option<Finding> {
+    with(|engine| {
+        let mut sites = places.iter().map(|place| place.1);
+        let place = (sites.next()?, sites.next());
+        if !engine.broken.insert(place) {
+            return None;
+        }
+        let text = text::breach(what, story, places);
+        Some(engine.keep(Level::Rule, text))
+    })
+}
+
 /// What was found so far.
 pub(super) fn findings() -> Vec<Finding> {
     with(|engine| engine.found.clone())

@@ -10,7 +10,8 @@
 //! # What is found
 //! - `DEADLOCK`: threads wait for each other, for ever.
 //! - `RULE`: a thread has ended with a guard leaked; a read lock is taken again by
-//!   the thread that has it, which a waiting writer makes a deadlock.
+//!   the thread that has it, which a waiting writer makes a deadlock; and the rules of
+//!   [`ww`](crate::ww#misuse).
 //! - `POTENTIAL`: two or more threads took the same locks in orders that
 //!   contradict each other, and nothing kept them apart.
 //! - `ORDER`: orders that contradict each other, but one thread alone did it, or
@@ -159,6 +160,19 @@ pub fn findings() -> Vec<Finding> {
 #[must_use]
 pub fn losses() -> Vec<String> {
     engine::losses()
+}
+
+/// A rule was broken: says so once for these places, and panics if that is wanted.
+/// The first place is where it was broken.
+#[track_caller]
+pub(crate) fn breach(what: &str, story: &str, places: &[(&str, crate::Site)]) {
+    let mut found = None;
+    thread::outside(|| found = engine::breach(what, story, places));
+    if let Some(finding) = found
+        && act(std::slice::from_ref(&finding))
+    {
+        panic!("{}", finding.text);
+    }
 }
 
 /// Prints what was found, if that is wanted, and says whether to panic.

@@ -131,3 +131,12 @@ pub(super) fn leaked(engine: &Engine, thread: &str, held: &Held) -> String {
     place(&mut text, "held since", held.site, engine.chain(held.site));
     text
 }
+
+pub(super) fn breach(what: &str, story: &str, places: &[(&str, Site)]) -> String {
+    let mut text = first_line(Level::Rule, what);
+    let _ = writeln!(text, "  {story}");
+    for (what, site) in places {
+        place(&mut text, what, site, None);
+    }
+    text
+}

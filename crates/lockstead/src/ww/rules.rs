@@ -1,0 +1,243 @@
+//! What the types leave open to misuse: checked with the feature `check`, as the
+//! kernel does, and nothing at all without.
+
+#[cfg(not(feature = "check"))]
+pub(super) use off::{Context, Lock};
+#[cfg(feature = "check")]
+pub(super) use on::{Context, Lock};
+
+/// Zero bytes, no instruction.
+#[cfg(not(feature = "check"))]
+mod off {
+    use crate::Site;
+    use crate::ww::{self, Class};
+
+    pub(in crate::ww) struct Lock;
+
+    impl Lock {
+        pub(in crate::ww) const fn of(_class: &'static Class) -> Self {
+            Lock
+        }
+
+        #[inline(always)]
+        pub(in crate::ww) fn asked(&self, _address: usize, _context: &ww::Context, _here: Site) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn asked_alone(&self, _here: Site) {}
+    }
+
+    pub(in crate::ww) struct Context;
+
+    impl Context {
+        #[inline(always)]
+        pub(in crate::ww) fn begun(_class: &'static Class, _here: Site) -> Self {
+            Context
+        }
+
+        #[inline(always)]
+        pub(in crate::ww) fn acquired(&self) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn refused(&self, _address: usize, _here: Site) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn released(&self) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn slow(&self, _context: &ww::Context, _here: Site) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn done(&self, _context: &ww::Context, _here: Site) {}
+
+        #[inline(always)]
+        pub(in crate::ww) fn ended(&self, _context: &ww::Context) {}
+    }
+}
+
+#[cfg(feature = "check")]
+mod on {
+    use crate::Site;
+    use crate::check::breach;
+    use crate::ww::{self, Class};
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    /// What others of the thread's calls see of a context.
+    struct Live {
+        class: &'static Class,
+        begun: Site,
+        held: Cell<u32>,
+    }
+
+    thread_local! {
+        /// The contexts of this thread.
+        static LIVE: RefCell<Vec<Rc<Live>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// A live context of the class on this thread.
+    fn live(class: &'static Class, wanted: impl Fn(&Live) -> bool) -> Option<Rc<Live>> {
+        let found = |live: &&Rc<Live>| core::ptr::eq(live.class, class) && wanted(live);
+        LIVE.try_with(|all| all.borrow().iter().find(found).cloned()).ok().flatten()
+    }
+
+    pub(in crate::ww) struct Lock {
+        class: &'static Class,
+    }
+
+    impl Lock {
+        pub(in crate::ww) const fn of(class: &'static Class) -> Self {
+            Lock { class }
+        }
+
+        #[track_caller]
+        pub(in crate::ww) fn asked(&self, address: usize, context: &ww::Context, here: Site) {
+            let class = context.class();
+            let (name, begun) = (class.name(), context.rules.live.begun);
+            if !core::ptr::eq(class, self.class) {
+                breach(
+                    "wait/wound mutex of another class",
+                    &format!(
+                        "a lock of class `{}` at {address:#x} is asked for in a context of class \
+                         `{name}`: nobody can say which of two such contexts is older",
+                        self.class.name()
+                    ),
+                    &[("asked for", here), ("context begun", begun)],
+                );
+            }
+            if let Some(done) = context.rules.done.get() {
+                breach(
+                    "acquisition after done",
+                    &format!(
+                        "a context of class `{name}` that has said that it needs no further lock \
+                         asks for the one at {address:#x}"
+                    ),
+                    &[("asked for", here), ("done", done)],
+                );
+            }
+            let Some((refused, at)) = context.rules.refused.get() else { return };
+            if context.acquired() != 0 {
+                breach(
+                    "no backing off after a refusal",
+                    &format!(
+                        "a context of class `{name}` was refused the lock at {refused:#x}, and \
+                         asks for one while it still holds {}: others may wait for those",
+                        context.acquired()
+                    ),
+                    &[("asked for", here), ("refused", at)],
+                );
+            } else if refused != address {
+                breach(
+                    "another lock after a refusal",
+                    &format!(
+                        "a context of class `{name}` was refused the lock at {refused:#x}, and \
+                         asks for the one at {address:#x} first: it may be refused again at once"
+                    ),
+                    &[("asked for", here), ("refused", at)],
+                );
+            }
+        }
+
+        #[track_caller]
+        pub(in crate::ww) fn asked_alone(&self, here: Site) {
+            if let Some(live) = live(self.class, |live| live.held.get() != 0) {
+                breach(
+                    "lock taken alone beside a context",
+                    &format!(
+                        "a thread that holds {} lock(s) of class `{}` in a context asks for one \
+                         without: it is never told to back off, and may wait for ever",
+                        live.held.get(),
+                        self.class.name()
+                    ),
+                    &[("asked for", here), ("context begun", live.begun)],
+                );
+            }
+        }
+    }
+
+    pub(in crate::ww) struct Context {
+        live: Rc<Live>,
+        done: Cell<Option<Site>>,
+        /// The lock that it was refused, and where.
+        refused: Cell<Option<(usize, Site)>>,
+    }
+
+    impl Context {
+        #[track_caller]
+        pub(in crate::ww) fn begun(class: &'static Class, here: Site) -> Self {
+            if let Some(other) = live(class, |_| true) {
+                breach(
+                    "second context of a class",
+                    &format!(
+                        "a thread begins a context of class `{}` while it has another one: the two \
+                         may wait for each other",
+                        class.name()
+                    ),
+                    &[("begun", here), ("the other begun", other.begun)],
+                );
+            }
+            let live = Rc::new(Live { class, begun: here, held: Cell::new(0) });
+            // On a thread that ends, the list may be gone.
+            let _ = LIVE.try_with(|all| all.borrow_mut().push(live.clone()));
+            Context { live, done: Cell::new(None), refused: Cell::new(None) }
+        }
+
+        pub(in crate::ww) fn acquired(&self) {
+            self.refused.set(None);
+            self.live.held.set(self.live.held.get() + 1);
+        }
+
+        pub(in crate::ww) fn refused(&self, address: usize, here: Site) {
+            self.refused.set(Some((address, here)));
+        }
+
+        pub(in crate::ww) fn released(&self) {
+            self.live.held.set(self.live.held.get() - 1);
+        }
+
+        #[track_caller]
+        pub(in crate::ww) fn slow(&self, context: &ww::Context, here: Site) {
+            if self.refused.get().is_none() {
+                breach(
+                    "lock_slow without a refusal",
+                    &format!(
+                        "a context of class `{}` waits for a lock that it was not refused: use lock",
+                        context.class().name()
+                    ),
+                    &[("asked for", here), ("context begun", self.live.begun)],
+                );
+            }
+        }
+
+        #[track_caller]
+        pub(in crate::ww) fn done(&self, context: &ww::Context, here: Site) {
+            if let Some(before) = self.done.replace(Some(here)) {
+                breach(
+                    "done twice",
+                    &format!(
+                        "a context of class `{}` says again that it needs no further lock",
+                        context.class().name()
+                    ),
+                    &[("done", here), ("done before", before)],
+                );
+            }
+        }
+
+        pub(in crate::ww) fn ended(&self, context: &ww::Context) {
+            let _ = LIVE.try_with(|all| {
+                all.borrow_mut().retain(|live| !Rc::ptr_eq(live, &self.live));
+            });
+            if context.acquired() != 0 && !std::thread::panicking() {
+                breach(
+                    "context ended while holding",
+                    &format!(
+                        "a context of class `{}` has ended and holds {} lock(s): their guards were \
+                         leaked",
+                        context.class().name(),
+                        context.acquired()
+                    ),
+                    &[("begun", self.live.begun)],
+                );
+            }
+        }
+    }
+}
