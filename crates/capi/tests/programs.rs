@@ -42,6 +42,13 @@ fn the_wait_wound_mutex() {
 }
 
 #[test]
+fn code_written_for_the_kernel() {
+    in_c("kernel");
+    let (compiler, standard) = (compiler(false), "gnu99");
+    passes(&program("c/kernel.c", compiler, standard, &[]));
+}
+
+#[test]
 fn threads_that_end_use_locks_to_the_last() {
     in_c("threads");
 }
