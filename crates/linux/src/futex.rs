@@ -202,7 +202,7 @@ fn flag(scope: Scope) -> c_int {
     }
 }
 
-fn time(at: Nanos) -> timespec {
+pub(crate) fn time(at: Nanos) -> timespec {
     timespec {
         tv_sec: (at.0 / 1_000_000_000) as libc::time_t,
         tv_nsec: (at.0 % 1_000_000_000) as c_long,

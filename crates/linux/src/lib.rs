@@ -27,6 +27,7 @@ pub mod features;
 pub mod futex;
 mod membership;
 pub mod owner;
+pub mod pi;
 mod platform;
 mod processors;
 mod rseq;

@@ -31,7 +31,7 @@
 //!   other keys exist already. [`prepare`] gets both out of the way early.
 
 use crate::sys::{self, KeepErrno, NoSignals};
-use crate::{processors, table};
+use crate::{pi, processors, table};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use lockstead_core::Slot;
@@ -129,6 +129,7 @@ extern "C" fn after_fork_in_child() {
     // Not zero if a handler that interrupted a sleep has forked.
     DOZING.store(NAPS.with(|naps| naps.load(Relaxed)), Relaxed);
     table::keep_only(Slot::new(me_or_zero()), sys::gettid());
+    pi::after_fork_in_child();
 }
 
 /// Does now what the first lock operation that waits would do: asks for a

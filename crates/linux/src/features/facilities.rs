@@ -2,7 +2,7 @@
 
 use super::Facility;
 use crate::owner::{self, Oracle};
-use crate::{futex, rseq, sys};
+use crate::{futex, pi, rseq, sys};
 use core::ptr::null;
 use libc::{c_int, c_long};
 
@@ -11,6 +11,8 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
         futex_call(),
         futex_waitv(),
         futex2(),
+        pi_futex(),
+        futex_lock_pi2(),
         robust_unlock(kernel),
         restartable_sequences(),
         slice_extension(),
@@ -90,6 +92,28 @@ fn futex2() -> Facility {
         detail,
         in_use: false,
         fallback: "none needed: the classic call does all that is used",
+    }
+}
+
+fn pi_futex() -> Facility {
+    let result = pi::probe();
+    Facility {
+        name: "pi_futex",
+        offered: result.is_ok(),
+        detail: result.map_or_else(error, |()| "a lock could be taken".into()),
+        in_use: result.is_ok(),
+        fallback: "real-time mutexes exclude, but lend no priorities; waits for them look every 1 ms",
+    }
+}
+
+fn futex_lock_pi2() -> Facility {
+    let result = pi::probe_lock_pi2();
+    Facility {
+        name: "futex_lock_pi2",
+        offered: result.is_ok(),
+        detail: result.map_or_else(error, |()| "a lock could be taken".into()),
+        in_use: result.is_ok() && !pi::lock_pi2_refused(),
+        fallback: "timed waits for real-time mutexes go by the wall clock, a second at a time",
     }
 }
 

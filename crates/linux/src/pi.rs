@@ -1,0 +1,362 @@
+//! The lock word of real-time mutexes: the kernel's futex with priority
+//! inheritance, and beside it what the kernel does not know of.
+//!
+//! # Role
+//! Behind `lockstead::rt`. Uncontended, the kernel is not asked: one
+//! compare-exchange acquires, one releases. All else is the kernel's: it queues the
+//! waiters by priority, lends the owner the priority of the first of them, along
+//! chains of locks too, and hands the lock to that one.
+//!
+//! # State
+//! One 64-bit word; all zeros is a free lock.
+//!
+//! | bits | field | meaning |
+//! |---|---|---|
+//! | 0–29 | owner | the kernel's number of the owner's thread, 0: free |
+//! | 30 | D, died | the kernel: handed over for an owner that has ended |
+//! | 31 | W, waiters | the kernel: threads may wait, it has to be asked to release |
+//! | 32–62 | generation | how many forks lie between the first process and the latest owner's |
+//! | 63 | L, lost | an owner has ended while it held the lock |
+//!
+//! The low half is laid down by the kernel and changed by it too. The high half is
+//! ours alone.
+//!
+//! # Protocol
+//! Acquisition: free in the caller's generation becomes owned in it, by one exchange.
+//! Free in another generation: the same in the slow path. Owned in the caller's
+//! generation: `FUTEX_LOCK_PI2` (`FUTEX_LOCK_PI` without a deadline, and where there
+//! is no other). Release: the reverse exchange; with W, `FUTEX_UNLOCK_PI`.
+//!
+//! # Invariants
+//! - **PI1** The generation changes by an exchange of the whole word only, while the
+//!   lock is free or by an owner that carried it over a fork; to the current one.
+//! - **PI2** The kernel is asked only about words of the current generation. Thread
+//!   numbers of another one name threads of another process, and the kernel would
+//!   have the caller wait for those.
+//! - **PI3** L is set for ever. Whoever is given a lock with L or D by the kernel
+//!   passes it on at once: with L the fast path fails.
+//!
+//! # Progress
+//! The kernel bounds the waits by the priorities, and tells of rings. A wait that can
+//! end by itself goes on in a ring: it looks every `NAP` until it ends. So does every
+//! wait where the kernel, or a filter, refuses the calls: exclusion without
+//! inheritance ([`inherits`]).
+//!
+//! # Lifetime
+//! Both releases touch the word for the last time with what releases it: the kernel
+//! writes the next owner's number before it wakes that one.
+//!
+//! # Limits
+//! - A thread that ends while it holds a lock for which nobody waits is found out by
+//!   whoever asks next; unless a new thread has its number by then, of this process or
+//!   another, which is taken for the owner.
+//! - A child made by the bare system call or `_Fork`, which run no handlers, acts
+//!   under its parent's number.
+//! - Signal handlers do not end the wait: the kernel resumes it whatever their flags.
+//!
+//! # Source
+//! Sha, Rajkumar, Lehoczky: Priority inheritance protocols (1990). The futex by Molnar
+//! and Gleixner (2006), its interface from `futex(2)`.
+
+mod calls;
+mod identity;
+
+use crate::atomics::U64;
+use crate::futex::now;
+use crate::platform::Linux;
+use crate::sys;
+use calls::Answer;
+use lockstead_core::{Nanos, Ordering, Wait};
+
+pub use calls::refuse_lock_pi2;
+pub(crate) use calls::{lock_pi2_refused, probe, probe_lock_pi2};
+pub(crate) use identity::after_fork_in_child;
+
+/// The owner's number in the low half.
+const OWNER: u64 = 0x3fff_ffff;
+/// D.
+const DIED: u64 = 1 << 30;
+/// What the kernel shares.
+const LOW: u64 = 0xffff_ffff;
+/// L.
+const LOST: u64 = 1 << 63;
+/// The generation, in place.
+const GENERATION: u64 = !LOW & !LOST;
+
+/// The longest wait between two looks at a cancellation word, in nanoseconds: the
+/// kernel watches one word only.
+const POLL: u64 = 5_000_000;
+/// The time between two looks at a lock that the kernel does not watch for us.
+const NAP: u64 = 1_000_000;
+
+/// Why a lock was not acquired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PiError {
+    /// The deadline passed.
+    TimedOut,
+    /// The cancellation word was set.
+    Cancelled,
+    /// The calling thread holds the lock already.
+    Recursive,
+    /// The owner waits, over one or more further locks, for the calling thread.
+    Deadlock,
+    /// The owner has ended, or was left behind by `fork`.
+    OwnerLost,
+}
+
+/// Who holds a lock, as its word names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct PiOwner(u64);
+
+impl PiOwner {
+    /// The kernel's number of the thread, in the process that it was in when it
+    /// acquired the lock.
+    #[must_use]
+    pub fn tid(self) -> u32 {
+        (self.0 & OWNER) as u32
+    }
+
+    /// Whether it is the calling thread.
+    #[must_use]
+    pub fn is_current(self) -> bool {
+        identity::is_mine(self.0)
+    }
+
+    /// Whether it has ended, or `fork` left it behind: it will never release.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        !self.is_current()
+            && (self.0 & GENERATION != identity::me() & GENERATION
+                || sys::thread_is_gone(self.tid()))
+    }
+}
+
+/// The lock word. See the module documentation.
+#[repr(transparent)]
+pub struct PiWord {
+    word: U64,
+}
+
+impl PiWord {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        PiWord { word: U64::new(0) }
+    }
+
+    /// A lock that starts with this word. For tests of states that the kernel alone
+    /// brings about.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_word(word: u64) -> Self {
+        PiWord { word: U64::new(word) }
+    }
+
+    /// The word at some moment during the call, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn peek(&self) -> u64 {
+        self.word.get().load(Ordering::Relaxed)
+    }
+
+    /// Acquires a free lock, unless it takes the slow path to do so.
+    #[inline(always)]
+    pub fn lock_fast(&self) -> bool {
+        let (free, me) = identity::fast();
+        // ord: PI-1 acquire, pairs with PI-2.
+        self.word.get().compare_exchange(free, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Acquires, after [`lock_fast`](Self::lock_fast) has failed. Signals do not end
+    /// the wait, whatever `how` says of them.
+    ///
+    /// # Errors
+    /// The reasons in `how`; [`PiError::Recursive`], [`PiError::OwnerLost`]; and, if
+    /// nothing but the lock can end the wait, [`PiError::Deadlock`].
+    #[cold]
+    #[inline(never)]
+    pub fn lock_slow(&self, how: &Wait<'_, Linux>) -> Result<(), PiError> {
+        let me = identity::me();
+        loop {
+            let seen = self.peek();
+            if seen & LOST != 0 {
+                return Err(PiError::OwnerLost);
+            }
+            if seen & LOW == 0 {
+                if self.exchange(seen, me) {
+                    return Ok(());
+                }
+                continue;
+            }
+            if identity::is_mine(seen) {
+                return Err(PiError::Recursive);
+            }
+            // PI2.
+            if (seen ^ me) & GENERATION != 0 {
+                return Err(PiError::OwnerLost);
+            }
+            let endless = how.deadline.is_none() && how.cancel.is_none();
+            match calls::lock(self.word.low_half(), slice(how)?) {
+                Answer::Granted => return self.granted(),
+                Answer::TimedOut => {}
+                Answer::OwnerGone => {
+                    // If it fails, the lock is in other hands: looked at again.
+                    let _ = self.exchange(seen, seen | LOST);
+                }
+                Answer::Deadlock if endless => return Err(PiError::Deadlock),
+                Answer::Deadlock | Answer::Again => calls::nap(nap_until(how)),
+                Answer::Refused => {
+                    if sys::thread_is_gone((seen & OWNER) as u32) {
+                        let _ = self.exchange(seen, seen | LOST);
+                    } else {
+                        calls::nap(nap_until(how));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Acquires if that needs no waiting, after [`lock_fast`](Self::lock_fast) has
+    /// failed.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn try_lock_slow(&self) -> bool {
+        let me = identity::me();
+        loop {
+            let seen = self.peek();
+            if seen & LOST != 0 {
+                return false;
+            }
+            if seen & LOW == 0 {
+                if self.exchange(seen, me) {
+                    return true;
+                }
+                continue;
+            }
+            // Nobody's, and yet not free: the kernel knows what is left of it.
+            return seen & OWNER == 0
+                && (seen ^ me) & GENERATION == 0
+                && matches!(calls::try_lock(self.word.low_half()), Answer::Granted)
+                && self.granted().is_ok();
+        }
+    }
+
+    /// The kernel has made the caller the owner.
+    fn granted(&self) -> Result<(), PiError> {
+        // ord: PI-3 acquire, pairs with PI-2 (and see there of the kernel).
+        if self.word.get().load(Ordering::Acquire) & (DIED | LOST) == 0 {
+            return Ok(());
+        }
+        // ord: PI-4 (relaxed): L publishes nothing; it is on the word itself that
+        // everybody decides.
+        self.word.get().fetch_or(LOST, Ordering::Relaxed);
+        self.unlock_slow();
+        Err(PiError::OwnerLost)
+    }
+
+    /// Releases.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock.
+    #[inline(always)]
+    pub unsafe fn unlock(&self) {
+        let (free, me) = identity::fast();
+        // ord: PI-2 release, pairs with PI-1 and PI-3 of the next acquisition.
+        let done = self.word.get().compare_exchange(me, free, Ordering::Release, Ordering::Relaxed);
+        // Nothing of the lock is touched from here on.
+        if done.is_err() {
+            self.unlock_slow();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        let me = identity::me();
+        loop {
+            let seen = self.peek();
+            // Carried over a fork: whoever waits for it waits in another process.
+            let carried = (seen ^ me) & GENERATION != 0;
+            if carried || (seen ^ me) & LOW == 0 {
+                if self.exchange(seen, me & GENERATION | seen & LOST) {
+                    return;
+                }
+            } else if calls::unlock(self.word.low_half()) {
+                return;
+            }
+        }
+    }
+
+    /// All changes off the fast paths.
+    fn exchange(&self, seen: u64, new: u64) -> bool {
+        // ord: PI-1 acquire, PI-2 release: of whichever this is.
+        self.word.get().compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether anybody holds it, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.owner().is_some()
+    }
+
+    /// Whether the calling thread holds it.
+    #[must_use]
+    pub fn is_mine(&self) -> bool {
+        identity::is_mine(self.peek())
+    }
+
+    /// Whether an owner has ended while it held the lock, and somebody has found out:
+    /// nobody acquires it any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.peek() & LOST != 0
+    }
+
+    /// Who holds it, at some moment during the call.
+    #[must_use]
+    pub fn owner(&self) -> Option<PiOwner> {
+        let seen = self.peek();
+        (seen & OWNER != 0).then_some(PiOwner(seen & (OWNER | GENERATION)))
+    }
+}
+
+impl Default for PiWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How long the kernel may keep the caller this time; the error if the wait is over.
+fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
+    if how.cancelled() {
+        return Err(PiError::Cancelled);
+    }
+    if how.deadline.is_some_and(|deadline| deadline <= now()) {
+        return Err(PiError::TimedOut);
+    }
+    let look = how.cancel.map(|_| now().after(POLL));
+    Ok(match (how.deadline, look) {
+        (Some(deadline), Some(look)) => Some(deadline.min(look)),
+        (deadline, look) => deadline.or(look),
+    })
+}
+
+fn nap_until(how: &Wait<'_, Linux>) -> Nanos {
+    let next = now().after(NAP);
+    how.deadline.map_or(next, |deadline| deadline.min(next))
+}
+
+/// Whether waiting for these locks lends priorities here: not where the kernel was
+/// built without it, or a filter refuses the calls to the calling thread. The locks
+/// exclude even so, and look for their release every millisecond.
+#[must_use]
+pub fn inherits() -> bool {
+    probe().is_ok()
+}
+
+impl core::fmt::Debug for PiWord {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "PiWord({:#x})", self.peek())
+    }
+}
