@@ -30,7 +30,7 @@ pub struct Label {
 }
 
 impl Label {
-    const fn new(name: Option<&'static str>) -> Self {
+    pub(crate) const fn new(name: Option<&'static str>) -> Self {
         Label {
             name,
             acquired_at: AtomicPtr::new(core::ptr::null_mut()),

@@ -83,7 +83,7 @@ pub(crate) fn refuse_once(error: OnceError, address: usize, makes: &str) -> ! {
 }
 
 /// The half sentence about the acquisition that is in the way.
-struct Acquired(Option<Site>);
+pub(crate) struct Acquired(pub(crate) Option<Site>);
 
 impl fmt::Display for Acquired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,139 @@
+//! Proof of holding a real-time mutex.
+
+use super::RtMutex;
+use super::raw::Raw;
+use crate::{Hooks, Unnamed};
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+/// The holder's access to the data of an [`RtMutex`]; dropping it releases.
+///
+/// Stays on its thread, since the owner alone releases:
+///
+/// ```compile_fail,E0277
+/// let mutex = lockstead::rt::RtMutex::new(0);
+/// let guard = mutex.lock();
+/// std::thread::scope(|s| { s.spawn(move || drop(guard)); });
+/// ```
+#[must_use = "the mutex is released as soon as the guard is dropped"]
+pub struct RtMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
+    mutex: &'a RtMutex<T, H>,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RtMutexGuard<'_, T, H> {}
+
+impl<'a, T: ?Sized, H: Hooks> RtMutexGuard<'a, T, H> {
+    /// # Safety
+    /// The calling thread holds `mutex`, and no other guard of it exists.
+    #[inline(always)]
+    pub(super) unsafe fn new(mutex: &'a RtMutex<T, H>) -> Self {
+        RtMutexGuard { mutex, not_send: PhantomData }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> Deref for RtMutexGuard<'_, T, H> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the one access to the data while it lives.
+        unsafe { &*self.mutex.data() }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> DerefMut for RtMutexGuard<'_, T, H> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the one access to the data while it lives.
+        unsafe { &mut *self.mutex.data() }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> Drop for RtMutexGuard<'_, T, H> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the guard was made by the holder and is not Send, so the calling
+        // thread holds the mutex.
+        unsafe { self.mutex.raw().unlock() }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RtMutexGuard<'_, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for RtMutexGuard<'_, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// An [`RtMutexGuard`] narrowed to a part of the data by [`RtMutexGuard::map`];
+/// dropping it releases the whole mutex.
+#[must_use = "the mutex is released as soon as the guard is dropped"]
+pub struct MappedRtMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
+    raw: &'a Raw<H>,
+    data: NonNull<T>,
+    part: PhantomData<&'a mut T>,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MappedRtMutexGuard<'_, T, H> {}
+
+impl<'a, T: ?Sized, H: Hooks> MappedRtMutexGuard<'a, T, H> {
+    pub(super) fn narrow<W: ?Sized>(
+        mut guard: RtMutexGuard<'a, W, H>,
+        part: impl FnOnce(&mut W) -> &mut T,
+    ) -> Self {
+        // If `part` panics the guard is still whole, and releases.
+        let data = NonNull::from(part(&mut *guard));
+        let guard = ManuallyDrop::new(guard);
+        MappedRtMutexGuard {
+            raw: guard.mutex.raw(),
+            data,
+            part: PhantomData,
+            not_send: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> Deref for MappedRtMutexGuard<'_, T, H> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: points into the data of a mutex that is held and borrowed as long as
+        // the guard lives; the guard is the one access to it.
+        unsafe { self.data.as_ref() }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> DerefMut for MappedRtMutexGuard<'_, T, H> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`.
+        unsafe { self.data.as_mut() }
+    }
+}
+
+impl<T: ?Sized, H: Hooks> Drop for MappedRtMutexGuard<'_, T, H> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: made from a guard of the holder and not Send.
+        unsafe { self.raw.unlock() }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for MappedRtMutexGuard<'_, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,95 @@
+//! The lock word with its hooks: what both real-time mutexes stand on.
+
+use super::Owner;
+use crate::Site;
+use core::any::type_name;
+use lockstead_core::{Access, Hooks, LockId, Path, Wait};
+use lockstead_linux::Linux;
+use lockstead_linux::pi::{PiError, PiWord};
+
+#[repr(C)]
+pub(super) struct Raw<H: Hooks> {
+    word: PiWord,
+    state: H::State,
+}
+
+impl<H: Hooks> Raw<H> {
+    pub(super) const fn new(state: H::State) -> Self {
+        Raw { word: PiWord::new(), state }
+    }
+
+    pub(super) fn state(&self) -> &H::State {
+        &self.state
+    }
+
+    pub(super) fn word(&self) -> &PiWord {
+        &self.word
+    }
+
+    pub(super) fn id(&self) -> LockId {
+        LockId(core::ptr::from_ref(self).addr())
+    }
+
+    /// Acquires. `how` is asked for when the fast path has failed.
+    #[inline]
+    #[track_caller]
+    pub(super) fn lock<'a>(
+        &self,
+        how: impl FnOnce() -> Wait<'a, Linux>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), PiError> {
+        H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
+        if self.word.lock_fast() {
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
+            return Ok(());
+        }
+        self.lock_slow(&how(), site)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn lock_slow(&self, how: &Wait<'_, Linux>, site: Site) -> Result<(), PiError> {
+        H::will_wait(&self.state, self.id(), how.is_endless());
+        let result = self.word.lock_slow(how);
+        match result {
+            Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
+            Err(_) => H::abandoned(&self.state, self.id(), site),
+        }
+        result
+    }
+
+    #[inline]
+    pub(super) fn try_lock(&self, site: Site) -> bool {
+        let taken = self.word.lock_fast() || self.word.try_lock_slow();
+        if taken {
+            H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
+        }
+        taken
+    }
+
+    /// # Safety
+    /// The calling thread holds the lock.
+    #[inline]
+    pub(super) unsafe fn unlock(&self) {
+        H::releasing(&self.state, self.id());
+        // SAFETY: the caller's promise.
+        unsafe { self.word.unlock() }
+    }
+
+    pub(super) fn owner(&self) -> Option<Owner> {
+        self.word.owner().map(Owner)
+    }
+
+    /// The lock as it appears in a message.
+    pub(super) fn subject<T: ?Sized>(&self, kind: &'static str) -> crate::refusal::Subject {
+        crate::refusal::Subject {
+            kind,
+            name: H::name(&self.state),
+            guards: type_name::<T>(),
+            address: self.id().0,
+            acquired_at: H::acquired_at(&self.state),
+        }
+    }
+}

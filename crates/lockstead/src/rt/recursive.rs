@@ -1,0 +1,289 @@
+//! The real-time mutex that its holder may acquire again.
+
+use super::Owner;
+use super::raw::Raw;
+use super::refusal::{refuse, too_deep};
+use crate::error::{Cancelled, TimedOut};
+use crate::{CancelToken, Hooks, Unnamed, time};
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::panic::Location;
+use lockstead_core::Wait;
+use lockstead_linux::Linux;
+use lockstead_linux::pi::PiError;
+use std::time::{Duration, Instant};
+
+/// As [`RtMutex`](super::RtMutex), but its holder may acquire it again, and releases it
+/// with the last of its guards.
+///
+/// 16 bytes beside the data; all-zero bytes are an unlocked mutex. Several guards of one
+/// thread live at a time: they share the data, so that it is changed by way of a
+/// [`Cell`] or [`RefCell`](core::cell::RefCell). The hooks see the first
+/// acquisition and the last release only.
+///
+/// # Panics
+/// As [`RtMutex`](super::RtMutex), but for recursive locking, up to 2³² guards of a
+/// thread.
+///
+/// # Example
+/// ```
+/// use lockstead::rt::RtRecursiveMutex;
+/// use std::cell::Cell;
+///
+/// let level = RtRecursiveMutex::new(Cell::new(1));
+/// let outer = level.lock();
+/// level.lock().set(2); // would panic with an RtMutex
+/// assert_eq!(outer.get(), 2);
+/// assert!(level.is_locked());
+/// drop(outer);
+/// assert!(!level.is_locked());
+/// ```
+#[repr(C)]
+pub struct RtRecursiveMutex<T: ?Sized, H: Hooks = Unnamed> {
+    raw: Raw<H>,
+    /// Acquisitions after the first one; the holder's alone, 0 while there is none.
+    again: Cell<u32>,
+    data: T,
+}
+
+#[cfg(not(feature = "check"))]
+const _: () = assert!(size_of::<RtRecursiveMutex<()>>() == 16);
+
+// SAFETY: the data and `again` are reached by the holder's thread only, which is one at
+// a time, or by moving them: `T: Send` suffices. The state of the hooks is shared as it
+// is.
+unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for RtRecursiveMutex<T, H> {}
+
+impl<T> RtRecursiveMutex<T> {
+    /// A free mutex that guards `value`.
+    #[inline]
+    #[cfg_attr(feature = "check", track_caller)]
+    pub const fn new(value: T) -> Self {
+        #[cfg(feature = "check")]
+        let state = crate::check::Lock::new(None, Some(Location::caller()));
+        #[cfg(not(feature = "check"))]
+        let state = ();
+        RtRecursiveMutex::with_hooks(state, value)
+    }
+}
+
+impl<T, H: Hooks> RtRecursiveMutex<T, H> {
+    /// A free mutex that guards `value` and starts with this state of its hooks.
+    #[inline]
+    pub const fn with_hooks(state: H::State, value: T) -> Self {
+        RtRecursiveMutex { raw: Raw::new(state), again: Cell::new(0), data: value }
+    }
+
+    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    pub fn into_inner(self) -> T {
+        self.data
+    }
+}
+
+impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
+    /// Acquires the mutex, waiting as long as it takes.
+    ///
+    /// # Panics
+    /// If that would never end (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock(&self) -> RtRecursiveMutexGuard<'_, T, H> {
+        self.settle(self.acquire(|| Wait::FOREVER))
+    }
+
+    /// Acquires the mutex if it is free or the caller's, without waiting.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock(&self) -> Option<RtRecursiveMutexGuard<'_, T, H>> {
+        if self.raw.word().is_mine() {
+            self.enter_again();
+        } else if !self.raw.try_lock(Location::caller()) {
+            return None;
+        }
+        Some(self.settle(Ok(())))
+    }
+
+    /// Acquires the mutex, waiting at most `timeout`, not counting what the scheduler
+    /// adds.
+    ///
+    /// # Errors
+    /// [`TimedOut`], not before the time is over.
+    ///
+    /// # Panics
+    /// On a lost owner (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock_timeout(
+        &self,
+        timeout: Duration,
+    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, TimedOut> {
+        match self.acquire(|| time::within(timeout)) {
+            Err(PiError::TimedOut) => Err(TimedOut),
+            other => Ok(self.settle(other)),
+        }
+    }
+
+    /// Acquires the mutex, waiting until `deadline` at most.
+    ///
+    /// # Errors
+    /// [`TimedOut`], not before the deadline.
+    ///
+    /// # Panics
+    /// On a lost owner (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock_until(
+        &self,
+        deadline: Instant,
+    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, TimedOut> {
+        match self.acquire(|| time::until(deadline)) {
+            Err(PiError::TimedOut) => Err(TimedOut),
+            other => Ok(self.settle(other)),
+        }
+    }
+
+    /// Acquires the mutex, unless `token` is fired; see
+    /// [`RtMutex::lock_killable`](super::RtMutex::lock_killable).
+    ///
+    /// # Errors
+    /// [`Cancelled`]: the token was fired and the mutex was not free.
+    ///
+    /// # Panics
+    /// On a lost owner (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock_killable(
+        &self,
+        token: &CancelToken,
+    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, Cancelled> {
+        match self.acquire(|| token.wait()) {
+            Err(PiError::Cancelled) => Err(Cancelled),
+            other => Ok(self.settle(other)),
+        }
+    }
+
+    /// Whether anybody holds the mutex, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.raw.word().is_locked()
+    }
+
+    /// Who holds the mutex, at some moment during the call. Certain only about the
+    /// calling thread itself.
+    #[must_use]
+    pub fn owner(&self) -> Option<Owner> {
+        self.raw.owner()
+    }
+
+    /// As [`RtMutex::is_lost`](super::RtMutex::is_lost).
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.raw.word().is_lost()
+    }
+
+    /// How many guards the calling thread has; 0 if it does not hold the mutex.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        if self.raw.word().is_mine() { u64::from(self.again.get()) + 1 } else { 0 }
+    }
+
+    /// The name given to the mutex.
+    #[must_use]
+    pub fn name(&self) -> Option<&'static str> {
+        H::name(self.raw.state())
+    }
+
+    /// The data, without locking: nobody else can reach the mutex.
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.data
+    }
+
+    #[inline]
+    #[track_caller]
+    fn acquire<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Result<(), PiError> {
+        if self.raw.word().is_mine() {
+            self.enter_again();
+            return Ok(());
+        }
+        self.raw.lock(how, 0, Location::caller())
+    }
+
+    /// By the holder only.
+    #[inline]
+    #[track_caller]
+    fn enter_again(&self) {
+        match self.again.get().checked_add(1) {
+            Some(again) => self.again.set(again),
+            None => too_deep(&self.raw.subject::<T>(KIND)),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn settle(&self, outcome: Result<(), PiError>) -> RtRecursiveMutexGuard<'_, T, H> {
+        match outcome {
+            Ok(()) => RtRecursiveMutexGuard { mutex: self, not_send: PhantomData },
+            Err(error) => refuse(error, &self.raw.subject::<T>(KIND)),
+        }
+    }
+}
+
+const KIND: &str = "recursive real-time mutex";
+
+impl<T: Default, H: Hooks> Default for RtRecursiveMutex<T, H> {
+    fn default() -> Self {
+        RtRecursiveMutex::with_hooks(H::NEW, T::default())
+    }
+}
+
+/// Shows the data if the mutex is free or the caller's; never waits.
+impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RtRecursiveMutex<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("RtRecursiveMutex");
+        match self.try_lock() {
+            Some(guard) => out.field("data", &&*guard),
+            None => out.field("data", &format_args!("<locked>")),
+        };
+        out.finish_non_exhaustive()
+    }
+}
+
+/// A holder's access to the data of an [`RtRecursiveMutex`]; dropping the last one
+/// releases. Stays on its thread.
+#[must_use = "the mutex is released as soon as the last guard is dropped"]
+pub struct RtRecursiveMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
+    mutex: &'a RtRecursiveMutex<T, H>,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives no more than `&T`.
+unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RtRecursiveMutexGuard<'_, T, H> {}
+
+impl<T: ?Sized, H: Hooks> Deref for RtRecursiveMutexGuard<'_, T, H> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.mutex.data
+    }
+}
+
+impl<T: ?Sized, H: Hooks> Drop for RtRecursiveMutexGuard<'_, T, H> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.mutex.again.get() {
+            // SAFETY: guards are made by the holder and are not Send, and this is its
+            // last one: the calling thread holds the mutex.
+            0 => unsafe { self.mutex.raw.unlock() },
+            again => self.mutex.again.set(again - 1),
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RtRecursiveMutexGuard<'_, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
