@@ -1,8 +1,10 @@
-//! Writes copies of the core with one line broken, for `tests/broken*.rs`: each
+//! Writes copies of the core with one line broken, for the tests called `broken`: each
 //! as one file of nested modules.
 
 #[path = "build/shared.rs"]
 mod shared;
+#[path = "build/ww.rs"]
+mod ww;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -311,16 +313,25 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed={}", core.display());
     println!("cargo::rerun-if-changed={}", ledger.display());
-    for variant in VARIANTS.iter().chain(shared::SHARED) {
+    for variant in VARIANTS.iter().chain(shared::SHARED).chain(ww::WW) {
         let (root, top) = if variant.name.starts_with("ledger_") {
             (&ledger, LEDGER.to_owned())
         } else {
             (&core, read(&core.join("lib.rs")))
         };
         let text = modules(root, Path::new("lib.rs"), top, variant)
-            .replace("crate::", &format!("crate::{}::", variant.name));
+            .replace("crate::", &format!("crate::{}{}::", place(variant), variant.name));
         let path = out.join(variant.name).with_extension("rs");
         fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+}
+
+/// In which module of its test it stands.
+fn place(variant: &Variant) -> &'static str {
+    match variant.name.split('_').next() {
+        Some("shared") => "broken::",
+        Some("unmarked") => "unmarked::",
+        _ => "",
     }
 }
 

@@ -1,5 +1,5 @@
 //! The shared locks of the core, each copy broken in one place, for
-//! `tests/broken_shared.rs`.
+//! `tests/shared_locks/broken.rs` and `tests/shared_locks/unmarked.rs`.
 
 use super::Variant;
 
@@ -166,6 +166,78 @@ pub(crate) const SHARED: &[Variant] = &[
         line: "                // Who sleeps has not seen this holder.
                 if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {",
         instead: "                if false {",
+    },
+    Variant {
+        name: "shared_loser_overlooks_the_heir",
+        file: "shared/mutex.rs",
+        line: "if lost && word & RESERVED != 0 {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "shared_units_wake_one_for_each",
+        file: "shared/semaphore.rs",
+        line: "if get(&self.asleep) > 1 { u32::MAX } else { units }",
+        instead: "units",
+    },
+    Variant {
+        name: "shared_condition_notifies_nobody",
+        file: "shared/condvar.rs",
+        line: "P::add_and_wake(&self.count, Addend::One, 1);",
+        instead: "P::add_and_wake(&self.count, Addend::One, 0);",
+    },
+    Variant {
+        name: "shared_condition_names_nothing_once_woken",
+        file: "shared/condvar.rs",
+        line: "P::turn(start, ended.map_or(0, |ended| 1 + ended as u64));",
+        instead: "P::at_death_wake(None);
+        P::turn(start, ended.map_or(0, |ended| 1 + ended as u64));",
+    },
+    Variant {
+        name: "shared_condition_rings_nobody",
+        file: "shared/condvar.rs",
+        line: "party.domain.after_wake(index, bell);",
+        instead: "",
+    },
+    Variant {
+        name: "shared_cancelled_waiter_passes_nothing_on",
+        file: "shared/wait.rs",
+        line: "if self.woken || outcome.is_err() {",
+        instead: "if outcome != Err(SharedError::Cancelled) && (self.woken || outcome.is_err()) {",
+    },
+    Variant {
+        name: "shared_cancelled_at_the_mutex_wakes_nobody",
+        file: "shared/semaphore.rs",
+        line: "if error != SharedError::Copied {
+                    // What",
+        instead: "if error != SharedError::Copied && error != SharedError::Cancelled {
+                    // What",
+    },
+    // For a machine that does not mark all of the dead; this one is as shipped.
+    Variant {
+        name: "unmarked_as_shipped",
+        file: "shared/seat.rs",
+        line: "let Some(trust) = P::TRUST else {",
+        instead: "let Some(trust) = P::TRUST else {",
+    },
+    Variant {
+        name: "unmarked_whoever_sits_there_is_declared_dead",
+        file: "shared/seat.rs",
+        line: "seat.life.compare_exchange(life.0, dead.0, success, failure).is_ok()",
+        instead: "let found = seat.life.load(Ordering::Relaxed);
+                let dead = Life::new(Life(found).generation(), LIFE_DEAD);
+                seat.life.compare_exchange(found, dead.0, success, failure).is_ok()",
+    },
+    Variant {
+        name: "unmarked_nobody_is_asked_about",
+        file: "shared/seat.rs",
+        line: "            if P::has_ended(self.segment, slot) {",
+        instead: "            if false {",
+    },
+    Variant {
+        name: "unmarked_sleepers_trust_for_ever",
+        file: "shared/seat.rs",
+        line: "let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };",
+        instead: "let slice = Wait { deadline, ..*how };",
     },
     Variant {
         name: "shared_condition_names_nothing",

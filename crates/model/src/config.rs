@@ -104,6 +104,7 @@ pub(crate) struct Budget {
     pub(crate) stale: u32,
     pub(crate) kills: u32,
     pub(crate) respawns: u32,
+    pub(crate) unmarked: u32,
 }
 
 impl Default for Config {
@@ -129,6 +130,7 @@ impl Config {
                 stale: u32::MAX,
                 kills: 0,
                 respawns: 0,
+                unmarked: 0,
             },
             merged: false,
             pledges: true,
@@ -221,6 +223,15 @@ impl Config {
     #[must_use]
     pub fn kills(mut self, most: u32) -> Self {
         self.budget.kills = most;
+        self
+    }
+
+    /// Of those that end in one execution, so many may end without a trace: the machine
+    /// neither marks them nor wakes anybody. Another one comes in the place of such a one
+    /// when somebody else has marked it.
+    #[must_use]
+    pub fn unmarked(mut self, most: u32) -> Self {
+        self.budget.unmarked = most;
         self
     }
 

@@ -36,6 +36,7 @@ mod schedule;
 mod states;
 mod threads;
 
+pub use death::has_ended;
 pub(crate) use marks::Mark;
 pub use merged::{aside, embody, forget, guard, here, turn};
 pub use threads::MOST_WATCHES;

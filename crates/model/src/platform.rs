@@ -224,10 +224,12 @@ pub mod hidden {
     use crate::{U32, U64, futex};
     use std::panic::Location;
 
-    pub use crate::engine::{MOST_WATCHES, here, turn};
+    pub use crate::engine::{MOST_WATCHES, has_ended, here, turn};
     pub use crate::futex::Ends;
     pub use crate::space::announce_seats;
-    pub use crate::watch::{Ended, Watched, add_and_wake, at_death_wake, pledge, wait_any, wake_shared};
+    pub use crate::watch::{
+        Ended, Watched, add_and_wake, at_death_wake, pledge, wait_any, wake_shared,
+    };
     pub use lockstead_core::{OnCpu, Outcome};
 
     pub fn word(word: &U32, expected: u32) -> Watched<'_> {

@@ -1,10 +1,14 @@
 //! The model as a `Robust` platform of the core.
 
 /// Implements `Robust` of a core for [`Model`](crate::Model). `$core` is as in
-/// [`platform!`](crate::platform).
+/// [`platform!`](crate::platform). With `trust N, ` before it, sleepers rely for `N`
+/// nanoseconds on being told of deaths, and ask then; without, for ever.
 #[macro_export]
 macro_rules! robust {
-    ($($core:tt)+) => {
+    (trust $nanos:literal, $($core:tt)+) => {
+        $crate::robust!(@ Some($nanos), $($core)+);
+    };
+    (@ $trust:expr, $($core:tt)+) => {
         const _: () = {
             use $($core)+::platform::Wait;
             use $($core)+::shared::{Addend, Robust, Watch, Woken};
@@ -14,8 +18,9 @@ macro_rules! robust {
 
             impl Robust for $crate::Model {
                 type Segment = ();
-                const MOST_WATCHES: usize = model::MOST_WATCHES;
-                const TRUST: Option<u64> = None;
+                // One is for the cancellation word.
+                const MOST_WATCHES: usize = model::MOST_WATCHES - 1;
+                const TRUST: Option<u64> = $trust;
                 const SPINS: u32 = 0;
                 // Nobody else sees it: it is as being slow.
                 const REST: Option<u64> = None;
@@ -27,7 +32,6 @@ macro_rules! robust {
                 #[track_caller]
                 fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
                     let site = Location::caller();
-                    assert!(how.cancel.is_none(), "the models of shared locks cancel nothing");
                     // No allocation: a thread that is killed here frees nothing.
                     fn word<'a>(watch: &Watch<'a, $crate::Model>) -> model::Watched<'a> {
                         match *watch {
@@ -37,12 +41,22 @@ macro_rules! robust {
                             Watch::Seen(word, expected) => model::seen(word, expected),
                         }
                     }
-                    let last = watches.len() - 1;
-                    let words: [_; <Self as Robust>::MOST_WATCHES] =
-                        ::core::array::from_fn(|at| word(&watches[at.min(last)]));
+                    // As on Linux the cancellation word comes first: to have been woken
+                    // there hides no other wake-up.
+                    let cancels = usize::from(how.cancel.is_some());
+                    let watched = |at: usize| match how.cancel {
+                        Some(cancel) if at == 0 => model::word(cancel, 0),
+                        _ => word(&watches[(at - cancels).min(watches.len() - 1)]),
+                    };
+                    let words: [_; model::MOST_WATCHES] = ::core::array::from_fn(watched);
+                    let words = &words[..watches.len() + cancels];
                     let deadline = how.deadline.map(|deadline| deadline.0);
-                    match model::wait_any(&words[..=last], deadline, how.interruptible, site) {
-                        model::Ended::At(index) => Woken::At(index),
+                    match model::wait_any(words, deadline, how.interruptible, site) {
+                        model::Ended::At(index) => match index.checked_sub(cancels) {
+                            Some(index) => Woken::At(index),
+                            None if how.cancelled() => Woken::Cancelled,
+                            None => Woken::Changed,
+                        },
                         model::Ended::As(model::Outcome::TimedOut) => Woken::TimedOut,
                         model::Ended::As(model::Outcome::Interrupted) => Woken::Interrupted,
                         model::Ended::As(_) => Woken::Changed,
@@ -77,8 +91,9 @@ macro_rules! robust {
                     model::pledge(word, Location::caller())
                 }
 
-                fn has_ended(_segment: &(), _slot: u32) -> bool {
-                    false
+                #[track_caller]
+                fn has_ended(_segment: &(), slot: u32) -> bool {
+                    model::has_ended(slot, Location::caller())
                 }
 
                 fn here() -> u64 {
@@ -91,6 +106,9 @@ macro_rules! robust {
                 }
             }
         };
+    };
+    ($($core:tt)+) => {
+        $crate::robust!(@ None, $($core)+);
     };
 }
 

@@ -5,14 +5,20 @@
 //! others go on: the dead one leaves the queues in which it slept, one after the other,
 //! and may swallow a wake-up in each; its life word is marked; one of those that sleep
 //! there is woken; then one of those that sleep on the word that it had named.
+//!
+//! Where the model says so, all but the first may fail to happen: then the others have to
+//! ask ([`has_ended`]).
 
-use super::{Engine, Next, Queued, Status, Thread, halt, point, with};
+use super::{Engine, Next, Queued, Status, Thread, check, halt, point, with};
 use crate::atomic::access;
 use crate::choices::Lean;
 use crate::fingerprint::mix;
 use crate::report::Step;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+
+type Site = &'static Location<'static>;
 
 /// The low half of the life word of a dead participant, as the core says.
 const DEAD: u64 = lockstead_core::shared::seat::LIFE_DEAD as u64;
@@ -29,10 +35,29 @@ impl Engine {
             if self.budget.kills > 0 && it.life.is_some() && !over && self.may_start(thread) {
                 self.next.push(Next::Kill(thread));
             }
-            if self.budget.respawns > 0 && self.again && it.status == Status::Gone {
+            let gone = it.status == Status::Gone && self.budget.respawns > 0;
+            if gone && self.again && self.is_marked(thread) {
                 self.next.push(Next::Respawn(thread));
             }
         }
+    }
+
+    /// Whether the life word of a thread that was killed says so.
+    fn is_marked(&mut self, thread: usize) -> bool {
+        // SAFETY: the word lies in the shared value, which outlives all threads of an
+        // execution.
+        let life = self.threads[thread].life.map(|life| unsafe { &*life });
+        life.is_some_and(|life| self.holds(life) & u64::from(u32::MAX) == DEAD)
+    }
+
+    /// Whether the current thread, which dies, is to leave no trace.
+    fn goes_unmarked(&mut self) -> bool {
+        let unmarked = self.budget.unmarked > 0 && self.choose(2, Lean::First(200)) == 1;
+        if unmarked {
+            self.budget.unmarked -= 1;
+            self.phase(6);
+        }
+        unmarked
     }
 
     /// It is the turn of `thread`, which makes the first step of its end.
@@ -102,7 +127,7 @@ pub(crate) fn may_come() {
         engine.budget.kills -= 1;
         true
     });
-    super::check();
+    check();
     if comes {
         die(false);
     }
@@ -119,51 +144,36 @@ fn die(now: bool) -> ! {
         it.site
     });
     with(|engine| engine.event(site, Step::Killed, 0, false));
-    let step = |phase: u64| {
-        point(site);
-        with(|engine| {
-            engine.step();
-            engine.phase(phase);
-        });
-    };
+    let step = |phase: u64| step(phase, site);
     while with(Engine::queues) {
         step(1);
         with(Engine::leave_one);
     }
-    let (life, named, mourn, me) = with(|engine| {
+    let unmarked = with(|engine| {
         let me = engine.current;
-        let it = &mut engine.threads[me];
-        it.entries.clear();
-        // Not the reference count: what lies on this stack may be put back.
-        let mourn = engine.mourn.as_ref().filter(|_| engine.config.merged).map(Rc::as_ptr);
-        (it.life, it.named.or(it.pledged), mourn, me)
+        engine.threads[me].entries.clear();
+        engine.goes_unmarked()
     });
-    if let Some(life) = life {
-        // SAFETY: the word lies in the shared value, which outlives all threads of an
-        // execution.
-        let life = unsafe { &*life };
-        access(life, true, site);
-        with(|engine| {
-            let dead = |value: u64| value & !u64::from(u32::MAX) | DEAD;
-            engine.update(life, Ordering::Release, site, true, dead);
-            engine.phase(2);
+    check();
+    if unmarked {
+        step(5);
+        mourn();
+    } else {
+        mark(site);
+        let named = with(|engine| {
+            let it = &engine.threads[engine.current];
+            it.named.or(it.pledged)
         });
-        if let Some(mourn) = mourn {
-            // SAFETY: the engine keeps it for the whole search.
-            super::aside(|| unsafe { (*mourn)(me) });
+        if let Some(named) = named {
+            step(4);
+            with(|engine| {
+                // SAFETY: as the life word.
+                let named = unsafe { &*named };
+                if engine.holds(named) & NAMED == 0 {
+                    engine.rouse(named.address(), 1, site);
+                }
+            });
         }
-        step(3);
-        with(|engine| engine.rouse(life.address(), 1, site));
-    }
-    if let Some(named) = named {
-        step(4);
-        with(|engine| {
-            // SAFETY: as the life word.
-            let named = unsafe { &*named };
-            if engine.holds(named) & NAMED == 0 {
-                engine.rouse(named.address(), 1, site);
-            }
-        });
     }
     with(|engine| {
         let it = &mut engine.threads[engine.current];
@@ -175,4 +185,60 @@ fn die(now: bool) -> ! {
         }
     });
     halt()
+}
+
+/// A step of the end of the calling thread.
+fn step(phase: u64, site: Site) {
+    point(site);
+    with(|engine| {
+        engine.step();
+        engine.phase(phase);
+    });
+}
+
+/// Marks the life word of the calling thread, and wakes one that sleeps there (D1).
+fn mark(site: Site) {
+    let Some(life) = with(|engine| engine.threads[engine.current].life) else { return };
+    // SAFETY: the word lies in the shared value, which outlives all threads of an
+    // execution.
+    let life = unsafe { &*life };
+    access(life, true, site);
+    with(|engine| {
+        let dead = |value: u64| value & !u64::from(u32::MAX) | DEAD;
+        engine.update(life, Ordering::Release, site, true, dead);
+        engine.phase(2);
+    });
+    mourn();
+    step(3, site);
+    with(|engine| engine.rouse(life.address(), 1, site));
+}
+
+/// What the model notes of the end of the calling thread.
+fn mourn() {
+    let (mourn, me) = with(|engine| {
+        // Not the reference count: what lies on this stack may be put back.
+        let mourn = engine.mourn.as_ref().filter(|_| engine.config.merged).map(Rc::as_ptr);
+        (mourn, engine.current)
+    });
+    if let Some(mourn) = mourn {
+        // SAFETY: the engine keeps it for the whole search.
+        super::aside(|| unsafe { (*mourn)(me) });
+    }
+}
+
+/// Whether the participant in this slot, the number of its thread from 1, has ended: the
+/// answer of a machine that always knows.
+pub fn has_ended(slot: u32, site: Site) -> bool {
+    point(site);
+    let ended = with(|engine| {
+        engine.step();
+        let thread = (slot as usize).checked_sub(1).and_then(|at| engine.threads.get(at));
+        let ended = thread.is_some_and(|thread| thread.status == Status::Gone);
+        engine.learn(mix(22, u64::from(ended)));
+        let what = if ended { "is told of an end" } else { "is told that it lives" };
+        engine.event(site, Step::Watches(what), 0, false);
+        ended
+    });
+    check();
+    ended
 }

@@ -76,6 +76,7 @@ impl Engine {
             b.stale,
             b.kills,
             b.respawns,
+            b.unmarked,
             self.passes,
         ];
         let mut key = mix(sum, self.clock);

@@ -1,8 +1,6 @@
 //! The reader-writer lock that survives its owners: readers and writers are killed
 //! before each of their steps.
 
-mod common;
-
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
@@ -12,13 +10,9 @@ mod shipped {
     }
 }
 
-use common::depth;
-use lockstead_model::Config;
+use crate::common::depth;
+use crate::killing;
 use shipped::model::*;
-
-fn killing(most: u32) -> Config {
-    Config::new().merged().kills(most)
-}
 
 #[test]
 fn shared_rwlock_2t() {

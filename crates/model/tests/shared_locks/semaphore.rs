@@ -1,8 +1,6 @@
 //! The semaphore that survives its holders: holders and waiters are killed before each
 //! of their steps.
 
-mod common;
-
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
@@ -12,18 +10,15 @@ mod shipped {
     }
 }
 
-use common::{deep, depth};
-use lockstead_model::Config;
+use crate::common::{deep, depth};
+use crate::killing;
 use shipped::model::*;
-
-fn killing(most: u32) -> Config {
-    Config::new().merged().kills(most)
-}
 
 #[test]
 fn shared_semaphore_2t() {
     units(1, &[ONE, ONE]).verify("1 unit", &killing(2));
     units(2, &[TWO, ONE]).verify("2 units", &killing(depth(1, 2)));
+    units(1, &[YIELDS, ONE_AND_CANCELS]).verify("one is cancelled", &killing(1));
     units(1, &[USES, ADDS]).verify("made and used", &killing(0));
 }
 
@@ -33,8 +28,8 @@ fn shared_semaphore_3t() {
         println!("only under LOCKSTEAD_MODEL_DEEP=1");
         return;
     }
-    units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &killing(1));
-    units(2, &[ONE, ONE, TWO]).verify("3 threads, 2 units", &killing(1));
+    units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &killing(0));
+    units(2, &[ONE, ONE, TWO]).verify("3 threads, 2 units", &killing(0));
     units(0, &[KEEPS, KEEPS, &[Op::Add(2)]]).verify("2 made", &killing(0));
 }
 
@@ -46,6 +41,14 @@ fn shared_semaphore_3t_bounded() {
     units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &config);
     let config = killing(0).preemptions(depth(2, 3));
     units(0, &[KEEPS, KEEPS, &[Op::Add(2)]]).verify("2 made", &config);
+    units(1, &[YIELDS, ONE, ONE_AND_CANCELS]).verify("one is cancelled", &config);
+}
+
+/// One that wants more than there are does not keep others from what there is.
+#[test]
+fn shared_semaphore_wakes_who_can_have_it() {
+    let config = if deep() { killing(0) } else { killing(0).preemptions(2) };
+    units(0, &[TWO, ONE_AND_ADDS, ADDS]).verify("1 of 2 units", &config);
 }
 
 #[test]

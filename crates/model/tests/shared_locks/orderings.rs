@@ -1,8 +1,6 @@
 //! Every labelled ordering of the shared locks: the models notice when it is weaker, or
 //! it is shown not to matter.
 
-mod labels;
-
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
@@ -91,7 +89,7 @@ mod shipped {
     }
 }
 
-use labels::{Part, weaker, weaker_without_fences};
+use crate::labels::{Part, weaker, weaker_without_fences};
 use lockstead_model::{Config, Kind, Scenario};
 use shipped::model::*;
 

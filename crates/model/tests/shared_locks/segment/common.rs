@@ -2,7 +2,7 @@
 // module beside which `platform` and `shared` are those of a core, shipped or broken.
 
 use super::platform::{Nanos, Ordering, Wait};
-use super::shared::{Claim, Domain, Got, Identity, Life, Party, Seat, SharedError};
+use super::shared::{Claim, Domain, Got, Identity, Life, Party, Robust, Seat, SharedError};
 use lockstead_model::{Model, U32, U64, embody, forget, thread};
 
 /// The most participants of a model.
@@ -102,4 +102,15 @@ impl Common {
 /// A time limit that the model decides when to reach.
 fn limited() -> Wait<'static, Model> {
     Wait { deadline: Some(Nanos(1000)), ..Wait::FOREVER }
+}
+
+/// Until this word is set.
+fn cancelled_by(word: &U32) -> Wait<'_, Model> {
+    Wait { cancel: Some(word), ..Wait::FOREVER }
+}
+
+/// Sets it.
+fn cancel(word: &U32) {
+    word.store(1, Ordering::Relaxed);
+    Model::wake_shared(word, u32::MAX);
 }

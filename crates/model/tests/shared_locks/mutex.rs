@@ -1,8 +1,6 @@
 //! The mutex that survives its owner: its owners and waiters are killed before each of
 //! their steps.
 
-mod common;
-
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
@@ -12,13 +10,9 @@ mod shipped {
     }
 }
 
-use common::{deep, depth};
-use lockstead_model::Config;
+use crate::common::{deep, depth};
+use crate::killing;
 use shipped::model::*;
-
-fn killing(most: u32) -> Config {
-    Config::new().merged().kills(most)
-}
 
 #[test]
 fn shared_mutex_2t() {
@@ -73,6 +67,15 @@ fn shared_mutex_respawn() {
 fn shared_mutex_is_lost() {
     locks(&[CARELESS, CARELESS, CARELESS]).verify("3 threads", &killing(depth(1, 2)));
     locks(&[CARELESS, ONE, ONE]).verify("3 threads", &killing(2));
+    let config = killing(1).jumps(1, 5_000_000);
+    locks(&[ONE, ONE, CARELESS]).verify("an heir", &config);
+}
+
+#[test]
+fn shared_mutex_is_cancelled() {
+    locks(&[YIELDS, ONE_AND_CANCELS]).verify("2 threads", &killing(2));
+    locks(&[YIELDS, ONE, TWICE_AND_CANCELS]).verify("3 threads", &killing(depth(0, 1)));
+    locks(&[YIELDS, YIELDS, CANCELS]).verify("both are", &killing(1));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The condition variable for shared locks: waiters and notifiers are killed before
 //! each of their steps.
 
-mod common;
-
 mod shipped {
     pub(super) use lockstead_core::{platform, shared};
 
@@ -12,18 +10,15 @@ mod shipped {
     }
 }
 
-use common::depth;
-use lockstead_model::Config;
+use crate::common::depth;
+use crate::killing;
 use shipped::model::*;
-
-fn killing(most: u32) -> Config {
-    Config::new().merged().kills(most)
-}
 
 #[test]
 fn shared_condvar_2t() {
     tokens(0, &[TAKES, PUTS]).verify("2 threads", &killing(0));
     tokens(1, &[TAKES, PUTS]).verify("the waiter dies", &killing(1));
+    tokens(1, &[YIELDS, CANCELS]).verify("it is cancelled, or dies", &killing(1));
     tokens(1, &[MAY_TAKE, PUTS]).verify("it gives up, or dies", &killing(1).timeouts(1));
 }
 
@@ -31,5 +26,6 @@ fn shared_condvar_2t() {
 #[test]
 fn shared_condvar_3t() {
     tokens(1, &[PASSES, PASSES, PUTS]).verify("one is notified, and dies", &killing(1));
+    tokens(1, &[VISITS, TAKES, PUTS]).verify("one dies at the mutex", &killing(1));
     tokens(1, &[TAKES, TAKES, PUTS_TWO]).verify("both are notified", &killing(depth(0, 1)));
 }

@@ -1,28 +1,11 @@
 //! The shared locks with one line broken (see `build/shared.rs`): the models notice.
 //! Each scenario passes with the core as it ships.
 
-use lockstead_model::{Config, Kind};
-
-/// Declares cores with the models in one of the files of `segment`.
-macro_rules! cores {
-    ($models:literal: $($name:ident),+ $(,)?) => {
-        $(
-            #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks, reason = "broken")]
-            mod $name {
-                include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
-                pub mod model {
-                    include!($models);
-                }
-            }
-
-            lockstead_model::platform!(crate::$name);
-            lockstead_model::robust!(crate::$name);
-        )+
-    };
-}
+use crate::killing;
+use lockstead_model::Kind;
 
 cores!(
-    "segment/mutexes.rs":
+    in broken, trust None, [model "segment/mutexes.rs"];
     shared_taker_passes_nothing_on,
     shared_pledge_leaves_no_mark,
     shared_taker_pledges_nothing,
@@ -38,10 +21,12 @@ cores!(
     shared_successor_tells_nobody,
     shared_heir_stays_when_it_leaves,
     shared_release_overlooks_the_heir,
+    shared_loser_overlooks_the_heir,
+    shared_cancelled_waiter_passes_nothing_on,
 );
 
 cores!(
-    "segment/readers.rs":
+    in broken, trust None, [model "segment/readers.rs"];
     shared_heir_shares_and_passes_nothing_on,
     shared_writer_overlooks_readers,
     shared_reader_claims_too_late,
@@ -51,48 +36,24 @@ cores!(
 );
 
 cores!(
-    "segment/units.rs":
+    in broken, trust None, [model "segment/units.rs"];
     shared_count_is_not_repeated,
     shared_taker_is_watched_by_nobody,
+    shared_units_wake_one_for_each,
+    shared_cancelled_at_the_mutex_wakes_nobody,
 );
 
 cores!(
-    "segment/condition.rs":
+    in broken, trust None, [model "segment/condition.rs"];
     shared_condition_names_nothing,
     shared_condition_counts_after_the_release,
     shared_condition_compares_the_count_first,
+    shared_condition_notifies_nobody,
+    shared_condition_names_nothing_once_woken,
+    shared_condition_rings_nobody,
 );
 
-fn killing(most: u32) -> Config {
-    Config::new().merged().kills(most)
-}
-
-/// Checks that a scenario, of the models of a core, fails with a broken one, and how.
-macro_rules! missed {
-    ($core:ident, $kind:pat, $config:expr, $($scenario:tt)+) => {{
-        use $core::model::*;
-        match ($($scenario)+).check(&$config) {
-            Ok(stats) => panic!("{} is not missed: {stats}", stringify!($core)),
-            Err(failure) => {
-                assert!(matches!(failure.kind, $kind), "{}: {failure}", stringify!($core));
-                println!("{}: after {} executions", stringify!($core), failure.executions);
-            }
-        }
-    }};
-}
-
-macro_rules! test {
-    ($($name:ident: $core:ident, $kind:pat, $config:expr, { $($scenario:tt)+ })+) => {
-        $(
-            #[test]
-            fn $name() {
-                missed!($core, $kind, $config, $($scenario)+);
-            }
-        )+
-    };
-}
-
-test! {
+misses! {
     no_baton: shared_taker_passes_nothing_on, Kind::Deadlock,
         killing(1).no_pledges(), { locks(&[ONE, ONE, ONE]) }
     no_mark: shared_pledge_leaves_no_mark, Kind::Deadlock, killing(0), { locks(&[ONE, ONE, ONE]) }
@@ -116,6 +77,10 @@ test! {
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
     heir_not_woken: shared_release_overlooks_the_heir, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
+    heir_of_a_lost_lock: shared_loser_overlooks_the_heir, Kind::Deadlock,
+        killing(1).jumps(1, 5_000_000), { locks(&[ONE, ONE, CARELESS]) }
+    no_baton_when_cancelled: shared_cancelled_waiter_passes_nothing_on, Kind::Deadlock,
+        killing(0), { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
 
     heir_shares: shared_heir_shares_and_passes_nothing_on, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { readers(&[READS, READS, WRITES]) }
@@ -127,7 +92,14 @@ test! {
 
     counted_once: shared_count_is_not_repeated, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE]) }
     taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1).preemptions(1), { units(1, &[ONE, ONE, ONE]) }
+    head_of_the_line: shared_units_wake_one_for_each, Kind::Deadlock,
+        killing(0).preemptions(2), { units(0, &[TWO, ONE_AND_ADDS, ADDS]) }
+    cancelled_at_the_mutex: shared_cancelled_at_the_mutex_wakes_nobody, Kind::Deadlock,
+        killing(0).preemptions(2), { units(1, &[YIELDS, ONE, ONE_AND_CANCELS]) }
 
+    condition_notifies_nobody: shared_condition_notifies_nobody, Kind::Deadlock, killing(0), { tokens(0, &[TAKES, PUTS]) }
+    condition_named_until_woken: shared_condition_names_nothing_once_woken, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
+    condition_rings_nobody: shared_condition_rings_nobody, Kind::Deadlock, killing(1), { tokens(1, &[VISITS, TAKES, PUTS]) }
     condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_compares_first: shared_condition_compares_the_count_first, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_counts_late: shared_condition_counts_after_the_release, Kind::Deadlock, killing(0), { tokens(0, &[TAKES, PUTS]) }

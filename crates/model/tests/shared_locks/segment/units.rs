@@ -12,6 +12,10 @@ pub enum Op {
     Take(u32),
     /// The same, but may give up.
     Limited(u32),
+    /// The same, unless somebody cancels that.
+    Cancellable(u32),
+    /// Cancels that of others.
+    Cancel,
     /// The same, if it need not wait.
     Try(u32),
     /// Gives so many back, if it has them.
@@ -37,6 +41,8 @@ pub struct Units {
     data: U32,
     /// What dead ones had and nobody was told of.
     lost: U32,
+    /// What cancels a wait.
+    cancel: U32,
 }
 
 impl Units {
@@ -49,6 +55,7 @@ impl Units {
             total: U32::ZERO,
             data: U32::ZERO,
             lost: U32::ZERO,
+            cancel: U32::ZERO,
         };
         let (total, _) = units.semaphore.peek();
         units.total.store(total, Ordering::Relaxed);
@@ -87,6 +94,14 @@ impl Units {
             let (units, got) = match op {
                 Op::Take(units) => (units, semaphore.acquire(party, 0, units, &Wait::FOREVER)),
                 Op::Limited(units) => (units, semaphore.acquire(party, 0, units, &limited())),
+                Op::Cancellable(units) => {
+                    let how = cancelled_by(&self.cancel);
+                    (units, semaphore.acquire(party, 0, units, &how))
+                }
+                Op::Cancel => {
+                    cancel(&self.cancel);
+                    continue;
+                }
                 Op::Try(units) => (units, semaphore.try_acquire(party, 0, units)),
                 Op::Give(units) | Op::Consume(units) => {
                     if held >= units {
@@ -119,8 +134,11 @@ impl Units {
                     self.got(units, got.lost);
                 }
                 Err(error) => {
-                    let may = matches!(op, Op::Limited(_) | Op::Try(_));
-                    assert!(may && error == SharedError::TimedOut, "{error:?}");
+                    let may = match op {
+                        Op::Limited(_) | Op::Try(_) => error == SharedError::TimedOut,
+                        _ => matches!(op, Op::Cancellable(_)) && error == SharedError::Cancelled,
+                    };
+                    assert!(may, "{error:?}");
                 }
             }
         }
@@ -172,6 +190,14 @@ pub const ONE: &[Op] = &[Op::Take(1), Op::Give(1)];
 pub const TWO: &[Op] = &[Op::Take(2), Op::Give(2)];
 /// Takes one, unless it takes too long.
 pub const MAYBE: &[Op] = &[Op::Limited(1), Op::Give(1)];
+/// Takes one, unless it is cancelled.
+pub const YIELDS: &[Op] = &[Op::Cancellable(1), Op::Give(1)];
+/// Cancels others.
+pub const CANCELS: &[Op] = &[Op::Cancel];
+/// Takes one and gives it back, and cancels others.
+pub const ONE_AND_CANCELS: &[Op] = &[Op::Take(1), Op::Give(1), Op::Cancel];
+/// Takes one, gives it back, and makes another one.
+pub const ONE_AND_ADDS: &[Op] = &[Op::Take(1), Op::Give(1), Op::Add(1)];
 /// Takes one, unless it must wait.
 pub const TRIES: &[Op] = &[Op::Try(1), Op::Give(1)];
 /// Takes one for good.

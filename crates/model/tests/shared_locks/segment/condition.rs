@@ -3,7 +3,6 @@
 include!("common.rs");
 
 use super::platform::Platform;
-use super::shared::Robust;
 use super::shared::{SharedCondvar, SharedMutex};
 use lockstead_model::Scenario;
 
@@ -14,6 +13,12 @@ pub enum Op {
     Await,
     /// The same, but may give up.
     Limited,
+    /// The same, unless somebody cancels that.
+    Cancellable,
+    /// Cancels that of others.
+    Cancel,
+    /// Only takes the mutex.
+    Visit,
     /// Waits until there is a token, leaves it, and notifies another one that waits.
     Pass,
     /// Puts a token there, and notifies one that waits.
@@ -29,6 +34,8 @@ pub struct Tokens {
     mutex: SharedMutex<Model>,
     condition: SharedCondvar<Model>,
     tokens: U32,
+    /// What cancels a wait.
+    cancel: U32,
 }
 
 impl Tokens {
@@ -38,6 +45,7 @@ impl Tokens {
             mutex: SharedMutex::new(),
             condition: SharedCondvar::new(),
             tokens: U32::ZERO,
+            cancel: U32::ZERO,
         };
         tokens.common.populate(lives);
         tokens
@@ -54,11 +62,20 @@ impl Tokens {
         for (at, &op) in ops.iter().enumerate() {
             let place = (at as u64 + 1) << 8;
             forget(place);
+            if op == Op::Cancel {
+                cancel(&self.cancel);
+                continue;
+            }
             let got = self.mutex.lock(party, &Wait::FOREVER);
             self.consistent(party, got);
             match op {
-                Op::Await | Op::Limited | Op::Pass => {
-                    let how = if op == Op::Limited { limited() } else { Wait::FOREVER };
+                Op::Visit => assert!(self.mutex.unlock(party), "it has the mutex"),
+                Op::Await | Op::Limited | Op::Cancellable | Op::Pass => {
+                    let how = match op {
+                        Op::Limited => limited(),
+                        Op::Cancellable => cancelled_by(&self.cancel),
+                        _ => Wait::FOREVER,
+                    };
                     let mut named = None;
                     let mut over = false;
                     while self.tokens.load(order) == 0 && !over {
@@ -82,6 +99,7 @@ impl Tokens {
                         Model::at_death_wake(named);
                     }
                 }
+                Op::Cancel => {}
                 Op::Put | Op::PutTwo => {
                     let put = if op == Op::Put { 1 } else { 2 };
                     self.tokens.store(self.tokens.load(order) + put, order);
@@ -112,6 +130,12 @@ pub fn tokens(mortal: usize, programs: &'static [&'static [Op]]) -> Scenario<Tok
     scenario
 }
 
+/// Takes one token, unless it is cancelled.
+pub const YIELDS: &[Op] = &[Op::Cancellable];
+/// Cancels others.
+pub const CANCELS: &[Op] = &[Op::Cancel];
+/// Only takes the mutex.
+pub const VISITS: &[Op] = &[Op::Visit];
 /// Takes one token.
 pub const TAKES: &[Op] = &[Op::Await];
 /// Takes one token, unless it takes too long.

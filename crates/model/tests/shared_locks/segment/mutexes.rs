@@ -13,12 +13,31 @@ pub enum Op {
     Lock(usize),
     /// The same, but may give up.
     Limited(usize),
+    /// The same, unless somebody cancels that.
+    Cancellable(usize),
+    /// Cancels that of others.
+    Cancel,
     /// The same, if it need not wait.
     Try(usize),
     /// Takes a lock, and after a death declares nothing.
     Careless(usize),
     /// Releases a lock, if it has been got.
     Unlock(usize),
+}
+
+impl Op {
+    /// Of which lock.
+    fn lock(self) -> usize {
+        match self {
+            Op::Lock(lock)
+            | Op::Limited(lock)
+            | Op::Cancellable(lock)
+            | Op::Try(lock)
+            | Op::Careless(lock)
+            | Op::Unlock(lock) => lock,
+            Op::Cancel => 0,
+        }
+    }
 }
 
 /// Locks, and what is noted of each.
@@ -32,6 +51,8 @@ pub struct Locks {
     due: [U32; 2],
     /// What the locks protect.
     data: [U32; 2],
+    /// What cancels a wait.
+    cancel: U32,
 }
 
 impl Locks {
@@ -42,6 +63,7 @@ impl Locks {
             inside: [const { U32::ZERO }; 2],
             due: [const { U32::ZERO }; 2],
             data: [const { U32::ZERO }; 2],
+            cancel: U32::ZERO,
         };
         locks.common.populate(lives);
         locks
@@ -61,16 +83,17 @@ impl Locks {
         let mut held = 0u64;
         for (at, &op) in ops.iter().enumerate() {
             forget((at as u64 + 1) << 8 | held);
-            let (Op::Lock(which)
-            | Op::Limited(which)
-            | Op::Try(which)
-            | Op::Careless(which)
-            | Op::Unlock(which)) = op;
+            let which = op.lock();
             let lock = &self.locks[which];
             let got = match op {
                 Op::Lock(_) | Op::Careless(_) => lock.lock(party, &Wait::FOREVER),
                 Op::Limited(_) => lock.lock(party, &limited()),
+                Op::Cancellable(_) => lock.lock(party, &cancelled_by(&self.cancel)),
                 Op::Try(_) => lock.try_lock(party),
+                Op::Cancel => {
+                    cancel(&self.cancel);
+                    continue;
+                }
                 Op::Unlock(_) => {
                     if held >> which & 1 != 0 {
                         held &= !(1 << which);
@@ -92,6 +115,9 @@ impl Locks {
                 }
                 Err(SharedError::TimedOut) => {
                     assert!(matches!(op, Op::Limited(_) | Op::Try(_)), "it waits for ever");
+                }
+                Err(SharedError::Cancelled) => {
+                    assert!(matches!(op, Op::Cancellable(_)), "nobody cancels it");
                 }
                 Err(SharedError::NotRecoverable) => {
                     let gone = aside(|| lock.peek() == u32::MAX);
@@ -135,7 +161,7 @@ pub fn locks_again(programs: &'static [&'static [Op]], again: &'static [Op]) -> 
     })
 }
 
-use Op::{Careless, Limited, Lock, Try, Unlock};
+use Op::{Cancel, Cancellable, Careless, Limited, Lock, Try, Unlock};
 
 /// One critical section.
 pub const ONE: &[Op] = &[Lock(0), Unlock(0)];
@@ -143,6 +169,14 @@ pub const ONE: &[Op] = &[Lock(0), Unlock(0)];
 pub const TWICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0)];
 /// One, unless it takes too long.
 pub const MAYBE: &[Op] = &[Limited(0), Unlock(0)];
+/// One, unless it is cancelled.
+pub const YIELDS: &[Op] = &[Cancellable(0), Unlock(0)];
+/// Cancels others.
+pub const CANCELS: &[Op] = &[Cancel];
+/// One, and cancels others.
+pub const ONE_AND_CANCELS: &[Op] = &[Lock(0), Unlock(0), Cancel];
+/// Two, and cancels others.
+pub const TWICE_AND_CANCELS: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0), Cancel];
 /// One, unless it must wait.
 pub const TRY: &[Op] = &[Try(0), Unlock(0)];
 /// One, and after a death the lock is lost.
