@@ -100,6 +100,18 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The machine does not let this user have threads with real-time priorities.
+    #[error(
+        "threads may not have real-time priorities here (SCHED_FIFO up to {highest}: {source}); \
+         run as root, or with CAP_SYS_NICE, or with a limit of {highest} or more (`ulimit -r`, \
+         RLIMIT_RTPRIO); a container or control group may have to allow it too"
+    )]
+    Priorities {
+        /// The highest priority that is needed.
+        highest: i32,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A segment could not be made or used.
     #[error("{what}: {why}")]
     Segment {

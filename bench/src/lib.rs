@@ -11,6 +11,7 @@
 //! | [`uncontended`] | a lock + unlock pair that nobody disputes: time and instructions |
 //! | [`contended`] | threads × section × think time: throughput, CPU, waits, fairness |
 //! | [`vfs`] | the announcement's creat + unlink + close |
+//! | [`rt`] | priority inversion, with and without inheritance |
 //! | [`shared`] | locks between processes, and what is left when those are killed |
 //!
 //! [`locks`] names the locks, [`published`] holds the tables of the documents
@@ -33,6 +34,7 @@ pub mod locks;
 pub mod machine;
 mod options;
 pub mod published;
+pub mod rt;
 mod session;
 pub mod shared;
 pub mod stats;

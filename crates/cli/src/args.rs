@@ -7,7 +7,7 @@ use crate::shm::Shm;
 use crate::top::Top;
 use crate::values::{self, List};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lockstead_bench::LockName;
+use lockstead_bench::{LockName, rt};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -104,6 +104,13 @@ pub(crate) enum Bench {
     /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
     /// --quick; up to twice that if other work on the machine spoils rounds.
     Contended(Contended),
+    /// A priority inversion: how long the thread with the highest priority waits for a lock
+    ///
+    /// Three threads on one processor: low holds a lock, high asks for it, middle wants the processor
+    /// for --busy milliseconds. With mutexes whose waiters lend their priority, and with others. Needs
+    /// real-time priorities (root, CAP_SYS_NICE or `ulimit -r 30`). Keeps one processor busy, half of
+    /// the time.
+    Rt(Rt),
     /// Locks between processes: the pair that nobody disputes, and processes x section x think time
     ///
     /// lockstead's shared mutex, which survives its owner, beside the C library's robust mutex and
@@ -213,6 +220,30 @@ pub(crate) struct Contended {
     /// Make each cell short
     #[arg(long, conflicts_with = "seconds")]
     pub(crate) quick: bool,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo lockstead bench rt
+  lockstead bench rt --rounds 200 --busy 5 --json > rt.json
+
+Exit status:
+  0    measured
+  1    threads may not have real-time priorities here; or something failed on the way
+  2    wrong usage")]
+pub(crate) struct Rt {
+    /// Rounds with each lock, 1 to 10000
+    #[arg(long, default_value = "50", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=rt::MAX_ROUNDS.into()))]
+    pub(crate) rounds: u32,
+    /// Milliseconds of processor time that the middle thread wants in each round, 1 to 100
+    #[arg(long, default_value = "20", value_name = "MS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) busy: u64,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

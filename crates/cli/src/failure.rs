@@ -82,6 +82,7 @@ impl From<lockstead_bench::Error> for Failure {
             | Error::Process { .. }
             | Error::Worker { .. }
             | Error::Namespaces { .. }
+            | Error::Priorities { .. }
             | Error::Segment { .. } => Failure::Run(error.to_string()),
         }
     }
