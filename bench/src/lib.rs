@@ -11,6 +11,7 @@
 //! | [`uncontended`] | a lock + unlock pair that nobody disputes: time and instructions |
 //! | [`contended`] | threads × section × think time: throughput, CPU, waits, fairness |
 //! | [`vfs`] | the announcement's creat + unlink + close |
+//! | [`explain`] | one ingredient of the locks at a time: what each is worth |
 //! | [`rt`] | priority inversion, with and without inheritance |
 //! | [`shared`] | locks between processes, and what is left when those are killed |
 //!
@@ -27,6 +28,7 @@
 mod clock;
 pub mod contended;
 mod error;
+pub mod explain;
 mod foreign;
 mod harness;
 pub mod instructions;

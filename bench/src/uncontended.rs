@@ -155,7 +155,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    fn new<L: BenchLock>(name: &'static str) -> Self {
+    pub(crate) fn new<L: BenchLock>(name: &'static str) -> Self {
         Self::at::<L, _>(name, Placed::new(), Placed::new(), |placed| placed)
     }
 

@@ -10,7 +10,7 @@
 //! undisturbed processor with the line at hand; fetching the line from another
 //! processor comes on top, for all locks alike.
 
-mod slices;
+pub(crate) mod slices;
 pub(crate) mod work;
 
 use crate::clock::Ticks;

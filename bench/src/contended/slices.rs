@@ -22,19 +22,19 @@ const LONGEST: u64 = 1 << 45;
 
 /// Steps of work inside and outside of the lock.
 #[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub(super) section: u64,
-    pub(super) think: u64,
+pub(crate) struct Load {
+    pub(crate) section: u64,
+    pub(crate) think: u64,
 }
 
 /// Waits of one or more threads, in ticks.
-pub(super) struct Waits {
+pub(crate) struct Waits {
     histogram: Histogram<u64>,
     longest: u64,
 }
 
 impl Waits {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Two digits: percentiles to one per cent, and a histogram that
         // leaves room in the cache.
         let histogram = Histogram::new_with_bounds(1, LONGEST, 2).expect("sensible bounds");
@@ -47,23 +47,23 @@ impl Waits {
         self.histogram.saturating_record(ticks);
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.longest = self.longest.max(other.longest);
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
     }
 
     /// The wait that the share `quantile` of all acquisitions did not exceed.
-    pub(super) fn quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
+    pub(crate) fn quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
         clock.ns(self.histogram.value_at_quantile(quantile).min(self.longest))
     }
 
-    pub(super) fn max_ns(&self, clock: Ticks) -> u64 {
+    pub(crate) fn max_ns(&self, clock: Ticks) -> u64 {
         clock.ns(self.longest)
     }
 }
 
 /// A slice that only counts.
-pub(super) fn throughput<L: BenchLock>(
+pub(crate) fn throughput<L: BenchLock>(
     slice: &Slice,
     load: Load,
     session: &Session<'_>,
@@ -85,7 +85,7 @@ pub(super) fn throughput<L: BenchLock>(
 }
 
 /// A slice that times every acquisition.
-pub(super) fn waits<L: BenchLock>(
+pub(crate) fn waits<L: BenchLock>(
     slice: &Slice,
     load: Load,
     clock: Ticks,

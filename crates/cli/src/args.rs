@@ -1,6 +1,7 @@
 //! Every flag of the command, in one place.
 
 use crate::check::CheckFlags;
+use crate::explain::Explain;
 use crate::report::ReportFlags;
 use crate::shared::{Dead, Shared, Storm};
 use crate::shm::Shm;
@@ -45,6 +46,12 @@ pub(crate) enum Command {
     /// Measure locks against each other
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
     Bench(Bench),
+    /// Show where a mutex's advantages come from, one ingredient at a time
+    ///
+    /// The mutex, and a semaphore with the same slow path, whole and with one ingredient left out:
+    /// what each is worth in bytes, throughput and processor time on this machine, and whether a
+    /// semaphore can have it too. A minute and a half, some seconds with --quick.
+    Explain(Explain),
     /// Show what this kernel, C library and privilege offer, and what is in use
     ///
     /// For what is missing or not in use it says what happens instead.

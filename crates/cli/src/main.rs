@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod demo;
 mod dump;
+mod explain;
 mod failure;
 mod features;
 mod interrupt;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),
         Command::Bench(Bench::Dead(flags)) => shared::dead::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
+        Command::Explain(flags) => explain::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),
         Command::Check(flags) => check::run(&flags),

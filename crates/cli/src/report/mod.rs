@@ -12,6 +12,7 @@ mod words;
 mod sample;
 
 pub(crate) use flags::{ReportFlags, can_write};
+pub(crate) use svg::{escape, open};
 pub(crate) use words::{clean, fit, load, percent, plural};
 
 use crate::failure::Failure;

@@ -14,7 +14,7 @@ const ROW: u32 = 24;
 const NAMES: u32 = 300;
 
 /// A text for XML.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     clean(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -23,7 +23,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// The beginning of a picture.
-pub(super) fn open(width: u32, height: u32, label: &str) -> String {
+pub(crate) fn open(width: u32, height: u32, label: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",

@@ -1,0 +1,352 @@
+//! The reviewer's questions, in our words, and what the figures of a run say.
+//!
+//! No conclusion is written beforehand: each sentence is chosen by comparing figures,
+//! and a difference counts only where the rounds tell its sign
+//! ([`Figure::is_clear`]).
+
+use super::contended::{Cell, Effect};
+use super::{Figure, Ingredient, Lock, Report, label};
+use serde::Serialize;
+
+/// A question and what the run says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// The question.
+    pub question: &'static str,
+    /// Sentences.
+    pub conclusions: Vec<String>,
+}
+
+/// All questions, answered from the measured parts of `report`.
+#[must_use]
+pub fn from(report: &Report) -> Vec<Answer> {
+    let answer = |question, conclusions| Answer { question, conclusions };
+    vec![
+        answer("The mutex is smaller. Does a semaphore need more than that?", size(report)),
+        answer(
+            "Where does smaller code come from, and can a semaphore's be as small?",
+            text(report),
+        ),
+        answer(
+            "What does each part of the fast path cost when nobody disputes the lock?",
+            fast(report),
+        ),
+        answer("Why does the mutex get more done, and for less processor time?", scale(report)),
+        answer("Can a semaphore be tuned to scale the same?", tuned(report)),
+        answer("Could the checks be added to semaphores that are used as mutexes?", checks(report)),
+        answer("What is there that only a mutex can give?", remains(report)),
+    ]
+}
+
+/// `1.42x (1.30 to 1.55)`.
+fn times(figure: &Figure) -> String {
+    format!("{:.2}x ({:.2} to {:.2})", figure.median, figure.low, figure.high)
+}
+
+fn size(report: &Report) -> Vec<String> {
+    let bytes = |part: &str| {
+        report.sizes.iter().find(|s| s.measured && s.lock.contains(part)).map(|size| size.bytes)
+    };
+    let (Some(mutex), Some(tuned), Some(classic)) =
+        (bytes("lockstead's mutex"), bytes("every trick"), bytes("semaphore of 2005"))
+    else {
+        return vec!["The sizes are not known.".into()];
+    };
+    let mut said = vec![if mutex == tuned && tuned == classic {
+        format!(
+            "No: the mutex, the tuned semaphore and that of 2005 rebuilt here take {mutex} bytes \
+             each. What made a structure large was the list of waiters and the lock that \
+             guarded it, which the kernel's futex queue keeps outside of it, for both alike."
+        )
+    } else {
+        format!(
+            "The mutex takes {mutex} bytes, the tuned semaphore {tuned}, that of 2005 rebuilt \
+             here {classic}."
+        )
+    }];
+    if let Some(pthread) = bytes("the default kind") {
+        said.push(format!("The C library's mutex takes {pthread} bytes."));
+    }
+    said
+}
+
+fn text(report: &Report) -> Vec<String> {
+    let text = &report.text;
+    let mut said = Vec::new();
+    let sites = [Lock::Mutex, Lock::Semaphore, Lock::Semaphore2005].map(|lock| text.site(lock));
+    if let [Some(mutex), Some(tuned), Some(classic)] = sites {
+        said.push(format!(
+            "Compiled into its caller in this program, a pair takes {mutex:.0} bytes as a mutex, \
+             {tuned:.0} as a tuned semaphore and {classic:.0} as that of 2005."
+        ));
+    }
+    if let (Some(mutex), Some(semaphore), Some(called), Some(called_too)) = (
+        text.object("mutex"),
+        text.object("semaphore"),
+        text.object("mutex, called"),
+        text.object("semaphore, called"),
+    ) {
+        let saved = 100.0 * (semaphore.text_bytes as f64 - mutex.text_bytes as f64)
+            / semaphore.text_bytes as f64;
+        said.push(format!(
+            "The same C source has {} bytes of .text with mutexes and {} with semaphores, \
+             {saved:+.1}% saved (the announcement: {:+.2}% of a kernel), {:.0} and {:.0} bytes a \
+             pair.",
+            mutex.text_bytes,
+            semaphore.text_bytes,
+            announced_saving(),
+            mutex.bytes_per_pair,
+            semaphore.bytes_per_pair
+        ));
+        said.push(if called.text_bytes == called_too.text_bytes {
+            format!(
+                "Both come from what is compiled into the caller. Behind a call a pair takes {:.0} \
+                 bytes of either kind, so a semaphore's call sites can be as small as a mutex's: \
+                 a count needs its second try somewhere, not at each call site.",
+                called.bytes_per_pair
+            )
+        } else {
+            format!(
+                "Behind a call a pair takes {:.0} bytes as a mutex and {:.0} as a semaphore.",
+                called.bytes_per_pair, called_too.bytes_per_pair
+            )
+        });
+    }
+    if let Some(why) = &text.objects_absent {
+        said.push(format!("No objects were built and compared: {why}."));
+    }
+    said
+}
+
+/// What the announcement saved of a kernel's text, in per cent.
+fn announced_saving() -> f64 {
+    let rows = crate::published::size_2005();
+    let text = rows.iter().find(|row| row.what == "kernel text bytes");
+    text.map_or(f64::NAN, |row| {
+        100.0 * (row.semaphore as f64 - row.mutex as f64) / row.semaphore as f64
+    })
+}
+
+fn fast(report: &Report) -> Vec<String> {
+    let pair = &report.uncontended;
+    let row = |lock, without| {
+        let name = label(lock, without);
+        pair.results.iter().find(|row| row.lock == name)
+    };
+    let called = Some(Ingredient::Inline);
+    let (Some(mutex), Some(tuned), Some(mutex_called), Some(tuned_called)) = (
+        row(Lock::Mutex, None),
+        row(Lock::Semaphore, None),
+        row(Lock::Mutex, called),
+        row(Lock::Semaphore, called),
+    ) else {
+        return vec!["The pair was not measured.".into()];
+    };
+    let instructions = |mine: Option<f64>, others: Option<f64>| match (mine, others) {
+        (Some(mine), Some(others)) => format!(", {mine:.0} instructions against {others:.0}"),
+        _ => String::new(),
+    };
+    vec![
+        format!(
+            "The owner's name, and a release that leaves the spinners' half of the word alone: \
+             {:.2} ns for a mutex, {:.2} ns for two bare atomics, which do neither ({:+.1}%{}).",
+            mutex.ns,
+            pair.limit_ns,
+            100.0 * (mutex.ns / pair.limit_ns - 1.0),
+            instructions(mutex.instructions, pair.limit_instructions)
+        ),
+        format!(
+            "A count instead of an owner: {:.2} ns for the tuned semaphore, {:+.1}% of the \
+             mutex{}.",
+            tuned.ns,
+            100.0 * (tuned.ns / mutex.ns - 1.0),
+            instructions(tuned.instructions, mutex.instructions)
+        ),
+        format!(
+            "The call: {:.2} ns of a mutex's {:.2} ns, {:.2} ns of a semaphore's {:.2} ns.",
+            mutex_called.ns - mutex.ns,
+            mutex_called.ns,
+            tuned_called.ns - tuned.ns,
+            tuned_called.ns
+        ),
+    ]
+}
+
+/// The ingredients of a lock by what they give, the largest first, and those of which
+/// nothing clear can be said.
+fn shares(cell: &Cell, lock: Lock, of: fn(&Effect) -> &Figure) -> String {
+    let mut effects: Vec<&Effect> = cell.effects.iter().filter(|e| e.lock == lock).collect();
+    effects.sort_by(|a, b| of(b).median.total_cmp(&of(a).median));
+    let (clear, unclear): (Vec<&Effect>, Vec<&Effect>) =
+        effects.into_iter().partition(|effect| of(effect).is_clear());
+    let mut said = if clear.is_empty() {
+        "no ingredient has a clear share".to_owned()
+    } else {
+        let clear = clear.iter().map(|e| format!("{} {}", e.ingredient.name(), times(of(e))));
+        clear.collect::<Vec<_>>().join(", ")
+    };
+    if !unclear.is_empty() && !clear.is_empty() {
+        let names: Vec<&str> = unclear.iter().map(|effect| effect.ingredient.name()).collect();
+        said += &format!("; within the spread: {}", names.join(", "));
+    }
+    said
+}
+
+fn scale(report: &Report) -> Vec<String> {
+    let mut said = Vec::new();
+    for cell in &report.cells {
+        if let Some(versus) = cell.versus(Lock::Semaphore2005) {
+            said.push(format!(
+                "With {} threads the mutex does {} the work of the semaphore of 2005, and per \
+                 second of processor time {}.",
+                cell.threads,
+                times(&versus.throughput),
+                times(&versus.efficiency)
+            ));
+        }
+        said.push(format!(
+            "Of its throughput with {} threads: {}.",
+            cell.threads,
+            shares(cell, Lock::Mutex, |effect| &effect.throughput)
+        ));
+        said.push(format!(
+            "Of its work per second of processor time: {}.",
+            shares(cell, Lock::Mutex, |effect| &effect.efficiency)
+        ));
+        if let Some(handoff) = cell.effect(Lock::Mutex, Ingredient::Handoff) {
+            said.push(format!(
+                "The hand-over is not for speed: the longest wait with it is {} of that without.",
+                times(&handoff.longest_wait)
+            ));
+        }
+    }
+    said
+}
+
+fn tuned(report: &Report) -> Vec<String> {
+    let mut said = Vec::new();
+    for cell in &report.cells {
+        let Some(versus) = cell.versus(Lock::Semaphore) else { continue };
+        let compared = |figure: &Figure, what: &str| {
+            let verdict = if !figure.is_clear() {
+                "the same within the spread"
+            } else if figure.median > 1.0 {
+                "the mutex stays ahead"
+            } else {
+                "the semaphore is ahead"
+            };
+            format!("{what}: {verdict}, {} of the mutex's over the semaphore's", times(figure))
+        };
+        said.push(format!(
+            "With {} threads, {}; {}.",
+            cell.threads,
+            compared(&versus.throughput, "throughput"),
+            compared(&versus.efficiency, "work per second of processor time")
+        ));
+        said.push(format!(
+            "The semaphore owes of its throughput with {} threads: {}.",
+            cell.threads,
+            shares(cell, Lock::Semaphore, |effect| &effect.throughput)
+        ));
+    }
+    said
+}
+
+fn checks(report: &Report) -> Vec<String> {
+    let all = report.owners.len();
+    let only = report.owners.iter().filter(|trial| trial.only_mutex).count();
+    let first = if only == 0 {
+        format!("Yes, as far as {all} trials tell: both kinds of lock answered alike.")
+    } else {
+        format!(
+            "Not these: {only} of {all} trials take an owner, and a semaphore that keeps one, and \
+             lets nobody else release it, is a mutex."
+        )
+    };
+    let each = report.owners.iter().map(|trial| {
+        format!(
+            "When {}: mutex, {}; semaphore, {}.{}",
+            trial.trial,
+            trial.mutex,
+            trial.semaphore,
+            if trial.only_mutex { " It takes an owner to tell." } else { "" }
+        )
+    });
+    std::iter::once(first).chain(each).collect()
+}
+
+fn remains(report: &Report) -> Vec<String> {
+    let mut said: Vec<String> = report
+        .owners
+        .iter()
+        .filter(|trial| trial.only_mutex)
+        .map(|trial| format!("{}.", capital(trial.gives)))
+        .collect();
+    for cell in &report.cells {
+        if let Some(effect) = cell.effect(Lock::Mutex, Ingredient::OwnerRunning) {
+            said.push(format!(
+                "Asking whether the owner runs is worth {} of the throughput and {} of the work \
+                 per second of processor time with {} threads{}.",
+                times(&effect.throughput),
+                times(&effect.efficiency),
+                cell.threads,
+                if effect.throughput.is_clear() || effect.efficiency.is_clear() {
+                    ""
+                } else {
+                    ", nothing clear on this machine"
+                }
+            ));
+        }
+    }
+    said
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(median: f64) -> Figure {
+        let (min, max) = (median - 0.1, median + 0.1);
+        Figure { median, min, max, low: min, high: max }
+    }
+
+    fn cell(spinning: f64, queue: f64) -> Cell {
+        let effect = |ingredient, value| Effect {
+            lock: Lock::Mutex,
+            ingredient,
+            throughput: figure(value),
+            efficiency: figure(value),
+            longest_wait: figure(value),
+        };
+        Cell {
+            cell: "crowded",
+            threads: 4,
+            section_ns: 1,
+            think_ratio: 0.0,
+            foreign_cpu_percent: None,
+            results: Vec::new(),
+            effects: vec![effect(Ingredient::Queue, queue), effect(Ingredient::Spinning, spinning)],
+            versus: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn shares_follow_the_figures() {
+        let of: fn(&Effect) -> &Figure = |effect| &effect.throughput;
+        let said = shares(&cell(2.0, 1.05), Lock::Mutex, of);
+        assert_eq!(said, "spinning 2.00x (1.90 to 2.10); within the spread: queue");
+        let said = shares(&cell(1.2, 1.5), Lock::Mutex, of);
+        assert!(said.starts_with("queue 1.50x") && said.contains("spinning 1.20x"), "{said}");
+        assert_eq!(shares(&cell(1.0, 1.0), Lock::Mutex, of), "no ingredient has a clear share");
+    }
+
+    #[test]
+    fn the_announced_saving_is_the_announcements() {
+        assert!((announced_saving() - 0.76).abs() < 0.01);
+    }
+}

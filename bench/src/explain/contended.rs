@@ -1,0 +1,221 @@
+//! The contended cells: each lock whole and with one ingredient left out.
+//!
+//! In a round every subject has its slice, in shuffled order; an effect is the
+//! ratio of a whole lock to the one without the ingredient *in the same round*, so
+//! that what disturbs a round disturbs both. The median and the range over the
+//! rounds are reported.
+
+use super::ingredients::Ingredient;
+use super::subjects::{self, Lock, Subject};
+use super::{Figure, Options};
+use crate::clock::Ticks;
+use crate::contended::slices::Load;
+use crate::contended::work::Pace;
+use crate::foreign::Observation;
+use crate::harness::Slice;
+use crate::session::Progress;
+use crate::{Error, LockName, Session, machine, stats};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Threads that share one lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Which: `crossed` has a thread for each processor, `crowded` eight.
+    pub cell: &'static str,
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// Processor time that others used, in per cent of all processors: the median
+    /// of the rounds, where that can be told.
+    pub foreign_cpu_percent: Option<f64>,
+    /// One row for each make of each lock.
+    pub results: Vec<Row>,
+    /// What each ingredient is worth.
+    pub effects: Vec<Effect>,
+    /// The mutex over the other two.
+    pub versus: Vec<Versus>,
+}
+
+/// One make of a lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The lock.
+    pub lock: Lock,
+    /// What it lacks.
+    pub without: Option<Ingredient>,
+    /// Sections a second.
+    pub ops_per_s: Figure,
+    /// Sections a second of processor time.
+    pub ops_per_cpu_s: Figure,
+    /// The longest wait of each round.
+    pub wait_max_ns: Figure,
+}
+
+/// A whole lock over the same without one ingredient, round by round: above 1 is
+/// what the ingredient gives, of the wait what it costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Effect {
+    /// The lock.
+    pub lock: Lock,
+    /// The ingredient.
+    pub ingredient: Ingredient,
+    /// Of the throughput.
+    pub throughput: Figure,
+    /// Of the work per second of processor time.
+    pub efficiency: Figure,
+    /// Of the longest wait.
+    pub longest_wait: Figure,
+}
+
+/// The mutex over another lock, round by round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Versus {
+    /// The other.
+    pub lock: Lock,
+    /// Of the throughput.
+    pub throughput: Figure,
+    /// Of the work per second of processor time.
+    pub efficiency: Figure,
+}
+
+impl Cell {
+    /// The effect of an ingredient of a lock.
+    #[must_use]
+    pub fn effect(&self, lock: Lock, ingredient: Ingredient) -> Option<&Effect> {
+        self.effects.iter().find(|e| e.lock == lock && e.ingredient == ingredient)
+    }
+
+    /// The mutex over that lock.
+    #[must_use]
+    pub fn versus(&self, lock: Lock) -> Option<&Versus> {
+        self.versus.iter().find(|versus| versus.lock == lock)
+    }
+}
+
+/// What the rounds gave for one subject.
+#[derive(Default)]
+struct Samples {
+    ops_per_s: Vec<f64>,
+    ops_per_cpu_s: Vec<f64>,
+    wait_max_ns: Vec<f64>,
+}
+
+impl Samples {
+    /// These over `others`, round by round.
+    fn over(&self, others: &Samples) -> [Figure; 3] {
+        [
+            Figure::ratio(&self.ops_per_s, &others.ops_per_s),
+            Figure::ratio(&self.ops_per_cpu_s, &others.ops_per_cpu_s),
+            Figure::ratio(&self.wait_max_ns, &others.wait_max_ns),
+        ]
+    }
+}
+
+struct Place {
+    cell: &'static str,
+    threads: usize,
+    section: Duration,
+    think: f64,
+}
+
+/// The cells: one where all threads can run, one where most cannot.
+fn places() -> [Place; 2] {
+    let processors = machine::processors();
+    let section = Duration::from_micros(1);
+    [
+        Place { cell: "crossed", threads: processors.max(2), section, think: 1.0 },
+        Place { cell: "crowded", threads: 8 * processors, section, think: 1.0 },
+    ]
+}
+
+/// Steps that [`measure`] takes.
+pub(super) fn steps(options: &Options) -> usize {
+    places().len() * options.rounds * subjects::all().len()
+}
+
+pub(super) fn measure(
+    options: &Options,
+    progress: &mut Progress,
+    session: &mut Session<'_>,
+) -> Result<Vec<Cell>, Error> {
+    let (clock, pace) = (Ticks::calibrated(), Pace::calibrated());
+    let subjects = subjects::all();
+    places()
+        .into_iter()
+        .map(|place| {
+            let load = Load {
+                section: pace.steps(place.section),
+                think: pace.steps(place.section.mul_f64(place.think)),
+            };
+            cell(&place, load, clock, &subjects, options, progress, session)
+        })
+        .collect()
+}
+
+fn cell(
+    place: &Place,
+    load: Load,
+    clock: Ticks,
+    subjects: &[Subject],
+    options: &Options,
+    progress: &mut Progress,
+    session: &mut Session<'_>,
+) -> Result<Cell, Error> {
+    let mut samples: Vec<Samples> = subjects.iter().map(|_| Samples::default()).collect();
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    let mut foreign = Vec::new();
+    for _ in 0..options.rounds {
+        fastrand::shuffle(&mut order);
+        let observation = Observation::begin();
+        for &index in &order {
+            let subject = &subjects[index];
+            progress.step(session, &format!("{}: {}", place.cell, subject.name()))?;
+            let mut slice = Slice {
+                lock: LockName::Lockstead,
+                threads: place.threads,
+                length: options.slice,
+                patience: Duration::from_secs(30),
+            };
+            let (window, waits) = subject.measure(&mut slice, load, clock, session)?;
+            let into = &mut samples[index];
+            into.ops_per_s.push(window.per_second());
+            into.ops_per_cpu_s.push(window.per_cpu_second());
+            into.wait_max_ns.push(waits.max_ns(clock) as f64);
+        }
+        foreign.extend(observation.foreign_percent());
+    }
+    let whole = |lock: Lock| {
+        let index = subjects.iter().position(|s| s.lock == lock && s.without.is_none());
+        &samples[index.expect("every lock is there whole")]
+    };
+    let rows = subjects.iter().zip(&samples).map(|(subject, samples)| Row {
+        lock: subject.lock,
+        without: subject.without,
+        ops_per_s: Figure::of(&samples.ops_per_s),
+        ops_per_cpu_s: Figure::of(&samples.ops_per_cpu_s),
+        wait_max_ns: Figure::of(&samples.wait_max_ns),
+    });
+    let effects = subjects.iter().zip(&samples).filter_map(|(subject, samples)| {
+        let [throughput, efficiency, longest_wait] = whole(subject.lock).over(samples);
+        let ingredient = subject.without?;
+        Some(Effect { lock: subject.lock, ingredient, throughput, efficiency, longest_wait })
+    });
+    let versus = [Lock::Semaphore, Lock::Semaphore2005].map(|lock| {
+        let [throughput, efficiency, _] = whole(Lock::Mutex).over(whole(lock));
+        Versus { lock, throughput, efficiency }
+    });
+    Ok(Cell {
+        cell: place.cell,
+        threads: place.threads,
+        section_ns: place.section.as_nanos() as u64,
+        think_ratio: place.think,
+        foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
+        results: rows.collect(),
+        effects: effects.collect(),
+        versus: versus.to_vec(),
+    })
+}

@@ -1,0 +1,139 @@
+//! What a lock is made of here, each ingredient by its name, and a policy that
+//! leaves out whichever one wants.
+//!
+//! Nothing is copied: the locks are the core's own, with a policy whose constants
+//! follow from a set of bits that is a parameter of its type.
+
+use lockstead_core::{Policy, Slot, Standard};
+use serde::{Serialize, Serializer};
+
+/// What can be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ingredient {
+    /// The fast path is compiled into the caller.
+    Inline,
+    /// Who finds the lock taken spins before it sleeps.
+    Spinning,
+    /// Spinners stand in a queue; one at a time looks at the lock.
+    Queue,
+    /// Spinners read the lock before they try to change it.
+    ReadFirst,
+    /// Spinners ask whether the owner runs.
+    OwnerRunning,
+    /// A waiter past the bound is kept the lock.
+    Handoff,
+    /// A release that somebody spins for wakes nobody.
+    WakeUps,
+}
+
+impl Ingredient {
+    /// All, in the order of the reports.
+    pub const ALL: [Ingredient; 7] = [
+        Ingredient::Inline,
+        Ingredient::Spinning,
+        Ingredient::Queue,
+        Ingredient::ReadFirst,
+        Ingredient::OwnerRunning,
+        Ingredient::Handoff,
+        Ingredient::WakeUps,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ingredient::Inline => "inline",
+            Ingredient::Spinning => "spinning",
+            Ingredient::Queue => "queue",
+            Ingredient::ReadFirst => "read-first",
+            Ingredient::OwnerRunning => "owner-running",
+            Ingredient::Handoff => "handoff",
+            Ingredient::WakeUps => "wake-ups",
+        }
+    }
+
+    /// What it is, and what there is without it.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Ingredient::Inline => "fast paths in the caller; without: two calls",
+            Ingredient::Spinning => "spin, then sleep; without: sleep at once",
+            Ingredient::Queue => "one spinner looks at a time; without: all of them",
+            Ingredient::ReadFirst => {
+                "read, then compare-exchange; without: each look is a compare-exchange"
+            }
+            Ingredient::OwnerRunning => {
+                "no spinning for an owner that does not run; without: the bound alone ends it"
+            }
+            Ingredient::Handoff => {
+                "the lock is kept for who has waited past the bound; without: first come"
+            }
+            Ingredient::WakeUps => {
+                "a release that is spun for wakes nobody; without: it wakes a sleeper all the same"
+            }
+        }
+    }
+
+    /// Its place in a set.
+    pub(crate) const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+impl Serialize for Ingredient {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Whether a set of ingredients holds this one.
+pub(crate) const fn lacks(set: u32, ingredient: Ingredient) -> bool {
+    set & ingredient.bit() != 0
+}
+
+/// A bound that nobody reaches: 36 years.
+const NEVER: u64 = 1 << 60;
+
+/// The standard policy without the ingredients in `LACKS`. That of the caller's
+/// code and that of the process ([`Ingredient::Inline`],
+/// [`Ingredient::OwnerRunning`]) are no policy's business.
+pub(crate) struct Without<const LACKS: u32>;
+
+impl<const LACKS: u32> Policy for Without<LACKS> {
+    const SPIN: u64 = Standard::SPIN;
+    const TURNS: u32 = Standard::TURNS;
+    const GAP: u64 = Standard::GAP;
+    const STALE: u64 = Standard::STALE;
+    const LOOK: u64 = Standard::LOOK;
+    const FIRST: u32 = Standard::FIRST;
+    const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) { NEVER } else { Standard::BOUND };
+    const SHARE: u64 = Standard::SHARE;
+    const HEIR_SPIN: u64 = if lacks(LACKS, Ingredient::Spinning) { 0 } else { Standard::HEIR_SPIN };
+    const QUEUE: bool = !lacks(LACKS, Ingredient::Queue);
+    const READ_FIRST: bool = !lacks(LACKS, Ingredient::ReadFirst);
+    const VOUCH: bool = !lacks(LACKS, Ingredient::WakeUps);
+
+    fn joins(tail: Option<Slot>, processors: u32) -> bool {
+        !lacks(LACKS, Ingredient::Spinning) && Standard::joins(tail, processors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_nothing_is_the_standard_policy() {
+        type All = Without<0>;
+        assert_eq!(All::BOUND, Standard::BOUND);
+        assert_eq!(All::HEIR_SPIN, Standard::HEIR_SPIN);
+        assert_eq!(
+            (All::QUEUE, All::READ_FIRST, All::VOUCH),
+            (Standard::QUEUE, Standard::READ_FIRST, Standard::VOUCH)
+        );
+        for processors in [1, 2, 64] {
+            assert_eq!(All::joins(None, processors), Standard::joins(None, processors));
+        }
+        assert!(!Without::<{ Ingredient::Spinning.bit() }>::joins(None, 64));
+    }
+}

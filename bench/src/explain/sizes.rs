@@ -1,0 +1,62 @@
+//! Bytes of the locks, beside those that others have published.
+
+use crate::LockName;
+use lockstead_core::ww::RawWwMutex;
+use lockstead_linux::Linux;
+use serde::Serialize;
+
+/// The size of one lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Size {
+    /// The lock.
+    pub lock: String,
+    /// Bytes.
+    pub bytes: usize,
+    /// Whether it was taken from the type itself, in this program; otherwise it is
+    /// what was published.
+    pub measured: bool,
+    /// Where a published one is from.
+    pub source: Option<&'static str>,
+}
+
+const ANNOUNCED: &str = "the announcement of 2005";
+const KERNEL: &str = "the kernel, without debugging";
+
+/// This project's, the C library's, and the kernel's.
+#[must_use]
+pub fn all() -> Vec<Size> {
+    let here =
+        |lock: &str, bytes| Size { lock: lock.to_owned(), bytes, measured: true, source: None };
+    let told = |lock: &str, bytes, source| Size {
+        lock: lock.to_owned(),
+        bytes,
+        measured: false,
+        source: Some(source),
+    };
+    let named = |lock: LockName| lock.bytes().ok().map(|bytes| here(lock.description(), bytes));
+    let own =
+        [LockName::Lockstead, LockName::SemaphoreTuned, LockName::SemaphoreClassic].map(named);
+    let peers = [LockName::Pthread, LockName::SemT].map(named);
+    let mut sizes: Vec<Size> = own.into_iter().flatten().collect();
+    sizes.push(here("lockstead's wait/wound mutex", size_of::<RawWwMutex<Linux>>()));
+    sizes.extend(peers.into_iter().flatten());
+    sizes.extend([
+        told("the kernel's struct mutex, 32-bit x86", 16, ANNOUNCED),
+        told("the kernel's struct semaphore, 32-bit x86", 20, ANNOUNCED),
+        told("the kernel's struct mutex of today, x86-64", 24, KERNEL),
+    ]);
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutex_and_semaphore_have_eight_bytes() {
+        let sizes = all();
+        let eight = sizes.iter().filter(|size| size.measured && size.bytes == 8).count();
+        assert_eq!(eight, 3, "{sizes:?}");
+        assert!(sizes.iter().all(|size| size.measured == size.source.is_none()));
+    }
+}

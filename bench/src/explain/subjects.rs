@@ -1,0 +1,253 @@
+//! The locks under test: the core's mutex and tuned semaphore with any ingredient
+//! left out, and the semaphore of 2005.
+
+use super::ingredients::{Ingredient, Without, lacks};
+use crate::clock::Ticks;
+use crate::contended::slices::{self, Load, Waits};
+use crate::harness::{Slice, Window};
+use crate::locks::BenchLock;
+use crate::{Error, LockName, Session, uncontended};
+use core::panic::Location;
+use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
+use lockstead_linux::Linux;
+use lockstead_linux::owner::{self, Oracle};
+use serde::Serialize;
+
+/// What is taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lock {
+    /// The mutex: names its owner.
+    Mutex,
+    /// The semaphore with the mutex's tricks, with one permit.
+    Semaphore,
+    /// The kernel's semaphore of 2005, with one permit.
+    Semaphore2005,
+}
+
+impl Lock {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lock::Mutex => "mutex",
+            Lock::Semaphore => "semaphore",
+            Lock::Semaphore2005 => "semaphore of 2005",
+        }
+    }
+
+    const fn bench_name(self) -> LockName {
+        match self {
+            Lock::Mutex => LockName::Lockstead,
+            Lock::Semaphore => LockName::SemaphoreTuned,
+            Lock::Semaphore2005 => LockName::SemaphoreClassic,
+        }
+    }
+}
+
+/// The mutex without the ingredients in `LACKS`.
+struct Mutex<const LACKS: u32>(RawMutex<Linux, Off, Without<LACKS>>);
+
+impl<const LACKS: u32> Mutex<LACKS> {
+    #[inline(always)]
+    fn lock(&self) {
+        let locked = self.0.lock(Location::caller());
+        locked.expect("a measuring loop takes a lock that it does not hold");
+    }
+
+    #[inline(always)]
+    fn unlock(&self) {
+        // SAFETY: called by `with` alone, by the thread that has locked it.
+        unsafe { self.0.unlock() };
+    }
+
+    #[inline(never)]
+    fn call_lock(&self) {
+        self.lock();
+    }
+
+    #[inline(never)]
+    fn call_unlock(&self) {
+        self.unlock();
+    }
+}
+
+impl<const LACKS: u32> BenchLock for Mutex<LACKS> {
+    fn new() -> Self {
+        Self(RawMutex::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        let called = const { lacks(LACKS, Ingredient::Inline) };
+        if called {
+            self.call_lock();
+        } else {
+            self.lock();
+        }
+        let result = section();
+        if called {
+            self.call_unlock();
+        } else {
+            self.unlock();
+        }
+        result
+    }
+}
+
+/// A semaphore with one permit, without the ingredients in `LACKS`.
+macro_rules! semaphore {
+    ($(#[$doc:meta])* $name:ident($semaphore:ty)) => {
+        $(#[$doc])*
+        struct $name<const LACKS: u32>($semaphore);
+
+        impl<const LACKS: u32> $name<LACKS> {
+            #[inline(always)]
+            fn up(&self) {
+                self.0.up().expect("a measuring loop gives back the one permit it took");
+            }
+
+            #[inline(never)]
+            fn call_down(&self) {
+                self.0.down(Location::caller());
+            }
+
+            #[inline(never)]
+            fn call_up(&self) {
+                self.up();
+            }
+        }
+
+        impl<const LACKS: u32> BenchLock for $name<LACKS> {
+            fn new() -> Self {
+                Self(<$semaphore>::new(1).expect("one permit is possible"))
+            }
+
+            #[inline(always)]
+            fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+                let called = const { lacks(LACKS, Ingredient::Inline) };
+                if called {
+                    self.call_down();
+                } else {
+                    self.0.down(Location::caller());
+                }
+                let result = section();
+                if called {
+                    self.call_up();
+                } else {
+                    self.up();
+                }
+                result
+            }
+        }
+    };
+}
+
+semaphore!(
+    /// The tuned semaphore.
+    Semaphore(TunedSemaphore<Linux, Off, Without<LACKS>>)
+);
+semaphore!(
+    /// The semaphore of 2005, of which only the call can be left out.
+    Classic(ClassicSemaphore<Linux>)
+);
+
+/// One lock in one make.
+pub(crate) struct Subject {
+    pub(crate) lock: Lock,
+    /// What it lacks; everything is there if `None`.
+    pub(crate) without: Option<Ingredient>,
+    throughput: fn(&Slice, Load, &Session<'_>) -> Result<Window, Error>,
+    waits: fn(&Slice, Load, Ticks, &Session<'_>) -> Result<(Window, Waits), Error>,
+}
+
+impl Subject {
+    fn new<L: BenchLock>(lock: Lock, without: Option<Ingredient>) -> Self {
+        Self { lock, without, throughput: slices::throughput::<L>, waits: slices::waits::<L> }
+    }
+
+    /// Its name in progress and tables.
+    pub(crate) fn name(&self) -> String {
+        label(self.lock, self.without)
+    }
+
+    /// Counts sections for a slice, then times waits for half of one.
+    pub(crate) fn measure(
+        &self,
+        slice: &mut Slice,
+        load: Load,
+        clock: Ticks,
+        session: &Session<'_>,
+    ) -> Result<(Window, Waits), Error> {
+        let _oracle = (self.without == Some(Ingredient::OwnerRunning)).then(Unasked::begin);
+        slice.lock = self.lock.bench_name();
+        let counted = (self.throughput)(slice, load, session)?;
+        let (_, waits) = (self.waits)(slice, load, clock, session)?;
+        Ok((counted, waits))
+    }
+}
+
+/// What a lock without an ingredient is called.
+#[must_use]
+pub fn label(lock: Lock, without: Option<Ingredient>) -> String {
+    match without {
+        None => lock.name().to_owned(),
+        Some(ingredient) => format!("{} without {}", lock.name(), ingredient.name()),
+    }
+}
+
+/// While this lives no spinner asks whether an owner runs.
+struct Unasked(Oracle);
+
+impl Unasked {
+    fn begin() -> Self {
+        let before = owner::oracle();
+        owner::set_oracle(Oracle::Nobody);
+        Self(before)
+    }
+}
+
+impl Drop for Unasked {
+    fn drop(&mut self) {
+        owner::set_oracle(self.0);
+    }
+}
+
+/// All subjects, each whole lock before its parts.
+pub(crate) fn all() -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    macro_rules! makes {
+        ($lock:expr, $type:ident: $($ingredient:ident),*) => {
+            subjects.push(Subject::new::<$type<0>>($lock, None));
+            $(subjects.push(Subject::new::<$type<{ Ingredient::$ingredient.bit() }>>(
+                $lock,
+                Some(Ingredient::$ingredient),
+            ));)*
+        };
+    }
+    makes!(Lock::Mutex, Mutex:
+        Inline, Spinning, Queue, ReadFirst, OwnerRunning, Handoff, WakeUps);
+    // A semaphore has no owner who could be seen to run.
+    makes!(Lock::Semaphore, Semaphore: Inline, Spinning, Queue, ReadFirst, Handoff, WakeUps);
+    subjects.push(Subject::new::<Classic<0>>(Lock::Semaphore2005, None));
+    subjects
+}
+
+/// The subjects of the pair that nobody disputes, where only the fast path counts.
+pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
+    const CALLED: u32 = Ingredient::Inline.bit();
+    fn pair<L: BenchLock>(
+        lock: Lock,
+        without: Option<Ingredient>,
+    ) -> (String, uncontended::Subject) {
+        (label(lock, without), uncontended::Subject::new::<L>(lock.name()))
+    }
+    vec![
+        pair::<Mutex<0>>(Lock::Mutex, None),
+        pair::<Mutex<CALLED>>(Lock::Mutex, Some(Ingredient::Inline)),
+        pair::<Semaphore<0>>(Lock::Semaphore, None),
+        pair::<Semaphore<CALLED>>(Lock::Semaphore, Some(Ingredient::Inline)),
+        pair::<Classic<0>>(Lock::Semaphore2005, None),
+        pair::<Classic<CALLED>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
+    ]
+}
