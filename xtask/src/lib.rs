@@ -1,5 +1,9 @@
 //! The project's checks on itself: its crate boundaries, its ordering labels,
-//! its documents. They live in `tests/` and run with `cargo test --workspace`.
+//! its documents. They live in `tests/` and run with `cargo test --workspace`. And
+//! what builds and installs the library for C.
+
+pub mod install;
+pub mod library;
 
 use std::path::{Path, PathBuf};
 

@@ -16,6 +16,8 @@
 compile_error!("the inline release erases the half of the word at its own address");
 
 mod cancel;
+#[cfg(feature = "check")]
+mod check;
 mod cond;
 mod mutex;
 mod names;

@@ -81,7 +81,10 @@ pub(crate) extern "C" fn lks_mutex_unlock_slow(erased: u32, address: *const lks_
 
 /// Drops a reference, and takes the mutex if that was the last.
 #[unsafe(no_mangle)]
-extern "C" fn lks_atomic_dec_and_mutex_lock(count: &AtomicI32, mutex: &lks_mutex) -> i32 {
+pub(crate) extern "C" fn lks_atomic_dec_and_mutex_lock(
+    count: &AtomicI32,
+    mutex: &lks_mutex,
+) -> i32 {
     let decrement_above = |floor: i32| {
         // ord: DEC-1 acq_rel, pairs with itself.
         count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| {

@@ -126,8 +126,4 @@ LKS_END_DECLS__
 
 LKS_ASSERT__(cancel_size, sizeof(lks_cancel) == 4);
 
-#ifdef LKS_DEBUG
-#include "check.h"
-#endif
-
 #endif

@@ -2,6 +2,9 @@
  * The condition variable: 8 bytes, used with a mutex. A wait may end for no
  * reason: look at the condition again.
  */
+#if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
+#include "check.h" /* which includes this one */
+#endif
 #ifndef LOCKSTEAD_COND_H
 #define LOCKSTEAD_COND_H
 

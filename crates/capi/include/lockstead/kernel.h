@@ -262,5 +262,8 @@ LKS_INLINE__ int rwsem_is_locked(const struct rw_semaphore *sem)
 }
 
 #include "kernel-ww.h"
+#ifdef LKS_DEBUG
+#include "kernel-check.h"
+#endif
 
 #endif

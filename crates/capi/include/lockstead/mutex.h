@@ -5,6 +5,9 @@
  * All forms of taking it return at once if it is free. Whoever takes it next may
  * free its memory: the thread that releases does not touch it any more.
  */
+#if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
+#include "check.h" /* which includes this one */
+#endif
 #ifndef LOCKSTEAD_MUTEX_H
 #define LOCKSTEAD_MUTEX_H
 

@@ -3,6 +3,9 @@
  * starves. Reading again on a thread that reads may wait for ever: a writer may
  * have been promised the lock in between.
  */
+#if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
+#include "check.h" /* which includes this one */
+#endif
 #ifndef LOCKSTEAD_RWLOCK_H
 #define LOCKSTEAD_RWLOCK_H
 

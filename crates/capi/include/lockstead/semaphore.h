@@ -2,6 +2,9 @@
  * The counting semaphore: 8 bytes, up to 1,048,575 permits, any thread may give
  * one back. The kernel's calls, and its results.
  */
+#if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
+#include "check.h" /* which includes this one */
+#endif
 #ifndef LOCKSTEAD_SEMAPHORE_H
 #define LOCKSTEAD_SEMAPHORE_H
 

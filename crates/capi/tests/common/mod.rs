@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-include!("../../build_library.rs");
+use xtask::library::build_archive;
 
 /// The package's folder.
 pub(crate) fn package() -> &'static Path {

@@ -113,10 +113,16 @@ static void readers()
     for (auto &thread : threads)
         thread.join();
 #if __cplusplus >= 201402L
-    std::shared_lock<lockstead::shared_mutex> one(lock), two(lock, std::try_to_lock);
-    EXPECT(two.owns_lock() && !lock.try_lock() && !lock.try_lock_for(milliseconds(1)));
-    std::shared_lock<lockstead::shared_mutex> three(lock, milliseconds(1));
-    EXPECT(three.owns_lock());
+    std::shared_lock<lockstead::shared_mutex> one(lock);
+    std::thread([&] {
+        std::shared_lock<lockstead::shared_mutex> two(lock, std::try_to_lock);
+        EXPECT(two.owns_lock());
+    }).join();
+    std::thread([&] { EXPECT(!lock.try_lock() && !lock.try_lock_for(milliseconds(1))); }).join();
+    std::thread([&] {
+        std::shared_lock<lockstead::shared_mutex> three(lock, milliseconds(1));
+        EXPECT(three.owns_lock());
+    }).join();
 #endif
 }
 

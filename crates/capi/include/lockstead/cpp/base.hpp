@@ -23,7 +23,7 @@
 
 /* In the checking build each method knows who called it. */
 #ifdef LKS_DEBUG
-#define LKS_SITE__ const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE()
+#define LKS_SITE__ const char *file_ = __builtin_FILE(), unsigned line_ = __builtin_LINE()
 #define LKS_AND_SITE__ , LKS_SITE__
 #define LKS_CALL__(function, ...) function##_dbg(__VA_ARGS__, file_, line_)
 #define LKS_PASS__ file_, line_

@@ -1,24 +1,25 @@
-// How the library is made. Not a part of the crate: included by its tests and by
-// `xtask install`.
-//
-// rustc's own way to make a shared object exports what it likes and takes no other
-// opinion; so an archive is made, by a cargo in a target directory of its own, and the
-// system's compiler links that, with the list of what C may see.
+//! How the library for C is made.
+//!
+//! rustc's own way to make a shared object exports what it likes and takes no other
+//! opinion; so an archive is made, by a cargo in a target directory of its own, and
+//! the system's compiler links that, with the list of what C may see.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Builds the archive with the packages of `workspace` in this profile, checking or
 /// not, and returns its path.
 ///
 /// # Errors
 /// What cargo said.
-fn build_archive(
-    cargo: &std::ffi::OsStr,
-    workspace: &std::path::Path,
-    target_dir: &std::path::Path,
+pub fn build_archive(
+    cargo: &OsStr,
+    workspace: &Path,
+    target_dir: &Path,
     profile: &str,
     checks: bool,
-) -> Result<std::path::PathBuf, String> {
-    use std::process::{Command, Stdio};
-
+) -> Result<PathBuf, String> {
     let run = |offline: bool| {
         let mut command = Command::new(cargo);
         command.current_dir(workspace);
@@ -65,9 +66,7 @@ fn build_archive(
 ///
 /// # Errors
 /// What the linker said.
-fn link_object(archive: &std::path::Path, object: &std::path::Path) -> Result<(), String> {
-    use std::process::Command;
-
+pub fn link_object(archive: &Path, object: &Path) -> Result<(), String> {
     let mut roots = Vec::new();
     let symbols = said_by(Command::new("nm").args(["--defined-only", "-g"]).arg(archive))?;
     for line in symbols.lines() {
@@ -79,9 +78,12 @@ fn link_object(archive: &std::path::Path, object: &std::path::Path) -> Result<()
     let mut ld = Command::new("ld");
     ld.args(["-r", "--gc-sections", "-o"]).arg(object).args(roots).arg(archive);
     said_by(&mut ld)?;
-    said_by(
-        Command::new("objcopy").args(["--wildcard", "--keep-global-symbol=lks_*"]).arg(object),
-    )?;
+    let mut objcopy = Command::new("objcopy");
+    objcopy.args(["--wildcard", "--keep-global-symbol=lks_*"]);
+    // LLVM's code for itself, which several objects have put one behind the other: its
+    // plugin for the linker, where that is installed, reads it and gives up.
+    objcopy.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
+    said_by(objcopy.arg(object))?;
     Ok(())
 }
 
@@ -90,13 +92,8 @@ fn link_object(archive: &std::path::Path, object: &std::path::Path) -> Result<()
 ///
 /// # Errors
 /// What the linker said.
-fn link_shared(
-    object: &std::path::Path,
-    map: &std::path::Path,
-    soname: &str,
-    library: &std::path::Path,
-) -> Result<(), String> {
-    let mut cc = std::process::Command::new("cc");
+pub fn link_shared(object: &Path, map: &Path, soname: &str, library: &Path) -> Result<(), String> {
+    let mut cc = Command::new("cc");
     cc.args(["-shared", "-o"]).arg(library).arg(object);
     cc.arg(format!("-Wl,-soname,{soname}"));
     cc.arg(format!("-Wl,--version-script={}", map.display()));
@@ -106,7 +103,10 @@ fn link_shared(
 }
 
 /// Standard output of a command that ends well.
-fn said_by(command: &mut std::process::Command) -> Result<String, String> {
+///
+/// # Errors
+/// What it said otherwise.
+pub fn said_by(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("cannot run {name}: {error}"))?;
     if output.status.success() {

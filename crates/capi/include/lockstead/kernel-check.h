@@ -1,0 +1,36 @@
+/*
+ * The calls of `kernel.h` in the checking build: with the place of the caller, where
+ * the inline functions would say that of the header.
+ */
+#ifndef LOCKSTEAD_KERNEL_CHECK_H
+#define LOCKSTEAD_KERNEL_CHECK_H
+
+#include "check.h"
+#include "kernel.h"
+
+#define LKS_KERNEL__(call, lock) call##_dbg(&(lock)->lks__, __FILE__, __LINE__)
+
+#define mutex_init(lock) lks_mutex_init_dbg(&(lock)->lks__, #lock, __FILE__, __LINE__)
+#define mutex_destroy(lock) LKS_KERNEL__(lks_mutex_destroy, lock)
+#define mutex_lock(lock) LKS_KERNEL__(lks_mutex_lock, lock)
+#define mutex_lock_nested(lock, subclass) \
+    lks_mutex_lock_nested_dbg(&(lock)->lks__, subclass, __FILE__, __LINE__)
+#define mutex_lock_interruptible(lock) LKS_KERNEL__(lks_mutex_lock_interruptible, lock)
+#define mutex_lock_killable(lock) \
+    lks_mutex_lock_killable_dbg(&(lock)->lks__, lockstead_token__, __FILE__, __LINE__)
+#define mutex_trylock(lock) LKS_KERNEL__(lks_mutex_trylock, lock)
+#define mutex_unlock(lock) LKS_KERNEL__(lks_mutex_unlock, lock)
+#define down(sem) LKS_KERNEL__(lks_semaphore_down, sem)
+#define down_trylock(sem) LKS_KERNEL__(lks_semaphore_down_trylock, sem)
+#define down_interruptible(sem) LKS_KERNEL__(lks_semaphore_down_interruptible, sem)
+#define up(sem) ((void)LKS_KERNEL__(lks_semaphore_up, sem))
+#define init_rwsem(sem) lks_rwlock_init_dbg(&(sem)->lks__, #sem, __FILE__, __LINE__)
+#define down_read(sem) LKS_KERNEL__(lks_rwlock_read, sem)
+#define down_read_trylock(sem) LKS_KERNEL__(lks_rwlock_tryread, sem)
+#define up_read(sem) LKS_KERNEL__(lks_rwlock_unread, sem)
+#define down_write(sem) LKS_KERNEL__(lks_rwlock_write, sem)
+#define down_write_trylock(sem) LKS_KERNEL__(lks_rwlock_trywrite, sem)
+#define up_write(sem) LKS_KERNEL__(lks_rwlock_unwrite, sem)
+#define downgrade_write(sem) LKS_KERNEL__(lks_rwlock_downgrade, sem)
+
+#endif

@@ -1,0 +1,371 @@
+//! The functions that `check.h` declares.
+//!
+//! Each asks the rules first. A call that breaks one, in a program that is told to go
+//! on, does nothing and fails where it can say so.
+
+use super::report::Place;
+use super::rules::{may_release, may_wait, me, unheld, usable};
+use super::table::Kind;
+use super::with;
+use crate::mutex::{lks_atomic_dec_and_mutex_lock, nowhere};
+use crate::own::enter;
+use crate::refuse::refuse;
+use crate::wait::{self, FOREVER};
+use crate::{lks_cond, lks_mutex, lks_rwlock, lks_semaphore, names};
+use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::AtomicI32;
+use lockstead_core::LockError;
+
+/// Acquires by `take`, between the rules before and the note afterwards.
+fn acquire(
+    hold: (usize, bool, u32),
+    level: u32,
+    (how, call): (u32, &str),
+    at: Place,
+    take: impl FnOnce() -> i32,
+) -> i32 {
+    if !may_wait(hold, level, call, &at) && how == FOREVER {
+        // It would wait for itself.
+        refuse(LockError::Recursive, call, "lock", hold.0);
+    }
+    let result = take();
+    if result == 0 {
+        with(|table| table.acquired(hold, level, false, at));
+    } else if how == FOREVER {
+        refuse(LockError::OwnerLost, call, "lock", hold.0);
+    }
+    result
+}
+
+/// Tries by `take`, which says 1 for yes.
+fn attempt(hold: (usize, bool, u32), at: Place, take: impl FnOnce() -> i32) -> i32 {
+    let taken = take();
+    if taken != 0 {
+        with(|table| table.acquired(hold, 0, true, at));
+    }
+    taken
+}
+
+/// A lock begins.
+///
+/// # Safety
+/// `lock` is null or memory for a lock of this kind; the strings are null or strings.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_init(
+    lock: *mut c_void,
+    kind: u32,
+    permits: u32,
+    name: *const c_char,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    // SAFETY: a string (the caller).
+    let (kind, at) = (Kind::of(kind), unsafe { Place::new(file, line) });
+    let address = lock.addr();
+    let sound = address != 0 || usable(address, kind, "init", &at);
+    if !sound || !unheld(address, "initialisation of a held lock", "init", &at) {
+        return -libc::EINVAL;
+    }
+    if permits > lockstead_core::MAX_SLOTS {
+        return -libc::EINVAL;
+    }
+    let name = (!name.is_null()).then(|| {
+        // SAFETY: a string (the caller).
+        unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
+    });
+    with(|table| table.introduce(address, kind, name, &at));
+    let words = if kind == Kind::RwLock { 2 } else { 1 };
+    // SAFETY: memory for one lock of this kind, of so many words (the caller).
+    unsafe {
+        lock.cast::<u64>().write(permits.into());
+        if words == 2 {
+            lock.cast::<u64>().add(1).write(0);
+        }
+    }
+    0
+}
+
+/// A lock ends.
+///
+/// # Safety
+/// `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_destroy(
+    lock: *const c_void,
+    kind: u32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: a string (the caller).
+    let (kind, at) = (Kind::of(kind), unsafe { Place::new(file, line) });
+    let address = lock.addr();
+    if usable(address, kind, "destroy", &at)
+        && unheld(address, "destruction of a held lock", "destroy", &at)
+    {
+        names::forget(address);
+        with(|table| table.lock(address, kind, &at).destroyed = Some(at.clone()));
+    }
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_mutex_lock(
+    mutex: *const lks_mutex,
+    how: u32,
+    argument: u64,
+    subclass: u32,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let address = mutex.addr();
+    if !usable(address, Kind::Mutex, "lks_mutex_lock", &at) && address == 0 {
+        return -libc::EINVAL;
+    }
+    // SAFETY: not null, and a mutex (the caller).
+    let mutex = unsafe { &*mutex };
+    acquire((address, false, me()), subclass, (how, "lks_mutex_lock"), at, || {
+        // SAFETY: the argument is what `how` takes (the caller).
+        unsafe { mutex.lock_how(how, argument) }
+    })
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_mutex_trylock(
+    mutex: *const lks_mutex,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    if !usable(mutex.addr(), Kind::Mutex, "lks_mutex_trylock", &at) {
+        return 0;
+    }
+    // SAFETY: not null, and a mutex (the caller).
+    let mutex = unsafe { &*mutex };
+    attempt((mutex.address(), false, me()), at, || i32::from(mutex.0.try_lock(nowhere())))
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_mutex_unlock(
+    mutex: *const lks_mutex,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let call = "lks_mutex_unlock";
+    if usable(mutex.addr(), Kind::Mutex, call, &at)
+        && may_release((mutex.addr(), false, me()), call, &at)
+    {
+        // SAFETY: a mutex that the calling thread holds, as was asked just now.
+        unsafe { (*mutex).0.unlock() };
+    }
+}
+
+/// # Safety
+/// As the function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_dec_and_lock(
+    count: *const AtomicI32,
+    mutex: *const lks_mutex,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let call = "lks_atomic_dec_and_mutex_lock";
+    if !usable(mutex.addr(), Kind::Mutex, call, &at) {
+        return 0;
+    }
+    let hold = (mutex.addr(), false, me());
+    may_wait(hold, 0, call, &at);
+    // SAFETY: a count and a mutex (the caller).
+    let (count, mutex) = unsafe { (&*count, &*mutex) };
+    attempt(hold, at, || lks_atomic_dec_and_mutex_lock(count, mutex))
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_semaphore_down(
+    semaphore: *const lks_semaphore,
+    how: u32,
+    argument: u64,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_down", &at) {
+        return -libc::EINVAL;
+    }
+    // SAFETY: a semaphore, and the argument what `how` takes (the caller).
+    unsafe { (*semaphore).down_how(how, argument) }
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_semaphore_trylock(
+    semaphore: *const lks_semaphore,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_down_trylock", &at) {
+        return 1;
+    }
+    // SAFETY: a semaphore (the caller).
+    i32::from(unsafe { !(*semaphore).0.try_down(nowhere()) })
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_semaphore_up(
+    semaphore: *const lks_semaphore,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_up", &at) {
+        return -libc::EINVAL;
+    }
+    // SAFETY: a semaphore (the caller).
+    unsafe { (*semaphore).up() }
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_rwlock_lock(
+    lock: *const lks_rwlock,
+    reads: i32,
+    how: u32,
+    argument: u64,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let (address, reads) = (lock.addr(), reads != 0);
+    let call = if reads { "lks_rwlock_read" } else { "lks_rwlock_write" };
+    if !usable(address, Kind::RwLock, call, &at) && address == 0 {
+        return -libc::EINVAL;
+    }
+    // SAFETY: not null, and a lock (the caller).
+    let lock = unsafe { &*lock };
+    acquire((address, reads, me()), 0, (how, call), at, || {
+        // SAFETY: the argument is what `how` takes (the caller).
+        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
+        wait::code(if reads {
+            lock.0.read_lazily(|| how, 0, nowhere())
+        } else {
+            lock.0.write_lazily(|| how, 0, nowhere())
+        })
+    })
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_rwlock_trylock(
+    lock: *const lks_rwlock,
+    reads: i32,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let (address, reads) = (lock.addr(), reads != 0);
+    let call = if reads { "lks_rwlock_tryread" } else { "lks_rwlock_trywrite" };
+    if !usable(address, Kind::RwLock, call, &at) {
+        return 0;
+    }
+    // SAFETY: not null, and a lock (the caller).
+    let lock = unsafe { &lock.as_ref().expect("usable").0 };
+    attempt((address, reads, me()), at, || {
+        i32::from(if reads { lock.try_read(nowhere()) } else { lock.try_write(nowhere()) })
+    })
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_rwlock_unlock(
+    lock: *const lks_rwlock,
+    reads: i32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let (address, reads) = (lock.addr(), reads != 0);
+    let call = if reads { "lks_rwlock_unread" } else { "lks_rwlock_unwrite" };
+    if usable(address, Kind::RwLock, call, &at) && may_release((address, reads, me()), call, &at) {
+        // SAFETY: a lock that the calling thread has in this way, as was asked just now.
+        unsafe { if reads { (*lock).0.unlock_read() } else { (*lock).0.unlock_write() } }
+    }
+}
+
+/// # Safety
+/// As the function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_rwlock_downgrade(
+    lock: *const lks_rwlock,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let (address, call) = (lock.addr(), "lks_rwlock_downgrade");
+    let hold = (address, false, me());
+    if usable(address, Kind::RwLock, call, &at) && may_release(hold, call, &at) {
+        with(|table| table.acquired((address, true, hold.2), 0, false, at));
+        // SAFETY: a lock that the calling thread has for writing, as was asked just now.
+        unsafe { (*lock).0.downgrade() };
+    }
+}
+
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_cond_wait(
+    cond: *const lks_cond,
+    mutex: *const lks_mutex,
+    how: u32,
+    argument: u64,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
+    enter();
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    let call = "lks_cond_wait";
+    let hold = (mutex.addr(), false, me());
+    if !usable(cond.addr(), Kind::Cond, call, &at)
+        || !usable(hold.0, Kind::Mutex, call, &at)
+        || !may_release(hold, call, &at)
+    {
+        return -libc::EINVAL;
+    }
+    // SAFETY: both are what they should be and the mutex is held, as was asked just now;
+    // the argument is what `how` takes (the caller).
+    let result = unsafe { (*cond).wait_how(&*mutex, how, argument) };
+    with(|table| table.acquired(hold, 0, false, at));
+    result
+}

@@ -1,0 +1,99 @@
+//! The checking build: what is done wrong is said, with the places; what is done right
+//! is not.
+
+mod common;
+
+use common::{compiler, package, passes, program};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const DEBUG: &[&str] = &["-DLKS_DEBUG"];
+
+fn misuse() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| program("c/misuse.c", compiler(false), "gnu11", DEBUG))
+}
+
+fn run(program: &Path, case: &str, setting: Option<&str>) -> (Output, String) {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "60"]).arg(program).arg(case).env_remove("LOCKSTEAD_CHECK");
+    if let Some(setting) = setting {
+        command.env("LOCKSTEAD_CHECK", setting);
+    }
+    let output = command.output().expect("timeout runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
+/// `misuse.c:LINE` of the line with this comment.
+fn place(comment: &str) -> String {
+    let source = std::fs::read_to_string(package().join("tests/c/misuse.c")).expect("the source");
+    let marked = format!("/* {comment} */");
+    let line = source.lines().position(|line| line.contains(&marked)).expect("a comment");
+    format!("misuse.c:{}", line + 1)
+}
+
+#[test]
+fn each_misuse_ends_the_process_and_says_what_and_where() {
+    let program = misuse();
+    for (case, what, places) in [
+        ("null", "null pointer", &["NULL"][..]),
+        ("null-semaphore", "null pointer", &["NULL SEMAPHORE"]),
+        ("null-condition", "null pointer", &["NULL CONDITION"]),
+        ("destroyed", "use after destroy", &["DESTROYED HERE", "USED HERE"]),
+        ("thread", "release by another thread", &["TAKEN HERE", "WRONG THREAD"]),
+        ("free", "release of a free lock", &["FREE"]),
+        ("recursive", "recursive locking", &["FIRST", "SECOND"]),
+        ("reader", "another way of holding", &["NOT A WRITER"]),
+        ("init", "initialisation of a held lock", &["HELD"]),
+        ("destroy", "destruction of a held lock", &["HELD TOO"]),
+        ("kind", "another kind of lock", &["NO SEMAPHORE"]),
+        ("condition", "release of a free lock", &["NOT HELD"]),
+    ] {
+        let (output, said) = run(program, case, None);
+        assert!(!output.status.success(), "{case}: went on: {said}");
+        assert!(said.contains(&format!("RULE: {what}\n")), "{case}: {said}");
+        for comment in places {
+            assert!(said.contains(&place(comment)), "{case}: no {}: {said}", place(comment));
+        }
+    }
+    let (_, said) = run(program, "thread", None);
+    assert!(said.contains("mutex `mutex`"), "the argument of init is the name: {said}");
+}
+
+#[test]
+fn told_to_warn_the_process_goes_on_where_it_can() {
+    let program = misuse();
+    for case in ["free", "recursive", "reader", "kind", "destroyed", "condition"] {
+        let (output, said) = run(program, case, Some("warn"));
+        assert!(output.status.success(), "{case}: {said}");
+        assert!(said.contains("RULE: "), "{case}: {said}");
+    }
+}
+
+#[test]
+fn orders_that_can_deadlock_are_reported() {
+    let (output, said) = run(misuse(), "order", None);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("POTENTIAL: lock order inversion of 2 locks"), "{said}");
+    for comment in ["FORWARD", "BACKWARD"] {
+        assert!(said.contains(&place(comment)), "{said}");
+    }
+}
+
+#[test]
+fn what_is_done_right_goes_without_a_word() {
+    for (source, standard) in [
+        ("c/semaphore.c", "gnu11"),
+        ("c/cond.c", "gnu11"),
+        ("c/threads.c", "gnu11"),
+        ("c/kernel.c", "gnu11"),
+        ("cpp/standard.cc", "c++17"),
+    ] {
+        let program = program(source, compiler(source.ends_with(".cc")), standard, DEBUG);
+        passes(&program);
+        let (_, said) = run(&program, "", None);
+        assert_eq!(said, "", "{source}");
+    }
+}

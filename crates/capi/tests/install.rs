@@ -1,0 +1,147 @@
+//! A project outside builds against what `xtask install` installs.
+
+mod common;
+
+use common::{compiler, ends_well, scratch};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::install::{Options, VERSION, install};
+use xtask::library::said_by;
+
+const PROGRAM: &str = "\
+#include <lockstead.h>
+#include <stdio.h>
+
+static lks_mutex mutex = LKS_MUTEX_INIT;
+
+int main(void)
+{
+    lks_mutex_lock(&mutex);
+    printf(\"%s\\n\", lks_version());
+    lks_mutex_unlock(&mutex);
+    return 0;
+}
+";
+
+const LISTS: &str = "\
+cmake_minimum_required(VERSION 3.13)
+project(outside C CXX)
+find_package(Lockstead 0.1 REQUIRED)
+foreach(kind lockstead lockstead_static check check_static)
+  add_executable(with_${kind} program.c)
+  target_link_libraries(with_${kind} Lockstead::${kind})
+endforeach()
+";
+
+/// Installs once, with the build that the other tests have made.
+fn prefix() -> PathBuf {
+    let prefix = scratch().join("prefix");
+    let _ = fs::remove_dir_all(&prefix);
+    let mut options = Options::new();
+    options.prefix = prefix.clone();
+    options.profile = "dev".into();
+    options.target = scratch().join("library");
+    install(&options).unwrap_or_else(|error| panic!("{error}"));
+    prefix
+}
+
+fn runs(program: &Path) {
+    let output = ends_well(Command::new("timeout").arg("60").arg(program));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), VERSION);
+}
+
+fn is_there(command: &str) -> bool {
+    let there = Command::new(command).arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: {command} is not installed");
+    }
+    there
+}
+
+fn by_pkg_config(prefix: &Path, project: &Path) {
+    for (name, extra) in [("lockstead", ""), ("lockstead", "--static"), ("lockstead-check", "")] {
+        let mut flags = Command::new("pkg-config");
+        flags.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        flags.args(["--cflags", "--libs", name]);
+        if !extra.is_empty() {
+            flags.arg(extra);
+        }
+        let flags = said_by(&mut flags).unwrap_or_else(|error| panic!("{error}"));
+        let program = project.join(format!("by-{name}{extra}"));
+        let mut cc = Command::new(compiler(false));
+        cc.arg("-o").arg(&program).arg(project.join("program.c"));
+        // A static archive beside a shared library: the linker is told which.
+        cc.args(flags.split_whitespace().map(|flag| match (flag, extra) {
+            ("-llockstead", "--static") => "-l:liblockstead.a",
+            (flag, _) => flag,
+        }));
+        cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
+        ends_well(&mut cc);
+        runs(&program);
+    }
+}
+
+fn by_cmake(project: &Path, prefix: &Path) {
+    fs::write(project.join("CMakeLists.txt"), LISTS).expect("scratch can be written");
+    let build = project.join("build");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(project).arg("-B").arg(&build);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+    ends_well(&mut configure);
+    ends_well(Command::new("cmake").arg("--build").arg(&build));
+    for kind in ["lockstead", "lockstead_static", "check", "check_static"] {
+        runs(&build.join(format!("with_{kind}")));
+    }
+}
+
+/// All that is exported by the shared libraries, and to be seen in the archives.
+fn exports_only_ours(lib: &Path) {
+    for name in ["lockstead", "lockstead-check"] {
+        let dynamic = said_by(
+            Command::new("nm")
+                .args(["-D", "--defined-only"])
+                .arg(lib.join(format!("lib{name}.so.{VERSION}"))),
+        );
+        let fixed = said_by(
+            Command::new("nm").args(["-g", "--defined-only"]).arg(lib.join(format!("lib{name}.a"))),
+        );
+        for listed in [dynamic, fixed] {
+            let listed = listed.unwrap_or_else(|error| panic!("{error}"));
+            let names: Vec<_> =
+                listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+            assert!(
+                names.contains(&"lks_mutex_lock_slow")
+                    || names.iter().any(|name| name.starts_with("lks_mutex_lock_slow@")),
+                "{name}: {names:?}"
+            );
+            // The name of the version itself is one of the symbols.
+            let other: Vec<_> = names
+                .iter()
+                .filter(|name| !name.starts_with("lks_") && **name != "LOCKSTEAD_0")
+                .collect();
+            assert!(other.is_empty(), "{name}: {other:?}");
+        }
+    }
+}
+
+#[test]
+fn a_project_outside_builds_against_the_prefix() {
+    let prefix = prefix();
+    let project = scratch().join("outside");
+    let _ = fs::remove_dir_all(&project);
+    fs::create_dir_all(&project).expect("scratch can be written");
+    fs::write(project.join("program.c"), PROGRAM).expect("scratch can be written");
+    for file in
+        ["include/lockstead.hpp", "include/lockstead/kernel.h", "share/man/man7/lockstead.7"]
+    {
+        assert!(prefix.join(file).exists(), "{file}");
+    }
+    exports_only_ours(&prefix.join("lib"));
+    if is_there("pkg-config") {
+        by_pkg_config(&prefix, &project);
+    }
+    if is_there("cmake") {
+        by_cmake(&project, &prefix);
+    }
+}

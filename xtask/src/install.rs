@@ -1,0 +1,193 @@
+//! Installs the library for C and C++ below a prefix.
+
+use crate::library::{build_archive, link_object, link_shared, said_by};
+use crate::root;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library's version, which is the package's.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Programs know the shared library by this number, which changes when one that was
+/// built before would not run any more.
+pub const ABI: &str = "0";
+
+/// Where to, and what.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where programs find it. Absolute, or made so.
+    pub prefix: PathBuf,
+    /// In front of the prefix while installing.
+    pub destdir: Option<PathBuf>,
+    /// Of the libraries, below the prefix.
+    pub libdir: String,
+    /// Of cargo.
+    pub profile: String,
+    /// Where cargo builds.
+    pub target: PathBuf,
+}
+
+impl Options {
+    /// A release below `/usr/local`, built in the workspace's own target directory.
+    #[must_use]
+    pub fn new() -> Self {
+        Options {
+            prefix: "/usr/local".into(),
+            destdir: None,
+            libdir: "lib".into(),
+            profile: "preload".into(),
+            target: root().join("target/capi"),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Builds and installs everything.
+///
+/// # Errors
+/// What could not be built or written.
+pub fn install(options: &Options) -> Result<(), String> {
+    let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
+    let below = match &options.destdir {
+        Some(destdir) => destdir.join(prefix.strip_prefix("/").unwrap_or(&prefix)),
+        None => prefix.clone(),
+    };
+    let package = root().join("crates/capi");
+    copy_all(&package.join("include"), &below.join("include"))?;
+    copy_all(&package.join("man"), &below.join("share/man"))?;
+    let lib = below.join(&options.libdir);
+    let variants = [("lockstead", false), ("lockstead-check", true)];
+    for (name, checks) in variants {
+        build(options, name, checks, &lib)?;
+        let (pc, text) =
+            (format!("pkgconfig/{name}.pc"), pkg_config(&prefix, options, name, checks));
+        write(&lib.join(pc), &text)?;
+    }
+    let cmake = lib.join("cmake/Lockstead");
+    write(&cmake.join("LocksteadConfig.cmake"), &cmake_config(options))?;
+    write(&cmake.join("LocksteadConfigVersion.cmake"), &cmake_version())
+}
+
+fn build(options: &Options, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let archive = build_archive(&cargo, &root(), &options.target, &options.profile, checks)?;
+    let object = options.target.join(format!("{name}.o"));
+    link_object(&archive, &object)?;
+    make_folder(lib)?;
+    let fixed = lib.join(format!("lib{name}.a"));
+    let _ = fs::remove_file(&fixed);
+    said_by(Command::new("ar").arg("crs").arg(&fixed).arg(&object))?;
+    let (whole, short, plain) =
+        (format!("lib{name}.so.{VERSION}"), format!("lib{name}.so.{ABI}"), format!("lib{name}.so"));
+    let map = root().join("crates/capi/lockstead.map");
+    link_shared(&object, &map, &short, &lib.join(&whole))?;
+    if options.profile != "dev" {
+        said_by(Command::new("strip").arg("--strip-debug").arg(&fixed).arg(lib.join(&whole)))?;
+    }
+    for link in [short, plain] {
+        let _ = fs::remove_file(lib.join(&link));
+        symlink(&whole, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> String {
+    let (what, define) = if checks {
+        ("Locks with bounded waiting; this library checks their use", " -DLKS_DEBUG")
+    } else {
+        ("Locks with bounded waiting", "")
+    };
+    format!(
+        "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\n\
+         Name: {name}\nDescription: {what}\nVersion: {VERSION}\n\
+         Libs: -L${{libdir}} -l{name}\nLibs.private: -lgcc_s -lpthread -ldl -lm\n\
+         Cflags: -I${{includedir}}{define}\n",
+        prefix.display(),
+        options.libdir
+    )
+}
+
+fn cmake_config(options: &Options) -> String {
+    let depth = 2 + Path::new(&options.libdir).components().count();
+    let up = "/..".repeat(depth);
+    let mut text = format!(
+        "# Lockstead::lockstead, Lockstead::lockstead_static, and the two that check the use of\n\
+         # locks: Lockstead::check, Lockstead::check_static.\n\
+         get_filename_component(_lockstead \"${{CMAKE_CURRENT_LIST_DIR}}{up}\" ABSOLUTE)\n\
+         include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
+    );
+    for (target, name, shared, define) in [
+        ("lockstead", "lockstead", true, false),
+        ("lockstead_static", "lockstead", false, false),
+        ("check", "lockstead-check", true, true),
+        ("check_static", "lockstead-check", false, true),
+    ] {
+        let (kind, file) = if shared {
+            ("SHARED", format!("lib{name}.so.{ABI}"))
+        } else {
+            ("STATIC", format!("lib{name}.a"))
+        };
+        let libraries = if shared { "" } else { "gcc_s;Threads::Threads;${CMAKE_DL_LIBS};m" };
+        let definitions = if define { "LKS_DEBUG" } else { "" };
+        text += &format!(
+            "if(NOT TARGET Lockstead::{target})\n  add_library(Lockstead::{target} {kind} IMPORTED)\n  \
+             set_target_properties(Lockstead::{target} PROPERTIES\n    \
+             IMPORTED_LOCATION \"${{_lockstead}}/{}/{file}\"\n    \
+             INTERFACE_INCLUDE_DIRECTORIES \"${{_lockstead}}/include\"\n    \
+             INTERFACE_COMPILE_DEFINITIONS \"{definitions}\"\n    \
+             INTERFACE_LINK_LIBRARIES \"{libraries}\")\n",
+            options.libdir
+        );
+        if shared {
+            text += &format!(
+                "  set_target_properties(Lockstead::{target} PROPERTIES IMPORTED_SONAME \"{file}\")\n"
+            );
+        }
+        text += "endif()\n";
+    }
+    text + "unset(_lockstead)\n"
+}
+
+fn cmake_version() -> String {
+    let compatible: Vec<_> = VERSION.split('.').take(2).collect();
+    let compatible = compatible.join(".");
+    format!(
+        "set(PACKAGE_VERSION \"{VERSION}\")\n\
+         if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION\n    \
+         AND \"${{PACKAGE_FIND_VERSION_MAJOR}}.${{PACKAGE_FIND_VERSION_MINOR}}\" \
+         VERSION_EQUAL \"{compatible}\")\n  \
+         set(PACKAGE_VERSION_COMPATIBLE TRUE)\nendif()\n\
+         if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)\n  \
+         set(PACKAGE_VERSION_EXACT TRUE)\nendif()\n"
+    )
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
+    make_folder(to)?;
+    let entries = fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))?;
+    for entry in entries {
+        let from = entry.map_err(|error| error.to_string())?.path();
+        let to = to.join(from.file_name().expect("an entry has a name"));
+        if from.is_dir() {
+            copy_all(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    make_folder(path.parent().expect("a file lies in a folder"))?;
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn make_folder(path: &Path) -> Result<(), String> {
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,56 @@
+//! `cargo run -p xtask -- install`: the library for C and C++, its headers and pages.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use xtask::install::{Options, install};
+
+const USAGE: &str = "\
+usage: cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
+
+Builds the library for C and C++ and installs it, its headers, manual pages and what
+pkg-config and CMake want to know, below the prefix.
+
+  --prefix DIR    where programs find it: /usr/local
+  --destdir DIR   in front of the prefix while installing, for packages
+  --libdir NAME   of the libraries below the prefix: lib
+  --profile NAME  of cargo: preload, which is a release without unwinding
+";
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
+    match arguments.next().as_deref() {
+        Some("install") => {}
+        Some("--help" | "-h") => {
+            print!("{USAGE}");
+            return Ok(());
+        }
+        _ => return Err(format!("say what to do\n\n{USAGE}")),
+    }
+    let mut options = Options::new();
+    let mut prefix = None;
+    while let Some(name) = arguments.next() {
+        if name == "--help" {
+            print!("{USAGE}");
+            return Ok(());
+        }
+        let value = arguments.next().ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
+        match name.as_str() {
+            "--prefix" => prefix = Some(PathBuf::from(value)),
+            "--destdir" => options.destdir = Some(value.into()),
+            "--libdir" => options.libdir = value,
+            "--profile" => options.profile = value,
+            _ => return Err(format!("{name} means nothing\n\n{USAGE}")),
+        }
+    }
+    options.prefix = prefix.ok_or_else(|| format!("--prefix is missing\n\n{USAGE}"))?;
+    install(&options)
+}
