@@ -215,7 +215,8 @@ fn scale(report: &Report) -> Vec<String> {
         ));
         if let Some(handoff) = cell.effect(Lock::Mutex, Ingredient::Handoff) {
             said.push(format!(
-                "The hand-over is not for speed: the longest wait with it is {} of that without.",
+                "The longest wait with {} threads: with the hand-over {} of that without.",
+                cell.threads,
                 times(&handoff.longest_wait)
             ));
         }

@@ -27,7 +27,8 @@ pub(super) fn render(report: &Report) -> String {
     part("What an owner is needed for", owners(report));
     text += "\
 A share is the whole lock over the one without the ingredient in the same round: the median of
-the rounds, and where it lies with a confidence of 95%. A dash: on either side of 1.\n\n";
+the rounds, and where it lies with a confidence of 95%. A dash: on either side of 1.
+One share in twenty seems to be on one side by chance.\n\n";
     for ingredient in Ingredient::ALL {
         text += &format!("  {:14} {}\n", ingredient.name(), ingredient.description());
     }
