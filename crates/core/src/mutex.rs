@@ -180,12 +180,6 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         false
     }
 
-    /// The owner; what its predecessor did is seen after this.
-    pub(crate) fn owner_acquired(&self) -> Option<Slot> {
-        // ord: WW-2 acquire, pairs with WORD-2.
-        Word(self.word.load(Ordering::Acquire)).owner()
-    }
-
     #[inline(always)]
     pub(crate) fn lock_fast(&self) -> bool {
         let me = P::me_or_zero();

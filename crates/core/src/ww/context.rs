@@ -67,7 +67,7 @@ impl<P: Platform> Record<P> {
     /// Makes the context look again.
     fn tell(&self) {
         let address = P::address32(&self.told);
-        // ord: WW-4 release, pairs with the swap in `Context::was_told`: what it
+        // ord: WW-3 release, pairs with the swap in `Context::was_told`: what it
         // is told of comes first.
         self.told.store(1, Ordering::Release);
         P::wake(address, 1);
@@ -195,7 +195,7 @@ impl<P: Platform> Context<P> {
     /// this.
     pub(super) fn hear(&self) {
         if self.record.told.load(Ordering::Relaxed) != 0 {
-            // ord: WW-4 acquire, pairs with the store in `Record::tell`. A swap: a
+            // ord: WW-3 acquire, pairs with the store in `Record::tell`. A swap: a
             // store might erase an alarm that rings meanwhile unseen.
             self.record.told.swap(0, Ordering::Acquire);
         }

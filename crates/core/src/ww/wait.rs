@@ -141,8 +141,10 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
 
     /// The holder's ticket; `None` when there is no holder, or it has no context.
     fn seen_holder(&self) -> Option<Ticket> {
-        // The holder's predecessor has erased its own ticket (X1).
-        self.base.owner_acquired()?;
+        self.base.owner()?;
+        // Of the holder that there was when C was set, or of a later one (X1): that
+        // exchange has acquired what the one before left. If it is a later one, it
+        // has judged itself, and whatever is decided here is decided twice.
         // ord: WW-1 acquire, pairs with the store in `held_by`.
         let holder = self.holder(Ordering::Acquire);
         (holder != Ticket::ALONE).then_some(holder)
@@ -214,13 +216,13 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 
     fn first(&self) -> Ticket {
-        // ord: WW-3 acquire, pairs with the exchange below: the first's record is
+        // ord: WW-2 acquire, pairs with the exchange below: the first's record is
         // there before its ticket is seen.
         Ticket(self.first.load(Ordering::Acquire))
     }
 
     fn exchange_first(&self, from: Ticket, to: Ticket) -> Result<(), Ticket> {
-        // ord: WW-3 acq_rel, pairs with itself and the load above.
+        // ord: WW-2 acq_rel, pairs with itself and the load above.
         match self.first.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(found) => Err(Ticket(found)),

@@ -1,0 +1,140 @@
+//! The scenarios of the wait/wound mutex, for a core as it ships or a broken one.
+
+/// Declares the scenarios, for the core whose names are in scope.
+macro_rules! ww_scenarios {
+    () => {
+        /// Three locks of a class and what each guards.
+        pub(crate) struct Two<Y: Policy> {
+            pub(crate) class: Class<Model>,
+            pub(crate) locks: [RawWwMutex<Model, Y>; 3],
+            pub(crate) counts: [Cell<u32>; 3],
+        }
+
+        impl<Y: Policy> Two<Y> {
+            pub(crate) fn new(scheme: Scheme) -> Self {
+                Two {
+                    class: Class::new(scheme),
+                    locks: [const { RawWwMutex::new() }; 3],
+                    counts: [Cell::new(0), Cell::new(0), Cell::new(0)],
+                }
+            }
+
+            /// By a context that holds nothing.
+            pub(crate) fn take(&self, which: usize, context: &Context<Model>) {
+                let taken =
+                    self.locks[which].lock_slow(context, &Patience::ENDLESS, Location::caller());
+                assert_eq!(taken, Ok(()), "holds nothing");
+            }
+
+            pub(crate) fn leave(&self, which: usize, context: &Context<Model>) {
+                // SAFETY: taken in this context.
+                unsafe { self.locks[which].unlock(Some(context)) };
+            }
+
+            pub(crate) fn add(&self, which: usize) {
+                self.counts[which].set(self.counts[which].get() + 1);
+            }
+
+            /// Takes two locks in this order, backing off as often as it must.
+            pub(crate) fn add_to_both(&self, first: usize, second: usize) {
+                let context = Context::begin(&self.class).expect("room");
+                let [mut a, mut b] = [first, second];
+                self.take(a, &context);
+                while let Err(error) = self.locks[b].lock(&context, Location::caller()) {
+                    assert_eq!(error, WwError::Deadlock);
+                    self.leave(a, &context);
+                    self.take(b, &context);
+                    [a, b] = [b, a];
+                }
+                self.add(a);
+                self.add(b);
+                self.leave(a, &context);
+                self.leave(b, &context);
+                assert_eq!(context.acquired(), 0);
+                context.finish();
+            }
+
+            /// Takes one lock without a context.
+            pub(crate) fn add_alone(&self, which: usize) {
+                let taken = self.locks[which].lock_alone(&Wait::FOREVER, Location::caller());
+                assert_eq!(taken, Ok(()));
+                self.add(which);
+                // SAFETY: taken without a context.
+                unsafe { self.locks[which].unlock(None) };
+            }
+
+            pub(crate) fn added(&self, counts: [u32; 3]) {
+                for (count, expected) in self.counts.iter().zip(counts) {
+                    assert_eq!(count.get(), expected);
+                }
+                assert!(self.locks.iter().all(|lock| !lock.is_locked()));
+            }
+        }
+
+        /// Two contexts want two locks in opposite order.
+        pub(crate) fn opposite<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .thread(|two| two.add_to_both(0, 1))
+                .thread(|two| two.add_to_both(1, 0))
+                .after(|two| two.added([2, 2, 0]))
+        }
+
+        /// Each of three contexts wants two of three locks.
+        pub(crate) fn ring<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .thread(|two| two.add_to_both(0, 1))
+                .thread(|two| two.add_to_both(1, 2))
+                .thread(|two| two.add_to_both(2, 0))
+                .after(|two| two.added([2, 2, 2]))
+        }
+
+        /// Two in opposite order, and a third that wants the same.
+        pub(crate) fn crowd<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .threads(2, |two| two.add_to_both(0, 1))
+                .thread(|two| two.add_to_both(1, 0))
+                .after(|two| two.added([3, 3, 0]))
+        }
+
+        /// Two in opposite order, and a thread that takes one lock without a context.
+        pub(crate) fn beside_one_alone<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .thread(|two| two.add_to_both(0, 1))
+                .thread(|two| two.add_to_both(1, 0))
+                .thread(|two| two.add_alone(1))
+                .after(|two| two.added([2, 3, 0]))
+        }
+
+        /// Two in opposite order, and one that gives up.
+        pub(crate) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .thread(|two| two.add_to_both(0, 1))
+                .thread(|two| two.add_to_both(1, 0))
+                .thread(|two| {
+                    let context = Context::begin(&two.class).expect("room");
+                    let patience = Patience { deadline: Some(Nanos(100)), interruptible: false };
+                    match two.locks[0].lock_how(&context, &patience, Location::caller()) {
+                        Ok(()) => two.leave(0, &context),
+                        Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
+                    }
+                    context.finish();
+                })
+                .after(|two| two.added([2, 2, 0]))
+        }
+
+        /// Whoever takes the lock last frees it.
+        pub(crate) fn last_frees<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme)).threads(2, |two| {
+                let context = Context::begin(&two.class).expect("room");
+                two.take(0, &context);
+                two.add(0);
+                let last = two.counts[0].get() == 2;
+                two.leave(0, &context);
+                context.finish();
+                if last {
+                    freed(two);
+                }
+            })
+        }
+    };
+}
