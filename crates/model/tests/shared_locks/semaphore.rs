@@ -22,23 +22,14 @@ fn shared_semaphore_2t() {
     units(1, &[USES, ADDS]).verify("made and used", &killing(0));
 }
 
-#[test]
-fn shared_semaphore_3t() {
-    if !deep() {
-        println!("only under LOCKSTEAD_MODEL_DEEP=1");
-        return;
-    }
-    units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &killing(0));
-    units(2, &[ONE, ONE, TWO]).verify("3 threads, 2 units", &killing(0));
-    units(0, &[KEEPS, KEEPS, &[Op::Add(2)]]).verify("2 made", &killing(0));
-}
-
 /// The searches of three participants that end in time: at most so many switches away
 /// from one that could go on; deaths cost nothing.
 #[test]
-fn shared_semaphore_3t_bounded() {
+fn shared_semaphore_3t() {
     let config = killing(1).preemptions(depth(2, 3));
     units(1, &[ONE, ONE, ONE]).verify("3 threads, 1 unit", &config);
+    let config = killing(0).preemptions(depth(1, 2));
+    units(2, &[ONE, ONE, TWO]).verify("3 threads, 2 units", &config);
     let config = killing(0).preemptions(depth(2, 3));
     units(0, &[KEEPS, KEEPS, &[Op::Add(2)]]).verify("2 made", &config);
     units(1, &[YIELDS, ONE, ONE_AND_CANCELS]).verify("one is cancelled", &config);
