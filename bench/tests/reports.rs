@@ -150,6 +150,7 @@ fn every_name_is_read_back_and_others_are_refused_with_the_list() {
             "lockstead",
             "semaphore-classic",
             "semaphore-tuned",
+            "ww",
             "std",
             "parking_lot",
             "usync",

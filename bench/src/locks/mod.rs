@@ -20,7 +20,7 @@ pub use cpp::Abseil;
 pub use cpp::Nsync;
 #[cfg(peer_tbb)]
 pub use cpp::Tbb;
-pub use own::{Lockstead, SemaphoreClassic, SemaphoreTuned};
+pub use own::{Lockstead, SemaphoreClassic, SemaphoreTuned, WaitWound};
 pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
 pub use rust::{ParkingLot, Std, Usync};
 
@@ -110,6 +110,7 @@ names! {
     Lockstead, "lockstead", "lockstead's mutex";
     SemaphoreClassic, "semaphore-classic", "the kernel's semaphore of 2005: always sleeps";
     SemaphoreTuned, "semaphore-tuned", "a semaphore with every trick of lockstead's mutex";
+    WaitWound, "ww", "lockstead's wait/wound mutex, in a context";
     Std, "std", "Rust's std::sync::Mutex";
     ParkingLot, "parking_lot", "parking_lot::Mutex";
     Usync, "usync", "usync::Mutex";
@@ -123,11 +124,17 @@ names! {
 }
 
 impl LockName {
-    /// Whether this is somebody else's lock: what lockstead's own three are
+    /// Whether this is somebody else's lock: what lockstead's own are
     /// compared with.
     #[must_use]
     pub const fn is_peer(self) -> bool {
-        !matches!(self, LockName::Lockstead | LockName::SemaphoreClassic | LockName::SemaphoreTuned)
+        !matches!(
+            self,
+            LockName::Lockstead
+                | LockName::SemaphoreClassic
+                | LockName::SemaphoreTuned
+                | LockName::WaitWound
+        )
     }
 
     /// Bytes of the lock itself.
@@ -227,6 +234,7 @@ macro_rules! with_lock {
             l::LockName::Lockstead => run!(l::Lockstead),
             l::LockName::SemaphoreClassic => run!(l::SemaphoreClassic),
             l::LockName::SemaphoreTuned => run!(l::SemaphoreTuned),
+            l::LockName::WaitWound => run!(l::WaitWound),
             l::LockName::Std => run!(l::Std),
             l::LockName::ParkingLot => run!(l::ParkingLot),
             l::LockName::Usync => run!(l::Usync),

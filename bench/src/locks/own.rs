@@ -1,7 +1,9 @@
 //! lockstead's own locks, as the crate `lockstead` uses them.
 
 use super::BenchLock;
+use core::cell::OnceCell;
 use core::panic::Location;
+use lockstead_core::ww::{Class, Context, RawWwMutex, Scheme, WwError};
 use lockstead_core::{ClassicSemaphore, LockError, PermitOverflow, RawMutex, TunedSemaphore};
 use lockstead_linux::Linux;
 
@@ -65,4 +67,42 @@ impl BenchLock for SemaphoreTuned {
 #[cold]
 fn overflowed(error: PermitOverflow) {
     unreachable!("a measuring loop gives back the one permit it took: {error:?}")
+}
+
+/// The wait/wound mutex, in a context that each thread begins once.
+pub struct WaitWound(RawWwMutex<Linux>);
+
+static CLASS: Class<Linux> = Class::new(Scheme::WoundWait);
+
+thread_local! {
+    /// Without a destructor: reaching it is one look, as at any other variable.
+    static CONTEXT: OnceCell<Context<Linux>> = const { OnceCell::new() };
+}
+
+impl BenchLock for WaitWound {
+    fn new() -> Self {
+        Self(RawWwMutex::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        CONTEXT.with(|context| {
+            let context = context.get_or_init(begun);
+            self.0.lock(context, Location::caller()).unwrap_or_else(refused_in_context);
+            let result = section();
+            // SAFETY: locked above by this thread in this context.
+            unsafe { self.0.unlock(Some(context)) };
+            result
+        })
+    }
+}
+
+#[cold]
+fn begun() -> Context<Linux> {
+    Context::begin(&CLASS).expect("the only context of its thread")
+}
+
+#[cold]
+fn refused_in_context(error: WwError) {
+    unreachable!("a measuring loop holds one lock at a time: {error:?}")
 }
