@@ -152,13 +152,16 @@ semaphore!(
     Classic(ClassicSemaphore<Linux>)
 );
 
+/// What a slice that times waits gives.
+type Timed = Result<(Window, Waits), Error>;
+
 /// One lock in one make.
 pub(crate) struct Subject {
     pub(crate) lock: Lock,
     /// What it lacks; everything is there if `None`.
     pub(crate) without: Option<Ingredient>,
     throughput: fn(&Slice, Load, &Session<'_>) -> Result<Window, Error>,
-    waits: fn(&Slice, Load, Ticks, &Session<'_>) -> Result<(Window, Waits), Error>,
+    waits: fn(&Slice, Load, Ticks, &Session<'_>) -> Timed,
 }
 
 impl Subject {
