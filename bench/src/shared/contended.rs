@@ -1,6 +1,6 @@
 //! Many processes, one lock: processes × section × think time.
 //!
-//! As [`contended`](crate::contended), whose sections and think times these are,
+//! As [`contended`], whose sections and think times these are,
 //! with one thread in each process. A process counts its own sections; the
 //! parent looks at the counts and at the processor time of all of them at the
 //! beginning and at the end of a window.

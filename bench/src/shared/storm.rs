@@ -6,11 +6,11 @@
 //!
 //! | module | kind | invariant |
 //! |---|---|---|
-//! | [`mutex`] | mutex | two counters that a section makes equal again; nobody else inside |
-//! | [`rwlock`] | reader-writer lock | the same, and readers see neither change while they read |
-//! | [`semaphore`] | semaphore | those that live and hold never have more than there is |
-//! | [`condvar`] | condition variable | made = taken + in stock; who is notified passes it on, or its death does |
-//! | [`beside`] | the C library's robust mutex, in the same threads | as the mutex |
+//! | `mutex` | mutex | two counters that a section makes equal again; nobody else inside |
+//! | `rwlock` | reader-writer lock | the same, and readers see neither change while they read |
+//! | `semaphore` | semaphore | those that live and hold never have more than there is |
+//! | `condvar` | condition variable | made = taken + in stock; who is notified passes it on, or its death does |
+//! | `beside` | the C library's robust mutex, in the same threads | as the mutex |
 //!
 //! # Squalls
 //! The parent kills workers at random moments and starts new ones in their place, which
