@@ -99,7 +99,7 @@ unsafe extern "C" fn lks_rwlock_unwrite_slow(lock: &lks_rwlock) {
 /// # Safety
 /// The calling thread has it.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn lks_rwlock_downgrade(lock: &lks_rwlock) {
+unsafe extern "C" fn lks_rwlock_downgrade_slow(lock: &lks_rwlock) {
     // SAFETY: as the caller says.
     unsafe { lock.0.downgrade() };
 }

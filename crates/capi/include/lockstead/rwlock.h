@@ -36,6 +36,7 @@ void lks_rwlock_write_slow(lks_rwlock *lock);
 int lks_rwlock_write_how(lks_rwlock *lock, unsigned how, uint64_t argument);
 int lks_rwlock_trywrite_slow(lks_rwlock *lock);
 void lks_rwlock_unwrite_slow(lks_rwlock *lock);
+void lks_rwlock_downgrade_slow(lks_rwlock *lock);
 
 /* A free lock. */
 LKS_INLINE__ void lks_rwlock_init(lks_rwlock *lock)
@@ -221,7 +222,11 @@ LKS_INLINE__ void lks_rwlock_unwrite(lks_rwlock *lock) LKS_TSA__(release_capabil
 }
 
 /* Turns the hold for writing into one for reading, with no writer in between. */
-void lks_rwlock_downgrade(lks_rwlock *lock) LKS_TSA__(no_thread_safety_analysis);
+LKS_INLINE__ void lks_rwlock_downgrade(lks_rwlock *lock) LKS_TSA__(no_thread_safety_analysis)
+{
+    LKS_RELEASING__(lock);
+    lks_rwlock_downgrade_slow(lock);
+}
 
 /* Whether anybody holds the lock, at some moment during the call. */
 LKS_INLINE__ int lks_rwlock_is_locked(const lks_rwlock *lock)
