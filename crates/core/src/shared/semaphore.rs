@@ -3,7 +3,8 @@
 //! # State
 //! A [`SharedMutex`] and, under it: how many units there are, how many of them are
 //! free, how many a dead participant had that nobody was told of, whether somebody
-//! sleeps (2: for several units), and how many of those were woken and have not looked yet. Who holds how many
+//! sleeps (2: for several units), and how many of those were woken and have not looked
+//! yet. Who holds how many
 //! stands among the holder's claims. Those are the truth; the number of free ones is
 //! what they leave, kept up to date, and computed anew whenever somebody may have died.
 //!

@@ -139,7 +139,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         outcome
     }
 
-    /// All that it knows when it looks again.
+    /// All that it knows when it looks again, but for whether it is to rest: to others that
+    /// is as being slow.
     fn kept(&self) -> u64 {
         let since = self.since.map_or(0, |since| since.0 + 1);
         since << 2 | u64::from(self.is_heir) << 1 | u64::from(self.woken)

@@ -18,6 +18,9 @@
 //!   no pointer is taken from there but by the kernel, at the thread's end.
 //! - **LST2** Every change of the list is one store; before and after it the list is
 //!   whole. While a seat is taken or given up, its life word is the pending one.
+//! - **LST3** What the libc's head has as pending is `List::coming` or `List::pending`,
+//!   unless the libc has put it there: the first is written before the head is, the second
+//!   after, so that a signal handler that comes in between takes neither for the libc's.
 
 use super::member::{JoinError, Member};
 use super::page::{self, Page};
@@ -72,6 +75,8 @@ pub(super) struct List {
     /// What this code has last put into the head as pending; `UNKNOWN` if that is the
     /// libc's business again.
     pending: AtomicUsize,
+    /// What it is about to put there (LST3).
+    coming: AtomicUsize,
     /// What the libc had put there, in an operation in the middle of which a signal
     /// handler names something.
     libcs_pending: AtomicUsize,
@@ -193,7 +198,9 @@ impl List {
 
     fn adopt(&self, head: *mut Head, offset: isize, kind: u32) {
         // SAFETY: the libc's head of this thread, or the page's.
-        self.pending.store(unsafe { &*head }.pending.load(Relaxed), Relaxed);
+        let pending = unsafe { &*head }.pending.load(Relaxed);
+        self.coming.store(pending, Relaxed);
+        self.pending.store(pending, Relaxed);
         self.head.store(head, Relaxed);
         self.offset.store(offset, Relaxed);
         self.kind.store(kind, Relaxed);
@@ -213,7 +220,8 @@ impl List {
         if let Some(head) = unsafe { self.head.load(Relaxed).as_ref() } {
             let found = head.pending.load(Relaxed);
             let is_libcs = self.kind.load(Relaxed) == LIBCS;
-            if is_libcs && found != self.pending.load(Relaxed) {
+            let known = [self.pending.load(Relaxed), self.coming.load(Relaxed)];
+            if is_libcs && !known.contains(&found) {
                 self.is_mixed.store(1, Relaxed);
                 if found != 0 {
                     self.libcs_pending.store(found, Relaxed);
@@ -224,7 +232,10 @@ impl List {
                 0 => (self.to_be_pending(), self.to_be_pending()),
                 libcs => (libcs, UNKNOWN),
             };
+            self.coming.store(known, Relaxed);
+            compiler_fence(Ordering::SeqCst);
             head.pending.store(pending, Relaxed);
+            compiler_fence(Ordering::SeqCst);
             self.pending.store(known, Relaxed);
         }
         compiler_fence(Ordering::SeqCst);

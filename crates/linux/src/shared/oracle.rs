@@ -50,7 +50,8 @@ use lockstead_core::{Atomic32, Atomic64};
 
 /// The first byte of a segment's file that stands for something by being locked: it for
 /// asking, the one after it for process number 1, and so on; from 16,384 on for taking
-/// the seat of this number less 16,384, or giving it up; 16,384 itself for [`in_turn`]. No file is that long.
+/// the seat of this number less 16,384, or giving it up; 16,384 itself for [`in_turn`]. No
+/// file is that long.
 pub const LOCKS_FROM: i64 = 1 << 40;
 
 /// The last number of a process.
