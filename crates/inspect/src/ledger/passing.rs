@@ -281,6 +281,8 @@ mod tests {
         came.rewind().expect("a file");
         came.read_to_string(&mut text).expect("text");
         assert_eq!(text, "inside");
+        // A child that another test is about to start has a copy of the client until it runs.
+        assert!(wait_readable(server.as_fd(), 10_000).expect("polls"), "no end came");
         let (message, descriptor) = receive(server.as_fd()).expect("the end");
         assert!(message.is_empty() && descriptor.is_none());
     }
