@@ -18,12 +18,14 @@
 #define mutex_lock_interruptible(lock) LKS_KERNEL__(lks_mutex_lock_interruptible, lock)
 #define mutex_lock_killable(lock) \
     lks_mutex_lock_killable_dbg(&(lock)->lks__, lockstead_token__, __FILE__, __LINE__)
+#define mutex_lock_interruptible_nested(lock, subclass) \
+    lks_mutex_lock_interruptible_nested_dbg(&(lock)->lks__, subclass, __FILE__, __LINE__)
+#define mutex_lock_killable_nested(lock, subclass) \
+    ((void)(subclass), mutex_lock_killable(lock))
+#define atomic_dec_and_mutex_lock(count, lock)                                         \
+    lks_atomic_dec_and_mutex_lock_dbg(&(count)->counter, &(lock)->lks__, __FILE__, __LINE__)
 #define mutex_trylock(lock) LKS_KERNEL__(lks_mutex_trylock, lock)
 #define mutex_unlock(lock) LKS_KERNEL__(lks_mutex_unlock, lock)
-#define down(sem) LKS_KERNEL__(lks_semaphore_down, sem)
-#define down_trylock(sem) LKS_KERNEL__(lks_semaphore_down_trylock, sem)
-#define down_interruptible(sem) LKS_KERNEL__(lks_semaphore_down_interruptible, sem)
-#define up(sem) ((void)LKS_KERNEL__(lks_semaphore_up, sem))
 #define init_rwsem(sem) lks_rwlock_init_dbg(&(sem)->lks__, #sem, __FILE__, __LINE__)
 #define down_read(sem) LKS_KERNEL__(lks_rwlock_read, sem)
 #define down_read_trylock(sem) LKS_KERNEL__(lks_rwlock_tryread, sem)

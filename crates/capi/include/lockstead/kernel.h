@@ -135,55 +135,6 @@ LKS_NODISCARD__ LKS_INLINE__ int atomic_dec_and_mutex_lock(atomic_t *count, stru
     return lks_atomic_dec_and_mutex_lock(&count->counter, &lock->lks__);
 }
 
-/* ---- linux/semaphore.h ---- */
-
-struct semaphore {
-    lks_semaphore lks__;
-};
-#define __SEMAPHORE_INITIALIZER(name, count) {LKS_SEMAPHORE_INIT(count)}
-#define DEFINE_SEMAPHORE(name, count) struct semaphore name = __SEMAPHORE_INITIALIZER(name, count)
-
-LKS_INLINE__ void sema_init(struct semaphore *sem, int count)
-{
-    /* One that it cannot count leaves none: the kernel's has no way to say so either. */
-    if (count < 0 || lks_semaphore_init(&sem->lks__, (uint32_t)count) != 0)
-        (void)lks_semaphore_init(&sem->lks__, 0);
-}
-
-LKS_INLINE__ void down(struct semaphore *sem)
-{
-    lks_semaphore_down(&sem->lks__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_interruptible(struct semaphore *sem)
-{
-    return lks_semaphore_down_interruptible(&sem->lks__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_killable(struct semaphore *sem)
-{
-    return lks_semaphore_down_killable(&sem->lks__, lockstead_token__);
-}
-
-/* 0 on success. */
-LKS_NODISCARD__ LKS_INLINE__ int down_trylock(struct semaphore *sem)
-{
-    return lks_semaphore_down_trylock(&sem->lks__);
-}
-
-/* 0 or -ETIME. */
-LKS_NODISCARD__ LKS_INLINE__ int down_timeout(struct semaphore *sem, long jiffies)
-{
-    uint64_t time = jiffies < 0 ? 0 : (uint64_t)jiffies;
-    time = time >= UINT64_MAX / 1000000000u ? UINT64_MAX : time * 1000000000u / HZ;
-    return lks_semaphore_down_timeout(&sem->lks__, time) == 0 ? 0 : -ETIME;
-}
-
-LKS_INLINE__ void up(struct semaphore *sem)
-{
-    (void)lks_semaphore_up(&sem->lks__);
-}
-
 /* ---- linux/rwsem.h ---- */
 
 struct LKS_TSA__(capability("rw_semaphore")) rw_semaphore {
@@ -261,6 +212,7 @@ LKS_INLINE__ int rwsem_is_locked(const struct rw_semaphore *sem)
     return lks_rwlock_is_locked(&sem->lks__);
 }
 
+#include "kernel-semaphore.h"
 #include "kernel-ww.h"
 #ifdef LKS_DEBUG
 #include "kernel-check.h"
