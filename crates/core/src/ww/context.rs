@@ -77,7 +77,7 @@ impl<P: Platform> Record<P> {
 /// The record of a context, if that has not ended.
 fn record<P: Platform>(ticket: Ticket) -> Option<&'static Record<P>> {
     let seat = P::participant(ticket.slot()?);
-    seat.records.iter().find(|record| record.ticket().is(ticket))
+    seat.records.get(ticket.place()).filter(|record| record.ticket().is(ticket))
 }
 
 /// Makes a context that waits look at what it waits for. Does nothing to one that
@@ -124,9 +124,10 @@ impl<P: Platform> Context<P> {
     #[must_use]
     pub fn begin(class: &Class<P>) -> Option<Self> {
         let me = P::me();
-        let vacant = |record: &&Record<P>| record.ticket() == Ticket::NONE;
-        let record = P::participant(me).records.iter().find(vacant)?;
-        let ticket = Ticket::new(class.begun.fetch_add(1, Ordering::Relaxed), me);
+        let records = &P::participant(me).records;
+        let place = records.iter().position(|record| record.ticket() == Ticket::NONE)?;
+        let record = &records[place];
+        let ticket = Ticket::new(class.begun.fetch_add(1, Ordering::Relaxed), me, place);
         record.ticket.store(ticket.0, Ordering::Relaxed);
         Some(Context {
             ticket: ticket.0,
@@ -158,7 +159,7 @@ impl<P: Platform> Context<P> {
     /// younger; for reports.
     #[must_use]
     pub fn stamp(&self) -> u64 {
-        self.ticket().0 << 20 >> 22
+        self.ticket().stamp()
     }
 
     #[inline(always)]

@@ -2,24 +2,32 @@
 //! is.
 //!
 //! ```text
-//!  63            44 43                          2  1   0
-//! ┌────────────────┬─────────────────────────────┬───┬───┐
-//! │      slot      │            stamp            │ M │ A │
-//! └────────────────┴─────────────────────────────┴───┴───┘
+//!  63            44 43  42 41                   2  1   0
+//! ┌────────────────┬──────┬──────────────────────┬───┬───┐
+//! │      slot      │place │        stamp         │ M │ A │
+//! └────────────────┴──────┴──────────────────────┴───┴───┘
 //! ```
+//! The place says which of its thread's contexts it is: of two classes they may have
+//! the same stamp, and what is meant for one must not reach the other.
+//!
 //! A means another thing in each place: in a record *wounded*, in the lock's
 //! `first` that *others* sleep behind it. M, in `first` only: *mortal*, it holds
 //! other locks and may be told to back off. The stamp counts the contexts of a
 //! class; of two, the one that began earlier is the older, as long as fewer than
-//! 2⁴¹ began between them.
+//! 2³⁹ began between them.
 
+use super::CONTEXTS_PER_THREAD;
 use crate::participant::Slot;
 
 const FLAG: u64 = 1;
 const MORTAL: u64 = 2;
 const STAMP_SHIFT: u32 = 2;
+const PLACE_SHIFT: u32 = 42;
 const SLOT_SHIFT: u32 = 44;
-const STAMP: u64 = (1 << SLOT_SHIFT) - (1 << STAMP_SHIFT);
+const STAMP: u64 = (1 << PLACE_SHIFT) - (1 << STAMP_SHIFT);
+const PLACES: usize = 1 << (SLOT_SHIFT - PLACE_SHIFT);
+
+const _: () = assert!(CONTEXTS_PER_THREAD <= PLACES);
 
 /// A context, or nobody. Pure: nothing here touches memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,9 +39,21 @@ impl Ticket {
     /// As the holder: somebody without a context.
     pub(crate) const ALONE: Self = Ticket(MORTAL);
 
-    /// The context of `slot` that began as the `stamp`-th of its class.
-    pub(crate) const fn new(stamp: u64, slot: Slot) -> Self {
-        Ticket((stamp << STAMP_SHIFT) & STAMP | (slot.get() as u64) << SLOT_SHIFT)
+    /// The context of `slot`, at this place among the thread's, that began as the
+    /// `stamp`-th of its class.
+    pub(crate) const fn new(stamp: u64, slot: Slot, place: usize) -> Self {
+        let whose = (slot.get() as u64) << SLOT_SHIFT | (place as u64) << PLACE_SHIFT;
+        Ticket((stamp << STAMP_SHIFT) & STAMP | whose)
+    }
+
+    /// When it began.
+    pub(crate) const fn stamp(self) -> u64 {
+        (self.0 & STAMP) >> STAMP_SHIFT
+    }
+
+    /// Which of its thread's contexts it is.
+    pub(crate) const fn place(self) -> usize {
+        (self.0 >> PLACE_SHIFT) as usize % PLACES
     }
 
     /// Whose it is; `None` for those that are no context.
@@ -48,7 +68,8 @@ impl Ticket {
 
     /// Whether this context began before the other.
     pub(crate) const fn older_than(self, other: Self) -> bool {
-        let [a, b] = [(self.0 & STAMP) << 20, (other.0 & STAMP) << 20];
+        const TOP: u32 = u64::BITS - PLACE_SHIFT;
+        let [a, b] = [(self.0 & STAMP) << TOP, (other.0 & STAMP) << TOP];
         (a.wrapping_sub(b) as i64) < 0
     }
 
@@ -92,11 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_keeps_its_slot_and_its_flags_apart() {
-        for stamp in [0, 1, (1 << 42) - 1, u64::MAX] {
-            for number in [1, crate::MAX_SLOTS] {
-                let ticket = Ticket::new(stamp, slot(number));
-                assert_eq!(ticket.slot(), Some(slot(number)));
+    fn a_ticket_keeps_its_fields_apart() {
+        for stamp in [0, 1, (1 << 40) - 1, u64::MAX] {
+            for (number, place) in [(1, 0), (crate::MAX_SLOTS, CONTEXTS_PER_THREAD - 1)] {
+                let ticket = Ticket::new(stamp, slot(number), place);
+                assert_eq!((ticket.slot(), ticket.place()), (Some(slot(number)), place));
+                assert_eq!(ticket.stamp(), stamp & ((1 << 40) - 1));
                 assert!(!ticket.flagged() && !ticket.mortal());
                 let marked = ticket.with_flag().with_mortal(true);
                 assert!(marked.flagged() && marked.mortal() && marked.is(ticket));
@@ -114,13 +136,13 @@ mod tests {
 
     #[test]
     fn age_goes_by_the_stamp_alone_and_wraps() {
-        let old = Ticket::new(5, slot(9));
-        let young = Ticket::new(6, slot(1));
+        let old = Ticket::new(5, slot(9), 3);
+        let young = Ticket::new(6, slot(1), 0);
         assert!(old.older_than(young) && !young.older_than(old));
         assert!(!old.older_than(old.with_flag()));
         assert!(old.with_flag().with_mortal(true).older_than(young));
-        let last = Ticket::new((1 << 42) - 1, slot(3));
-        let first = Ticket::new(1 << 42, slot(4));
+        let last = Ticket::new((1 << 40) - 1, slot(3), 0);
+        let first = Ticket::new(1 << 40, slot(4), 1);
         assert!(last.older_than(first) && !first.older_than(last));
     }
 }
