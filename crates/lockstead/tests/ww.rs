@@ -2,6 +2,8 @@
 
 #[path = "common/watchdog.rs"]
 mod watchdog;
+#[path = "common/watched.rs"]
+mod watched;
 
 use lockstead::Interrupted;
 use lockstead::ww::{
@@ -12,33 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use watchdog::Watchdog;
+use watched::Watched;
 
 static DIE: Class = Class::wait_die("die");
 static WOUND: Class = Class::wound_wait("wound");
-
-/// A thread that another one watches.
-#[derive(Default)]
-struct Watched(AtomicI32);
-
-impl Watched {
-    /// Called by the thread itself: what follows is the call in question.
-    fn begins(&self) {
-        // SAFETY: takes no argument.
-        self.0.store(unsafe { libc::gettid() }, Ordering::SeqCst);
-    }
-
-    /// Waits until the thread sleeps in the call in question.
-    fn sleeps(&self) {
-        loop {
-            let path = format!("/proc/self/task/{}/stat", self.0.load(Ordering::SeqCst));
-            let stat = std::fs::read_to_string(path).unwrap_or_default();
-            if stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")) {
-                return;
-            }
-            thread::yield_now();
-        }
-    }
-}
 
 #[test]
 fn it_guards_its_data() {
@@ -280,7 +259,7 @@ fn the_oldest_of_those_that_wait_goes_first() {
             }
             for age in (0..WAITERS).rev() {
                 asks.store(age, Ordering::SeqCst);
-                while waits[age].0.load(Ordering::SeqCst) == 0 {
+                while !waits[age].has_begun() {
                     thread::yield_now();
                 }
                 waits[age..].iter().for_each(Watched::sleeps);

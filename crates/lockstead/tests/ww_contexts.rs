@@ -2,11 +2,14 @@
 
 #[path = "common/watchdog.rs"]
 mod watchdog;
+#[path = "common/watched.rs"]
+mod watched;
 
 use lockstead::ww::{CONTEXTS_PER_THREAD, Class, Error, WwMutex};
 use std::sync::Barrier;
 use std::thread;
 use watchdog::Watchdog;
+use watched::Watched;
 
 /// A thread with a context in each of several classes, all of the same number: the
 /// wound goes to the one that holds the lock.
@@ -40,4 +43,54 @@ fn a_wound_finds_its_context_among_those_of_a_thread() {
             drop(first);
         });
     }
+}
+
+/// A context that was wounded and has backed off is not refused for that wound again.
+#[test]
+fn a_wound_heals_when_the_context_backs_off() {
+    let _watchdog = Watchdog::new("a_wound_heals_when_the_context_backs_off");
+    static CLASS: Class = Class::wound_wait("class");
+    let locks: [WwMutex<()>; 3] = std::array::from_fn(|_| WwMutex::new(&CLASS, ()));
+    let (older_waits, waits) = (Watched::default(), Watched::default());
+    let holds = Barrier::new(2);
+    thread::scope(|scope| {
+        let older = CLASS.begin();
+        let younger = scope.spawn(|| {
+            let context = CLASS.begin();
+            let mine = locks[0].lock(&context).expect("free");
+            holds.wait();
+            older_waits.sleeps();
+            let theirs = Barrier::new(2);
+            let done = Barrier::new(2);
+            thread::scope(|inner| {
+                inner.spawn(|| {
+                    let youngest = CLASS.begin();
+                    let guard = locks[1].lock(&youngest).expect("free");
+                    theirs.wait();
+                    done.wait();
+                    drop(guard);
+                    let guard = locks[2].lock(&youngest).expect("free");
+                    theirs.wait();
+                    waits.sleeps();
+                    drop(guard);
+                });
+                theirs.wait();
+                // Wounded: refused the first lock that is not free.
+                assert_eq!(locks[1].lock(&context).map(drop), Err(Error::Deadlock));
+                drop(mine);
+                done.wait();
+                theirs.wait();
+                // Free by now: no wait, in which it would have looked at its wound.
+                let again = locks[1].lock_slow(&context);
+                waits.begins();
+                assert!(locks[2].lock(&context).is_ok(), "refused by a younger one");
+                drop(again);
+            });
+        });
+        holds.wait();
+        older_waits.begins();
+        drop(locks[0].lock(&older).expect("the oldest"));
+        drop(older);
+        younger.join().expect("does not panic");
+    });
 }

@@ -76,9 +76,10 @@
 //! heir past the bound. Waiters without a context are waiters of `base`. A context
 //! that tries ([`RawWwMutex::try_lock`]) may barge.
 //!
-//! A wound may come late, and then meet a context that has released the lock in
-//! question, or one of another class that got the same number: it backs off once
-//! for nothing.
+//! A wound heals when a context that holds nothing waits, or takes the lock that it was
+//! refused. One that comes late, or was meant for a context of another class that got the
+//! same number, or that a context has outlived by releasing what was wanted without being
+//! refused anything, makes it back off once for nothing.
 //!
 //! Those behind the first compare half of its ticket. For a change to be missed, a
 //! thread must be kept between its look and its sleep while exactly a multiple of
@@ -192,6 +193,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         patience: &Patience,
         site: Site,
     ) -> Result<(), WwError> {
+        // The fast path does not look at wounds, and one that is left would have the
+        // context refused a lock that it may wait for.
+        if !context.mortal() {
+            context.heal();
+        }
         self.lock_how(context, patience, site)
     }
 

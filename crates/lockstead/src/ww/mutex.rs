@@ -3,7 +3,7 @@
 use super::{Class, Context, Error, WwGuard, rules};
 use crate::error::{Interrupted, TimedOut};
 use crate::refusal::{Subject, refuse};
-use crate::{Owner, time};
+use crate::{Owner, Site, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -217,9 +217,19 @@ impl<T: ?Sized> WwMutex<T> {
         context: &'a Context,
         patience: &Patience,
     ) -> Result<WwGuard<'a, T>, Error> {
+        self.acquire_by(context, |here| self.raw.lock_how(&context.raw, patience, here))
+    }
+
+    #[inline]
+    #[track_caller]
+    fn acquire_by<'a>(
+        &'a self,
+        context: &'a Context,
+        lock: impl FnOnce(Site) -> Result<(), WwError>,
+    ) -> Result<WwGuard<'a, T>, Error> {
         let here = Location::caller();
         self.rules.asked(self.address(), context, here);
-        match self.raw.lock_how(&context.raw, patience, here) {
+        match lock(here) {
             Ok(()) => {
                 context.rules.acquired();
                 // SAFETY: just acquired, in this context.
@@ -250,7 +260,7 @@ impl<T: ?Sized> WwMutex<T> {
             context.acquired(),
         );
         context.rules.slow(context, Location::caller());
-        self.acquire(context, patience)
+        self.acquire_by(context, |here| self.raw.lock_slow(&context.raw, patience, here))
     }
 
     #[inline]
