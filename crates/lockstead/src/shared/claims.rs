@@ -8,6 +8,10 @@
 use super::Party;
 use super::header::MOST_CLAIMS;
 use core::cell::Cell;
+use lockstead_core::shared::Claim;
+use lockstead_core::shared::seat::AWAITED;
+use lockstead_core::{Atomic32, Ordering};
+use lockstead_linux::Linux;
 
 /// So many segments at once.
 const SEGMENTS: usize = 8;
@@ -59,6 +63,20 @@ pub(super) fn take(party: &Party) -> Option<usize> {
             bits.set(bits.get() | 1 << bit);
             number
         })
+    })
+}
+
+/// The claim of the calling thread, among those that it uses, that names `what` in the
+/// segment.
+pub(super) fn find(party: &Party, what: u32) -> Option<usize> {
+    let claims = party.domain.claims_of(party.me.slot());
+    USED.with(|all| {
+        let used = all.iter().find(|used| used.is_of(party))?;
+        let is_used = |number: usize| {
+            used.bits.get(number / 64).is_some_and(|bits| bits.get() >> (number % 64) & 1 != 0)
+        };
+        let names = |claim: &Claim<Linux>| claim.what.load(Ordering::Relaxed) & !AWAITED == what;
+        claims.iter().enumerate().find(|(at, claim)| is_used(*at) && names(claim)).map(|(at, _)| at)
     })
 }
 

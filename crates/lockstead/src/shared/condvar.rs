@@ -201,36 +201,52 @@ impl SharedCondvar {
         how: &Wait<'_, Linux>,
     ) -> Outcome<'a, T> {
         let mutex = guard.leak();
-        let address = core::ptr::from_ref(mutex).addr();
-        let member = seated(address).and_then(|member| Some((member, member.party()?)));
-        let Some((member, party)) = member else {
-            // A forked child that has its parent's guard.
-            return Err(SharedError::NotInSegment);
-        };
-        let here = seated(core::ptr::from_ref(self).addr());
-        if !here.is_some_and(|here| core::ptr::eq(here, member)) {
-            drop(SharedMutexGuard::new(mutex));
-            return Err(SharedError::NotInSegment);
-        }
-        let waited = match self.raw.wait(&party, &mutex.raw, how) {
-            Ok(waited) => waited,
-            Err(core_shared::SharedError::Copied) => return Err(SharedError::Cancelled),
-            // It was a peer's doing that the thread does not have the mutex.
-            Err(_) => {
-                owed::settle(address);
-                return Ok(Waited { mutex: Locked::NotRecoverable, ended: None });
-            }
-        };
-        member.gave();
-        owed::owe(address, waited.named);
-        let mut error = SharedError::Recursive;
-        let end = mutex::end_of(member, waited.mutex, &mut error);
-        if matches!(end, End::NotRecoverable | End::Failed) {
-            owed::settle(address);
-        }
+        let (end, error, ended) = wait_on(&self.raw, &mutex.raw, how)?;
         let mutex = mutex.settle(end, error)?;
-        Ok(Waited { mutex, ended: waited.ended.map(super::error_of) })
+        Ok(Waited { mutex, ended })
     }
+}
+
+/// How the mutex was taken back, which error that was if it failed, and why the wait was
+/// given up, if it was.
+pub(super) type Ended = (End, SharedError, Option<SharedError>);
+
+/// Releases the mutex, waits as `how` says, and takes it back.
+///
+/// # Errors
+/// As [`SharedCondvar::wait`]; the mutex is released then, if the thread had it.
+pub(super) fn wait_on(
+    raw: &core_shared::SharedCondvar<Linux>,
+    mutex: &core_shared::SharedMutex<Linux>,
+    how: &Wait<'_, Linux>,
+) -> Result<Ended, SharedError> {
+    let address = core::ptr::from_ref(mutex).addr();
+    let Some((member, party)) = mutex::seat(address) else {
+        // A forked child that has its parent's guard.
+        return Err(SharedError::NotInSegment);
+    };
+    let here = seated(core::ptr::from_ref(raw).addr());
+    if !here.is_some_and(|here| core::ptr::eq(here, member)) {
+        let _ = mutex::release(mutex);
+        return Err(SharedError::NotInSegment);
+    }
+    let waited = match raw.wait(&party, mutex, how) {
+        Ok(waited) => waited,
+        Err(core_shared::SharedError::Copied) => return Err(SharedError::Cancelled),
+        // It was a peer's doing that the thread does not have the mutex.
+        Err(_) => {
+            owed::settle(address);
+            return Ok((End::NotRecoverable, SharedError::Spoiled, None));
+        }
+    };
+    member.gave();
+    owed::owe(address, waited.named);
+    let mut error = SharedError::Recursive;
+    let end = mutex::end_of(member, waited.mutex, &mut error);
+    if matches!(end, End::NotRecoverable | End::Failed) {
+        owed::settle(address);
+    }
+    Ok((end, error, waited.ended.map(super::error_of)))
 }
 
 impl Default for SharedCondvar {

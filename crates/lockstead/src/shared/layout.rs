@@ -6,6 +6,7 @@
 //!   root, and there are no more of them than the layout has nodes times an eighth of
 //!   the root's bytes.
 
+use super::form;
 use super::shape::{self, LockKind};
 
 /// A part of a segment's root, as the file's directory describes it.
@@ -125,42 +126,84 @@ impl Layout {
             }
             shape::ARRAY => {
                 let (count, stride) = (bytes.number()?, bytes.number()?);
-                let element = Box::new(Layout::read(bytes, deep)?);
-                let fits = element.size <= stride && (element.locks == 0 || stride % 8 == 0);
-                let size = count.checked_mul(stride)?;
-                let locks = count.checked_mul(element.locks)?;
-                let node = Node::Array { count, stride, element };
-                fits.then_some(Layout { size, locks, node })
+                Layout::array(count, stride, Layout::read(bytes, deep)?)
             }
             shape::STRUCT => {
                 let (name, size) = (bytes.name()?, bytes.number()?);
-                let (mut fields, mut locks) = (Vec::new(), 0u64);
+                let mut fields = Vec::new();
                 for _ in 0..bytes.short()? {
-                    let (name, offset) = (bytes.name()?, bytes.number()?);
-                    let field = Layout::read(bytes, deep)?;
-                    field.lies_at(offset, size)?;
-                    locks = locks.checked_add(field.locks)?;
-                    fields.push((name, offset, field));
+                    fields.push((bytes.name()?, bytes.number()?, Layout::read(bytes, deep)?));
                 }
-                Some(Layout { size, locks, node: Node::Struct { name, fields } })
+                Layout::structure(name, size, fields)
             }
             shape::LOCK => {
                 let kind = LockKind::of(bytes.byte()?)?;
                 let (size, offset) = (bytes.number()?, bytes.number()?);
-                let data = Box::new(Layout::read(bytes, deep)?);
-                data.lies_at(offset, size)?;
-                let locks = data.locks.checked_add(1)?;
-                let node = Node::Lock { kind, offset, data };
-                (offset >= kind.size()).then_some(Layout { size, locks, node })
+                Layout::lock(kind, size, offset, Layout::read(bytes, deep)?)
             }
             _ => None,
         }
+    }
+
+    /// Data of a type of this name and so many bytes.
+    #[must_use]
+    pub fn plain(name: impl Into<String>, size: u64) -> Layout {
+        Layout { size, locks: 0, node: Node::Plain(name.into()) }
+    }
+
+    /// `count` times the same thing, from one to the next `stride` bytes; `None` if they
+    /// overlap, or locks are not aligned.
+    #[must_use]
+    pub fn array(count: u64, stride: u64, element: Layout) -> Option<Layout> {
+        let fits = element.size <= stride && (element.locks == 0 || stride.is_multiple_of(8));
+        let size = count.checked_mul(stride)?;
+        let locks = count.checked_mul(element.locks)?;
+        let node = Node::Array { count, stride, element: Box::new(element) };
+        fits.then_some(Layout { size, locks, node })
+    }
+
+    /// Several things in a struct of this name and size, each with its name and offset;
+    /// `None` if one does not lie in it, or a lock is not aligned.
+    #[must_use]
+    pub fn structure(
+        name: impl Into<String>,
+        size: u64,
+        fields: Vec<(String, u64, Layout)>,
+    ) -> Option<Layout> {
+        let mut locks = 0u64;
+        for (_, offset, field) in &fields {
+            field.lies_at(*offset, size)?;
+            locks = locks.checked_add(field.locks)?;
+        }
+        Some(Layout { size, locks, node: Node::Struct { name: name.into(), fields } })
+    }
+
+    /// A lock that takes so many bytes with its data, which begins at `offset`; `None` if
+    /// that does not fit.
+    #[must_use]
+    pub fn lock(kind: LockKind, size: u64, offset: u64, data: Layout) -> Option<Layout> {
+        data.lies_at(offset, size)?;
+        let locks = data.locks.checked_add(1)?;
+        let node = Node::Lock { kind, offset, data: Box::new(data) };
+        (offset >= kind.size()).then_some(Layout { size, locks, node })
     }
 
     /// Whether it fits at this place of what has `size` bytes.
     fn lies_at(&self, offset: u64, size: u64) -> Option<()> {
         let fits = offset.checked_add(self.size)? <= size;
         (fits && (self.locks == 0 || offset.is_multiple_of(8))).then_some(())
+    }
+
+    /// Whether nothing is said of some part of it, where locks may be: see
+    /// [`UNKNOWN`](super::raw::UNKNOWN).
+    #[must_use]
+    pub fn has_unknown(&self) -> bool {
+        match &self.node {
+            Node::Plain(name) => name == form::UNKNOWN,
+            Node::Array { element, .. } => element.has_unknown(),
+            Node::Struct { fields, .. } => fields.iter().any(|(_, _, field)| field.has_unknown()),
+            Node::Lock { data, .. } => data.has_unknown(),
+        }
     }
 
     /// Shows every lock to `show`, in the order of the source, until that says false.

@@ -44,6 +44,7 @@
 //! | [`SharedSemaphore`] | 40 | counting units, of which a dead holder's are returned |
 //! | [`SharedCondvar`] | 8 | waiting for what a mutex protects to change |
 //! | [`inspect`] | | looking at a segment, and repairing it, without its program |
+//! | [`raw`] | | the same segments and locks without types, for other languages |
 //!
 //! # Participants
 //! A thread takes part in a segment from its first lock operation there, or from
@@ -76,6 +77,7 @@ mod condvar;
 mod cut;
 mod error;
 mod file;
+mod form;
 mod header;
 pub mod inspect;
 mod layout;
@@ -83,6 +85,7 @@ mod locked;
 mod mutex;
 mod options;
 mod owed;
+pub mod raw;
 mod rwlock;
 mod scrub;
 mod segment;

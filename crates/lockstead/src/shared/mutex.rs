@@ -3,7 +3,7 @@
 use super::error::SharedError;
 use super::locked::{Held, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{Shareable, held_error, owed};
+use super::{Party, Shareable, held_error, owed};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -203,20 +203,10 @@ impl<T: Shareable> SharedMutex<T> {
         self.data.get_mut()
     }
 
-    #[inline(always)]
-    fn address(&self) -> usize {
-        core::ptr::from_ref(self).addr()
-    }
-
     /// The fast path of all acquisitions.
     #[inline(always)]
     fn take(&self) -> Option<SharedMutexGuard<'_, T>> {
-        let member = member(self.address())?;
-        if !self.raw.take(member.identity()?) {
-            return None;
-        }
-        member.took();
-        Some(SharedMutexGuard::new(self))
+        take(&self.raw).then(|| SharedMutexGuard::new(self))
     }
 
     #[inline]
@@ -253,9 +243,20 @@ pub(super) enum End {
     Failed,
 }
 
+/// Acquires it for the calling thread if it is free: the fast path of all acquisitions.
+#[inline(always)]
+pub(super) fn take(raw: &core_shared::SharedMutex<Linux>) -> bool {
+    let Some(member) = member(core::ptr::from_ref(raw).addr()) else { return false };
+    let taken = member.identity().is_some_and(|me| raw.take(me));
+    if taken {
+        member.took();
+    }
+    taken
+}
+
 /// Acquires as `how` says, or only tries.
 #[cold]
-fn slow(
+pub(super) fn slow(
     raw: &core_shared::SharedMutex<Linux>,
     how: Option<&Wait<'_, Linux>>,
     error: &mut SharedError,
@@ -335,15 +336,44 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
     }
 }
 
-/// Releases for the calling thread, if it has the mutex.
+/// Releases for the calling thread; false if it does not have the mutex.
+///
+/// Who the thread is is looked up again: in a forked child it is nobody, or somebody else
+/// than the parent, whose lock it is.
+#[inline(always)]
+pub(super) fn release(raw: &core_shared::SharedMutex<Linux>) -> bool {
+    let address = core::ptr::from_ref(raw).addr();
+    let released = match member(address) {
+        Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
+            member.gave();
+            true
+        }
+        _ => release_slow(raw),
+    };
+    owed::settle(address);
+    released
+}
+
 #[cold]
-fn release_slow(raw: &core_shared::SharedMutex<Linux>) {
-    let member = seated(core::ptr::from_ref(raw).addr());
-    if let Some((member, party)) = member.and_then(|member| Some((member, member.party()?)))
-        && raw.unlock(&party)
-    {
+fn release_slow(raw: &core_shared::SharedMutex<Linux>) -> bool {
+    let Some((member, party)) = seat(core::ptr::from_ref(raw).addr()) else { return false };
+    let released = raw.unlock(&party);
+    if released {
         member.gave();
     }
+    released
+}
+
+/// The calling thread in the segment of an address, if it is a participant there.
+pub(super) fn seat(address: usize) -> Option<(&'static Member, Party)> {
+    let member = seated(address)?;
+    Some((member, member.party()?))
+}
+
+/// Has the word say that what a dead owner left is in order; false if the calling thread
+/// does not have the mutex.
+pub(super) fn mark_consistent(raw: &core_shared::SharedMutex<Linux>) -> bool {
+    seat(core::ptr::from_ref(raw).addr()).is_some_and(|(_, party)| raw.mark_consistent(&party))
 }
 
 impl<T: Shareable> Deref for SharedMutexGuard<'_, T> {
@@ -368,16 +398,8 @@ impl<T: Shareable> DerefMut for SharedMutexGuard<'_, T> {
 impl<T: Shareable> Drop for SharedMutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Who the thread is it looks up again: in a forked child it is nobody, or somebody
-        // else than the parent, whose lock it is.
-        let address = self.mutex.address();
-        match member(address) {
-            Some(member) if member.identity().is_some_and(|me| self.mutex.raw.give(me)) => {
-                member.gave();
-            }
-            _ => release_slow(&self.mutex.raw),
-        }
-        owed::settle(address);
+        // Not so in a forked child, which has inherited the guard and not the mutex.
+        let _ = release(&self.mutex.raw);
     }
 }
 
@@ -389,9 +411,7 @@ impl<T: Shareable> Held for SharedMutexGuard<'_, T> {
     }
 
     fn mark_consistent(&self, _: sealed::Ours) {
-        if let Some(party) = seated(self.mutex.address()).and_then(Member::party) {
-            self.mutex.raw.mark_consistent(&party);
-        }
+        mark_consistent(&self.mutex.raw);
     }
 }
 

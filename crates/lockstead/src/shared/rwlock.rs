@@ -204,20 +204,9 @@ impl<T: Shareable> SharedRwLock<T> {
         &self,
         by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, core_shared::SharedError>,
     ) -> Reading<'_, T> {
-        let (member, party) = super::party(self.address())?;
-        let claim = claims::take(&party);
-        let outcome = by(&party, claim);
-        if let (Some(number), false) = (claim, matches!(outcome, Ok(ReadHold::Claim(_)))) {
-            claims::put(&party, number);
-        }
-        let hold = match outcome {
-            Ok(hold) => hold,
-            Err(core_shared::SharedError::NotRecoverable) => return Ok(Locked::NotRecoverable),
-            Err(error) => return Err(super::error_of(error)),
+        let Some((holder, hold)) = read_by(self.address(), by)? else {
+            return Ok(Locked::NotRecoverable);
         };
-        // Also by a claim: a peer may erase that.
-        member.took();
-        let holder = Holder { member, me: party.me };
         let guard = SharedReadGuard { lock: self, holder, hold, not_send: PhantomData };
         Ok(match hold {
             ReadHold::Claim(_) | ReadHold::Alone => Locked::Acquired(guard),
@@ -235,19 +224,55 @@ impl<T: Shareable> SharedRwLock<T> {
         &self,
         by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
     ) -> Writing<'_, T> {
-        let (member, party) = super::party(self.address())?;
-        let got = match by(&party) {
-            Ok(got) => got,
-            Err(core_shared::SharedError::NotRecoverable) => return Ok(Locked::NotRecoverable),
-            Err(error) => return Err(super::error_of(error)),
+        let Some((holder, got)) = write_by(self.address(), by)? else {
+            return Ok(Locked::NotRecoverable);
         };
-        member.took();
-        let holder = Holder { member, me: party.me };
         let guard = SharedWriteGuard { lock: self, holder, not_send: PhantomData };
         Ok(match got {
             Got::Clean => Locked::Acquired(guard),
             Got::OwnerDied => Locked::OwnerDied(Inconsistent::new(guard)),
         })
+    }
+}
+
+/// Acquires the lock at this address for reading, as `by` does with the thread's party and
+/// a claim that it does not use; `None`: it is not recoverable.
+#[inline]
+pub(super) fn read_by(
+    address: usize,
+    by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, core_shared::SharedError>,
+) -> Result<Option<(Holder, ReadHold)>, SharedError> {
+    let (member, party) = super::party(address)?;
+    let claim = claims::take(&party);
+    let outcome = by(&party, claim);
+    if let (Some(number), false) = (claim, matches!(outcome, Ok(ReadHold::Claim(_)))) {
+        claims::put(&party, number);
+    }
+    match outcome {
+        Ok(hold) => {
+            // Also by a claim: a peer may erase that.
+            member.took();
+            Ok(Some((Holder { member, me: party.me }, hold)))
+        }
+        Err(core_shared::SharedError::NotRecoverable) => Ok(None),
+        Err(error) => Err(super::error_of(error)),
+    }
+}
+
+/// The same for writing.
+#[inline]
+pub(super) fn write_by(
+    address: usize,
+    by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
+) -> Result<Option<(Holder, Got)>, SharedError> {
+    let (member, party) = super::party(address)?;
+    match by(&party) {
+        Ok(got) => {
+            member.took();
+            Ok(Some((Holder { member, me: party.me }, got)))
+        }
+        Err(core_shared::SharedError::NotRecoverable) => Ok(None),
+        Err(error) => Err(super::error_of(error)),
     }
 }
 

@@ -15,6 +15,9 @@
 //! locks and not seats, and those of a seat are void while nobody lives there and given
 //! back by who takes it.
 //!
+//! Where a part of the root is unknown ([`UNKNOWN`](super::raw::UNKNOWN)) locks may be that
+//! the directory does not lead to: then nothing is scrubbed, and what is worn out stays so.
+//!
 //! One at a time scrubs: another one, that has found a seat worn out before it began with 0
 //! again, would erase the name of who sits there since.
 //!
@@ -44,6 +47,9 @@ pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
 }
 
 fn scrub_alone(attachment: &Attachment, layout: &Layout) -> usize {
+    if layout.has_unknown() {
+        return 0;
+    }
     let root = attachment.header().root;
     let domain = attachment.domain();
     let seats = domain.seats;

@@ -1,15 +1,11 @@
 //! Segments: memory with a root, locks in it, and participants.
 
-use super::attached::Attachment;
 use super::error::{AttachError, SegmentError};
-use super::file;
-use super::header::{Header, Parts};
-use super::layout::Layout;
+use super::header::Header;
+use super::raw::{Form, RawSegment};
 use super::{Busy, JoinError, Options, Shareable};
 use core::fmt;
 use core::ptr::NonNull;
-use std::fs::File;
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -55,11 +51,11 @@ use std::path::Path;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Segment<T: Shareable> {
-    attachment: Attachment,
+    raw: RawSegment,
     root: NonNull<T>,
 }
 
-// SAFETY: the pointer leads into the attachment's mapping, to a `T`, which may be used by
+// SAFETY: the pointer leads into the segment's mapping, to a `T`, which may be used by
 // all threads (`Shareable`).
 unsafe impl<T: Shareable> Send for Segment<T> {}
 // SAFETY: as above.
@@ -113,12 +109,7 @@ impl<T: Shareable> Segment<T> {
         options: &Options,
         fill: impl FnOnce(&mut T),
     ) -> Result<Self, SegmentError> {
-        let path = path.as_ref();
-        let header = Self::plan(options)?;
-        let (file, temporary) = file::draft(path, options.mode)?;
-        let segment = Self::make(file, header, fill)?;
-        file::link(segment.attachment.file(), temporary, path)?;
-        Ok(segment)
+        RawSegment::create(path, options, &Form::of::<T>(), filled_by(fill)).map(Self::with)
     }
 
     /// Opens the segment in the file of this name.
@@ -126,7 +117,7 @@ impl<T: Shareable> Segment<T> {
     /// # Errors
     /// [`SegmentError`]: each says what is wrong with the file and what to do.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SegmentError> {
-        Self::of(file::open(path.as_ref(), true)?)
+        RawSegment::open(path, Some(&Form::of::<T>())).map(Self::with)
     }
 
     /// [`open`](Self::open), or [`create`](Self::create) if there is no such file; of
@@ -138,19 +129,7 @@ impl<T: Shareable> Segment<T> {
     /// # Panics
     /// As [`create`](Self::create).
     pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Self, SegmentError> {
-        let path = path.as_ref();
-        // Somebody else may make it and remove it, again and again; not with us.
-        for _ in 0..16 {
-            match Self::open(path) {
-                Err(error) if is_io(&error, ErrorKind::NotFound) => {}
-                other => return other,
-            }
-            match Self::create(path, options) {
-                Err(error) if is_io(&error, ErrorKind::AlreadyExists) => {}
-                other => return other,
-            }
-        }
-        Self::open(path)
+        RawSegment::open_or_create(path, options, &Form::of::<T>(), |_| ()).map(Self::with)
     }
 
     /// Makes a segment without a name in the file system: others get its descriptor
@@ -190,10 +169,7 @@ impl<T: Shareable> Segment<T> {
         options: &Options,
         fill: impl FnOnce(&mut T),
     ) -> Result<Self, SegmentError> {
-        let header = Self::plan(options)?;
-        let file = file::memory(name)?;
-        file::permit(&file, options.mode)?;
-        Self::make(file, header, fill)
+        RawSegment::memfd(name, options, &Form::of::<T>(), filled_by(fill)).map(Self::with)
     }
 
     /// Opens the segment behind a descriptor, which must allow reading and writing. If it
@@ -204,7 +180,7 @@ impl<T: Shareable> Segment<T> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_fd(fd: OwnedFd) -> Result<Self, SegmentError> {
-        Self::of(File::from(fd))
+        RawSegment::from_fd(fd, Some(&Form::of::<T>())).map(Self::with)
     }
 
     /// What lies in the segment.
@@ -214,16 +190,16 @@ impl<T: Shareable> Segment<T> {
     #[inline]
     #[must_use]
     pub fn root(&self) -> &T {
-        // SAFETY: mapped as long as the attachment lives, of this size and alignment
-        // (`of` and `make`), any bits are a value (`Shareable`). Peers that keep to the
-        // protocol change atomics, and what locks protect, only.
+        // SAFETY: mapped as long as the segment lives, of this size and alignment
+        // (`with`), any bits are a value (`Shareable`). Peers that keep to the protocol
+        // change atomics, and what locks protect, only.
         unsafe { self.root.as_ref() }
     }
 
     /// What the file's first page said when it was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
-        self.attachment.header()
+        self.raw.header()
     }
 
     /// Makes the calling thread a participant now, and not at its first lock operation:
@@ -233,16 +209,7 @@ impl<T: Shareable> Segment<T> {
     /// # Errors
     /// [`JoinError`] says what is in the way.
     pub fn participate(&self) -> Result<(), JoinError> {
-        // Not that of the root, which may be of no size and the segment's end.
-        let address = self.attachment.at(0).addr().get();
-        match lockstead_linux::shared::join(address) {
-            Err(JoinError::WornOut) => {
-                // Also if another one was faster.
-                self.scrub();
-                lockstead_linux::shared::join(address).map(drop)
-            }
-            other => other.map(drop),
-        }
+        self.raw.participate()
     }
 
     /// Gives the calling thread's seat up, for other threads to take. It becomes a
@@ -252,7 +219,7 @@ impl<T: Shareable> Segment<T> {
     /// # Errors
     /// [`Busy`] if it holds a lock here; nothing has changed then.
     pub fn leave(&self) -> Result<(), Busy> {
-        lockstead_linux::shared::leave(self.attachment.handle())
+        self.raw.leave()
     }
 
     /// Leaves the segment and unmaps it.
@@ -261,8 +228,8 @@ impl<T: Shareable> Segment<T> {
     /// The segment again, and who is in the way: other threads of this process that are
     /// participants, or a lock that this thread holds.
     pub fn close(self) -> Result<(), (Self, Busy)> {
-        let Segment { attachment, root } = self;
-        attachment.close().map_err(|(attachment, busy)| (Segment { attachment, root }, busy))
+        let Segment { raw, root } = self;
+        raw.close().map_err(|(raw, busy)| (Segment { raw, root }, busy))
     }
 
     /// Makes seats usable again of which each has been left by 16,384 dead participants,
@@ -272,76 +239,26 @@ impl<T: Shareable> Segment<T> {
     /// Locks that such a seat's last participant had when it died are nobody's then, and
     /// the next one that takes them is told of the death, as it would be without.
     pub fn scrub(&self) -> usize {
-        super::scrub::scrub(&self.attachment, &Self::layout())
+        self.raw.scrub()
     }
 
-    /// Of an attachment whose root is a `T`.
-    fn with(attachment: Attachment) -> Self {
-        let root = attachment.at(attachment.header().root).cast();
-        Segment { attachment, root }
-    }
-
-    /// What the type is like, as it stands in a file.
-    fn directory() -> Vec<u8> {
-        const {
-            assert!(T::SHAPE.size() == size_of::<T>(), "the shape of a type has its size");
-        }
-        T::SHAPE.encode().expect("the root type describes itself with at most 1 MiB")
-    }
-
-    fn layout() -> Layout {
-        Layout::decode(&Self::directory()).expect("a type's own shape is in order")
-    }
-
-    fn plan(options: &Options) -> Result<Header, SegmentError> {
-        Header::new(&Parts {
-            directory: &Self::directory(),
-            participants: options.participants,
-            claims: options.claims,
-            root_bytes: size_of::<T>() as u64,
-            root_align: align_of::<T>() as u64,
-            exclusive: options.exclusive,
-        })
-    }
-
-    /// Of a new and empty file that nobody else has.
-    fn make(file: File, header: Header, fill: impl FnOnce(&mut T)) -> Result<Self, SegmentError> {
-        file::fill(&file, &header, &Self::directory())?;
-        file::seal(&file);
-        let attachment = Attachment::new(file, &header)?;
-        let segment = Self::with(attachment);
-        let mut root = segment.root;
-        // SAFETY: as `root`; and nobody else knows the file, or its mapping.
-        fill(unsafe { root.as_mut() });
-        Ok(segment)
-    }
-
-    fn of(file: File) -> Result<Self, SegmentError> {
-        let file::Checked { file, header, layout } = file::check(file)?;
-        // Not before it is known to be a segment. What is cut meanwhile is found out when
-        // it has been mapped.
-        file::seal(&file);
-        let own = Self::layout();
-        if let Some(difference) = layout.difference(&own) {
-            return Err(SegmentError::OtherRoot { difference });
-        }
-        let (there, here) = (header.root_align, align_of::<T>());
-        if there as usize != here {
-            let difference = format!("aligned to {there} there, to {here} here");
-            return Err(SegmentError::OtherRoot { difference });
-        }
-        let attachment = Attachment::new(file, &header)?;
-        Ok(Self::with(attachment))
+    /// Of a segment that was made or opened with the form of a `T`.
+    fn with(raw: RawSegment) -> Self {
+        let root = raw.root().cast();
+        Segment { raw, root }
     }
 }
 
-fn is_io(error: &SegmentError, kind: ErrorKind) -> bool {
-    matches!(error, SegmentError::Io { error, .. } if error.kind() == kind)
+/// `fill` for a root that is a `T`.
+fn filled_by<T: Shareable>(fill: impl FnOnce(&mut T)) -> impl FnOnce(NonNull<u8>) {
+    // SAFETY: a new segment's root, of the form of a `T`, mapped and zeroes, which are one;
+    // nobody else knows the file, or its mapping.
+    |root| fill(unsafe { root.cast().as_mut() })
 }
 
 impl<T: Shareable> AsFd for Segment<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.attachment.file().as_fd()
+        self.raw.as_fd()
     }
 }
 

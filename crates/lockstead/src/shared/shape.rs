@@ -131,60 +131,6 @@ impl Shape {
             Shape::Array { count, stride, .. } => count * stride,
         }
     }
-
-    /// As it stands in a file; `None` if that would be longer or deeper than a reader
-    /// accepts.
-    pub(super) fn encode(&self) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.write(&mut bytes, DEEPEST)?;
-        Some(bytes)
-    }
-
-    fn write(&self, bytes: &mut Vec<u8>, deep: usize) -> Option<()> {
-        let deep = deep.checked_sub(1)?;
-        match *self {
-            Shape::Plain { name, size } => {
-                bytes.push(PLAIN);
-                text(bytes, name)?;
-                number(bytes, size);
-            }
-            Shape::Array { count, stride, element } => {
-                bytes.push(ARRAY);
-                number(bytes, count);
-                number(bytes, stride);
-                element.write(bytes, deep)?;
-            }
-            Shape::Struct { name, size, fields } => {
-                bytes.push(STRUCT);
-                text(bytes, name)?;
-                number(bytes, size);
-                bytes.extend(u16::try_from(fields.len()).ok()?.to_le_bytes());
-                for field in fields {
-                    text(bytes, field.name)?;
-                    number(bytes, field.offset);
-                    field.shape.write(bytes, deep)?;
-                }
-            }
-            Shape::Lock { kind, size, offset, data } => {
-                bytes.push(LOCK);
-                bytes.push(kind.code());
-                number(bytes, size);
-                number(bytes, offset);
-                data.write(bytes, deep)?;
-            }
-        }
-        (bytes.len() <= LONGEST).then_some(())
-    }
-}
-
-fn number(bytes: &mut Vec<u8>, number: usize) {
-    bytes.extend((number as u64).to_le_bytes());
-}
-
-fn text(bytes: &mut Vec<u8>, text: &str) -> Option<()> {
-    bytes.extend(u16::try_from(text.len()).ok()?.to_le_bytes());
-    bytes.extend(text.as_bytes());
-    Some(())
 }
 
 /// The number by which shapes are told from one another (FNV-1a).

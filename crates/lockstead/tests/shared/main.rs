@@ -6,6 +6,7 @@ mod files;
 mod hostile;
 mod inspect;
 mod mutex;
+mod raw;
 mod refused;
 mod rwlock;
 mod scrub;

@@ -1,0 +1,91 @@
+//! The mutex without data.
+
+use super::super::error::SharedError;
+use super::super::mutex::{mark_consistent, release, slow, take};
+use super::Outcome;
+use lockstead_core::Wait;
+use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE};
+use lockstead_core::shared::{Identity, SharedMutex};
+use lockstead_linux::Linux;
+use lockstead_linux::shared::me;
+
+/// [`SharedMutex`](super::super::SharedMutex) without its data: 8 bytes, zeroes are free.
+#[repr(transparent)]
+pub struct RawMutex(pub(super) SharedMutex<Linux>);
+
+const _: () = assert!(size_of::<RawMutex>() == 8 && align_of::<RawMutex>() == 8);
+
+impl Default for RawMutex {
+    fn default() -> Self {
+        RawMutex(SharedMutex::new())
+    }
+}
+
+impl RawMutex {
+    /// Acquires it, waiting as `how` says.
+    ///
+    /// # Errors
+    /// Those that `how` allows, and those of
+    /// [`SharedMutex::lock`](super::super::SharedMutex::lock).
+    #[inline]
+    pub fn lock(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+        if take(&self.0) {
+            return Ok(Outcome::Acquired);
+        }
+        let mut error = SharedError::Held;
+        Outcome::of(slow(&self.0, Some(how), &mut error), error)
+    }
+
+    /// Acquires it if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`]; as [`lock`](Self::lock).
+    #[inline]
+    pub fn try_lock(&self) -> Result<Outcome, SharedError> {
+        if take(&self.0) {
+            return Ok(Outcome::Acquired);
+        }
+        let mut error = SharedError::Held;
+        Outcome::of(slow(&self.0, None, &mut error), error)
+    }
+
+    /// Releases it; false, and nothing is done, if the calling thread does not have it.
+    #[inline]
+    pub fn unlock(&self) -> bool {
+        release(&self.0)
+    }
+
+    /// Declares consistent what a dead owner left; false if the calling thread does not
+    /// have the mutex.
+    pub fn mark_consistent(&self) -> bool {
+        mark_consistent(&self.0)
+    }
+
+    /// Whether an owner has died since what it protects was last declared consistent; or
+    /// it is not recoverable, for that reason.
+    #[must_use]
+    pub fn is_inconsistent(&self) -> bool {
+        self.0.peek() & INCONSISTENT != 0
+    }
+
+    /// Whether anybody has it, dead or alive, at some moment during the call.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        let word = self.0.peek();
+        Identity::from_bits(word).is_some() && word != NOT_RECOVERABLE
+    }
+
+    /// Whether the calling thread has it.
+    #[must_use]
+    pub fn is_mine(&self) -> bool {
+        let address = core::ptr::from_ref(self).addr();
+        let me = me(address).or_else(|| lockstead_linux::shared::seated(address)?.identity());
+        me.is_some_and(|me| self.0.is_held_by(me))
+    }
+}
+
+impl core::fmt::Debug for RawMutex {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RawMutex").field("locked", &self.is_locked()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! The reader-writer lock without data.
+
+use super::super::error::SharedError;
+use super::super::rwlock::{read_by, write_by};
+use super::super::{Holder, claims, held_error, mutex};
+use super::Outcome;
+use lockstead_core::Wait;
+use lockstead_core::shared::{Got, ReadHold, SharedRwLock};
+use lockstead_linux::Linux;
+
+/// [`SharedRwLock`](super::super::SharedRwLock) without its data: 8 bytes, zeroes are free.
+#[repr(transparent)]
+pub struct RawRwLock(SharedRwLock<Linux>);
+
+const _: () = assert!(size_of::<RawRwLock>() == 8 && align_of::<RawRwLock>() == 8);
+
+impl Default for RawRwLock {
+    fn default() -> Self {
+        RawRwLock(SharedRwLock::new())
+    }
+}
+
+impl RawRwLock {
+    /// Acquires it for reading, waiting as `how` says. With [`Outcome::OwnerDied`] the
+    /// caller has it alone, to repair what a writer left.
+    ///
+    /// # Errors
+    /// Those that `how` allows, and those of
+    /// [`SharedRwLock::read`](super::super::SharedRwLock::read).
+    pub fn read(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+        was_read(read_by(self.address(), |party, claim| self.0.read(party, claim, how)))
+    }
+
+    /// Acquires it for reading if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`]; as [`read`](Self::read).
+    pub fn try_read(&self) -> Result<Outcome, SharedError> {
+        was_read(read_by(self.address(), |party, claim| self.0.try_read(party, claim)))
+            .map_err(held_error)
+    }
+
+    /// Acquires it for writing, waiting as `how` says.
+    ///
+    /// # Errors
+    /// Those that `how` allows, and those of
+    /// [`SharedRwLock::write`](super::super::SharedRwLock::write).
+    pub fn write(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+        was_written(write_by(self.address(), |party| self.0.write(party, how)))
+    }
+
+    /// Acquires it for writing if that needs no wait.
+    ///
+    /// # Errors
+    /// [`SharedError::Held`]; as [`write`](Self::write).
+    pub fn try_write(&self) -> Result<Outcome, SharedError> {
+        was_written(write_by(self.address(), |party| self.0.try_write(party))).map_err(held_error)
+    }
+
+    /// Releases what the calling thread has of it, for reading or for writing; false if
+    /// that is nothing, or a claim that a peer has erased.
+    pub fn unlock(&self) -> bool {
+        let address = self.address();
+        let Some((member, party)) = mutex::seat(address) else { return false };
+        let claim = party.domain.offset(address).and_then(|what| claims::find(&party, what));
+        let released = match claim {
+            Some(number) => {
+                let released = self.0.unread(&party, ReadHold::Claim(number));
+                claims::put(&party, number);
+                released
+            }
+            None => self.0.unwrite(&party),
+        };
+        if released {
+            member.gave();
+        }
+        released
+    }
+
+    /// Declares consistent what a dead writer left; false if the calling thread does not
+    /// have the lock alone.
+    pub fn mark_consistent(&self) -> bool {
+        let party = mutex::seat(self.address());
+        party.is_some_and(|(_, party)| self.0.mark_consistent(&party))
+    }
+
+    /// Whether a writer has died since what it protects was last declared consistent; or
+    /// it is not recoverable, for that reason.
+    #[must_use]
+    pub fn is_inconsistent(&self) -> bool {
+        self.0.peek() & lockstead_core::shared::word::INCONSISTENT != 0
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+}
+
+fn was_read(got: Result<Option<(Holder, ReadHold)>, SharedError>) -> Result<Outcome, SharedError> {
+    Ok(match got? {
+        Some((_, ReadHold::Claim(_) | ReadHold::Alone)) => Outcome::Acquired,
+        Some((_, ReadHold::OwnerDied)) => Outcome::OwnerDied,
+        None => Outcome::NotRecoverable,
+    })
+}
+
+fn was_written(got: Result<Option<(Holder, Got)>, SharedError>) -> Result<Outcome, SharedError> {
+    Ok(match got? {
+        Some((_, Got::Clean)) => Outcome::Acquired,
+        Some((_, Got::OwnerDied)) => Outcome::OwnerDied,
+        None => Outcome::NotRecoverable,
+    })
+}
+
+impl core::fmt::Debug for RawRwLock {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RawRwLock").finish_non_exhaustive()
+    }
+}
