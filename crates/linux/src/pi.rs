@@ -52,7 +52,8 @@
 //!   another, which is taken for the owner.
 //! - A child made by the bare system call or `_Fork`, which run no handlers, acts
 //!   under its parent's number.
-//! - Signal handlers do not end the wait: the kernel resumes it whatever their flags.
+//! - The kernel resumes the wait after each signal handler, whatever its flags. A wait that
+//!   handlers are to end is cut into slices (`signals`), as one that a word is to end.
 //!
 //! # Source
 //! Sha, Rajkumar, Lehoczky: Priority inheritance protocols (1990). The futex by Molnar
@@ -60,12 +61,14 @@
 
 mod calls;
 mod identity;
+mod signals;
 
 use crate::atomics::U64;
 use crate::futex::now;
 use crate::platform::Linux;
 use crate::sys;
 use calls::Answer;
+use signals::HeldOff;
 use lockstead_core::{Nanos, Ordering, Wait};
 
 pub use calls::refuse_lock_pi2;
@@ -83,8 +86,8 @@ const LOST: u64 = 1 << 63;
 /// The generation, in place.
 const GENERATION: u64 = !LOW & !LOST;
 
-/// The longest wait between two looks at a cancellation word, in nanoseconds: the
-/// kernel watches one word only.
+/// The longest wait between two looks at a cancellation word, or at what signals have
+/// come, in nanoseconds: the kernel watches one word only.
 const POLL: u64 = 5_000_000;
 /// The time between two looks at a lock that the kernel does not watch for us.
 const NAP: u64 = 1_000_000;
@@ -102,6 +105,8 @@ pub enum PiError {
     Deadlock,
     /// The owner has ended, or was left behind by `fork`.
     OwnerLost,
+    /// A signal handler was due.
+    Interrupted,
 }
 
 /// Who holds a lock, as its word names it.
@@ -167,8 +172,9 @@ impl PiWord {
         self.word.get().compare_exchange(free, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Acquires, after [`lock_fast`](Self::lock_fast) has failed. Signals do not end
-    /// the wait, whatever `how` says of them.
+    /// Acquires, after [`lock_fast`](Self::lock_fast) has failed. With a cancellation word,
+    /// or if handlers end the wait, that is up to 5 ms late, and every 5 ms the wait begins
+    /// anew.
     ///
     /// # Errors
     /// The reasons in `how`; [`PiError::Recursive`], [`PiError::OwnerLost`]; and, if
@@ -177,6 +183,7 @@ impl PiWord {
     #[inline(never)]
     pub fn lock_slow(&self, how: &Wait<'_, Linux>) -> Result<(), PiError> {
         let me = identity::me();
+        let mut signals = None;
         loop {
             let seen = self.peek();
             if seen & LOST != 0 {
@@ -196,6 +203,9 @@ impl PiWord {
                 return Err(PiError::OwnerLost);
             }
             let endless = how.deadline.is_none() && how.cancel.is_none();
+            if how.interruptible && signals.get_or_insert_with(HeldOff::new).handler_is_due() {
+                return Err(PiError::Interrupted);
+            }
             match calls::lock(self.word.low_half(), slice(how)?) {
                 Answer::Granted => return self.granted(),
                 Answer::TimedOut => {}
@@ -335,7 +345,7 @@ fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
     if how.deadline.is_some_and(|deadline| deadline <= now()) {
         return Err(PiError::TimedOut);
     }
-    let look = how.cancel.map(|_| now().after(POLL));
+    let look = (how.cancel.is_some() || how.interruptible).then(|| now().after(POLL));
     Ok(match (how.deadline, look) {
         (Some(deadline), Some(look)) => Some(deadline.min(look)),
         (deadline, look) => deadline.or(look),

@@ -27,8 +27,9 @@
 //!   of them, in the order of their priorities, by a call on both sides. Under
 //!   contention that is slower by far than [`Mutex`](crate::Mutex), which is the right
 //!   lock for threads without real-time priorities.
-//! - There is no `lock_interruptible`: the kernel resumes these waits after every
-//!   signal handler. A [`CancelToken`](crate::CancelToken) ends them, up to 5 ms late.
+//! - A signal handler, and a [`CancelToken`](crate::CancelToken), end a wait up to 5 ms
+//!   late, and the handler is held off that long: the kernel itself resumes these waits
+//!   after every handler.
 //! - Rings of waiting threads panic instead of hanging, as far as they consist of
 //!   these locks and of other PI futexes of the process: in the thread that would close
 //!   the ring, if nothing else ends its wait. A wait with a deadline or token goes on,

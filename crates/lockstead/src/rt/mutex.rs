@@ -4,7 +4,7 @@ use super::guard::RtMutexGuard;
 use super::raw::Raw;
 use super::refusal::refuse;
 use super::{MappedRtMutexGuard, Owner};
-use crate::error::{Cancelled, TimedOut};
+use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::named::Label;
 use crate::{CancelToken, Hooks, Named, Site, Unnamed, time};
 use core::cell::UnsafeCell;
@@ -171,6 +171,24 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
     pub fn lock_killable(&self, token: &CancelToken) -> Result<RtMutexGuard<'_, T, H>, Cancelled> {
         match self.raw.lock(|| token.wait(), 0, Location::caller()) {
             Err(PiError::Cancelled) => Err(Cancelled),
+            other => Ok(self.settle(other)),
+        }
+    }
+
+    /// Acquires the mutex, unless a signal handler is to run on this thread while it waits.
+    /// The handler runs when the wait has ended, up to 5 ms late, and every 5 ms the wait
+    /// begins anew, behind others of the same priority.
+    ///
+    /// # Errors
+    /// [`Interrupted`]: a handler has run, or has had to.
+    ///
+    /// # Panics
+    /// If the wait would never end (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock_interruptible(&self) -> Result<RtMutexGuard<'_, T, H>, Interrupted> {
+        match self.raw.lock(|| time::INTERRUPTIBLE, 0, Location::caller()) {
+            Err(PiError::Interrupted) => Err(Interrupted),
             other => Ok(self.settle(other)),
         }
     }

@@ -3,7 +3,7 @@
 use super::Owner;
 use super::raw::Raw;
 use super::refusal::{refuse, too_deep};
-use crate::error::{Cancelled, TimedOut};
+use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::{CancelToken, Hooks, Unnamed, time};
 use core::cell::Cell;
 use core::fmt;
@@ -160,6 +160,23 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
     ) -> Result<RtRecursiveMutexGuard<'_, T, H>, Cancelled> {
         match self.acquire(|| token.wait()) {
             Err(PiError::Cancelled) => Err(Cancelled),
+            other => Ok(self.settle(other)),
+        }
+    }
+
+    /// Acquires the mutex, unless a signal handler is to run on this thread while it waits;
+    /// see [`RtMutex::lock_interruptible`](super::RtMutex::lock_interruptible).
+    ///
+    /// # Errors
+    /// [`Interrupted`]: a handler has run, or has had to.
+    ///
+    /// # Panics
+    /// If the wait would never end (see the type).
+    #[inline]
+    #[track_caller]
+    pub fn lock_interruptible(&self) -> Result<RtRecursiveMutexGuard<'_, T, H>, Interrupted> {
+        match self.acquire(|| time::INTERRUPTIBLE) {
+            Err(PiError::Interrupted) => Err(Interrupted),
             other => Ok(self.settle(other)),
         }
     }

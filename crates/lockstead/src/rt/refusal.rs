@@ -26,7 +26,7 @@ pub(super) fn refuse(error: PiError, subject: &Subject) -> ! {
              or that fork left behind in the parent process; {acquired}. It can never be released, \
              and what it guards may be half changed: do not leak its guard, and take it around fork"
         ),
-        PiError::TimedOut | PiError::Cancelled => {
+        PiError::TimedOut | PiError::Cancelled | PiError::Interrupted => {
             unreachable!("{subject}: {error:?} was not asked for")
         }
     }

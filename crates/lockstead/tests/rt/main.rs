@@ -4,6 +4,7 @@ mod forms;
 mod misuse;
 mod priority;
 mod recursive;
+mod signals;
 
 #[path = "../common/watchdog.rs"]
 mod watchdog;
