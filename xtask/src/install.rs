@@ -4,7 +4,7 @@ use crate::library::{build_archive, link_object, link_shared, said_by};
 use crate::root;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 /// The library's version, which is the package's.
@@ -53,6 +53,10 @@ impl Default for Options {
 /// # Errors
 /// What could not be built or written.
 pub fn install(options: &Options) -> Result<(), String> {
+    let plain = |part| matches!(part, Component::Normal(_));
+    if options.libdir.is_empty() || !Path::new(&options.libdir).components().all(plain) {
+        return Err(format!("{}: --libdir is a folder below the prefix", options.libdir));
+    }
     let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
     let below = match &options.destdir {
         Some(destdir) => destdir.join(prefix.strip_prefix("/").unwrap_or(&prefix)),
@@ -97,6 +101,8 @@ fn build(options: &Options, name: &str, checks: bool, lib: &Path) -> Result<(), 
     Ok(())
 }
 
+/// The unwinder is not among the libraries: compilers add it by themselves, of the kind
+/// that fits to a static program or to another one.
 fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> String {
     let (what, define) = if checks {
         ("Locks with bounded waiting; this library checks their use", " -DLKS_DEBUG")
@@ -106,8 +112,8 @@ fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> Str
     format!(
         "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\n\
          Name: {name}\nDescription: {what}\nVersion: {VERSION}\n\
-         Libs: -L${{libdir}} -l{name}\nLibs.private: -lgcc_s -lpthread -ldl -lm\n\
-         Cflags: -I${{includedir}}{define}\n",
+         Libs: -L\"${{libdir}}\" -l{name}\nLibs.private: -lpthread -ldl -lm\n\
+         Cflags: -I\"${{includedir}}\"{define}\n",
         prefix.display(),
         options.libdir
     )
@@ -133,7 +139,7 @@ fn cmake_config(options: &Options) -> String {
         } else {
             ("STATIC", format!("lib{name}.a"))
         };
-        let libraries = if shared { "" } else { "gcc_s;Threads::Threads;${CMAKE_DL_LIBS};m" };
+        let libraries = if shared { "" } else { "Threads::Threads;${CMAKE_DL_LIBS};m" };
         let definitions = if define { "LKS_DEBUG" } else { "" };
         text += &format!(
             "if(NOT TARGET Lockstead::{target})\n  add_library(Lockstead::{target} {kind} IMPORTED)\n  \

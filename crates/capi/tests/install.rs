@@ -36,7 +36,7 @@ endforeach()
 
 /// Installs once, with the build that the other tests have made.
 fn prefix() -> PathBuf {
-    let prefix = scratch().join("prefix");
+    let prefix = scratch().join("a prefix");
     let _ = fs::remove_dir_all(&prefix);
     let mut options = Options::new();
     options.prefix = prefix.clone();
@@ -60,22 +60,31 @@ fn is_there(command: &str) -> bool {
 }
 
 fn by_pkg_config(prefix: &Path, project: &Path) {
-    for (name, extra) in [("lockstead", ""), ("lockstead", "--static"), ("lockstead-check", "")] {
+    let variants = [
+        ("lockstead", ""),
+        ("lockstead", "--static"),
+        ("lockstead", "-static"),
+        ("lockstead-check", ""),
+    ];
+    for (name, extra) in variants {
         let mut flags = Command::new("pkg-config");
         flags.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         flags.args(["--cflags", "--libs", name]);
         if !extra.is_empty() {
-            flags.arg(extra);
+            flags.arg("--static");
         }
         let flags = said_by(&mut flags).unwrap_or_else(|error| panic!("{error}"));
         let program = project.join(format!("by-{name}{extra}"));
-        let mut cc = Command::new(compiler(false));
-        cc.arg("-o").arg(&program).arg(project.join("program.c"));
-        // A static archive beside a shared library: the linker is told which.
-        cc.args(flags.split_whitespace().map(|flag| match (flag, extra) {
-            ("-llockstead", "--static") => "-l:liblockstead.a",
-            (flag, _) => flag,
-        }));
+        // A shell reads the flags, as in a makefile. With an archive beside a shared
+        // library the linker is told which; with -static it knows.
+        let flags = match extra {
+            "--static" => flags.replace("-llockstead", "-l:liblockstead.a"),
+            "-static" => format!("-static {flags}"),
+            _ => flags,
+        };
+        let mut cc = Command::new("sh");
+        cc.arg("-c").arg(format!("exec \"$0\" \"$@\" {}", flags.trim()));
+        cc.arg(compiler(false)).arg("-o").arg(&program).arg(project.join("program.c"));
         cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
         ends_well(&mut cc);
         runs(&program);
@@ -122,6 +131,18 @@ fn exports_only_ours(lib: &Path) {
                 .collect();
             assert!(other.is_empty(), "{name}: {other:?}");
         }
+    }
+}
+
+#[test]
+fn libraries_lie_below_the_prefix() {
+    for libdir in ["/usr/lib", "../lib", "", "lib/../../lib"] {
+        let mut options = Options::new();
+        options.prefix = scratch().join("never made");
+        options.libdir = libdir.into();
+        let error = install(&options).expect_err(libdir);
+        assert!(error.contains("below the prefix"), "{error}");
+        assert!(!options.prefix.exists());
     }
 }
 
