@@ -1,0 +1,121 @@
+//! Atomics whose every access costs what it costs on the machine.
+//!
+//! They lie in memory as native ones do, so what shares a line natively shares it here.
+//! Sequentially consistent but for stores, which are visible later to others (TSO).
+
+use super::line::Went;
+use super::strand::suspend;
+use super::trace::Kind;
+use super::world::{NOBODY, World, with};
+use std::cell::UnsafeCell;
+
+/// Passes the running task's debt, then tries `access` until it is done; false if a store
+/// is on its way and will be done without the task.
+fn until_done(access: impl Fn(&mut World) -> Went) -> bool {
+    loop {
+        let went = with(|w| {
+            if w.current == NOBODY {
+                return Some(Went::Hit);
+            }
+            if w.settle() {
+                return None;
+            }
+            Some(access(w))
+        });
+        match went {
+            None => suspend(),
+            Some(Went::Hit) => return true,
+            Some(Went::Asked) => {
+                suspend();
+                return true;
+            }
+            Some(Went::Posted) => return false,
+            Some(Went::Drains) => suspend(),
+        }
+    }
+}
+
+macro_rules! atomic {
+    ($(#[$doc:meta])* $name:ident, $value:ident, $wide:literal) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        pub struct $name(UnsafeCell<$value>);
+
+        impl $name {
+            /// Holds zero.
+            #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+            pub(crate) const ZERO: Self = $name(UnsafeCell::new(0));
+
+            /// Where it lies.
+            pub(crate) fn address(&self) -> usize {
+                self.0.get().expose_provenance()
+            }
+
+            /// The value, at no cost.
+            pub(crate) fn get(&self) -> $value {
+                // SAFETY: whoever has the turn uses it alone (R1 of `strand.rs`).
+                unsafe { self.0.get().read() }
+            }
+
+            /// Sets the value, at no cost.
+            pub(crate) fn set(&self, value: $value) {
+                // SAFETY: as in `get`.
+                unsafe { self.0.get().write(value) }
+            }
+
+            fn note(&self, kind: Kind, value: $value) {
+                with(|w| {
+                    if w.trace.on && w.current != NOBODY {
+                        w.note(kind, self.address(), value.into());
+                    }
+                });
+            }
+
+            /// Reads.
+            pub(crate) fn read(&self) -> $value {
+                let address = self.address();
+                until_done(|w| w.read(address, self.get().into()));
+                let value = self.get();
+                self.note(Kind::Load, value);
+                value
+            }
+
+            /// Writes.
+            pub(crate) fn write(&self, value: $value) {
+                let address = self.address();
+                let here = until_done(|w| {
+                    w.write(address, Some((value.into(), $wide)))
+                });
+                if here {
+                    self.set(value);
+                }
+                self.note(Kind::Store, value);
+            }
+
+            /// Changes in one step; returns the value before.
+            pub(crate) fn update(&self, change: impl FnOnce($value) -> $value) -> $value {
+                let address = self.address();
+                until_done(|w| w.write(address, None));
+                let before = self.get();
+                self.set(change(before));
+                self.note(Kind::Update, self.get());
+                before
+            }
+
+            /// Replaces `current` by `new`, or returns what was found.
+            pub(crate) fn replace(&self, current: $value, new: $value) -> Result<$value, $value> {
+                let before = self.update(|value| if value == current { new } else { value });
+                if before == current { Ok(before) } else { Err(before) }
+            }
+        }
+    };
+}
+
+atomic! {
+    /// A simulated 32-bit atomic.
+    U32, u32, false
+}
+atomic! {
+    /// A simulated 64-bit atomic.
+    U64, u64, true
+}

@@ -1,0 +1,187 @@
+//! What tasks can do besides reading and writing memory.
+
+use super::strand::suspend;
+use super::trace::Kind;
+use super::world::{Place, Ps, State, with};
+
+/// Computes for `time`, at full speed; a busy sibling makes it longer.
+pub(crate) fn work(time: Ps) {
+    loop {
+        if !with(|w| w.settle()) {
+            break;
+        }
+        suspend();
+    }
+    if with(|w| w.pass(time, true)) {
+        suspend();
+    }
+}
+
+/// Leaves the processor for `time`: a disk, a peer, a person.
+pub(crate) fn away(time: Ps) {
+    settle();
+    with(|w| {
+        w.set_timer(time);
+        w.sleep();
+    });
+    suspend();
+}
+
+/// Gives the turn back, having gone to sleep.
+pub(crate) fn rest() {
+    suspend();
+}
+
+/// Lets the time come that the task has used up.
+pub(crate) fn settle() {
+    while with(|w| w.settle()) {
+        suspend();
+    }
+}
+
+/// Uses up a little time.
+pub(crate) fn pay(ns: f64) {
+    with(|w| w.pay(ns));
+}
+
+/// The number of the running task, from 0.
+pub(crate) fn me() -> usize {
+    with(|w| w.current)
+}
+
+/// The time as the running task sees it.
+pub(crate) fn now() -> Ps {
+    with(|w| w.local_now())
+}
+
+/// A number from 0 to below 1.
+pub(crate) fn chance() -> f64 {
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].random.unit()
+    })
+}
+
+/// Runs `f` as time spent at `place`.
+pub(crate) fn at<R>(place: Place, f: impl FnOnce() -> R) -> R {
+    let before = with(|w| w.go(place));
+    let result = f();
+    with(|w| w.go(before));
+    result
+}
+
+/// Runs `f` without being preempted, as the kernel's own code.
+pub(crate) fn in_kernel<R>(f: impl FnOnce() -> R) -> R {
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].kernel += 1;
+    });
+    let result = f();
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].kernel -= 1;
+    });
+    result
+}
+
+/// One pause of a loop that may be elided: see `poll`.
+pub(crate) fn pause() {
+    let parked = with(|w| {
+        let pause = w.machine.cost.pause;
+        let current = w.current;
+        w.tasks[current].debt += pause;
+        w.turn_done()
+    });
+    // A parked task has passed its debt up to the beginning of its next turn, which
+    // `unpark` counts from.
+    if parked {
+        with(|w| {
+            let current = w.current;
+            w.tasks[current].debt = 0;
+        });
+        suspend();
+    }
+}
+
+/// Whether the scheduler wants the processor back.
+pub(crate) fn need_resched() -> bool {
+    with(|w| {
+        let cpu = w.tasks[w.current].cpu;
+        w.cpus[cpu].resched
+    })
+}
+
+
+/// Announces that the running task will sleep: from now on a wake-up is not lost.
+pub(crate) fn get_sleepy() {
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].sleepy = true;
+    });
+}
+
+/// It will not sleep after all.
+pub(crate) fn stay_awake() {
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].sleepy = false;
+    });
+}
+
+/// Sleeps, unless woken since [`get_sleepy`].
+pub(crate) fn schedule() {
+    settle();
+    let left = with(|w| {
+        let current = w.current;
+        if w.tasks[current].sleepy {
+            w.sleep();
+            return true;
+        }
+        let cpu = w.tasks[current].cpu;
+        if w.cpus[cpu].resched {
+            w.preempt(current);
+            return true;
+        }
+        false
+    });
+    if left {
+        suspend();
+    }
+}
+
+/// Wakes a task; whether that had an effect.
+pub(crate) fn wake(task: usize) -> bool {
+    at(Place::Kernel, || {
+        with(|w| {
+            let wake = w.machine.cost.wake;
+            let current = w.current;
+            w.tasks[current].debt += wake;
+        });
+        settle();
+    });
+    with(|w| {
+        if !std::mem::replace(&mut w.tasks[task].sleepy, false) {
+            return false;
+        }
+        w.note(Kind::Wake, 0, task as u64);
+        if w.tasks[task].state == State::Asleep {
+            let cpu = w.tasks[w.current].cpu;
+            w.awaken(task, cpu);
+        }
+        true
+    })
+}
+
+/// Whether a task is on a processor, read from its own line.
+pub(crate) fn runs(task: usize) -> bool {
+    with(|w| w.tasks[task].on_cpu).read() != 0
+}
+
+/// Notes a step of the running task with a lock.
+pub(crate) fn note(kind: Kind, lock: usize) {
+    with(|w| {
+        if w.trace.on {
+            w.note(kind, 0, lock as u64);
+        }
+    });
+}

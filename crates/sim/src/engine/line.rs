@@ -1,0 +1,362 @@
+//! Cache lines: who has a copy, who waits for it, what an access costs.
+//!
+//! # Role
+//! A directory knows for each line which cores have a copy and which one may write. An
+//! access that needs more than its core has becomes a [`Request`]. Requests for a line are
+//! served one after the other; only reads of a line that nobody may write overlap. A
+//! request takes the line from its owner after a while ([`Hold`](crate::machine::Hold)),
+//! which decides whether an owner gets to do a second step on the line it has just got.
+//!
+//! # Invariants
+//! - **D1** One core has a writable copy, or none; with one, no other has any.
+//! - **D2** Requests are served in the order in which they came, but for the preference of
+//!   what is near, which passes over a request at most [`PATIENCE`] times.
+//! - **D3** A write is announced as done after all reads that were begun before it.
+//! - **D4** A processor has at most one store on the way; later stores and exchanges wait
+//!   for it: stores become visible in their order (TSO).
+
+use super::world::{NOBODY, Ps, What, World, ps};
+use std::collections::VecDeque;
+
+/// How often a request may be passed over.
+const PATIENCE: u8 = 8;
+
+/// What an access wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    Read,
+    Write,
+}
+
+/// A store that is done when its line arrives.
+#[derive(Clone, Copy)]
+pub(crate) struct Store {
+    pub(crate) address: usize,
+    pub(crate) value: u64,
+    pub(crate) wide: bool,
+}
+
+struct Request {
+    core: usize,
+    cpu: usize,
+    /// Waits for it, unless it is a store.
+    task: usize,
+    want: Want,
+    store: Option<Store>,
+    passed_over: u8,
+}
+
+/// A cache line.
+pub(crate) struct Line {
+    /// The core that wrote or fetched it last.
+    owner: usize,
+    /// The owner alone has it, and may write.
+    exclusive: bool,
+    /// Last-level caches in which it is.
+    caches: u128,
+    /// When the owner got it.
+    since: Ps,
+    /// When the request that is being served takes it away.
+    leaves: Ps,
+    /// When the next read of the shared line may begin, and the last one ends.
+    port: Ps,
+    reads_until: Ps,
+    serving: Option<Request>,
+    queue: VecDeque<Request>,
+    /// Tasks that are parked while it does not change, with the numbers of their parking.
+    pub(crate) watchers: Vec<(u32, u32)>,
+}
+
+impl Line {
+    fn new() -> Self {
+        Line {
+            owner: NOBODY,
+            exclusive: false,
+            caches: 0,
+            since: 0,
+            leaves: Ps::MAX,
+            port: 0,
+            reads_until: 0,
+            serving: None,
+            queue: VecDeque::new(),
+            watchers: Vec::new(),
+        }
+    }
+}
+
+/// How an access went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// Done at once.
+    Hit,
+    /// The task is resumed when the line is there.
+    Asked,
+    /// A store is on the way, and will be done without the task.
+    Posted,
+    /// The task is resumed when its processor's store is done, and has to try again.
+    Drains,
+}
+
+impl World {
+    pub(crate) fn prepare_lines(&mut self) {
+        let lines = self.arena.lines();
+        self.lines = (0..lines).map(|_| Line::new()).collect();
+        self.copies = vec![0; lines * self.stride];
+    }
+
+    #[inline]
+    fn has_copy(&self, line: usize, core: usize) -> bool {
+        self.copies[line * self.stride + core / 64] >> (core % 64) & 1 != 0
+    }
+
+    /// Whether `core` can read from its own cache.
+    #[inline]
+    pub(crate) fn readable(&self, line: usize, core: usize) -> bool {
+        let l = &self.lines[line];
+        self.has_copy(line, core)
+            && !(l.exclusive
+                && self.now >= l.leaves
+                && l.serving.as_ref().is_some_and(|r| r.want == Want::Write))
+    }
+
+    #[inline]
+    fn writable(&self, line: usize, core: usize) -> bool {
+        let l = &self.lines[line];
+        l.exclusive && l.owner == core && self.now < l.leaves
+    }
+
+    fn charge(&mut self, ns: f64) {
+        let current = self.current;
+        self.tasks[current].debt += ps(ns);
+    }
+
+    /// The running task reads.
+    #[inline]
+    pub(crate) fn read(&mut self, address: usize, value: u64) -> Went {
+        self.accesses += 1;
+        let current = self.current;
+        let Some(line) = self.arena.line(address) else {
+            self.tasks[current].debt += self.machine.cost.hit;
+            return Went::Hit;
+        };
+        let cpu = self.tasks[current].cpu;
+        let core = self.machine.core_of(cpu);
+        if self.cpus[cpu].store == Some(line) {
+            // Its own store comes first.
+            self.tasks[current].poll.spoil();
+            self.cpus[cpu].drainers.push(current);
+            return Went::Drains;
+        }
+        if self.readable(line, core) {
+            self.tasks[current].poll.read(line, value);
+            self.tasks[current].debt += self.machine.cost.hit;
+            return Went::Hit;
+        }
+        self.tasks[current].poll.spoil();
+        self.ask(line, Request { core, cpu, task: current, want: Want::Read, store: None, passed_over: 0 });
+        Went::Asked
+    }
+
+    /// The running task writes, without waiting if `store`, else in one step with a read.
+    pub(crate) fn write(&mut self, address: usize, store: Option<(u64, bool)>) -> Went {
+        self.accesses += 1;
+        let current = self.current;
+        self.tasks[current].poll.spoil();
+        let cost = if store.is_some() { self.machine.cost.hit } else { self.machine.cost.exchange };
+        let Some(line) = self.arena.line(address) else {
+            self.tasks[current].debt += cost;
+            return Went::Hit;
+        };
+        let cpu = self.tasks[current].cpu;
+        let core = self.machine.core_of(cpu);
+        if self.cpus[cpu].store.is_some() {
+            self.cpus[cpu].drainers.push(current);
+            return Went::Drains;
+        }
+        if self.writable(line, core) {
+            self.tasks[current].debt += cost;
+            self.notice(line);
+            return Went::Hit;
+        }
+        let store = store.map(|(value, wide)| Store { address, value, wide });
+        let task = if store.is_some() { NOBODY } else { current };
+        if store.is_some() {
+            self.cpus[cpu].store = Some(line);
+            self.tasks[current].debt += cost;
+        }
+        self.ask(line, Request { core, cpu, task, want: Want::Write, store, passed_over: 0 });
+        if store.is_some() { Went::Posted } else { Went::Asked }
+    }
+
+    /// A write by the scheduler, which is part of its own cost.
+    pub(crate) fn write_at_once(&mut self, cpu: usize, address: usize) {
+        let Some(line) = self.arena.line(address) else { return };
+        if self.lines.is_empty() {
+            return;
+        }
+        let core = self.machine.core_of(cpu);
+        if self.lines[line].serving.is_none() && self.lines[line].reads_until <= self.now {
+            self.give(line, core, Want::Write);
+        }
+        self.notice(line);
+    }
+
+    fn ask(&mut self, line: usize, request: Request) {
+        self.lines[line].queue.push_back(request);
+        self.serve(line);
+    }
+
+    /// The place in the queue of the request that is served next.
+    fn choose(&mut self, line: usize) -> usize {
+        let l = &self.lines[line];
+        if l.queue.len() < 2 || l.owner == NOBODY || l.queue[0].passed_over >= PATIENCE {
+            return 0;
+        }
+        if self.random.unit() >= self.machine.lines.preference {
+            return 0;
+        }
+        let l = &mut self.lines[line];
+        let owner = l.owner;
+        let distance = |r: &Request| self.machine.distance(owner, r.core);
+        let (chosen, _) =
+            l.queue.iter().map(distance).enumerate().min_by_key(|&(n, d)| (d, n)).unwrap_or((0, 0));
+        for request in l.queue.iter_mut().take(chosen) {
+            request.passed_over += 1;
+        }
+        chosen
+    }
+
+    /// Serves what can be served now.
+    fn serve(&mut self, line: usize) {
+        while self.lines[line].serving.is_none() && !self.lines[line].queue.is_empty() {
+            let chosen = self.choose(line);
+            let waiting = self.lines[line].queue.len() - 1;
+            let Some(request) = self.lines[line].queue.remove(chosen) else { return };
+            let now = self.now;
+            let jitter = 1.0 + self.machine.lines.jitter * (2.0 * self.random.unit() - 1.0);
+            let l = &self.lines[line];
+            let writes = request.want == Want::Write;
+            if !l.exclusive && !writes {
+                let class = self.nearest(line, request.core);
+                let cost = (self.latency(class, 0) as f64 * jitter) as Ps;
+                let begins = now.max(l.port);
+                let done = begins + cost;
+                let l = &mut self.lines[line];
+                l.port = begins + self.machine.cost.occupied[class];
+                l.reads_until = l.reads_until.max(done);
+                self.announce(done - now, What::Read(request.task as u32, line as u32));
+                continue;
+            }
+            let (from, class) = if l.exclusive {
+                let hold = if writes { self.machine.cost.hold_write } else { self.machine.cost.hold_read };
+                (now.max(l.since + hold), self.machine.distance(l.owner, request.core))
+            } else {
+                (now.max(l.reads_until).max(l.port), self.farthest(line, request.core))
+            };
+            let cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
+            let l = &mut self.lines[line];
+            l.leaves = from;
+            l.serving = Some(request);
+            self.announce(from + cost - now, What::Line(line as u32));
+        }
+    }
+
+    fn latency(&self, class: usize, waiting: usize) -> Ps {
+        let plain = self.machine.cost.transfer[class];
+        if waiting > 0 { (plain as f64 * self.machine.lines.contended[class]) as Ps } else { plain }
+    }
+
+    /// The distance to the nearest copy.
+    fn nearest(&self, line: usize, core: usize) -> usize {
+        let here = self.machine.cache_of(core);
+        self.caches(line).map(|cache| self.machine.between(cache, here)).min().unwrap_or(self.machine.memory_class())
+    }
+
+    /// The distance to the farthest copy, which has to be withdrawn.
+    fn farthest(&self, line: usize, core: usize) -> usize {
+        let here = self.machine.cache_of(core);
+        self.caches(line).map(|cache| self.machine.between(cache, here)).max().unwrap_or(self.machine.memory_class())
+    }
+
+    fn caches(&self, line: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.lines[line].caches;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let cache = left.trailing_zeros() as usize;
+            left &= left - 1;
+            Some(cache)
+        })
+    }
+
+    /// `core` has the line from now on.
+    fn give(&mut self, line: usize, core: usize, want: Want) {
+        let row = line * self.stride;
+        let cache = 1 << self.machine.cache_of(core);
+        let now = self.now;
+        let l = &mut self.lines[line];
+        let fresh = l.owner == NOBODY;
+        if want == Want::Write || fresh {
+            self.copies[row..row + self.stride].fill(0);
+            (l.exclusive, l.owner, l.caches, l.since) = (true, core, cache, now);
+        } else {
+            l.exclusive = false;
+            l.caches |= cache;
+        }
+        self.copies[row + core / 64] |= 1 << (core % 64);
+    }
+
+    /// What was asked for has come; returns the task that goes on.
+    pub(crate) fn arrived(&mut self, line: usize) -> Option<usize> {
+        let request = self.lines[line].serving.take().expect("a request is being served");
+        self.lines[line].leaves = Ps::MAX;
+        self.give(line, request.core, request.want);
+        let mut goes_on = None;
+        if request.want == Want::Write {
+            self.notice(line);
+        }
+        if let Some(store) = request.store {
+            store.apply();
+            let cpu = &mut self.cpus[request.cpu];
+            cpu.store = None;
+            // At most one task of a processor waits, and runs there.
+            goes_on = cpu.drainers.pop();
+        } else {
+            let task = &mut self.tasks[request.task];
+            task.debt +=
+                if request.want == Want::Write { self.machine.cost.exchange } else { self.machine.cost.hit };
+            goes_on = Some(request.task).or(goes_on);
+        }
+        self.serve(line);
+        goes_on
+    }
+
+    /// A read of a shared line is done.
+    pub(crate) fn was_read(&mut self, task: usize, line: usize) -> Option<usize> {
+        let core = self.machine.core_of(self.tasks[task].cpu);
+        self.give(line, core, Want::Read);
+        self.tasks[task].debt += self.machine.cost.hit;
+        Some(task)
+    }
+
+    /// Time for a plain cost.
+    pub(crate) fn pay(&mut self, ns: f64) {
+        self.charge(ns);
+    }
+}
+
+impl Store {
+    /// Writes the value.
+    fn apply(self) {
+        // SAFETY: the address is that of a live atomic of the arena, of this width; by R1
+        // of `strand.rs` nobody else uses it now.
+        unsafe {
+            if self.wide {
+                std::ptr::with_exposed_provenance_mut::<u64>(self.address).write(self.value);
+            } else {
+                std::ptr::with_exposed_provenance_mut::<u32>(self.address).write(self.value as u32);
+            }
+        }
+    }
+}

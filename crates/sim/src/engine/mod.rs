@@ -1,0 +1,19 @@
+//! The engine: virtual time, tasks, cache lines, processors.
+//!
+//! Read in this order: `world` (what there is, and whose turn it is), `line` (what an
+//! access costs), `sched` (who runs where), `wait` (sleeping and waking), `calls` (what
+//! tasks can do), `strand` (what runs a task).
+
+mod arena;
+pub(crate) mod atomics;
+pub(crate) mod calls;
+mod line;
+mod poll;
+mod sched;
+mod strand;
+mod trace;
+mod wait;
+pub(crate) mod world;
+
+pub(crate) use trace::Kind;
+pub use trace::{Kind as StepKind, Step};

@@ -1,0 +1,303 @@
+//! Processors: who runs where, and for how long.
+//!
+//! # Role
+//! Each processor has a queue of tasks that are ready; the one that has had least
+//! processor time goes first. A task that wakes up goes to an idle processor near where it
+//! ran before or where it is woken from; else it queues, and takes the processor at once
+//! if the running task is far enough ahead of it. A processor without work looks for some
+//! in other queues, the nearest first.
+//!
+//! # Source
+//! What the documentation of Linux' fair scheduler says of it: slices, the credit of
+//! sleepers, the granularity of preemption at a wake-up.
+//!
+//! # Not modelled
+//! The ticks by which the real one takes its decisions, priorities, the locks of the
+//! queues, a periodic balance (a processor balances when it has nothing to do).
+
+use super::trace::Kind;
+use super::world::{Place, Ps, State, What, World};
+
+/// A logical processor.
+pub(crate) struct Cpu {
+    pub(crate) task: Option<usize>,
+    queue: Vec<usize>,
+    /// Its task should make room.
+    pub(crate) resched: bool,
+    /// Switching, or waking up.
+    switching: bool,
+    idle_since: Ps,
+    /// What its tasks have had, never less than before.
+    floor: i64,
+    slice: u32,
+    /// The line of the store that is on its way.
+    pub(crate) store: Option<usize>,
+    /// Tasks that wait for that.
+    pub(crate) drainers: Vec<usize>,
+    pub(crate) busy: Ps,
+}
+
+impl Cpu {
+    pub(crate) fn new() -> Self {
+        Cpu {
+            task: None,
+            queue: Vec::new(),
+            resched: false,
+            switching: false,
+            idle_since: 0,
+            floor: 0,
+            slice: 0,
+            store: None,
+            drainers: Vec::new(),
+            busy: 0,
+        }
+    }
+}
+
+impl World {
+    /// How fast a processor computes: its sibling may be busy.
+    pub(crate) fn speed(&self, cpu: usize) -> f64 {
+        let busy = self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some());
+        if busy { self.machine.smt.speed } else { 1.0 }
+    }
+
+    /// A sibling became busy or idle.
+    fn speed_changes(&mut self, cpu: usize) {
+        for other in self.machine.siblings(cpu) {
+            if let Some(task) = self.cpus[other].task
+                && self.tasks[task].planned
+                && self.tasks[task].scaled
+            {
+                self.unplan(task);
+                self.plan(task);
+            }
+        }
+    }
+
+    fn set_idle(&mut self, cpu: usize, idle: bool) {
+        let bit = 1 << (cpu % 64);
+        if idle {
+            self.idle[cpu / 64] |= bit;
+        } else {
+            self.idle[cpu / 64] &= !bit;
+        }
+    }
+
+    fn is_idle(&self, cpu: usize) -> bool {
+        self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
+    }
+
+    /// A processor without work among those of `from`'s last-level cache: one whose
+    /// siblings have none either, if there is one.
+    fn idle_near(&self, from: usize) -> Option<usize> {
+        let range = self.machine.cpus_near(from);
+        let mut found = None;
+        for word in range.start / 64..=(range.end - 1) / 64 {
+            let mut bits = self.idle[word];
+            if word == range.start / 64 {
+                bits &= u64::MAX << (range.start % 64);
+            }
+            if range.end < (word + 1) * 64 {
+                bits &= (1 << (range.end % 64)) - 1;
+            }
+            while bits != 0 {
+                let cpu = word * 64 + bits.trailing_zeros() as usize;
+                if self.machine.siblings(cpu).all(|other| self.is_idle(other)) {
+                    return Some(cpu);
+                }
+                found = found.or(Some(cpu));
+                bits &= bits - 1;
+            }
+        }
+        found
+    }
+
+    fn load(&self, cpu: usize) -> usize {
+        self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].task.is_some())
+    }
+
+    /// A sleeping task becomes ready; `from`: where it is woken from.
+    pub(crate) fn awaken(&mut self, task: usize, from: usize) {
+        debug_assert_eq!(self.tasks[task].state, State::Asleep);
+        let before = self.tasks[task].cpu;
+        let target = if self.is_idle(before) {
+            before
+        } else if let Some(cpu) = self.idle_near(before).or_else(|| self.idle_near(from)) {
+            cpu
+        } else if self.load(from) < self.load(before) {
+            from
+        } else {
+            before
+        };
+        self.migrate(task, target);
+        let credit = self.machine.cost.credit as i64;
+        let floor = self.cpus[target].floor - credit;
+        let task_ = &mut self.tasks[task];
+        task_.virtual_time = task_.virtual_time.max(floor);
+        self.enqueue(task, target);
+    }
+
+    fn migrate(&mut self, task: usize, to: usize) {
+        let from = self.tasks[task].cpu;
+        if from != to {
+            self.tasks[task].virtual_time += self.cpus[to].floor - self.cpus[from].floor;
+            self.tasks[task].cpu = to;
+        }
+    }
+
+    /// Puts a ready task into a processor's queue, and sees to it that it is noticed.
+    pub(crate) fn enqueue(&mut self, task: usize, cpu: usize) {
+        self.tasks[task].state = State::Queued;
+        self.tasks[task].cpu = cpu;
+        self.cpus[cpu].queue.push(task);
+        self.queued += 1;
+        if self.is_idle(cpu) {
+            self.set_idle(cpu, false);
+            self.cpus[cpu].switching = true;
+            let idle = self.now - self.cpus[cpu].idle_since;
+            let exit = self.machine.idle_exit(idle);
+            self.announce(exit + self.machine.cost.signal + self.machine.cost.switch, What::Dispatch(cpu as u32));
+            return;
+        }
+        let Some(running) = self.cpus[cpu].task else { return };
+        let ran = (self.now - self.tasks[running].since) as i64;
+        let ahead = self.tasks[running].virtual_time + ran - self.tasks[task].virtual_time;
+        if ahead > self.machine.cost.granularity as i64 {
+            self.want(cpu);
+        } else if self.cpus[cpu].queue.len() == 1 {
+            self.arm_slice(cpu);
+        }
+    }
+
+    fn arm_slice(&mut self, cpu: usize) {
+        let Some(running) = self.cpus[cpu].task else { return };
+        let waiting = self.cpus[cpu].queue.len() as u64 + 1;
+        let slice = (self.machine.cost.latency / waiting).max(self.machine.cost.slice);
+        let ran = self.now - self.tasks[running].since;
+        self.cpus[cpu].slice = self.cpus[cpu].slice.wrapping_add(1);
+        let number = self.cpus[cpu].slice;
+        self.announce(slice.saturating_sub(ran), What::Slice(cpu as u32, number));
+    }
+
+    pub(crate) fn slice_over(&mut self, cpu: usize, number: u32) {
+        if self.cpus[cpu].slice == number && !self.cpus[cpu].queue.is_empty() {
+            self.want(cpu);
+        }
+    }
+
+    /// A processor's task should make room, as soon as it may.
+    fn want(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].task else { return };
+        if self.cpus[cpu].resched {
+            return;
+        }
+        self.cpus[cpu].resched = true;
+        if self.tasks[task].poll.parked {
+            // It looks, and finds that it is to make room.
+            self.unpark(task);
+        } else if self.tasks[task].kernel == 0 && self.tasks[task].planned {
+            self.unplan(task);
+            self.preempt(task);
+        }
+    }
+
+    /// The running task goes back into the queue; it must not run on.
+    pub(crate) fn preempt(&mut self, task: usize) {
+        let cpu = self.tasks[task].cpu;
+        if self.trace.on {
+            let step = (self.now, task as u32, cpu as u32);
+            self.trace.push(step.0, step.1, step.2, Kind::Preempted, 0, 0);
+        }
+        self.leave(task);
+        self.tasks[task].state = State::Queued;
+        self.cpus[cpu].queue.push(task);
+        self.queued += 1;
+    }
+
+    /// The running task's processor goes on to another.
+    pub(crate) fn leave(&mut self, task: usize) {
+        let cpu = self.tasks[task].cpu;
+        let now = self.now;
+        let task_ = &mut self.tasks[task];
+        let place = task_.place as usize;
+        self.spent[place] += now.saturating_sub(task_.mark);
+        task_.mark = now;
+        let ran = now - task_.since;
+        task_.virtual_time += ran as i64;
+        task_.on_cpu.set(0);
+        let address = task_.on_cpu.address();
+        self.write_at_once(cpu, address);
+        let cpu_ = &mut self.cpus[cpu];
+        cpu_.busy += ran + self.machine.cost.switch;
+        cpu_.task = None;
+        cpu_.resched = false;
+        cpu_.switching = true;
+        self.spent[Place::Kernel as usize] += self.machine.cost.switch;
+        self.announce(self.machine.cost.switch, What::Dispatch(cpu as u32));
+    }
+
+    /// The running task has ended.
+    pub(crate) fn end(&mut self, task: usize) {
+        self.leave(task);
+        self.tasks[task].state = State::Ended;
+    }
+
+    /// Takes the task that has had least out of a queue.
+    fn first(&mut self, cpu: usize) -> Option<usize> {
+        let queue = &self.cpus[cpu].queue;
+        let (index, _) =
+            queue.iter().enumerate().min_by_key(|&(n, &task)| (self.tasks[task].virtual_time, n))?;
+        self.queued -= 1;
+        Some(self.cpus[cpu].queue.remove(index))
+    }
+
+    /// Work from another processor's queue, the nearest first.
+    fn steal(&mut self, cpu: usize) -> Option<usize> {
+        if self.queued == 0 {
+            return None;
+        }
+        let near = self.machine.cpus_near(cpu);
+        let longest = |w: &World, range: std::ops::Range<usize>| {
+            range
+                .map(|other| (w.cpus[other].queue.len(), other))
+                .filter(|&(length, other)| length > usize::from(w.cpus[other].task.is_none()))
+                .max_by_key(|&(length, other)| (length, usize::MAX - other))
+        };
+        let (_, victim) = longest(self, near).or_else(|| longest(self, 0..self.cpus.len()))?;
+        let task = self.first(victim)?;
+        self.migrate(task, cpu);
+        Some(task)
+    }
+
+    /// A processor is ready for its next task; returns it if it goes on at once.
+    pub(crate) fn dispatch(&mut self, cpu: usize) -> Option<usize> {
+        self.cpus[cpu].switching = false;
+        let next = self.first(cpu).or_else(|| self.steal(cpu));
+        let Some(task) = next else {
+            self.set_idle(cpu, true);
+            self.cpus[cpu].idle_since = self.now;
+            self.speed_changes(cpu);
+            return None;
+        };
+        let now = self.now;
+        self.cpus[cpu].task = Some(task);
+        let task_ = &mut self.tasks[task];
+        (task_.state, task_.cpu, task_.since, task_.mark) = (State::Running, cpu, now, now);
+        task_.on_cpu.set(1);
+        let (address, time) = (task_.on_cpu.address(), task_.virtual_time);
+        self.write_at_once(cpu, address);
+        if self.trace.on {
+            self.trace.push(now, task as u32, cpu as u32, Kind::Run, 0, 0);
+        }
+        self.cpus[cpu].floor = self.cpus[cpu].floor.max(time);
+        self.speed_changes(cpu);
+        if !self.cpus[cpu].queue.is_empty() {
+            self.arm_slice(cpu);
+        }
+        if self.tasks[task].left > 0 {
+            self.plan(task);
+            return None;
+        }
+        Some(task)
+    }
+}

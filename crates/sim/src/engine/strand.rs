@@ -1,0 +1,188 @@
+//! What runs a task: a coroutine, or an operating system's thread that is given
+//! its turn.
+//!
+//! # Role
+//! The engine resumes a strand, which runs until it suspends itself or ends. The
+//! coroutine is what simulations use; the thread is some thousand times slower
+//! and is there to check it: both give the same trace.
+//!
+//! # Invariants
+//! - **R1** One strand runs at a time, and the engine does not run meanwhile: what
+//!   they share needs no lock.
+//! - **R2** What lies on a task's stack owns nothing: at the end of a simulation
+//!   coroutines are forgotten, not unwound.
+
+use super::world::{World, with, with_world};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Bytes of a task's stack; pages that are not touched cost nothing.
+const STACK: usize = 64 * 1024;
+
+/// What a task does.
+pub(crate) type Body = &'static dyn Fn();
+
+type Routine = Coroutine<(), (), (), DefaultStack>;
+
+thread_local! {
+    /// Stacks of simulations that are over.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How a running task gives its turn back.
+#[derive(Clone, Copy)]
+pub(crate) enum Turn {
+    /// Nothing runs.
+    None,
+    Routine(*const Yielder<(), ()>),
+    Thread(*const Baton),
+}
+
+/// A thread's side of the hand-over.
+pub(crate) struct Baton {
+    go: Receiver<()>,
+    done: Sender<Said>,
+}
+
+enum Said {
+    Suspended,
+    Ended,
+    Panicked(Box<dyn std::any::Any + Send>),
+}
+
+/// The end of a thread whose simulation is over.
+struct Over;
+
+/// A task's execution.
+pub(crate) struct Strand(Inner);
+
+enum Inner {
+    Routine(Routine),
+    Thread { go: Option<Sender<()>>, done: Receiver<Said>, thread: Option<JoinHandle<()>> },
+    Ended,
+}
+
+/// Passes what belongs to one simulation to another thread.
+struct Carried<T>(T);
+
+// SAFETY: by R1 the threads of a simulation take turns, and each turn is handed over
+// through a channel, which orders what they do.
+unsafe impl<T> Send for Carried<T> {}
+
+impl<T> Carried<T> {
+    fn open(self) -> T {
+        self.0
+    }
+}
+
+impl Strand {
+    /// Will run `body` as a coroutine.
+    pub(crate) fn routine(body: Body) -> Strand {
+        let stack = STACKS.with_borrow_mut(Vec::pop);
+        let stack = stack.unwrap_or_else(|| DefaultStack::new(STACK).expect("memory for a stack"));
+        Strand(Inner::Routine(Coroutine::with_stack(stack, move |yielder, ()| {
+            with(|w| w.tasks[w.current].turn = Turn::Routine(yielder));
+            body();
+        })))
+    }
+
+    /// Will run `body` on a thread of its own.
+    pub(crate) fn thread(body: Body, world: *mut World) -> Strand {
+        let (go, told) = channel();
+        let (say, done) = channel();
+        let carried = Carried((body, world));
+        let thread = std::thread::spawn(move || {
+            let (body, world) = carried.open();
+            let baton = Baton { go: told, done: say };
+            if baton.go.recv().is_err() {
+                return;
+            }
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                with_world(world, || {
+                    with(|w| w.tasks[w.current].turn = Turn::Thread(&raw const baton));
+                    body();
+                });
+            }));
+            let last = match ran {
+                Ok(()) => Said::Ended,
+                Err(panic) if panic.is::<Over>() => return,
+                Err(panic) => Said::Panicked(panic),
+            };
+            // The engine may have gone.
+            let _ = baton.done.send(last);
+        });
+        Strand(Inner::Thread { go: Some(go), done, thread: Some(thread) })
+    }
+
+    /// Lets the task run until it suspends itself; true if it has ended.
+    pub(crate) fn resume(&mut self) -> bool {
+        let ended = match &mut self.0 {
+            Inner::Routine(routine) => matches!(routine.resume(()), CoroutineResult::Return(())),
+            Inner::Thread { go, done, .. } => {
+                let go = go.as_ref().expect("a thread that runs");
+                go.send(()).expect("the thread listens");
+                match done.recv().expect("the thread answers") {
+                    Said::Suspended => false,
+                    Said::Ended => true,
+                    Said::Panicked(panic) => resume_unwind(panic),
+                }
+            }
+            Inner::Ended => unreachable!("a task that has ended is not resumed"),
+        };
+        if ended {
+            self.forget();
+        }
+        ended
+    }
+
+    fn forget(&mut self) {
+        match std::mem::replace(&mut self.0, Inner::Ended) {
+            Inner::Routine(mut routine) => {
+                if routine.started() && !routine.done() {
+                    // SAFETY: what lies on the stack owns nothing (R2), and the engine
+                    // keeps no pointer to it past the simulation.
+                    unsafe { routine.force_reset() };
+                }
+                if routine.done() {
+                    STACKS.with_borrow_mut(|stacks| stacks.push(routine.into_stack()));
+                }
+            }
+            Inner::Thread { go, thread, .. } => {
+                drop(go);
+                if let Some(thread) = thread {
+                    // It has ended, or finds its sender gone and unwinds.
+                    let _ = thread.join();
+                }
+            }
+            Inner::Ended => {}
+        }
+    }
+}
+
+impl Drop for Strand {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Gives the turn back to the engine, until resumed.
+pub(crate) fn suspend() {
+    let turn = with(|w| w.tasks[w.current].turn);
+    match turn {
+        // SAFETY: the yielder lives as long as its coroutine, which is the caller.
+        Turn::Routine(yielder) => unsafe { (*yielder).suspend(()) },
+        Turn::Thread(baton) => {
+            // SAFETY: the baton lies on the stack of the calling thread.
+            let baton = unsafe { &*baton };
+            let gone = baton.done.send(Said::Suspended).is_err() || baton.go.recv().is_err();
+            if gone {
+                resume_unwind(Box::new(Over));
+            }
+        }
+        Turn::None => unreachable!("only a task suspends itself"),
+    }
+}

@@ -1,0 +1,72 @@
+//! The steps of the tasks, one by one: for the eye, and to compare two engines.
+
+use super::world::Ps;
+
+/// What a task did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Read a word.
+    Load,
+    /// Wrote a word.
+    Store,
+    /// Changed a word, or tried to, in one step.
+    Update,
+    /// Began to want a lock.
+    Ask,
+    /// Has it.
+    Take,
+    /// Gives it back.
+    Release,
+    /// Goes to sleep.
+    Sleep,
+    /// Woke another task.
+    Wake,
+    /// Got a processor.
+    Run,
+    /// Lost its processor to another task.
+    Preempted,
+    /// Begins to spin.
+    Spin,
+}
+
+/// One step of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// When, in picoseconds.
+    pub at: Ps,
+    /// Which task.
+    pub task: u32,
+    /// On which processor.
+    pub cpu: u32,
+    /// What it did.
+    pub kind: Kind,
+    /// To which address of simulated memory, or which lock.
+    pub offset: usize,
+    /// The value read or written, the task woken.
+    pub value: u64,
+}
+
+/// The steps so far.
+pub(crate) struct Trace {
+    pub(crate) on: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Trace {
+    pub(crate) fn new(on: bool) -> Self {
+        Trace { on, steps: Vec::new() }
+    }
+
+    #[cold]
+    pub(crate) fn push(
+        &mut self,
+        at: Ps,
+        task: u32,
+        cpu: u32,
+        kind: Kind,
+        offset: usize,
+        value: u64,
+    ) {
+        self.steps.push(Step { at, task, cpu, kind, offset, value });
+    }
+}

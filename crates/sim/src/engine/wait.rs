@@ -1,0 +1,74 @@
+//! Sleeping and waking: timers, and words that one sleeps on.
+
+use super::world::{State, What, World};
+use lockstead_core::Outcome;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+/// Who sleeps on which address, the longest asleep first.
+#[derive(Default)]
+pub(crate) struct Sleepers {
+    queues: HashMap<usize, VecDeque<usize>>,
+}
+
+impl World {
+    /// The running task leaves its processor until woken.
+    pub(crate) fn sleep(&mut self) {
+        let current = self.current;
+        self.note(super::trace::Kind::Sleep, 0, 0);
+        self.leave(current);
+        let task = &mut self.tasks[current];
+        (task.state, task.left, task.debt) = (State::Asleep, 0, 0);
+    }
+
+    /// Wakes the running task after `time`, unless it is woken before.
+    pub(crate) fn set_timer(&mut self, time: u64) {
+        let current = self.current;
+        let task = &mut self.tasks[current];
+        task.timer = task.timer.wrapping_add(1);
+        task.timed_out = false;
+        let number = task.timer;
+        self.announce(time, What::Timer(current as u32, number));
+    }
+
+    /// Its timer does not matter any more.
+    pub(crate) fn cancel_timer(&mut self, task: usize) {
+        self.tasks[task].timer = self.tasks[task].timer.wrapping_add(1);
+    }
+
+    pub(crate) fn timer(&mut self, task: usize, number: u32) {
+        if self.tasks[task].timer == number && self.tasks[task].state == State::Asleep {
+            self.tasks[task].timed_out = true;
+            self.awaken(task, self.tasks[task].cpu);
+        }
+    }
+
+    /// The running task stands among the sleepers of `address`.
+    pub(crate) fn lie_down(&mut self, address: usize) {
+        self.sleepers.queues.entry(address).or_default().push_back(self.current);
+    }
+
+    /// A sleeper goes on: how it was woken.
+    pub(crate) fn get_up(&mut self, task: usize, address: usize) -> Outcome {
+        self.cancel_timer(task);
+        let queue = self.sleepers.queues.get_mut(&address);
+        let here = queue.as_ref().and_then(|queue| queue.iter().position(|&other| other == task));
+        match (queue, here) {
+            (Some(queue), Some(at)) => {
+                queue.remove(at);
+                Outcome::TimedOut
+            }
+            _ => Outcome::Woken,
+        }
+    }
+
+    /// Takes the task that has slept longest on `address`.
+    pub(crate) fn next_sleeper(&mut self, address: usize) -> Option<usize> {
+        let queue = self.sleepers.queues.get_mut(&address)?;
+        let first = queue.pop_front();
+        if queue.is_empty() {
+            self.sleepers.queues.remove(&address);
+        }
+        first
+    }
+}

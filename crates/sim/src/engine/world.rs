@@ -1,0 +1,538 @@
+//! What there is, and whose turn it is.
+//!
+//! # Role
+//! A [`World`] is one simulation: the machine, the tasks, the events to come. Time is
+//! in picoseconds. [`World::run`] takes the earliest event, lets it happen, and resumes
+//! the task that it concerns, until the horizon.
+//!
+//! # Invariants
+//! - **E1** Events happen in the order of their times, and those of one time in the order
+//!   in which they were announced. Nothing else decides what happens next: two runs with
+//!   one seed are the same.
+//! - **E2** A task that passes time runs on without an event if there is no earlier one,
+//!   nor one of the same time, before the horizon: nobody could tell the difference.
+//! - **E3** No reference to the world lives across a suspension.
+
+use super::arena::Arena;
+use super::line::Line;
+use super::poll::Poll;
+use super::sched::Cpu;
+use super::strand::{Body, Strand, Turn};
+use super::trace::{Kind, Trace};
+use super::wait::Sleepers;
+use crate::engine::atomics::{U32, U64};
+use crate::locks::spin::QueueNode;
+use crate::machine::Machine;
+use crate::platform::Sim;
+use crate::tally::Tally;
+use crate::work::Plan;
+use lockstead_core::Participant;
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Picoseconds.
+pub(crate) type Ps = u64;
+
+/// Picoseconds of so many nanoseconds.
+pub(crate) fn ps(ns: f64) -> Ps {
+    (ns * 1000.0).round() as Ps
+}
+
+/// No task.
+pub(crate) const NOBODY: usize = usize::MAX;
+
+/// Buckets of waiters: the kernel has 256 for each processor.
+const BUCKETS: usize = 1024;
+
+/// What happens at some time.
+#[derive(Clone, Copy)]
+pub(crate) enum What {
+    /// A task has passed the time it wanted to, unless the number is out of date.
+    Passed(u32, u32),
+    /// A cache line arrives where it was asked for.
+    Line(u32),
+    /// A shared line has been read.
+    Read(u32, u32),
+    /// A processor has switched, or woken up.
+    Dispatch(u32),
+    /// The time slice of a processor's task is over, unless out of date.
+    Slice(u32, u32),
+    /// A sleeper's time is over, unless out of date.
+    Timer(u32, u32),
+    /// Counting begins.
+    Count,
+}
+
+struct Event {
+    at: Ps,
+    order: u64,
+    what: What,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Event {}
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Event {
+    // The heap's greatest is the earliest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// A generator of random numbers (splitmix64).
+#[derive(Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to below 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// What a task is doing, for the share of processor time by function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Place {
+    /// Outside of locks.
+    Think,
+    /// Between acquisition and release.
+    Section,
+    /// Acquiring and releasing, apart from what follows.
+    Lock,
+    /// The path of a mutex of the kernel when the first try has failed.
+    SlowPath,
+    /// Spinning for a mutex whose owner runs.
+    SpinOnOwner,
+    /// Waiting in the queue of spinners.
+    SpinQueue,
+    /// Spinning for the lock of a wait list.
+    SpinLock,
+    /// Spinning to read.
+    ReadLock,
+    /// Spinning to write.
+    WriteLock,
+    /// The kernel: switching, sleeping, waking.
+    Kernel,
+}
+
+/// How many places there are.
+pub(crate) const PLACES: usize = 10;
+
+/// Where a task is with the processors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    Running,
+    Queued,
+    Asleep,
+    Ended,
+}
+
+/// A simulated thread.
+pub(crate) struct Task {
+    pub(crate) turn: Turn,
+    pub(crate) state: State,
+    /// The processor it runs on, is queued for, or ran on last.
+    pub(crate) cpu: usize,
+    /// Not to be preempted while more than 0.
+    pub(crate) kernel: u32,
+    /// Time that has passed for it and not for the world yet.
+    pub(crate) debt: Ps,
+    /// Time it still has to pass, at full speed.
+    pub(crate) left: Ps,
+    /// Whether a busy sibling slows that down.
+    pub(crate) scaled: bool,
+    /// Since when it passes it, and how fast.
+    pub(crate) began: Ps,
+    pub(crate) speed: f64,
+    pub(crate) planned: bool,
+    pub(crate) number: u32,
+    pub(crate) timer: u32,
+    /// Going to sleep unless woken before.
+    pub(crate) sleepy: bool,
+    pub(crate) timed_out: bool,
+    /// Processor time so far, as the scheduler weighs it.
+    pub(crate) virtual_time: i64,
+    pub(crate) since: Ps,
+    pub(crate) poll: Poll,
+    pub(crate) place: Place,
+    pub(crate) mark: Ps,
+    pub(crate) on_cpu: &'static U32,
+    pub(crate) random: Random,
+}
+
+/// One simulation.
+pub(crate) struct World {
+    pub(crate) machine: Machine,
+    pub(crate) now: Ps,
+    pub(crate) horizon: Ps,
+    pub(crate) current: usize,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) idle: Vec<u64>,
+    pub(crate) queued: usize,
+    pub(crate) arena: Arena,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) copies: Vec<u64>,
+    pub(crate) stride: usize,
+    pub(crate) seats: Vec<&'static Participant<Sim>>,
+    pub(crate) sleepers: Sleepers,
+    /// The lines of the kernel's buckets of waiters.
+    pub(crate) buckets: Vec<&'static U32>,
+    pub(crate) lists: Vec<VecDeque<u32>>,
+    pub(crate) nodes: Vec<&'static QueueNode>,
+    pub(crate) data: Vec<&'static U64>,
+    pub(crate) tally: Tally,
+    plan: Option<Box<Plan>>,
+    pub(crate) spent: [Ps; PLACES],
+    pub(crate) random: Random,
+    pub(crate) every_poll: bool,
+    pub(crate) trace: Trace,
+    pub(crate) dozing: u32,
+    pub(crate) events: u64,
+    pub(crate) accesses: u64,
+    heap: BinaryHeap<Event>,
+    order: u64,
+    oracle: bool,
+    bodies: Vec<Body>,
+}
+
+thread_local! {
+    static WORLD: Cell<*mut World> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// The world of the calling task. Not to be held across a suspension (E3).
+#[inline]
+pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    let world = WORLD.get();
+    assert!(!world.is_null(), "outside of a simulation");
+    // SAFETY: set by `with_world`, which outlives all that runs under it. The world is
+    // used by whoever has the turn (R1 of `strand.rs`), and `f` does not suspend (E3)
+    // nor call back here.
+    f(unsafe { &mut *world })
+}
+
+/// Runs `f` with `world` as the world of the calling thread.
+pub(crate) fn with_world<R>(world: *mut World, f: impl FnOnce() -> R) -> R {
+    struct Back(*mut World);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            WORLD.set(self.0);
+        }
+    }
+    let _back = Back(WORLD.replace(world));
+    f()
+}
+
+/// How a simulation is run, apart from what is simulated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// What chance depends on.
+    pub seed: u64,
+    /// Simulates each turn of an idle spin loop instead of the first and the last.
+    pub every_poll: bool,
+    /// Runs tasks on threads of the operating system: slow, to check the engine.
+    pub oracle: bool,
+    /// Notes the steps of the tasks.
+    pub trace: bool,
+}
+
+impl World {
+    pub(crate) fn new(machine: &Machine, how: How) -> Box<World> {
+        let count = machine.cpus();
+        Box::new(World {
+            now: 0,
+            horizon: 0,
+            current: NOBODY,
+            tasks: Vec::new(),
+            cpus: (0..count).map(|_| Cpu::new()).collect(),
+            idle: (0..count.div_ceil(64))
+                .map(|word| {
+                    let here = (count - word * 64).min(64);
+                    u64::MAX >> (64 - here)
+                })
+                .collect(),
+            queued: 0,
+            arena: Arena::new(),
+            lines: Vec::new(),
+            copies: Vec::new(),
+            stride: machine.cores().div_ceil(64),
+            seats: Vec::new(),
+            sleepers: Sleepers::default(),
+            buckets: Vec::new(),
+            lists: Vec::new(),
+            nodes: Vec::new(),
+            data: Vec::new(),
+            tally: Tally::default(),
+            plan: None,
+            spent: [0; PLACES],
+            random: Random::new(how.seed ^ 0x51_7c_c1_b7_27_22_0a_95),
+            every_poll: how.every_poll,
+            trace: Trace::new(how.trace),
+            dozing: 0,
+            events: 0,
+            accesses: 0,
+            heap: BinaryHeap::new(),
+            order: 0,
+            oracle: how.oracle,
+            bodies: Vec::new(),
+            machine: machine.clone(),
+        })
+    }
+
+    /// Adds a task that starts at the beginning.
+    pub(crate) fn spawn(&mut self, body: impl Fn() + 'static) {
+        let number = self.tasks.len();
+        let on_cpu = self.arena.place(U32::ZERO);
+        self.seats.push(self.arena.place(Participant::VACANT));
+        let seed = self.random.next();
+        self.tasks.push(Task {
+            turn: Turn::None,
+            state: State::Asleep,
+            cpu: number % self.cpus.len(),
+            kernel: 0,
+            debt: 0,
+            left: 0,
+            scaled: false,
+            began: 0,
+            speed: 1.0,
+            planned: false,
+            number: 0,
+            timer: 0,
+            sleepy: false,
+            timed_out: false,
+            virtual_time: 0,
+            since: 0,
+            poll: Poll::default(),
+            place: Place::Think,
+            mark: 0,
+            on_cpu,
+            random: Random::new(seed),
+        });
+        self.bodies.push(self.arena.place(body));
+    }
+
+    /// Runs to the horizon, or until nothing can happen any more.
+    pub(crate) fn run(self: &mut Box<World>, horizon: Ps) {
+        self.horizon = horizon;
+        self.buckets = (0..BUCKETS).map(|_| self.arena.place(U32::ZERO)).collect();
+        self.prepare_lines();
+        let bodies = std::mem::take(&mut self.bodies);
+        let world: *mut World = &raw mut **self;
+        let oracle = self.oracle;
+        with_world(world, || {
+            let mut strands: Vec<Strand> = bodies
+                .into_iter()
+                .map(|body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) })
+                .collect();
+            with(|w| {
+                for task in 0..w.tasks.len() {
+                    w.enqueue(task, w.tasks[task].cpu);
+                }
+            });
+            while let Some(task) = with(World::step) {
+                let ended = strands[task].resume();
+                with(|w| {
+                    if ended {
+                        w.end(task);
+                    }
+                    w.current = NOBODY;
+                });
+            }
+        });
+    }
+
+    /// Keeps what the tasks look at.
+    pub(crate) fn keep(&mut self, plan: Plan) -> *const Plan {
+        &raw const **self.plan.insert(Box::new(plan))
+    }
+
+    /// Forgets what was counted before `at`.
+    pub(crate) fn begin_count_at(&mut self, at: Ps) {
+        self.announce(at, What::Count);
+    }
+
+    /// Counts what running tasks have done so far.
+    pub(crate) fn close(&mut self) {
+        let now = self.now;
+        for cpu in 0..self.cpus.len() {
+            if let Some(task) = self.cpus[cpu].task {
+                let task = &mut self.tasks[task];
+                self.spent[task.place as usize] += now.saturating_sub(task.mark);
+                task.mark = task.mark.max(now);
+            }
+        }
+    }
+
+    /// Announces what happens in `after`.
+    #[inline]
+    pub(crate) fn announce(&mut self, after: Ps, what: What) {
+        self.order += 1;
+        self.heap.push(Event { at: self.now + after, order: self.order, what });
+    }
+
+    /// Lets things happen until it is a task's turn; `None` at the end.
+    fn step(&mut self) -> Option<usize> {
+        loop {
+            let event = self.heap.pop()?;
+            if event.at > self.horizon {
+                self.now = self.horizon;
+                return None;
+            }
+            debug_assert!(event.at >= self.now);
+            self.now = event.at;
+            self.events += 1;
+            let turn = match event.what {
+                What::Passed(task, number) => self.passed(task as usize, number),
+                What::Line(line) => self.arrived(line as usize),
+                What::Read(task, line) => self.was_read(task as usize, line as usize),
+                What::Dispatch(cpu) => self.dispatch(cpu as usize),
+                What::Slice(cpu, number) => {
+                    self.slice_over(cpu as usize, number);
+                    None
+                }
+                What::Timer(task, number) => {
+                    self.timer(task as usize, number);
+                    None
+                }
+                What::Count => {
+                    self.close();
+                    self.spent = [0; PLACES];
+                    None
+                }
+            };
+            if let Some(task) = turn {
+                self.current = task;
+                return Some(task);
+            }
+        }
+    }
+
+    /// Whether nothing happens up to and at `at`, which lies before the horizon (E2).
+    #[inline]
+    fn quiet_until(&self, at: Ps) -> bool {
+        at <= self.horizon && self.heap.peek().is_none_or(|event| event.at > at)
+    }
+
+    /// The running task passes its debt; true if it has to suspend itself for that.
+    #[inline]
+    pub(crate) fn settle(&mut self) -> bool {
+        let task = &mut self.tasks[self.current];
+        let debt = std::mem::take(&mut task.debt);
+        self.pass(debt, false)
+    }
+
+    /// The running task passes time; true if it has to suspend itself for that.
+    #[inline]
+    pub(crate) fn pass(&mut self, time: Ps, scaled: bool) -> bool {
+        let current = self.current;
+        let cpu = self.tasks[current].cpu;
+        if self.cpus[cpu].resched && self.tasks[current].kernel == 0 {
+            let task = &mut self.tasks[current];
+            (task.left, task.scaled) = (time, scaled);
+            self.preempt(current);
+            return true;
+        }
+        if time == 0 {
+            return false;
+        }
+        let needed = if scaled { (time as f64 / self.speed(cpu)) as Ps } else { time };
+        let at = self.now + needed;
+        if self.quiet_until(at) {
+            self.now = at;
+            return false;
+        }
+        let task = &mut self.tasks[current];
+        (task.left, task.scaled) = (time, scaled);
+        self.plan(current);
+        true
+    }
+
+    /// Announces when a running task will have passed what is left.
+    pub(crate) fn plan(&mut self, task: usize) {
+        let speed = if self.tasks[task].scaled { self.speed(self.tasks[task].cpu) } else { 1.0 };
+        let now = self.now;
+        let task_ = &mut self.tasks[task];
+        (task_.began, task_.speed, task_.planned) = (now, speed, true);
+        task_.number = task_.number.wrapping_add(1);
+        let (number, needed) = (task_.number, (task_.left as f64 / speed) as Ps);
+        self.announce(needed, What::Passed(task as u32, number));
+    }
+
+    /// Stops a plan: what is left is known again.
+    pub(crate) fn unplan(&mut self, task: usize) {
+        let now = self.now;
+        let task = &mut self.tasks[task];
+        if task.planned {
+            let done = ((now - task.began) as f64 * task.speed) as Ps;
+            task.left = task.left.saturating_sub(done);
+            task.planned = false;
+            task.number = task.number.wrapping_add(1);
+        }
+    }
+
+    fn passed(&mut self, task: usize, number: u32) -> Option<usize> {
+        if self.tasks[task].number != number || !self.tasks[task].planned {
+            return None;
+        }
+        self.tasks[task].planned = false;
+        self.tasks[task].left = 0;
+        self.turn_of(task)
+    }
+
+    /// A task could run on: unless its processor is wanted by another.
+    pub(crate) fn turn_of(&mut self, task: usize) -> Option<usize> {
+        let cpu = self.tasks[task].cpu;
+        if self.cpus[cpu].resched && self.tasks[task].kernel == 0 {
+            self.preempt(task);
+            return None;
+        }
+        Some(task)
+    }
+
+    /// The time as the running task sees it.
+    pub(crate) fn local_now(&self) -> Ps {
+        self.now + self.tasks.get(self.current).map_or(0, |task| task.debt)
+    }
+
+    /// From now on the running task is somewhere else; returns where it was.
+    pub(crate) fn go(&mut self, place: Place) -> Place {
+        let now = self.local_now();
+        let task = &mut self.tasks[self.current];
+        let before = std::mem::replace(&mut task.place, place);
+        let mark = std::mem::replace(&mut task.mark, now);
+        self.spent[before as usize] += now.saturating_sub(mark);
+        before
+    }
+
+    /// Notes a step of the running task.
+    pub(crate) fn note(&mut self, kind: Kind, address: usize, value: u64) {
+        if self.trace.on {
+            let task = self.current as u32;
+            let cpu = self.tasks[self.current].cpu as u32;
+            let (at, offset) = (self.local_now(), self.arena.offset(address));
+            self.trace.push(at, task, cpu, kind, offset, value);
+        }
+    }
+}

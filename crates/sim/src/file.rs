@@ -1,0 +1,56 @@
+//! Files in TOML, and errors that name the line and what was expected there.
+
+use serde::de::DeserializeOwned;
+use std::fmt;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What was found, or expected.
+    pub what: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// A file that is being read.
+pub(crate) struct Place<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Place<'_> {
+    /// An error at the line of `key`, unless `holds`.
+    pub(crate) fn expect(&self, key: &str, holds: bool, what: &str) -> Result<(), FileError> {
+        if holds {
+            return Ok(());
+        }
+        let names = |line: &str| {
+            line.split_once('=').is_some_and(|(left, _)| left.trim() == key)
+        };
+        let line = self.text.lines().position(names).map_or(1, |index| index + 1);
+        Err(FileError {
+            file: self.file.to_owned(),
+            line,
+            what: format!("`{key}` is not possible; expected: {what}"),
+        })
+    }
+}
+
+/// Reads a file's content.
+pub(crate) fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, FileError> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = text[..at].bytes().filter(|&b| b == b'\n').count() + 1;
+        FileError { file: file.to_owned(), line, what: error.message().replace('\n', "; ") }
+    })
+}

@@ -1,0 +1,29 @@
+//! A simulated machine of many processors.
+//!
+//! The locks of `lockstead-core` run here unchanged, beside those of the past, on a machine
+//! that nobody needs to have: sockets, cores, threads, a directory of cache lines that
+//! charges each access by distance, run queues with time slices. Virtual time; the same
+//! seed gives the same run, on any machine.
+//!
+//! Read in this order: [`Machine`], [`Workload`], [`run`]; then `engine`.
+//! `docs/simulator.md` says what the numbers are worth.
+
+mod engine;
+mod file;
+mod locks;
+mod machine;
+mod platform;
+mod tally;
+mod work;
+
+pub use engine::Step;
+pub use engine::world::{How, Place};
+pub use engine::StepKind;
+pub use file::FileError;
+pub use locks::{LOCKS, LockName};
+pub use machine::{
+    BUNDLED as MACHINES, Kernel, LISTS, Layout, Lines, Machine, NUMBERS, PartError, Scheduler, Smt,
+};
+pub use platform::Sim;
+pub use tally::LockFigures;
+pub use work::{BUNDLED as WORKLOADS, Figures, Use, UseKind, Workload, run, run_traced};

@@ -1,0 +1,78 @@
+//! Machines with one number changed: for "what if" and for sensitivities.
+
+use super::Machine;
+
+/// Numbers that can be changed, by the name that they have in a file.
+pub const NUMBERS: [&str; 20] = [
+    "hit",
+    "exchange",
+    "sibling",
+    "memory",
+    "hold_write",
+    "hold_read",
+    "preference",
+    "jitter",
+    "pause",
+    "speed",
+    "latency",
+    "slice",
+    "granularity",
+    "credit",
+    "switch",
+    "wake",
+    "signal",
+    "call",
+    "futex",
+    "clock",
+];
+
+/// Lists that can be scaled as a whole.
+pub const LISTS: [&str; 3] = ["transfer", "occupied", "contended"];
+
+impl Machine {
+    /// The number with this name.
+    fn number(&mut self, name: &str) -> Option<&mut f64> {
+        let (lines, scheduler, kernel) = (&mut self.lines, &mut self.scheduler, &mut self.kernel);
+        Some(match name {
+            "hit" => &mut lines.hit,
+            "exchange" => &mut lines.exchange,
+            "sibling" => &mut lines.sibling,
+            "memory" => &mut lines.memory,
+            "hold_write" => &mut lines.hold_write,
+            "hold_read" => &mut lines.hold_read,
+            "preference" => &mut lines.preference,
+            "jitter" => &mut lines.jitter,
+            "pause" => &mut lines.pause,
+            "speed" => &mut self.smt.speed,
+            "latency" => &mut scheduler.latency,
+            "slice" => &mut scheduler.slice,
+            "granularity" => &mut scheduler.granularity,
+            "credit" => &mut scheduler.credit,
+            "switch" => &mut scheduler.switch,
+            "wake" => &mut scheduler.wake,
+            "signal" => &mut scheduler.signal,
+            "call" => &mut kernel.call,
+            "futex" => &mut kernel.futex,
+            "clock" => &mut kernel.clock,
+            _ => return None,
+        })
+    }
+
+    /// Replaces the number with this name by what `change` makes of it. A list is changed
+    /// as a whole; contention is changed in what it adds to 1. False if there is none.
+    pub fn change(&mut self, name: &str, change: impl Fn(f64) -> f64) -> bool {
+        match name {
+            "transfer" => self.lines.transfer.iter_mut().for_each(|v| *v = change(*v)),
+            "occupied" => self.lines.occupied.iter_mut().for_each(|v| *v = change(*v)),
+            "contended" => {
+                self.lines.contended.iter_mut().for_each(|v| *v = 1.0 + change(*v - 1.0));
+            }
+            _ => match self.number(name) {
+                Some(number) => *number = change(*number),
+                None => return false,
+            },
+        }
+        self.settle();
+        true
+    }
+}

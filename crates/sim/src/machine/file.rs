@@ -1,0 +1,116 @@
+//! Machines in files.
+
+use super::Machine;
+use crate::file::{FileError, Place, parse};
+
+/// The machines that are built in: name and file.
+pub const BUNDLED: [(&str, &str); 7] = [
+    ("westmere-8x10", include_str!("../../machines/westmere-8x10.toml")),
+    ("smp-8way-2005", include_str!("../../machines/smp-8way-2005.toml")),
+    ("p4-2way-2005", include_str!("../../machines/p4-2way-2005.toml")),
+    ("epyc-2x64", include_str!("../../machines/epyc-2x64.toml")),
+    ("vm-2", include_str!("../../machines/vm-2.toml")),
+    ("mesh-256", include_str!("../../machines/mesh-256.toml")),
+    ("mesh-1024", include_str!("../../machines/mesh-1024.toml")),
+];
+
+/// The most logical processors, and the most last-level caches.
+const MOST_CPUS: usize = 4096;
+const MOST_CACHES: usize = 128;
+
+impl Machine {
+    /// A machine that is built in.
+    #[must_use]
+    pub fn bundled(name: &str) -> Option<Machine> {
+        let &(_, text) = BUNDLED.iter().find(|&&(known, _)| known == name)?;
+        Some(Machine::parse(name, text).expect("the machines that are built in are right"))
+    }
+
+    /// The machine in `text`, the content of `file`.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what was expected.
+    pub fn parse(file: &str, text: &str) -> Result<Machine, FileError> {
+        let mut machine: Machine = parse(file, text)?;
+        let place = Place { file, text };
+        machine.check(&place)?;
+        machine.settle();
+        Ok(machine)
+    }
+
+    fn check(&self, place: &Place<'_>) -> Result<(), FileError> {
+        let layout = &self.layout;
+        for (key, value) in [
+            ("nodes", layout.nodes),
+            ("caches", layout.caches),
+            ("cores", layout.cores),
+            ("threads", layout.threads),
+        ] {
+            place.expect(key, value >= 1 && value <= MOST_CPUS, "a number from 1 to 4096")?;
+        }
+        place.expect("nodes", self.cpus() <= MOST_CPUS, "at most 4096 processors in all")?;
+        place.expect(
+            "nodes",
+            layout.nodes * layout.caches <= MOST_CACHES,
+            "at most 128 last-level caches in all",
+        )?;
+        let classes = self.lines.transfer.len();
+        let enough = match (layout.nodes, layout.caches) {
+            (1, 1) => 1,
+            (1, _) => 2,
+            _ => 3,
+        };
+        place.expect(
+            "transfer",
+            classes >= enough,
+            "a time for each distance: within a last-level cache, between two of a node, between nodes",
+        )?;
+        let shape = layout.hops.is_empty()
+            || layout.hops.len() == layout.nodes
+                && layout.hops.iter().all(|row| row.len() == layout.nodes);
+        place.expect("hops", shape, "a row for each node, with a number for each node")?;
+        let known = layout.hops.iter().flatten().all(|&class| class < classes);
+        place.expect("hops", known, "numbers of distances in `transfer`, counted from 0")?;
+        let lines = &self.lines;
+        place.expect("occupied", lines.occupied.len() <= classes, "at most one for each transfer")?;
+        place.expect("contended", lines.contended.len() <= classes, "at most one for each transfer")?;
+        let listed = lines.transfer.iter().chain(&lines.occupied).chain(&lines.contended);
+        place.expect("transfer", listed.clone().all(|&v| fine(v)), TIME)?;
+        for (key, value) in [
+            ("hit", lines.hit),
+            ("exchange", lines.exchange),
+            ("sibling", lines.sibling),
+            ("memory", lines.memory),
+            ("hold_write", lines.hold_write),
+            ("hold_read", lines.hold_read),
+            ("pause", lines.pause),
+            ("latency", self.scheduler.latency),
+            ("slice", self.scheduler.slice),
+            ("granularity", self.scheduler.granularity),
+            ("credit", self.scheduler.credit),
+            ("switch", self.scheduler.switch),
+            ("wake", self.scheduler.wake),
+            ("signal", self.scheduler.signal),
+            ("call", self.kernel.call),
+            ("futex", self.kernel.futex),
+            ("clock", self.kernel.clock),
+        ] {
+            place.expect(key, fine(value), TIME)?;
+        }
+        place.expect("pause", lines.pause > 0.0, "more than 0: a spin loop has to end")?;
+        place.expect("preference", (0.0..=1.0).contains(&lines.preference), SHARE)?;
+        place.expect("jitter", (0.0..=0.9).contains(&lines.jitter), "a share from 0 to 0.9")?;
+        let speed = self.smt.speed;
+        place.expect("speed", speed > 0.0 && speed <= 1.0, "a speed above 0, and at most 1")?;
+        let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));
+        place.expect("idle", rises && fine, "pairs of times, the first ones rising")
+    }
+}
+
+const TIME: &str = "a time from 0 to 1000000000";
+const SHARE: &str = "a share from 0 to 1";
+
+fn fine(value: f64) -> bool {
+    (0.0..=1e9).contains(&value)
+}

@@ -1,0 +1,217 @@
+//! A machine: its processors, its caches, its scheduler, in numbers.
+//!
+//! Read from a file in TOML ([`Machine::parse`]), several of which are built in
+//! ([`Machine::bundled`]). `docs/simulator.md` gives the source of each number.
+
+mod change;
+mod cost;
+mod file;
+mod part;
+
+pub use change::{LISTS, NUMBERS};
+pub(crate) use cost::Cost;
+pub use file::BUNDLED;
+pub use part::PartError;
+
+use serde::Deserialize;
+use std::ops::Range;
+
+/// A machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// How many of what.
+    pub layout: Layout,
+    /// What memory costs.
+    pub lines: Lines,
+    /// What sharing a core costs.
+    pub smt: Smt,
+    /// What the scheduler does.
+    pub scheduler: Scheduler,
+    /// What the kernel costs.
+    pub kernel: Kernel,
+    /// The same in picoseconds, worked out when the file is read.
+    #[serde(skip)]
+    pub(crate) cost: Cost,
+}
+
+/// Processors: `nodes` × `caches` × `cores` × `threads`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Memory nodes.
+    pub nodes: usize,
+    /// Last-level caches of a node.
+    #[serde(default = "one")]
+    pub caches: usize,
+    /// Cores that share such a cache.
+    pub cores: usize,
+    /// Threads of a core.
+    #[serde(default = "one")]
+    pub threads: usize,
+    /// For each pair of nodes the index of their distance in `lines.transfer`; empty if all
+    /// are equally far.
+    #[serde(default)]
+    pub hops: Vec<Vec<usize>>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Cache lines. Times in nanoseconds. Distances: 0 within a last-level cache, 1 between two
+/// of a node, 2 and more between nodes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lines {
+    /// An access in the core's own cache.
+    pub hit: f64,
+    /// An atomic exchange there.
+    pub exchange: f64,
+    /// Between two threads of a core: what their common cache costs.
+    pub sibling: f64,
+    /// A transfer, by distance.
+    pub transfer: Vec<f64>,
+    /// How long a read of a shared line keeps the next one waiting, by distance.
+    pub occupied: Vec<f64>,
+    /// A line that nobody has.
+    pub memory: f64,
+    /// How long an owner keeps a line that another wants to write.
+    pub hold_write: f64,
+    /// How long an owner keeps a line that another wants to read.
+    pub hold_read: f64,
+    /// How much longer a transfer takes while others wait, by distance.
+    #[serde(default)]
+    pub contended: Vec<f64>,
+    /// The chance that the nearest request is served before the first.
+    #[serde(default)]
+    pub preference: f64,
+    /// By what share transfers vary.
+    #[serde(default)]
+    pub jitter: f64,
+    /// One turn of a spin loop.
+    pub pause: f64,
+}
+
+/// Threads of a core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smt {
+    /// The speed of each while another one is busy.
+    pub speed: f64,
+}
+
+/// The scheduler. Times in microseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduler {
+    /// In this time each ready task of a processor has its turn.
+    pub latency: f64,
+    /// But none for less than this.
+    pub slice: f64,
+    /// A task that wakes up takes the processor of one that is ahead by more than this.
+    pub granularity: f64,
+    /// How far a task that slept may be behind.
+    pub credit: f64,
+    /// Changing tasks.
+    pub switch: f64,
+    /// Waking a task, for the one that wakes it.
+    pub wake: f64,
+    /// From there to an idle processor that notices.
+    pub signal: f64,
+    /// Leaving an idle state: after so many microseconds of idleness it costs so many.
+    #[serde(default)]
+    pub idle: Vec<(f64, f64)>,
+}
+
+/// System calls. Times in nanoseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Entering and leaving.
+    pub call: f64,
+    /// Finding the bucket of an address.
+    pub futex: f64,
+    /// Reading the clock.
+    pub clock: f64,
+}
+
+impl Machine {
+    /// Logical processors.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.cores() * self.layout.threads
+    }
+
+    /// Cores.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.layout.nodes * self.layout.caches * self.layout.cores
+    }
+
+    #[inline]
+    pub(crate) fn core_of(&self, cpu: usize) -> usize {
+        cpu / self.layout.threads
+    }
+
+    /// The last-level cache of a core.
+    #[inline]
+    pub(crate) fn cache_of(&self, core: usize) -> usize {
+        core / self.layout.cores
+    }
+
+    /// The other threads of a processor's core.
+    pub(crate) fn siblings(&self, cpu: usize) -> impl Iterator<Item = usize> + use<> {
+        let threads = self.layout.threads;
+        let first = cpu / threads * threads;
+        (first..first + threads).filter(move |&other| other != cpu)
+    }
+
+    /// The processors that share a last-level cache with this one.
+    pub(crate) fn cpus_near(&self, cpu: usize) -> Range<usize> {
+        let many = self.layout.cores * self.layout.threads;
+        let first = cpu / many * many;
+        first..first + many
+    }
+
+    /// The distance between two last-level caches.
+    #[inline]
+    pub(crate) fn between(&self, one: usize, other: usize) -> usize {
+        if one == other {
+            return 0;
+        }
+        let (here, there) = (one / self.layout.caches, other / self.layout.caches);
+        if here == there {
+            return 1;
+        }
+        self.layout.hops.get(here).map_or(2, |row| row[there])
+    }
+
+    /// The distance between two cores; of a core to itself, that of siblings.
+    #[inline]
+    pub(crate) fn distance(&self, one: usize, other: usize) -> usize {
+        if one == other {
+            return self.sibling_class();
+        }
+        self.between(self.cache_of(one), self.cache_of(other))
+    }
+
+    /// The class after the last distance: threads of one core.
+    pub(crate) fn sibling_class(&self) -> usize {
+        self.lines.transfer.len()
+    }
+
+    /// The class after that: a line that nobody has.
+    pub(crate) fn memory_class(&self) -> usize {
+        self.lines.transfer.len() + 1
+    }
+
+    /// What it costs to leave the state that a processor is in after so much idleness.
+    pub(crate) fn idle_exit(&self, idle: u64) -> u64 {
+        self.cost.idle.iter().rev().find(|&&(after, _)| idle >= after).map_or(0, |&(_, exit)| exit)
+    }
+}

@@ -1,0 +1,250 @@
+//! The simulated machine as a `Platform` of the core.
+//!
+//! A wait and a wake-up cost a system call, an exchange on the line of the kernel's
+//! bucket for that address, and what the scheduler takes.
+
+use crate::engine::atomics::{U32, U64};
+use crate::engine::calls::{self, in_kernel};
+use crate::engine::world::{Place, with};
+use core::sync::atomic::Ordering;
+use lockstead_core::{
+    Address, Atomic32, Atomic64, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot, Wait,
+};
+use std::cell::UnsafeCell;
+
+/// The simulated machine: a platform for the locks of the core.
+#[derive(Clone, Copy, Debug)]
+pub struct Sim;
+
+/// Added to an address for those who inherit a lock.
+const HEIR: usize = 1;
+
+impl Atomic32 for U32 {
+    const ZERO: Self = U32::ZERO;
+    fn load(&self, _: Ordering) -> u32 {
+        self.read()
+    }
+    fn store(&self, value: u32, _: Ordering) {
+        self.write(value);
+    }
+    fn swap(&self, value: u32, _: Ordering) -> u32 {
+        self.update(|_| value)
+    }
+    fn fetch_add(&self, value: u32, _: Ordering) -> u32 {
+        self.update(|old| old.wrapping_add(value))
+    }
+    fn fetch_sub(&self, value: u32, _: Ordering) -> u32 {
+        self.update(|old| old.wrapping_sub(value))
+    }
+    fn fetch_or(&self, value: u32, _: Ordering) -> u32 {
+        self.update(|old| old | value)
+    }
+    fn fetch_and(&self, value: u32, _: Ordering) -> u32 {
+        self.update(|old| old & value)
+    }
+    fn compare_exchange(
+        &self,
+        current: u32,
+        new: u32,
+        _: Ordering,
+        _: Ordering,
+    ) -> Result<u32, u32> {
+        self.replace(current, new)
+    }
+}
+
+impl Atomic64 for U64 {
+    const ZERO: Self = U64::ZERO;
+    fn load(&self, _: Ordering) -> u64 {
+        self.read()
+    }
+    fn store(&self, value: u64, _: Ordering) {
+        self.write(value);
+    }
+    fn fetch_add(&self, value: u64, _: Ordering) -> u64 {
+        self.update(|old| old.wrapping_add(value))
+    }
+    fn fetch_sub(&self, value: u64, _: Ordering) -> u64 {
+        self.update(|old| old.wrapping_sub(value))
+    }
+    fn take_low(&self, _: Ordering) -> u32 {
+        self.update(|old| old & (!0 << 32)) as u32
+    }
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        _: Ordering,
+        _: Ordering,
+    ) -> Result<u64, u64> {
+        self.replace(current, new)
+    }
+}
+
+/// A plain field: what it costs is the business of the lines around it.
+pub struct Field<T>(UnsafeCell<T>);
+
+impl<T> Plain<T> for Field<T> {
+    fn new(value: T) -> Self {
+        Field(UnsafeCell::new(value))
+    }
+    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        calls::pay(1.0);
+        f(self.0.get())
+    }
+    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        calls::pay(1.0);
+        f(self.0.get())
+    }
+}
+
+impl Platform for Sim {
+    type U32 = U32;
+    type U64 = U64;
+    type Cell<T> = Field<T>;
+
+    fn me_or_zero() -> u32 {
+        calls::me() as u32 + 1
+    }
+
+    fn me() -> Slot {
+        Slot::new(Self::me_or_zero()).expect("few tasks")
+    }
+
+    fn participant(slot: Slot) -> &'static Participant<Self> {
+        with(|w| w.seats[slot.get() as usize - 1])
+    }
+
+    fn relax() {
+        with(|w| {
+            let pause = w.machine.cost.pause;
+            let current = w.current;
+            w.tasks[current].debt += pause;
+        });
+    }
+
+    fn now() -> Nanos {
+        with(|w| {
+            let cost = w.machine.kernel.clock;
+            w.pay(cost);
+            Nanos(w.local_now() / 1000)
+        })
+    }
+
+    fn processors() -> u32 {
+        with(|w| w.machine.cpus() as u32)
+    }
+
+    fn on_cpu(slot: Slot) -> OnCpu {
+        // Natively two readings of the owner's processor clock.
+        with(|w| {
+            let cost = 2.0 * w.machine.kernel.call;
+            w.pay(cost);
+            let task = &w.tasks[slot.get() as usize - 1];
+            if task.state == crate::engine::world::State::Running { OnCpu::Yes } else { OnCpu::No }
+        })
+    }
+
+    fn dozing() -> u32 {
+        with(|w| {
+            w.dozing += 1;
+            w.dozing
+        })
+    }
+
+    fn awake() {
+        with(|w| w.dozing -= 1);
+    }
+
+    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        wait(word.address(), || word.get() == expected, how)
+    }
+
+    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        wait(word.address(), || word.get() as u32 == expected, how)
+    }
+
+    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        wait(word.address() + HEIR, || word.get() as u32 == expected, how)
+    }
+
+    fn address32(word: &U32) -> Address {
+        Address(word.address())
+    }
+
+    fn address_low(word: &U64) -> Address {
+        Address(word.address())
+    }
+
+    fn wake(address: Address, count: u32) -> u32 {
+        wake(address.0, count)
+    }
+
+    fn wake_heir(address: Address) {
+        wake(address.0 + HEIR, u32::MAX);
+    }
+}
+
+/// Enters the kernel and has the bucket of an address to itself.
+fn call(address: usize) {
+    let bucket = with(|w| {
+        let cost = w.machine.kernel.call + w.machine.kernel.futex;
+        w.pay(cost);
+        let offset = w.arena.offset(address);
+        w.buckets[(offset / 8).wrapping_mul(0x9e37_79b9) >> 8 & (w.buckets.len() - 1)]
+    });
+    bucket.update(|value| value.wrapping_add(1));
+}
+
+fn wait(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
+    calls::at(Place::Kernel, || in_kernel(|| sleep(address, holds, how)))
+}
+
+fn sleep(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
+    call(address);
+    calls::settle();
+    if !holds() {
+        return Outcome::Changed;
+    }
+    if how.cancel.is_some_and(|word| word.get() != 0) {
+        return Outcome::Cancelled;
+    }
+    let until = how.deadline.map(|deadline| deadline.0.saturating_mul(1000));
+    let late = with(|w| {
+        if until.is_some_and(|until| until <= w.now) {
+            return true;
+        }
+        if let Some(until) = until {
+            let time = until - w.now;
+            w.set_timer(time);
+        }
+        w.lie_down(address);
+        let current = w.current;
+        w.tasks[current].sleepy = true;
+        w.sleep();
+        false
+    });
+    if late {
+        return Outcome::TimedOut;
+    }
+    crate::engine::calls::rest();
+    with(|w| {
+        let current = w.current;
+        w.tasks[current].sleepy = false;
+        w.get_up(current, address)
+    })
+}
+
+fn wake(address: usize, count: u32) -> u32 {
+    in_kernel(|| {
+        calls::at(Place::Kernel, || call(address));
+        calls::settle();
+        let mut woken = 0;
+        while woken < count {
+            let Some(task) = with(|w| w.next_sleeper(address)) else { break };
+            calls::wake(task);
+            woken += 1;
+        }
+        woken
+    })
+}

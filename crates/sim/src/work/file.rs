@@ -1,0 +1,56 @@
+//! Workloads in files.
+
+use super::Workload;
+use crate::file::{FileError, Place, parse};
+
+/// The workloads that are built in: name and file.
+pub const BUNDLED: [(&str, &str); 2] = [
+    ("high-systime", include_str!("../../workloads/high-systime.toml")),
+    ("storm", include_str!("../../workloads/storm.toml")),
+];
+
+/// The most tasks, and the most locks.
+const MOST_TASKS: usize = 16_384;
+const MOST_LOCKS: usize = 4096;
+
+impl Workload {
+    /// A workload that is built in.
+    #[must_use]
+    pub fn bundled(name: &str) -> Option<Workload> {
+        let &(_, text) = BUNDLED.iter().find(|&&(known, _)| known == name)?;
+        Some(Workload::parse(name, text).expect("the workloads that are built in are right"))
+    }
+
+    /// The workload in `text`, the content of `file`.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what was expected.
+    pub fn parse(file: &str, text: &str) -> Result<Workload, FileError> {
+        let workload: Workload = parse(file, text)?;
+        let place = Place { file, text };
+        let fine = |value: f64| (0.0..=1e9).contains(&value);
+        let time = "a time from 0 to 1000000000";
+        place.expect("tasks", (1..=MOST_TASKS).contains(&workload.tasks), "a number from 1 to 16384")?;
+        place.expect("rounds", workload.rounds >= 1, "a number from 1")?;
+        place.expect("variation", (0.0..=1.0).contains(&workload.variation), "a share from 0 to 1")?;
+        place.expect("compute", fine(workload.compute), time)?;
+        place.expect("away", fine(workload.away), time)?;
+        place.expect("warm_up", fine(workload.warm_up), time)?;
+        place.expect("length", fine(workload.length) && workload.length > 0.0, "a time above 0")?;
+        let locks: usize = workload.locks.iter().map(|user| user.many).sum();
+        place.expect("many", locks <= MOST_LOCKS, "at most 4096 locks in all")?;
+        for user in &workload.locks {
+            place.expect("many", user.many >= 1, "a number from 1")?;
+            place.expect("burst", fine(user.burst), "a number of acquisitions")?;
+            place.expect("section", fine(user.section), time)?;
+            place.expect("gap", fine(user.gap), time)?;
+            place.expect("lines", user.lines <= 64, "at most 64 lines")?;
+            place.expect("writes", (0.0..=1.0).contains(&user.writes), "a share from 0 to 1")?;
+        }
+        let moves = workload.compute > 0.0
+            || workload.away > 0.0
+            || workload.locks.iter().any(|user| user.burst > 0.0);
+        place.expect("compute", moves, "more than 0, where nothing else takes time")?;
+        Ok(workload)
+    }
+}

@@ -1,0 +1,92 @@
+//! Workloads: what the tasks of a simulation do, and what comes out of it.
+//!
+//! A *job* is some computing, some time away from the processor, and a number of rounds
+//! with acquisitions. The tasks do one job after the other, for ever: a closed system.
+
+mod file;
+mod run;
+
+pub use file::BUNDLED;
+pub(crate) use run::Plan;
+pub use run::{Figures, run, run_traced};
+
+use serde::Deserialize;
+
+/// A workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// How many tasks, unless one says otherwise.
+    pub tasks: usize,
+    /// Whether lock and section belong to the kernel, where nobody is preempted.
+    #[serde(default)]
+    pub kernel: bool,
+    /// Processor time of a job outside of sections, in microseconds.
+    pub compute: f64,
+    /// Time away from the processor in a job, in microseconds.
+    #[serde(default)]
+    pub away: f64,
+    /// Into how many rounds a job is divided.
+    #[serde(default = "one_round")]
+    pub rounds: u32,
+    /// By what share computing times vary.
+    #[serde(default)]
+    pub variation: f64,
+    /// Simulated milliseconds before counting begins.
+    pub warm_up: f64,
+    /// Simulated milliseconds that are counted.
+    pub length: f64,
+    /// The locks.
+    #[serde(default)]
+    pub locks: Vec<Use>,
+}
+
+fn one_round() -> u32 {
+    1
+}
+
+/// How a round uses one lock, or one of several of a kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Use {
+    /// Its name in reports.
+    pub name: String,
+    /// What kind it is.
+    #[serde(default)]
+    pub kind: UseKind,
+    /// How many of them there are; each burst takes one at random.
+    #[serde(default = "one_lock")]
+    pub many: usize,
+    /// Acquisitions in a row.
+    pub burst: f64,
+    /// The section, in microseconds.
+    pub section: f64,
+    /// Between two acquisitions of a burst, in microseconds.
+    #[serde(default)]
+    pub gap: f64,
+    /// Cache lines that the section changes.
+    #[serde(default)]
+    pub lines: usize,
+    /// A reader-writer lock: the share of acquisitions that write.
+    #[serde(default)]
+    pub writes: f64,
+}
+
+fn one_lock() -> usize {
+    1
+}
+
+/// Kinds of locks in a workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UseKind {
+    /// The lock that is simulated.
+    #[default]
+    Mutex,
+    /// The kernel's reader-writer spin lock.
+    ReadWrite,
+}

@@ -1,0 +1,250 @@
+//! Runs a workload.
+
+use super::{Use, UseKind, Workload};
+use crate::engine::Step;
+use crate::engine::atomics::U64;
+use crate::engine::calls::{at, away, chance, in_kernel, now, work};
+use crate::engine::world::{How, PLACES, Place, Ps, World, ps, with};
+use crate::locks::spin::{QueueNode, RwSpinLock};
+use crate::locks::{Lock, LockName};
+use crate::machine::Machine;
+use crate::tally::LockFigures;
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Jobs a second.
+    pub jobs: f64,
+    /// The share of all processors' time that was used.
+    pub busy: f64,
+    /// The share of the time used, by place.
+    pub shares: Vec<(Place, f64)>,
+    /// The locks.
+    pub locks: Vec<LockFigures>,
+    /// Times that two tasks had one lock: 0.
+    pub violations: u64,
+    /// Events of the simulation.
+    pub events: u64,
+    /// Reads and writes of the tasks.
+    pub accesses: u64,
+    /// Simulated seconds that were counted.
+    pub seconds: f64,
+}
+
+impl Figures {
+    /// The share of the time used that was spent at `place`.
+    #[must_use]
+    pub fn share(&self, place: Place) -> f64 {
+        self.shares.iter().find(|&&(p, _)| p == place).map_or(0.0, |&(_, share)| share)
+    }
+
+    /// The longest wait of all locks, in seconds.
+    #[must_use]
+    pub fn longest(&self) -> f64 {
+        self.locks.iter().map(|lock| lock.longest).max().unwrap_or(0) as f64 / 1e12
+    }
+}
+
+/// All places.
+const ALL: [Place; PLACES] = [
+    Place::Think,
+    Place::Section,
+    Place::Lock,
+    Place::SlowPath,
+    Place::SpinOnOwner,
+    Place::SpinQueue,
+    Place::SpinLock,
+    Place::ReadLock,
+    Place::WriteLock,
+    Place::Kernel,
+];
+
+/// Lines that sections change: one a cache line.
+type Data = &'static U64;
+
+/// One of a workload's locks.
+#[derive(Clone, Copy)]
+struct Site {
+    number: usize,
+    kind: SiteKind,
+    data: usize,
+}
+
+#[derive(Clone, Copy)]
+enum SiteKind {
+    Mutex(Lock),
+    ReadWrite(&'static RwSpinLock),
+}
+
+/// Runs `workload` with `tasks` tasks and `lock` as its mutex.
+#[must_use]
+pub fn run(machine: &Machine, lock: LockName, workload: &Workload, tasks: usize, how: How) -> Figures {
+    run_traced(machine, lock, workload, tasks, how).0
+}
+
+/// As [`run`], with the steps of the tasks if `how` says so.
+#[must_use]
+pub fn run_traced(
+    machine: &Machine,
+    lock: LockName,
+    workload: &Workload,
+    tasks: usize,
+    how: How,
+) -> (Figures, Vec<Step>) {
+    let mut world = World::new(machine, how);
+    let w = &mut *world;
+    let mut sites = Vec::new();
+    for user in &workload.locks {
+        for copy in 0..user.many {
+            let name =
+                if user.many > 1 { format!("{} {copy}", user.name) } else { user.name.clone() };
+            let number = w.tally.add_lock(&name);
+            let kind = match user.kind {
+                UseKind::Mutex => SiteKind::Mutex(Lock::place(w, lock)),
+                UseKind::ReadWrite => SiteKind::ReadWrite(w.arena.place(RwSpinLock::NEW)),
+            };
+            let data = w.data.len();
+            for _ in 0..user.lines {
+                let line: Data = w.arena.place(U64::ZERO);
+                w.data.push(line);
+            }
+            sites.push(Site { number, kind, data });
+        }
+    }
+    for _ in 0..tasks {
+        let node = w.arena.place(QueueNode::NEW);
+        w.nodes.push(node);
+    }
+    let plan = w.keep(Plan { workload: workload.clone(), sites });
+    for _ in 0..tasks {
+        w.spawn(move || task(plan));
+    }
+    let warm_up = ps(workload.warm_up * 1e6);
+    let end = warm_up + ps(workload.length * 1e6);
+    w.tally.from = warm_up;
+    w.begin_count_at(warm_up);
+    world.run(end);
+    world.close();
+    let figures = figures(&world, workload, end - warm_up);
+    (figures, std::mem::take(&mut world.trace.steps))
+}
+
+/// What tasks look at while they run: it outlives them, in the world.
+pub(crate) struct Plan {
+    workload: Workload,
+    sites: Vec<Site>,
+}
+
+fn figures(world: &World, workload: &Workload, length: Ps) -> Figures {
+    let seconds = length as f64 / 1e12;
+    let spent: Ps = world.spent.iter().sum();
+    let share = |place: Place| world.spent[place as usize] as f64 / spent.max(1) as f64;
+    Figures {
+        jobs: world.tally.rounds / f64::from(workload.rounds) / seconds,
+        busy: spent as f64 / (length as f64 * world.cpus.len() as f64),
+        shares: ALL.iter().map(|&place| (place, share(place))).collect(),
+        locks: world.tally.locks.clone(),
+        violations: world.tally.violations,
+        events: world.events,
+        accesses: world.accesses,
+        seconds,
+    }
+}
+
+fn vary(mean: f64, variation: f64) -> Ps {
+    ps(mean * 1e3 * (1.0 + variation * (2.0 * chance() - 1.0)))
+}
+
+/// A time that has no memory, with this mean.
+fn waiting(mean: f64) -> Ps {
+    ps(mean * 1e3 * -(1.0 - chance()).ln())
+}
+
+fn task(plan: *const Plan) {
+    // SAFETY: the plan belongs to the world, which outlives the task, and nobody changes
+    // it meanwhile.
+    let plan = unsafe { &*plan };
+    let workload = &plan.workload;
+    let rounds = f64::from(workload.rounds);
+    if workload.away > 0.0 {
+        away(ps(workload.away * 1e3 * chance()).max(1));
+    }
+    loop {
+        for _ in 0..workload.rounds {
+            compute(vary(workload.compute / rounds, workload.variation));
+            let mut first = 0;
+            for user in &workload.locks {
+                let chosen = first + (chance() * user.many as f64) as usize;
+                first += user.many;
+                burst(workload, user, plan.sites[chosen]);
+            }
+            if workload.compute == 0.0 {
+                progress(1.0);
+            }
+        }
+        if workload.away > 0.0 {
+            away(waiting(workload.away).max(1));
+        }
+    }
+}
+
+/// Computing that is credited in pieces: jobs would be done in clumps.
+const PIECE: Ps = 250_000_000;
+
+fn compute(time: Ps) {
+    let pieces = time.div_ceil(PIECE).max(1);
+    for _ in 0..pieces {
+        work(time / pieces);
+        progress(1.0 / pieces as f64);
+    }
+}
+
+/// Part of a round is done.
+fn progress(rounds: f64) {
+    with(|w| {
+        let now = w.local_now();
+        w.tally.progress(now, rounds);
+    });
+}
+
+fn burst(workload: &Workload, user: &Use, site: Site) {
+    // A burst of a fraction happens that often.
+    let whole = user.burst.trunc();
+    let many = whole as u64 + u64::from(chance() < user.burst - whole);
+    for turn in 0..many {
+        if turn > 0 {
+            work(vary(user.gap, workload.variation));
+        }
+        if workload.kernel {
+            in_kernel(|| acquire(workload, user, site));
+        } else {
+            acquire(workload, user, site);
+        }
+    }
+}
+
+fn acquire(workload: &Workload, user: &Use, site: Site) {
+    let section = |writes: bool| {
+        for line in 0..user.lines {
+            let data = with(|w| w.data[site.data + line]);
+            let value = data.read();
+            if writes {
+                data.write(value + 1);
+            }
+        }
+        work(vary(user.section, workload.variation));
+    };
+    match site.kind {
+        SiteKind::Mutex(lock) => lock.with(site.number, || section(true)),
+        SiteKind::ReadWrite(lock) => {
+            let writes = chance() < user.writes;
+            let asked = now();
+            at(Place::Lock, || if writes { lock.write_lock() } else { lock.read_lock() });
+            let taken = now();
+            at(Place::Section, || section(writes));
+            let released = now();
+            with(|w| w.tally.shared(site.number, asked, taken, released));
+            at(Place::Lock, || if writes { lock.write_unlock() } else { lock.read_unlock() });
+        }
+    }
+}
