@@ -2,7 +2,7 @@
 
 use crate::mutex::{lks_mutex_unlock_slow, nowhere};
 use crate::own::enter;
-use crate::refuse::refuse;
+use crate::refuse::{die, refuse};
 use crate::wait::INTERRUPTIBLE;
 use crate::{lks_mutex, names};
 use core::mem::MaybeUninit;
@@ -35,12 +35,25 @@ impl lks_ww_mutex {
         self.ctx.store(ctx.cast_mut(), Ordering::Relaxed);
     }
 
-    fn lock(&self, ctx: Option<&Context<Linux>>, interruptible: bool) -> i32 {
+    fn lock(
+        &self,
+        ctx: Option<&Context<Linux>>,
+        interruptible: bool,
+        (slow, call): (bool, &str),
+    ) -> i32 {
+        let patience = Patience { interruptible, ..Patience::ENDLESS };
         let outcome = match ctx {
-            Some(ctx) => {
-                let patience = Patience { interruptible, ..Patience::ENDLESS };
-                self.raw.lock_how(ctx, &patience, nowhere())
+            Some(ctx) if slow => {
+                if ctx.acquired() != 0 {
+                    die(&format!(
+                        "{call}: the context holds {} lock(s), which others may wait for: release \
+                         them first",
+                        ctx.acquired()
+                    ));
+                }
+                self.raw.lock_slow(ctx, &patience, nowhere())
             }
+            Some(ctx) => self.raw.lock_how(ctx, &patience, nowhere()),
             None => {
                 let how = Wait { interruptible, ..Wait::FOREVER };
                 self.raw.lock_alone(&how, nowhere()).map_err(WwError::Lock)
@@ -54,9 +67,7 @@ impl lks_ww_mutex {
             Err(WwError::Deadlock) => -libc::EDEADLK,
             Err(WwError::Already) => -libc::EALREADY,
             Err(WwError::Lock(LockError::Interrupted)) => -libc::EINTR,
-            Err(WwError::Lock(error)) => {
-                refuse(error, "lks_ww_mutex_lock", "wait/wound mutex", self.address())
-            }
+            Err(WwError::Lock(error)) => refuse(error, call, "wait/wound mutex", self.address()),
         }
     }
 }
@@ -94,7 +105,18 @@ extern "C" fn lks_ww_mutex_lock_how(
     how: u32,
 ) -> i32 {
     enter();
-    mutex.lock(ctx, how == INTERRUPTIBLE)
+    mutex.lock(ctx, how == INTERRUPTIBLE, (false, "lks_ww_mutex_lock"))
+}
+
+/// Takes the lock that a context was refused, or one alone.
+#[unsafe(no_mangle)]
+extern "C" fn lks_ww_mutex_lock_slow_how(
+    mutex: &lks_ww_mutex,
+    ctx: Option<&Context<Linux>>,
+    how: u32,
+) -> i32 {
+    enter();
+    mutex.lock(ctx, how == INTERRUPTIBLE, (true, "lks_ww_mutex_lock_slow"))
 }
 
 /// Takes the lock if it is free.

@@ -28,6 +28,9 @@ fn each_header_compiles_by_itself_without_warnings() {
             // All in one command: the compiler starts once for each.
             let mut command = strict(compiler.command, standard);
             command.arg("-fsyntax-only");
+            if compiler.command.starts_with("clang") {
+                command.arg("-Wthread-safety");
+            }
             let of_cpp = headers_of_cpp.iter().filter(|_| compiler.cpp);
             for header in headers.iter().chain(of_cpp) {
                 let extension = if compiler.cpp { "cc" } else { "c" };

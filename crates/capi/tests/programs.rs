@@ -61,6 +61,7 @@ fn hopeless_waits_abort_with_a_message() {
         ("recursive", &["lks_mutex_lock: recursive locking", "mutex `accounts`"][..]),
         ("lost", &["lks_mutex_lock: lost owner", "fork"]),
         ("writer", &["lks_rwlock_read: recursive locking", "reader-writer lock at 0x"]),
+        ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),
         ("count", &["lks_atomic_dec_and_mutex_lock: the count is zero"]),
     ] {
         let output = common::run(&built, &[case]);

@@ -54,6 +54,7 @@ LKS_ASSERT__(ww_mutex_ctx, offsetof(lks_ww_mutex, ctx__) == 24);
 LKS_BEGIN_DECLS__
 
 int lks_ww_mutex_lock_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
+int lks_ww_mutex_lock_slow_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
 int lks_ww_mutex_trylock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx);
 void lks_ww_mutex_unlock_slow(uint32_t erased, lks_ww_mutex *address);
 
@@ -125,11 +126,13 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_interruptible(lks_ww_mutex *m
     return lks_ww_mutex_take_how__(mutex, ctx, LKS_INTERRUPTIBLE__);
 }
 
-/* Takes the lock that the context was refused, once it has released all others. */
+/* Takes the lock that the context was refused, once it has released all others.
+ * Aborts if it has not: it might wait for ever. */
 LKS_INLINE__ void lks_ww_mutex_lock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
     LKS_TSA__(acquire_capability(mutex)) LKS_TSA__(no_thread_safety_analysis)
 {
-    (void)lks_ww_mutex_take_how__(mutex, ctx, LKS_FOREVER__);
+    (void)lks_ww_mutex_lock_slow_how(mutex, ctx, LKS_FOREVER__);
+    LKS_ACQUIRED__(mutex);
 }
 
 /* The same unless a signal handler runs: 0 or -EINTR. */
@@ -137,7 +140,10 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_slow_interruptible(lks_ww_mut
                                                                       lks_ww_ctx *ctx)
     LKS_TSA__(try_acquire_capability(0, mutex))
 {
-    return lks_ww_mutex_take_how__(mutex, ctx, LKS_INTERRUPTIBLE__);
+    int result = lks_ww_mutex_lock_slow_how(mutex, ctx, LKS_INTERRUPTIBLE__);
+    if (result == 0)
+        LKS_ACQUIRED__(mutex);
+    return result;
 }
 
 /* Takes the lock if it is free, in a context or alone: 1, otherwise 0. */

@@ -41,6 +41,13 @@ int main(int count, char **arguments)
         lks_rwlock lock = LKS_RWLOCK_INIT;
         lks_rwlock_write(&lock);
         lks_rwlock_read(&lock);
+    } else if (!strcmp(arguments[1], "slow")) {
+        lks_ww_class class_of_both = LKS_WW_CLASS_INIT(LKS_WAIT_DIE);
+        lks_ww_mutex locks[2] = {LKS_WW_MUTEX_INIT, LKS_WW_MUTEX_INIT};
+        lks_ww_ctx ctx;
+        EXPECT(lks_ww_ctx_init(&ctx, &class_of_both) == 0);
+        EXPECT(lks_ww_mutex_lock(&locks[0], &ctx) == 0);
+        lks_ww_mutex_lock_slow(&locks[1], &ctx);
     } else {
         int references = 0;
         EXPECT(lks_atomic_dec_and_mutex_lock(&references, &mutex) == 0);

@@ -48,8 +48,60 @@ static void *refused(void *argument)
     return older;
 }
 
+static lks_semaphore busy = LKS_SEMAPHORE_INIT(0), over = LKS_SEMAPHORE_INIT(0);
+
+/* Holds the locks 1 and then 2, the latter for a while. */
+static void *others(void *unused)
+{
+    EXPECT(lks_ww_mutex_lock(&locks[1], NULL) == 0);
+    EXPECT(lks_semaphore_up(&busy) == 0);
+    lks_semaphore_down(&over);
+    lks_ww_mutex_unlock(&locks[1]);
+    EXPECT(lks_ww_mutex_lock(&locks[2], NULL) == 0);
+    EXPECT(lks_semaphore_up(&busy) == 0);
+    nap(20);
+    lks_ww_mutex_unlock(&locks[2]);
+    return unused;
+}
+
+/* Wounded, it backs off, and is not refused once more for the same wound. */
+static void *wounded(void *holds)
+{
+    lks_ww_ctx ctx;
+    pthread_t thread = start(others, NULL);
+    lks_semaphore_down(&busy);
+    EXPECT(lks_ww_ctx_init(&ctx, &classes[LKS_WOUND_WAIT]) == 0);
+    EXPECT(lks_ww_mutex_lock(&locks[0], &ctx) == 0);
+    EXPECT(lks_semaphore_up(holds) == 0);
+    EXPECT(lks_ww_mutex_lock(&locks[1], &ctx) == -EDEADLK);
+    lks_ww_mutex_unlock(&locks[0]);
+    EXPECT(lks_semaphore_up(&over) == 0);
+    lks_semaphore_down(&busy);
+    lks_ww_mutex_lock_slow(&locks[1], &ctx);
+    EXPECT(lks_ww_mutex_lock(&locks[2], &ctx) == 0);
+    lks_ww_mutex_unlock(&locks[2]);
+    lks_ww_mutex_unlock(&locks[1]);
+    lks_ww_ctx_fini(&ctx);
+    join(thread);
+    return NULL;
+}
+
+static void wounds(void)
+{
+    lks_ww_ctx older;
+    lks_semaphore holds = LKS_SEMAPHORE_INIT(0);
+    EXPECT(lks_ww_ctx_init(&older, &classes[LKS_WOUND_WAIT]) == 0);
+    pthread_t thread = start(wounded, &holds);
+    lks_semaphore_down(&holds);
+    EXPECT(lks_ww_mutex_lock(&locks[0], &older) == 0);
+    lks_ww_mutex_unlock(&locks[0]);
+    lks_ww_ctx_fini(&older);
+    join(thread);
+}
+
 int main(void)
 {
+    wounds();
     for (int scheme = 0; scheme < 2; scheme++) {
         pthread_t threads[THREADS];
         for (int i = 0; i < THREADS; i++)

@@ -22,7 +22,7 @@ public:
     void notify_all() noexcept { lks_cond_notify_all(&raw_); }
 
     template <class Lock>
-    void wait(Lock &lock LKS_AND_SITE__)
+    void wait(Lock &lock LKS_AND_SITE__) LKS_TSA__(no_thread_safety_analysis)
     {
         LKS_CALL__(lks_cond_wait, &raw_, lock.mutex()->native_handle());
     }
@@ -37,6 +37,7 @@ public:
     /* False: the time is over. */
     template <class Lock, class Rep, class Period>
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time LKS_AND_SITE__)
+        LKS_TSA__(no_thread_safety_analysis)
     {
         return LKS_CALL__(lks_cond_wait_timeout, &raw_, lock.mutex()->native_handle(),
                           detail::nanoseconds(time)) == 0;

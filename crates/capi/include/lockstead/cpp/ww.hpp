@@ -54,26 +54,41 @@ public:
     ww_mutex(const ww_mutex &) = delete;
     ww_mutex &operator=(const ww_mutex &) = delete;
 
-    LKS_NODISCARD_CPP__ int lock(ww_context &context) noexcept
+    LKS_NODISCARD_CPP__ int lock(ww_context &context) noexcept LKS_TSA__(try_acquire_capability(0))
+        LKS_TSA__(no_thread_safety_analysis)
     {
         return lks_ww_mutex_lock(&raw_, context.native_handle());
     }
     LKS_NODISCARD_CPP__ int lock_interruptible(ww_context &context) noexcept
+        LKS_TSA__(try_acquire_capability(0)) LKS_TSA__(no_thread_safety_analysis)
     {
         return lks_ww_mutex_lock_interruptible(&raw_, context.native_handle());
     }
-    void lock_slow(ww_context &context) noexcept
+    void lock_slow(ww_context &context) noexcept LKS_TSA__(acquire_capability())
+        LKS_TSA__(no_thread_safety_analysis)
     {
         lks_ww_mutex_lock_slow(&raw_, context.native_handle());
     }
     LKS_NODISCARD_CPP__ bool try_lock(ww_context &context) noexcept
+        LKS_TSA__(try_acquire_capability(true)) LKS_TSA__(no_thread_safety_analysis)
     {
         return lks_ww_mutex_trylock(&raw_, context.native_handle()) != 0;
     }
     /* Alone, as any mutex: Lockable. */
-    void lock() noexcept { lks_ww_mutex_lock_slow(&raw_, nullptr); }
-    LKS_NODISCARD_CPP__ bool try_lock() noexcept { return lks_ww_mutex_trylock(&raw_, nullptr) != 0; }
-    void unlock() noexcept { lks_ww_mutex_unlock(&raw_); }
+    void lock() noexcept LKS_TSA__(acquire_capability()) LKS_TSA__(no_thread_safety_analysis)
+    {
+        if (lks_ww_mutex_lock(&raw_, nullptr) != 0)
+            std::abort();
+    }
+    LKS_NODISCARD_CPP__ bool try_lock() noexcept LKS_TSA__(try_acquire_capability(true))
+        LKS_TSA__(no_thread_safety_analysis)
+    {
+        return lks_ww_mutex_trylock(&raw_, nullptr) != 0;
+    }
+    void unlock() noexcept LKS_TSA__(release_capability()) LKS_TSA__(no_thread_safety_analysis)
+    {
+        lks_ww_mutex_unlock(&raw_);
+    }
     lks_ww_mutex *native_handle() noexcept { return &raw_; }
 
 private:
