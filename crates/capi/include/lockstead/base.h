@@ -93,6 +93,18 @@ enum lks_how__ {
     LKS_UNTIL__ = 4          /* the address of a struct timespec, CLOCK_MONOTONIC */
 };
 
+/* For functions of headers that stand between the program and a call: in the checking
+ * build they take its place along. */
+#ifdef LKS_DEBUG
+#define LKS_AND_AT__ , const char *file, unsigned line
+#define LKS_AND_PLACE__ , file, line
+#define LKS_ON__(call, ...) call##_dbg(__VA_ARGS__, file, line)
+#else
+#define LKS_AND_AT__
+#define LKS_AND_PLACE__
+#define LKS_ON__(call, ...) call(__VA_ARGS__)
+#endif
+
 #define LKS_ADDRESS__(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 LKS_BEGIN_DECLS__

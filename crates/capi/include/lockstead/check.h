@@ -39,6 +39,7 @@ void lks_check_rwlock_unlock(lks_rwlock *lock, int reads, LKS_AT__);
 void lks_check_rwlock_downgrade(lks_rwlock *lock, LKS_AT__);
 int lks_check_cond_wait(lks_cond *cond, lks_mutex *mutex, unsigned how, uint64_t argument,
                         LKS_AT__);
+void lks_check_cond_notify(lks_cond *cond, int all, LKS_AT__);
 
 LKS_END_DECLS__
 
@@ -338,6 +339,33 @@ LKS_INLINE__ void lks_rwlock_downgrade_dbg(lks_rwlock *lock, LKS_AT__)
 }
 #define lks_rwlock_downgrade(lock) \
     lks_rwlock_downgrade_dbg(lock, __FILE__, __LINE__)
+
+LKS_INLINE__ void lks_cond_init_dbg(lks_cond *cond, const char *name, LKS_AT__)
+{
+    (void)lks_check_init(cond, LKS_KIND_COND__, 0, name, file, line);
+}
+#define lks_cond_init(cond) lks_cond_init_dbg(cond, #cond, __FILE__, __LINE__)
+
+LKS_INLINE__ void lks_cond_destroy_dbg(lks_cond *cond, LKS_AT__)
+{
+    lks_check_destroy(cond, LKS_KIND_COND__, file, line);
+}
+#define lks_cond_destroy(cond) \
+    lks_cond_destroy_dbg(cond, __FILE__, __LINE__)
+
+LKS_INLINE__ void lks_cond_notify_one_dbg(lks_cond *cond, LKS_AT__)
+{
+    lks_check_cond_notify(cond, 0, file, line);
+}
+#define lks_cond_notify_one(cond) \
+    lks_cond_notify_one_dbg(cond, __FILE__, __LINE__)
+
+LKS_INLINE__ void lks_cond_notify_all_dbg(lks_cond *cond, LKS_AT__)
+{
+    lks_check_cond_notify(cond, 1, file, line);
+}
+#define lks_cond_notify_all(cond) \
+    lks_cond_notify_all_dbg(cond, __FILE__, __LINE__)
 
 LKS_INLINE__ void lks_cond_wait_dbg(lks_cond *cond, lks_mutex *mutex, LKS_AT__)
 {

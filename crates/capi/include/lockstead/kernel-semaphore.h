@@ -21,12 +21,8 @@
  * them; the kernel's names are macros. */
 #ifdef LKS_DEBUG
 #define LKS_KERNEL_NAME__(verb) lks_kernel_##verb##__
-#define LKS_AND_AT__ , const char *file, unsigned line
-#define LKS_ON__(call, ...) call##_dbg(__VA_ARGS__, file, line)
 #else
 #define LKS_KERNEL_NAME__(verb) verb
-#define LKS_AND_AT__
-#define LKS_ON__(call, ...) call(__VA_ARGS__)
 #endif
 
 /* A jiffy is 1/HZ second. */

@@ -35,11 +35,6 @@
 #else
 #define LKS_FOR__(verb, type) lks_##verb##_##type##__
 #endif
-#ifdef LKS_DEBUG
-#define LKS_AND_PLACE__ , file, line
-#else
-#define LKS_AND_PLACE__
-#endif
 
 /* ---- an lks_mutex ---- */
 

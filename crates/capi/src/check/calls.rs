@@ -369,3 +369,21 @@ unsafe extern "C" fn lks_check_cond_wait(
     with(|table| table.acquired(hold, 0, false, at));
     result
 }
+
+/// # Safety
+/// As the inline functions that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_cond_notify(
+    cond: *const lks_cond,
+    all: i32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: a string (the caller).
+    let at = unsafe { Place::new(file, line) };
+    if usable(cond.addr(), Kind::Cond, "lks_cond_notify", &at) {
+        // SAFETY: not null, and a condition variable (the caller).
+        let cond = unsafe { &(*cond).0 };
+        if all == 0 { cond.notify_one() } else { cond.notify_all() }
+    }
+}

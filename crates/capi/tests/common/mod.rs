@@ -99,7 +99,8 @@ pub(crate) fn with_library<'a>(command: &'a mut Command, archive: &Path) -> &'a 
 pub(crate) fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -> PathBuf {
     let path = package().join("tests").join(source);
     let stem = path.file_stem().expect("a name").display().to_string();
-    let program = scratch().join(format!("{stem}-{compiler}-{standard}{}", options.concat()));
+    let options_of_it = options.concat().replace('/', "-");
+    let program = scratch().join(format!("{stem}-{compiler}-{standard}{options_of_it}"));
     let checks = options.contains(&"-DLKS_DEBUG");
     let archive = if checks { checking_archive() } else { archive() };
     let mut command = strict(compiler, standard);

@@ -1,0 +1,225 @@
+/*
+ * The part of `pthread.h` that is about reader-writer locks: 16 bytes.
+ *
+ * A thread that reads may read again, as programs expect. lockstead's lock would make
+ * it wait behind a writer, which waits for it: so a thread notes what it reads, and
+ * counts further times by itself. It can note so many locks at a time.
+ */
+#ifndef LOCKSTEAD_PTHREAD_RWLOCK_H
+#define LOCKSTEAD_PTHREAD_RWLOCK_H
+
+#include "pthread-base.h"
+
+#ifdef LKS_PTHREAD_2001__
+
+#include "rwlock.h"
+
+typedef struct lks_pthread_rwlock {
+    lks_rwlock lock__;
+} lks_pthread_rwlock;
+#define LKS_PTHREAD_RWLOCK_INIT__ {LKS_RWLOCK_INIT}
+
+#define LKS_PTHREAD_READS__ 16
+
+struct lks_pthread_reads__ {
+    uint32_t count;
+    struct {
+        lks_pthread_rwlock *lock;
+        uint32_t times;
+    } of[LKS_PTHREAD_READS__];
+};
+/* Of the calling thread; the same for all files. */
+__extension__ extern __thread struct lks_pthread_reads__ lks_pthread_mine__;
+__extension__ __attribute__((weak)) __thread struct lks_pthread_reads__ lks_pthread_mine__;
+
+/* The note of this lock; the count of all if there is none. */
+LKS_INLINE__ uint32_t lks_pthread_note__(const lks_pthread_rwlock *lock)
+{
+    uint32_t at = 0, count = lks_pthread_mine__.count;
+    while (at < count && lks_pthread_mine__.of[at].lock != lock)
+        at++;
+    return at;
+}
+
+/* Whether the caller reads already: then once more. */
+LKS_INLINE__ int lks_pthread_reads_again__(lks_pthread_rwlock *lock)
+{
+    uint32_t at = lks_pthread_note__(lock);
+    if (at == lks_pthread_mine__.count)
+        return 0;
+    lks_pthread_mine__.of[at].times++;
+    return 1;
+}
+
+LKS_INLINE__ void lks_pthread_begins_to_read__(lks_pthread_rwlock *lock)
+{
+    uint32_t count = lks_pthread_mine__.count;
+    if (count == LKS_PTHREAD_READS__)
+        return;
+    lks_pthread_mine__.of[count].lock = lock;
+    lks_pthread_mine__.of[count].times = 1;
+    lks_pthread_mine__.count = count + 1;
+}
+
+/* Whether the caller reads no more now; also if there is no note. */
+LKS_INLINE__ int lks_pthread_ends_to_read__(lks_pthread_rwlock *lock)
+{
+    uint32_t at = lks_pthread_note__(lock);
+    if (at == lks_pthread_mine__.count)
+        return 1;
+    if (--lks_pthread_mine__.of[at].times != 0)
+        return 0;
+    lks_pthread_mine__.of[at] = lks_pthread_mine__.of[--lks_pthread_mine__.count];
+    return 1;
+}
+
+LKS_INLINE__ uint64_t lks_pthread_rwlock_word__(const lks_pthread_rwlock *lock)
+{
+    return __atomic_load_n(&lock->lock__.word__, __ATOMIC_RELAXED);
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_writes__(const lks_pthread_rwlock *lock)
+{
+    uint64_t word = lks_pthread_rwlock_word__(lock);
+    return !(word & LKS_RWLOCK_SHARED__) && lks_self__ != 0 &&
+           (word & LKS_MAX_SLOTS__) == lks_self__;
+}
+
+/* Which side is preferred makes no difference: neither starves. */
+__attribute__((unused)) static int
+lks_pthread_rwlock_init__(lks_pthread_rwlock *lock,
+                          const pthread_rwlockattr_t *attributes LKS_AND_AT__)
+{
+    int value;
+#ifdef LKS_DEBUG
+    lks_rwlock_init_dbg(&lock->lock__, NULL, file, line);
+#else
+    lks_rwlock_init(&lock->lock__);
+#endif
+    if (attributes && pthread_rwlockattr_getpshared(attributes, &value) == 0 &&
+        value != PTHREAD_PROCESS_PRIVATE)
+        return ENOTSUP;
+    return 0;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_destroy__(lks_pthread_rwlock *lock LKS_AND_AT__)
+{
+    int busy = lks_rwlock_is_locked(&lock->lock__);
+#ifdef LKS_DEBUG
+    lks_rwlock_destroy_dbg(&lock->lock__, file, line);
+#else
+    if (!busy)
+        lks_rwlock_destroy(&lock->lock__);
+#endif
+    return busy ? EBUSY : 0;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_rdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    if (lks_pthread_reads_again__(lock))
+        return 0;
+    if (LKS_UNLIKELY__(lks_pthread_rwlock_writes__(lock)))
+        return EDEADLK;
+    LKS_ON__(lks_rwlock_read, &lock->lock__);
+    lks_pthread_begins_to_read__(lock);
+    return 0;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_tryrdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    if (lks_pthread_reads_again__(lock))
+        return 0;
+    if (!LKS_ON__(lks_rwlock_tryread, &lock->lock__))
+        return EBUSY;
+    lks_pthread_begins_to_read__(lock);
+    return 0;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_wrlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    if (LKS_UNLIKELY__(lks_pthread_rwlock_writes__(lock) ||
+                       lks_pthread_note__(lock) != lks_pthread_mine__.count))
+        return EDEADLK;
+    LKS_ON__(lks_rwlock_write, &lock->lock__);
+    return 0;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_trywrlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    return LKS_ON__(lks_rwlock_trywrite, &lock->lock__) ? 0 : EBUSY;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_unlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    /* While the caller has it in one way nobody has it in the other. */
+    if (!(lks_pthread_rwlock_word__(lock) & LKS_RWLOCK_SHARED__))
+        LKS_ON__(lks_rwlock_unwrite, &lock->lock__);
+    else if (lks_pthread_ends_to_read__(lock))
+        LKS_ON__(lks_rwlock_unread, &lock->lock__);
+    return 0;
+}
+
+__attribute__((unused)) static int
+lks_pthread_rwlock_clockrdlock__(lks_pthread_rwlock *lock, clockid_t clock,
+                                 const struct timespec *deadline LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    int error = lks_pthread_rwlock_tryrdlock__(lock LKS_AND_PLACE__);
+    uint64_t left;
+    if (error == 0)
+        return 0;
+    for (;;) {
+        int result;
+        error = lks_pthread_left__(clock, deadline, &left);
+        if (error != 0)
+            return error;
+        result = LKS_ON__(lks_rwlock_read_timeout, &lock->lock__, left);
+        if (result == 0) {
+            lks_pthread_begins_to_read__(lock);
+            return 0;
+        }
+        if (result != -ETIMEDOUT)
+            return -result;
+    }
+}
+
+__attribute__((unused)) static int
+lks_pthread_rwlock_clockwrlock__(lks_pthread_rwlock *lock, clockid_t clock,
+                                 const struct timespec *deadline LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    uint64_t left;
+    if (lks_pthread_rwlock_trywrlock__(lock LKS_AND_PLACE__) == 0)
+        return 0;
+    if (lks_pthread_note__(lock) != lks_pthread_mine__.count)
+        return EDEADLK;
+    for (;;) {
+        int result, error = lks_pthread_left__(clock, deadline, &left);
+        if (error != 0)
+            return error;
+        result = LKS_ON__(lks_rwlock_write_timeout, &lock->lock__, left);
+        if (result != -ETIMEDOUT)
+            return -result;
+    }
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_timedrdlock__(lks_pthread_rwlock *lock,
+                                                  const struct timespec *deadline LKS_AND_AT__)
+{
+    return lks_pthread_rwlock_clockrdlock__(lock, CLOCK_REALTIME, deadline LKS_AND_PLACE__);
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_timedwrlock__(lks_pthread_rwlock *lock,
+                                                  const struct timespec *deadline LKS_AND_AT__)
+{
+    return lks_pthread_rwlock_clockwrlock__(lock, CLOCK_REALTIME, deadline LKS_AND_PLACE__);
+}
+
+#endif
+
+#endif
