@@ -66,6 +66,12 @@ static void wrappers()
     lockstead::cancel_token token;
     token.cancel();
     a.lock_nested(1);
+#ifndef LKS_DEBUG
+    // Its own: waiting would not help, and so it does not.
+    const auto began = steady_clock::now();
+    EXPECT(!a.try_lock_until(began + hours(1)) && !a.try_lock_for(hours(1)));
+    EXPECT(steady_clock::now() - began < minutes(30));
+#endif
     std::thread([&] { EXPECT(token.is_cancelled() && !a.lock_killable(token)); }).join();
     a.unlock();
 }
@@ -90,6 +96,31 @@ static void conditions()
     std::unique_lock<lockstead::mutex> lock(mutex);
     EXPECT(!changed.wait_for(lock, milliseconds(2), [] { return false; }));
     EXPECT(lock.owns_lock() && mutex.is_locked());
+}
+
+static void long_waits()
+{
+    lockstead::mutex mutex;
+    lockstead::condition_variable changed;
+    bool said = false;
+    std::unique_lock<lockstead::mutex> lock(mutex);
+    std::thread speaker([&] {
+        std::this_thread::sleep_for(milliseconds(5));
+        lockstead::mutex_guard guard(mutex);
+        said = true;
+        changed.notify_all();
+    });
+    EXPECT(changed.wait_for(lock, steady_clock::duration::max(), [&] { return said; }));
+    EXPECT(changed.wait_for(lock, hours::max(), [&] { return said; }));
+    EXPECT(!changed.wait_for(lock, hours::min(), [] { return false; }));
+    EXPECT(!changed.wait_until(lock, system_clock::now() - hours(1)));
+    EXPECT(!changed.wait_until(lock, steady_clock::time_point::min()));
+    const auto soon = steady_clock::now() + milliseconds(2);
+    while (changed.wait_until(lock, soon)) {
+    }
+    EXPECT(!(steady_clock::now() < soon));
+    lock.unlock();
+    speaker.join();
 }
 
 static void readers()
@@ -182,6 +213,7 @@ int main()
     wrappers();
     conditions<std::condition_variable_any>();
     conditions<lockstead::condition_variable>();
+    long_waits();
     readers();
     semaphores();
     once();

@@ -54,19 +54,33 @@ uint64_t nanoseconds(const std::chrono::duration<Rep, Period> &time)
     return static_cast<long double>(whole) < count ? whole + 1 : whole;
 }
 
-/* Asks `attempt(nanoseconds)` until it says yes or `deadline` has passed by its own
- * clock, which may be set. */
+/* Asks `attempt(nanoseconds)` while it says -ETIMEDOUT and `deadline` has not passed by
+ * its own clock, which may be set. */
 template <class Clock, class Duration, class Attempt>
 bool until(const std::chrono::time_point<Clock, Duration> &deadline, Attempt attempt)
 {
     for (;;) {
         const auto now = Clock::now();
         const uint64_t left = now < deadline ? nanoseconds(deadline - now) : 0;
-        if (attempt(left))
+        const int result = attempt(left);
+        if (result == 0)
             return true;
-        if (!(Clock::now() < deadline))
+        if (result != -ETIMEDOUT || !(Clock::now() < deadline))
             return false;
     }
+}
+
+/* So much later; at the end of time if it is later than that. */
+template <class Rep, class Period>
+std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &time)
+{
+    typedef std::chrono::steady_clock clock;
+    typedef std::chrono::duration<long double, clock::period> exact;
+    const clock::time_point now = clock::now();
+    if (!(exact(time) < exact(clock::time_point::max() - now)))
+        return clock::time_point::max();
+    return exact(time) > exact::zero() ? now + std::chrono::duration_cast<clock::duration>(time)
+                                       : now;
 }
 
 } // namespace detail

@@ -48,12 +48,21 @@ public:
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time,
                   Predicate predicate LKS_AND_SITE__)
     {
-        const auto deadline =
-            std::chrono::steady_clock::now() +
-            std::chrono::duration_cast<std::chrono::steady_clock::duration>(time);
-        return wait_until(lock, deadline, predicate LKS_AND_PASS__);
+        return wait_until(lock, detail::after(time), predicate LKS_AND_PASS__);
     }
 
+    /* False: the deadline has passed. May end before. */
+    template <class Lock, class Clock, class Duration>
+    bool wait_until(Lock &lock,
+                    const std::chrono::time_point<Clock, Duration> &deadline LKS_AND_SITE__)
+    {
+        const auto now = Clock::now();
+        if (now < deadline)
+            wait_for(lock, deadline - now LKS_AND_PASS__);
+        return Clock::now() < deadline;
+    }
+
+    /* Whether the predicate holds. */
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline,
                     Predicate predicate LKS_AND_SITE__)

@@ -50,7 +50,7 @@ public:
     try_acquire_until(const std::chrono::time_point<Clock, Duration> &deadline LKS_AND_SITE__)
     {
         return detail::until(deadline, [&](uint64_t left) {
-            return LKS_CALL__(lks_semaphore_down_timeout, &raw_, left) == 0;
+            return LKS_CALL__(lks_semaphore_down_timeout, &raw_, left);
         });
     }
 

@@ -54,7 +54,7 @@ public:
         LKS_TSA__(try_acquire_capability(true)) LKS_TSA__(no_thread_safety_analysis)
     {
         return detail::until(deadline, [&](uint64_t left) {
-            return LKS_CALL__(lks_mutex_lock_timeout, &raw_, left) == 0;
+            return LKS_CALL__(lks_mutex_lock_timeout, &raw_, left);
         });
     }
 
