@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{compiler, compilers, package, passes, program, strict};
+use common::{
+    archive, compiler, compilers, ends_well, package, passes, program, scratch, strict,
+    with_library,
+};
 
 /// One program, by each compiler that takes C.
 fn in_c(source: &str) {
@@ -46,6 +49,24 @@ fn code_written_for_the_kernel() {
     in_c("kernel");
     let (compiler, standard) = (compiler(false), "gnu99");
     passes(&program("c/kernel.c", compiler, standard, &[]));
+}
+
+/// The program is of two files, and has one token for each thread even so.
+#[test]
+fn a_kill_token_counts_in_each_file() {
+    for compiler in compilers().iter().filter(|compiler| !compiler.cpp) {
+        let source = package().join("tests/c/token.c");
+        let program = scratch().join(format!("token-{}", compiler.command));
+        let objects = ["-DHERE", "-DELSEWHERE"].map(|which| {
+            let object = scratch().join(format!("token-{}{which}.o", compiler.command));
+            let mut compile = strict(compiler.command, "gnu11");
+            ends_well(compile.args([which, "-c", "-o"]).arg(&object).arg(&source));
+            object
+        });
+        let mut link = std::process::Command::new(compiler.command);
+        ends_well(with_library(link.arg("-o").arg(&program).args(objects), archive()));
+        passes(&program);
+    }
 }
 
 #[test]

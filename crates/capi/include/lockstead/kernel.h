@@ -89,8 +89,10 @@ LKS_NODISCARD__ LKS_INLINE__ int mutex_lock_interruptible_nested(struct mutex *l
     return lks_mutex_lock_interruptible_nested(&lock->lks__, subclass);
 }
 
-/* The token that ends this thread's killable waits; none at first. */
-__extension__ static __thread __attribute__((unused)) const lks_cancel *lockstead_token__;
+/* The token that ends this thread's killable waits; none at first. Weak: one for all
+ * files of a program. */
+__extension__ extern __thread const lks_cancel *lockstead_token__;
+__extension__ __thread __attribute__((weak)) const lks_cancel *lockstead_token__;
 
 LKS_INLINE__ void lockstead_kill_token(const lks_cancel *token)
 {
