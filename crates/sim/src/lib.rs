@@ -12,7 +12,9 @@ mod engine;
 mod file;
 mod locks;
 mod machine;
+mod many;
 mod platform;
+pub mod replay;
 mod tally;
 mod work;
 
@@ -24,6 +26,7 @@ pub use locks::{LOCKS, LockName};
 pub use machine::{
     BUNDLED as MACHINES, Kernel, LISTS, Layout, Lines, Machine, NUMBERS, PartError, Scheduler, Smt,
 };
+pub use many::{Stopped, many};
 pub use platform::Sim;
 pub use tally::LockFigures;
 pub use work::{BUNDLED as WORKLOADS, Figures, Use, UseKind, Workload, run, run_traced};

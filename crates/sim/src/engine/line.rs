@@ -10,16 +10,13 @@
 //! # Invariants
 //! - **D1** One core has a writable copy, or none; with one, no other has any.
 //! - **D2** Requests are served in the order in which they came, but for the preference of
-//!   what is near, which passes over a request at most [`PATIENCE`] times.
+//!   what is near, which passes over a request a limited number of times.
 //! - **D3** A write is announced as done after all reads that were begun before it.
 //! - **D4** A processor has at most one store on the way; later stores and exchanges wait
 //!   for it: stores become visible in their order (TSO).
 
 use super::world::{NOBODY, Ps, What, World, ps};
 use std::collections::VecDeque;
-
-/// How often a request may be passed over.
-const PATIENCE: u8 = 8;
 
 /// What an access wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +40,7 @@ struct Request {
     task: usize,
     want: Want,
     store: Option<Store>,
-    passed_over: u8,
+    passed_over: u32,
 }
 
 /// A cache line.
@@ -202,14 +199,15 @@ impl World {
     }
 
     fn ask(&mut self, line: usize, request: Request) {
+        let alone = self.lines[line].queue.is_empty();
         self.lines[line].queue.push_back(request);
-        self.serve(line);
+        self.serve(line, alone);
     }
 
     /// The place in the queue of the request that is served next.
     fn choose(&mut self, line: usize) -> usize {
         let l = &self.lines[line];
-        if l.queue.len() < 2 || l.owner == NOBODY || l.queue[0].passed_over >= PATIENCE {
+        if l.queue.len() < 2 || l.owner == NOBODY || l.queue[0].passed_over >= self.machine.lines.patience {
             return 0;
         }
         if self.random.unit() >= self.machine.lines.preference {
@@ -226,8 +224,9 @@ impl World {
         chosen
     }
 
-    /// Serves what can be served now.
-    fn serve(&mut self, line: usize) {
+    /// Serves what can be served now. `travels`: the request has just been made, and has to
+    /// get to the owner first; one that waited is there when its turn comes.
+    fn serve(&mut self, line: usize, travels: bool) {
         while self.lines[line].serving.is_none() && !self.lines[line].queue.is_empty() {
             let chosen = self.choose(line);
             let waiting = self.lines[line].queue.len() - 1;
@@ -247,13 +246,21 @@ impl World {
                 self.announce(done - now, What::Read(request.task as u32, line as u32));
                 continue;
             }
-            let (from, class) = if l.exclusive {
-                let hold = if writes { self.machine.cost.hold_write } else { self.machine.cost.hold_read };
-                (now.max(l.since + hold), self.machine.distance(l.owner, request.core))
+            let class = if l.exclusive {
+                self.machine.distance(l.owner, request.core)
             } else {
-                (now.max(l.reads_until).max(l.port), self.farthest(line, request.core))
+                self.farthest(line, request.core)
             };
-            let cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
+            let mut cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
+            let from = if l.exclusive {
+                let costs = &self.machine.cost;
+                let hold = if writes { costs.hold_write } else { costs.hold_read };
+                let there = if travels { cost / 2 } else { 0 };
+                cost -= there;
+                (now + there).max(l.since + hold)
+            } else {
+                now.max(l.reads_until).max(l.port)
+            };
             let l = &mut self.lines[line];
             l.leaves = from;
             l.serving = Some(request);
@@ -328,7 +335,7 @@ impl World {
                 if request.want == Want::Write { self.machine.cost.exchange } else { self.machine.cost.hit };
             goes_on = Some(request.task).or(goes_on);
         }
-        self.serve(line);
+        self.serve(line, false);
         goes_on
     }
 

@@ -90,11 +90,18 @@ pub struct Lines {
     /// The chance that the nearest request is served before the first.
     #[serde(default)]
     pub preference: f64,
+    /// How often a request may be passed over for that.
+    #[serde(default = "some_patience")]
+    pub patience: u32,
     /// By what share transfers vary.
     #[serde(default)]
     pub jitter: f64,
     /// One turn of a spin loop.
     pub pause: f64,
+}
+
+fn some_patience() -> u32 {
+    8
 }
 
 /// Threads of a core.

@@ -4,9 +4,16 @@ use super::Workload;
 use crate::file::{FileError, Place, parse};
 
 /// The workloads that are built in: name and file.
-pub const BUNDLED: [(&str, &str); 2] = [
+pub const BUNDLED: [(&str, &str); 9] = [
+    ("alltests", include_str!("../../workloads/alltests.toml")),
+    ("five-sec", include_str!("../../workloads/five-sec.toml")),
+    ("fserver", include_str!("../../workloads/fserver.toml")),
     ("high-systime", include_str!("../../workloads/high-systime.toml")),
+    ("new-fserver", include_str!("../../workloads/new-fserver.toml")),
+    ("shared", include_str!("../../workloads/shared.toml")),
+    ("short", include_str!("../../workloads/short.toml")),
     ("storm", include_str!("../../workloads/storm.toml")),
+    ("test-mutex-v", include_str!("../../workloads/test-mutex-v.toml")),
 ];
 
 /// The most tasks, and the most locks.

@@ -1,0 +1,104 @@
+//! The fits: numbers that no document gives, each set of which explains the calibrated rows
+//! about equally well.
+
+use crate::file::parse;
+use crate::machine::Machine;
+use crate::work::{Use, Workload};
+use serde::Deserialize;
+
+/// One set of numbers. What each is: [`Machine`] and [`Workload`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Its name in reports.
+    pub name: String,
+    /// How long an owner keeps a line that another wants to write, in nanoseconds.
+    pub hold_write: f64,
+    /// Or to read.
+    pub hold_read: f64,
+    /// The chance that the nearest request is served first.
+    pub preference: f64,
+    /// How often a request may be passed over.
+    pub patience: u32,
+    /// Transfers to the node next door and beyond, in nanoseconds.
+    pub transfer: [f64; 2],
+    /// How much longer those take while others wait.
+    pub contended: [f64; 2],
+    /// How long a read keeps the next one waiting, there.
+    pub occupied: [f64; 2],
+    /// Changing tasks, in microseconds.
+    pub switch: f64,
+    /// Waking a task, in microseconds.
+    pub wake: f64,
+    /// Rounds of a job of high_systime.
+    pub rounds: u32,
+    /// Acquisitions of the hot lock in such a job.
+    pub acquisitions: f64,
+    /// Its section, in microseconds.
+    pub section: f64,
+    /// Between two acquisitions of a burst, in microseconds.
+    pub gap: f64,
+    /// Lines that the section changes.
+    pub lines: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fits {
+    fit: Vec<Fit>,
+}
+
+/// The fits that are shipped, the best first.
+///
+/// # Panics
+/// If their file is wrong, which a test would have noticed.
+#[must_use]
+pub fn shipped() -> Vec<Fit> {
+    let fits: Fits = parse("fits.toml", include_str!("../../fits.toml"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    fits.fit
+}
+
+/// Processor time of a job of high_systime on one node, in microseconds: 10 processors do
+/// 126,036 jobs a minute (a calibrated row).
+const DEMAND: f64 = 4750.0;
+
+impl Fit {
+    /// The box of 2013 with these numbers.
+    pub(super) fn machine(&self) -> Machine {
+        let mut machine = Machine::bundled("westmere-8x10").expect("it is built in");
+        let lines = &mut machine.lines;
+        lines.hold_write = self.hold_write;
+        lines.hold_read = self.hold_read;
+        lines.preference = self.preference;
+        lines.patience = self.patience;
+        lines.transfer[2..].copy_from_slice(&self.transfer);
+        lines.contended[2..4].copy_from_slice(&self.contended);
+        lines.occupied[2..4].copy_from_slice(&self.occupied);
+        machine.scheduler.switch = self.switch;
+        machine.scheduler.wake = self.wake;
+        machine.settle();
+        machine
+    }
+
+    /// A workload with this fit's hot lock, where it has one.
+    pub(super) fn workload(&self, name: &str) -> Workload {
+        let mut workload = Workload::bundled(name).expect("it is built in");
+        let Some(hot) = workload.locks.iter_mut().find(|user| user.name == "hot") else {
+            return workload;
+        };
+        // In a file `burst` says how much of high_systime's demand there is.
+        let share = hot.burst;
+        workload.rounds = self.rounds;
+        *hot = Use {
+            burst: share * self.acquisitions / f64::from(self.rounds),
+            section: self.section,
+            gap: self.gap,
+            lines: self.lines,
+            ..hot.clone()
+        };
+        let locked = share * self.acquisitions * (self.section + self.gap);
+        workload.compute = (DEMAND - locked).max(0.0);
+        workload
+    }
+}

@@ -1,0 +1,194 @@
+//! The published tables, simulated: each figure beside what the simulator says.
+//!
+//! # Role
+//! `tables` says which simulations a figure is read off, `fits` has the numbers that were
+//! calibrated, this file runs it all, and [`score`] is all that a calibration gets to see.
+
+mod fits;
+mod published;
+mod tables;
+
+pub use fits::{Fit, shipped};
+pub use tables::CALIBRATED;
+
+use crate::engine::world::{How, Place};
+use crate::machine::Machine;
+use crate::many::{Stopped, many};
+use crate::work::{Figures, Workload, run};
+use std::sync::atomic::AtomicBool;
+use tables::{Entry, Point, Samples, Value, entries};
+
+/// What is to be replayed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Few numbers of users, the best fit, two seeds.
+    pub quick: bool,
+    /// Seeds of each simulation, unless quick.
+    pub seeds: u64,
+    /// Only this table.
+    pub table: Option<String>,
+}
+
+/// A published figure, and what the simulator makes of it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The table.
+    pub table: &'static str,
+    /// The row, and the column if there are several.
+    pub row: String,
+    /// What was published.
+    pub published: f64,
+    /// The median over seeds and fits.
+    pub simulated: f64,
+    /// The least and the most of them.
+    pub range: (f64, f64),
+    /// Whether its row served to calibrate.
+    pub calibrated: bool,
+    /// The unit.
+    pub unit: &'static str,
+}
+
+/// The names of the tables.
+#[must_use]
+pub fn table_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = entries(&Samples::QUICK).iter().map(|entry| entry.table).collect();
+    names.dedup();
+    names
+}
+
+/// Simulates the published tables.
+///
+/// # Errors
+/// [`Stopped`] if `stop` was set.
+pub fn replay(
+    options: &Options,
+    stop: &AtomicBool,
+    step: &mut dyn FnMut(u64, u64, &str),
+) -> Result<Vec<Row>, Stopped> {
+    let samples = if options.quick { Samples::QUICK } else { Samples::FULL };
+    let entries: Vec<Entry> = entries(&samples)
+        .into_iter()
+        .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
+        .collect();
+    let fits = shipped();
+    let (fits, seeds) = if options.quick { (&fits[..1], 2) } else { (&fits[..], options.seeds) };
+    let points = all_points(&entries);
+    let jobs: Vec<(usize, &Fit, u64)> = fits
+        .iter()
+        .flat_map(|fit| (1..=seeds).map(move |seed| (fit, seed)))
+        .flat_map(|(fit, seed)| (0..points.len()).map(move |point| (point, fit, seed)))
+        .collect();
+    let figures = many(jobs.len(), stop, step, "simulations", |index| {
+        let (point, fit, seed) = jobs[index];
+        points[point].simulate(fit, seed)
+    })?;
+    let rows = entries
+        .iter()
+        .map(|entry| {
+            let mut values: Vec<f64> = figures
+                .chunks(points.len())
+                .map(|figures| entry.value.of(&Lookup { points: &points, figures }))
+                .collect();
+            values.sort_by(f64::total_cmp);
+            entry.row(&values)
+        })
+        .collect();
+    Ok(rows)
+}
+
+/// How far a fit is from the calibrated rows of a table, in mean logarithms of the ratio:
+/// `simulated` gives a figure for each published one. Sees no other rows.
+#[must_use]
+pub fn score(rows: &[Row]) -> f64 {
+    let distances: Vec<f64> = rows
+        .iter()
+        .filter(|row| row.calibrated && row.unit != "percent")
+        .map(|row| (row.simulated / row.published).ln().abs())
+        .collect();
+    distances.iter().sum::<f64>() / distances.len().max(1) as f64
+}
+
+fn all_points(entries: &[Entry]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for entry in entries {
+        for point in entry.value.points() {
+            if !points.contains(point) {
+                points.push(point.clone());
+            }
+        }
+    }
+    points
+}
+
+/// The figures of each point.
+struct Lookup<'a> {
+    points: &'a [Point],
+    figures: &'a [Figures],
+}
+
+impl Lookup<'_> {
+    fn get(&self, point: &Point) -> &Figures {
+        let at = self.points.iter().position(|p| p == point).expect("each point is simulated");
+        &self.figures[at]
+    }
+
+    /// Jobs a second, the mean.
+    fn mean(&self, points: &[Point]) -> f64 {
+        points.iter().map(|point| self.get(point).jobs).sum::<f64>() / points.len() as f64
+    }
+}
+
+impl Value {
+    fn points(&self) -> Vec<&Point> {
+        match self {
+            Value::PerMinute(points) => points.iter().collect(),
+            Value::Change(before, after) => before.iter().chain(after).collect(),
+            Value::PerSecond(point) | Value::SlowPath(point) | Value::Busy(point) => vec![point],
+        }
+    }
+
+    fn of(&self, lookup: &Lookup<'_>) -> f64 {
+        match self {
+            Value::PerMinute(points) => lookup.mean(points) * 60.0,
+            Value::PerSecond(point) => lookup.get(point).jobs,
+            Value::Change(before, after) => {
+                (lookup.mean(after) / lookup.mean(before) - 1.0) * 100.0
+            }
+            Value::SlowPath(point) => lookup.get(point).share(Place::SlowPath) * 100.0,
+            Value::Busy(point) => lookup.get(point).busy * 100.0,
+        }
+    }
+}
+
+impl Entry {
+    /// From values in order.
+    fn row(&self, values: &[f64]) -> Row {
+        let row =
+            if self.column.is_empty() { self.row.clone() } else { format!("{}, {}", self.row, self.column) };
+        Row {
+            table: self.table,
+            row,
+            published: self.published,
+            simulated: values[values.len() / 2],
+            range: (values[0], values[values.len() - 1]),
+            calibrated: self.calibrated(),
+            unit: self.unit,
+        }
+    }
+}
+
+impl Point {
+    fn simulate(&self, fit: &Fit, seed: u64) -> Figures {
+        let machine = if self.machine == "westmere-8x10" {
+            fit.machine()
+        } else {
+            Machine::bundled(self.machine).expect("it is built in")
+        };
+        let part = machine
+            .with_nodes(self.nodes)
+            .and_then(|machine| machine.with_threads(self.threads))
+            .expect("a part that there is");
+        let workload: Workload = fit.workload(self.workload);
+        run(&part, self.lock, &workload, self.users, How { seed, ..How::default() })
+    }
+}
