@@ -306,6 +306,7 @@ Examples:
   lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
   lockstead run --wait-all -- service start   a program that leaves others running
   lockstead run --check -- cargo test         and the order of locks, and the rules
+  lockstead run --semaphores -- ./server      which semaphores could be mutexes
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
 lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
@@ -327,6 +328,9 @@ pub(crate) struct Run {
     /// has doubled
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::patience)]
     pub(crate) watch: Patience,
+    /// Say at the end which semaphores could be mutexes, and which not and why
+    #[arg(long)]
+    pub(crate) semaphores: bool,
     /// Leave out the processes that the program starts
     #[arg(long)]
     pub(crate) no_follow: bool,

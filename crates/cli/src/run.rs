@@ -39,7 +39,7 @@ use crate::preload_image::{self, PreloadImage};
 use crate::report;
 use launch::Program;
 use lockstead_inspect::ledger::Listener;
-use lockstead_inspect::report::{Whole, assemble};
+use lockstead_inspect::report::{Whole, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use signals::Signals;
@@ -64,6 +64,8 @@ struct Options {
     check: bool,
     /// Whether the report has the order of locks.
     order: bool,
+    /// Whether to say what semaphores are used for.
+    semaphores: bool,
     /// How to report on the processes, if at all.
     report: Option<lockstead_inspect::report::Options>,
 }
@@ -86,7 +88,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         .map_err(refused)?;
     origin::raise_descriptors();
     let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
-    let image = PreloadImage::install(flags.check.check)
+    let image = PreloadImage::install(flags.check.check || flags.semaphores)
         .map_err(|text| Failure::Refused { status: REFUSED, text })?;
     // Without it all but programs in other network namespaces are watched.
     let _ = image.directory().map(|directory| listener.listen_in(directory));
@@ -94,6 +96,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         token: listener.token().as_bytes(),
         follow: !flags.no_follow,
         sleepy: flags.check.sleepy,
+        semaphores: flags.semaphores,
     };
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
     let program = Program {
@@ -118,6 +121,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         wait_all: flags.wait_all,
         check: flags.check.check,
         order: flags.report.json.is_some() || flags.report.html.is_some(),
+        semaphores: flags.semaphores,
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
     let outcome = supervise::supervise(child, &options, listener, signals, (judge, copy));
@@ -169,6 +173,7 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
         silent_processes: accounts.silent,
         findings: std::mem::take(&mut outcome.reports.findings),
+        semaphores: flags.semaphores.then(|| semaphores::merge(accounts.semaphores)),
     };
     let report = assemble(accounts.processes, whole, &flags.report.options());
     let written = report::finish(&report, &flags.report);

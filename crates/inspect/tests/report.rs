@@ -138,6 +138,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         wall_ns: 1000 * MS,
         silent_processes: (areas.len() - processes.len()) as u64,
         findings: vec![finding],
+        semaphores: None,
     };
     assemble(processes, whole, options)
 }

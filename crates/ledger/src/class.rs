@@ -17,7 +17,9 @@ pub struct Class {
     pub graves: AtomicU32,
     /// Index of the record of the mass grave, 0: there is none.
     pub mass_grave: AtomicU32,
-    spare: AtomicU32,
+    /// Index of the first [`Usage`](crate::usage::Usage) of its semaphores, 0: there
+    /// is none.
+    pub usages: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Class>() == 16);

@@ -8,13 +8,15 @@ use crate::order::EdgeRecord;
 use crate::publish::Held;
 use crate::table;
 use crate::thread;
+use crate::token::Token;
+use crate::usage::Usage;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// First word of every ledger: "lockstea" in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// Version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A hold that is timed stands for this many.
 pub const SAMPLE: u32 = 128;
@@ -70,6 +72,10 @@ pub struct Layout {
     pub edge_table: Region,
     /// [`BreachRecord`]s.
     pub breaches: Region,
+    /// [`Token`]s, one for each of `locks`.
+    pub tokens: Region,
+    /// [`Usage`]s. Index 0 is never used.
+    pub usages: Region,
 }
 
 impl Layout {
@@ -78,10 +84,11 @@ impl Layout {
     /// The largest that is asked for: address space, not memory.
     pub const LARGEST: u64 = 1 << 36;
 
-    /// Divides `size` bytes of address space.
+    /// Divides `size` bytes of address space, a power of two.
     ///
     /// # Panics
-    /// If `size` lies below [`Layout::SMALLEST`].
+    /// If `size` lies below [`Layout::SMALLEST`], or the parts do not fit, which they do
+    /// in powers of two.
     #[must_use]
     pub fn divide(size: u64) -> Layout {
         assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
@@ -111,6 +118,9 @@ impl Layout {
         let edges = region(size / 64, size_of::<EdgeRecord>() as u64);
         let edge_table = region(table::bytes(edges.capacity), 8);
         let breaches = region(size / 512, size_of::<BreachRecord>() as u64);
+        let token = size_of::<Token>() as u64;
+        let tokens = region(locks.capacity * token, token);
+        let usages = region(size / 256, size_of::<Usage>() as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
         Layout {
             size,
@@ -126,6 +136,8 @@ impl Layout {
             edges,
             edge_table,
             breaches,
+            tokens,
+            usages,
         }
     }
 
@@ -133,7 +145,9 @@ impl Layout {
     /// no other.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        (Self::SMALLEST..=Self::LARGEST).contains(&self.size) && *self == Self::divide(self.size)
+        (Self::SMALLEST..=Self::LARGEST).contains(&self.size)
+            && self.size.is_power_of_two()
+            && *self == Self::divide(self.size)
     }
 }
 
@@ -163,6 +177,9 @@ pub struct Losses {
     /// What rules about signals, conditions and hand-offs are judged by, as far as
     /// it found no room.
     pub facts: AtomicU64,
+    /// Semaphores of which it is not known what they were used for, for there was
+    /// no room.
+    pub usages: AtomicU64,
 }
 
 /// What threads counted whose records have been given to others: added up when
@@ -236,6 +253,8 @@ pub struct Header {
     pub edge_fill: AtomicU64,
     /// Breaches of rules recorded.
     pub breaches_used: AtomicU64,
+    /// Usages ever used, index 0 included.
+    pub usages_used: AtomicU64,
     /// Threads ever, for their serial numbers.
     pub serials: AtomicU32,
     spare: AtomicU32,

@@ -46,6 +46,8 @@ pub struct Settings<'a> {
     pub follow: bool,
     /// Note blocking calls under a lock; for the library that checks.
     pub sleepy: bool,
+    /// Note what semaphores are used for; for the library that checks.
+    pub semaphores: bool,
 }
 
 impl<'a> Settings<'a> {
@@ -58,11 +60,12 @@ impl<'a> Settings<'a> {
         if token.is_empty() || token.len() > TOKEN || !token.iter().all(plain) {
             return None;
         }
-        let mut settings = Settings { token, follow: true, sleepy: false };
+        let mut settings = Settings { token, follow: true, sleepy: false, semaphores: false };
         for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
             match option {
                 b"no-follow" => settings.follow = false,
                 b"sleepy" => settings.sleepy = true,
+                b"semaphores" => settings.semaphores = true,
                 _ => return None,
             }
         }
@@ -74,12 +77,13 @@ impl<'a> Settings<'a> {
 impl fmt::Display for Settings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.token.iter().try_for_each(|&byte| write!(f, "{}", byte as char))?;
-        f.write_str(match (self.follow, self.sleepy) {
-            (true, false) => ";",
-            (false, false) => ";no-follow",
-            (true, true) => ";sleepy",
-            (false, true) => ";no-follow,sleepy",
-        })
+        f.write_str(";")?;
+        let options = [
+            (!self.follow, "no-follow,"),
+            (self.sleepy, "sleepy,"),
+            (self.semaphores, "semaphores,"),
+        ];
+        options.iter().filter(|(set, _)| *set).try_for_each(|(_, name)| f.write_str(name))
     }
 }
 
@@ -190,8 +194,9 @@ mod tests {
 
     #[test]
     fn settings_survive_the_environment() {
-        for (follow, sleepy) in [(false, false), (true, false), (false, true), (true, true)] {
-            let settings = Settings { token: b"12-ab", follow, sleepy };
+        for bits in 0..8 {
+            let [follow, sleepy, semaphores] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let settings = Settings { token: b"12-ab", follow, sleepy, semaphores };
             assert_eq!(Settings::parse(settings.to_string().as_bytes()), Some(settings));
         }
         let long = [b'a'; TOKEN + 1];

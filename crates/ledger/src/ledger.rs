@@ -9,6 +9,8 @@ use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::table::Table;
 use crate::thread::{self, Thread, ThreadRecord};
+use crate::token::Token;
+use crate::usage::Usage;
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -79,15 +81,20 @@ pub enum Part {
     Edges,
     /// Breaches of rules.
     Breaches,
+    /// Usages of semaphores.
+    Usages,
 }
+
+/// How many parts there are.
+pub const PARTS: usize = 8;
 
 /// How many elements of each part have been claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Extent(pub [u64; 7]);
+pub struct Extent(pub [u64; PARTS]);
 
 impl Extent {
     /// In the order of the numbers.
-    const PARTS: [Part; 7] = [
+    const PARTS: [Part; PARTS] = [
         Part::Threads,
         Part::Locks,
         Part::Extensions,
@@ -95,6 +102,7 @@ impl Extent {
         Part::Modules,
         Part::Edges,
         Part::Breaches,
+        Part::Usages,
     ];
 
     /// Bytes of the file that exist if so many were claimed: whoever claims an
@@ -109,6 +117,7 @@ impl Extent {
             size_of::<ModuleRecord>(),
             size_of::<EdgeRecord>(),
             size_of::<BreachRecord>(),
+            size_of::<Usage>(),
         ];
         let all = self.0.iter().zip(sizes);
         all.fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(size as u64)))
@@ -126,7 +135,7 @@ impl<'a> Ledger<'a> {
     /// not believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
-        let [threads, locks, extensions, words, modules, edges, breaches] = most.0;
+        let [threads, locks, extensions, words, modules, edges, breaches, usages] = most.0;
         let layout = &mut self.layout;
         for (region, most) in [
             (&mut layout.threads, threads),
@@ -137,6 +146,8 @@ impl<'a> Ledger<'a> {
             (&mut layout.modules, modules),
             (&mut layout.edges, edges),
             (&mut layout.breaches, breaches),
+            (&mut layout.tokens, locks),
+            (&mut layout.usages, usages),
         ] {
             region.capacity = region.capacity.min(most);
         }
@@ -160,7 +171,12 @@ impl<'a> Ledger<'a> {
         header.began.store(now, Relaxed);
         header.clock.0.store(now, Relaxed);
         // Index 0 means "none" in these.
-        for first in [&header.locks_used, &header.extensions_used, &header.stack_words_used] {
+        for first in [
+            &header.locks_used,
+            &header.extensions_used,
+            &header.stack_words_used,
+            &header.usages_used,
+        ] {
             first.store(1, Relaxed);
         }
         header.magic.store(MAGIC, Release);
@@ -255,6 +271,14 @@ impl<'a> Ledger<'a> {
         self.part(self.layout.classes)
     }
 
+    pub(crate) fn tokens(&self) -> &'a [Token] {
+        self.part(self.layout.tokens)
+    }
+
+    pub(crate) fn usages(&self) -> &'a [Usage] {
+        self.part(self.layout.usages)
+    }
+
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
         self.part(self.layout.edges)
     }
@@ -329,6 +353,7 @@ impl<'a> Ledger<'a> {
             Part::Modules => (&header.modules_used, layout.modules.capacity),
             Part::Edges => (&header.edges_used, layout.edges.capacity),
             Part::Breaches => (&header.breaches_used, layout.breaches.capacity),
+            Part::Usages => (&header.usages_used, layout.usages.capacity),
         }
     }
 

@@ -10,7 +10,8 @@
 //! [`publish`]: what a thread holds and waits for, the one part that is a
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
-//! [`order`], [`witness`], [`breach`]: what a run that checks leaves.
+//! [`order`], [`witness`], [`breach`]: what a run that checks leaves. [`usage`],
+//! [`token`]: what semaphores are used for.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
 //! [`header`]: where everything lies. [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
@@ -40,6 +41,8 @@ pub mod publish;
 pub mod stacks;
 pub mod table;
 pub mod thread;
+pub mod token;
+pub mod usage;
 pub mod witness;
 
 pub use cells::{Cells, Native};

@@ -174,7 +174,7 @@ impl SiteShare {
     /// The `site` of the entry that stands for all sites without one.
     pub const OTHERS: u64 = 1;
 
-    fn claim(&self, site: u64) -> bool {
+    pub(crate) fn claim(&self, site: u64) -> bool {
         let found = self.site.load(Relaxed);
         found == site
             || found == 0

@@ -194,6 +194,8 @@ table! {
     _Exit: fn(c_int);
 
     #[cfg(feature = "check")]
+    sem_getvalue: fn(Lock, *mut c_int) -> c_int;
+    #[cfg(feature = "check")]
     sigaction: fn(c_int, *const c_void, *mut c_void) -> c_int;
     #[cfg(feature = "check")]
     signal: fn(c_int, usize) -> usize;

@@ -87,6 +87,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     }
     FOLLOW.store(settings.follow, Relaxed);
     rules::want_sleepy(settings.sleepy);
+    rules::want_tokens(settings.semaphores);
     if !settings.follow {
         // SAFETY: as above; `settings` is not used any more.
         unsafe { environment::forget(envp) };

@@ -117,6 +117,7 @@ const CHECKING: &[(&str, &str)] = &[
     ("setcontext", "as longjmp"),
     ("swapcontext", "as longjmp"),
     ("sem_post", "semaphores that serve as mutexes"),
+    ("sem_getvalue", "a mutex has no count"),
     ("free", "locks in the block are no more"),
     ("realloc", "as free"),
     ("reallocarray", "as free"),

@@ -4,6 +4,7 @@
 mod flags;
 mod graph;
 mod html;
+mod semaphores;
 mod svg;
 mod text;
 mod words;
@@ -30,6 +31,10 @@ use std::path::Path;
 pub(crate) fn finish(report: &Report, flags: &ReportFlags) -> Result<(), Failure> {
     if !flags.no_report {
         output::note(text::render(report, width()).trim_end());
+    }
+    // Asked for by name, so that `--no-report` does not mean it.
+    if let Some(semaphores) = &report.semaphores {
+        output::note(semaphores::render(semaphores, width()).trim_end());
     }
     let mut failures = Vec::new();
     if let Some(file) = &flags.json {

@@ -136,6 +136,7 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
         processes,
         silent_processes: 0,
         findings: Vec::new(),
+        semaphores: None,
     }
 }
 

@@ -14,7 +14,10 @@ use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::order::{self, Recorded};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
-use lockstead_inspect::report::{Facts, Options, Process, describe_process, thread_name};
+use lockstead_inspect::report::semaphores::model::Semaphores;
+use lockstead_inspect::report::{
+    Facts, Options, Process, describe_process, semaphores, thread_name,
+};
 use lockstead_inspect::symbols::Symbolizer;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -37,6 +40,8 @@ pub(super) struct Accounts {
     pub(super) count: u64,
     /// Those that have written over their ledgers.
     pub(super) damaged: Vec<String>,
+    /// What the semaphores of each are used for, if that was asked.
+    pub(super) semaphores: Vec<Semaphores>,
 }
 
 /// Takes processes that have ended.
@@ -48,14 +53,14 @@ pub(super) struct Accountant {
 
 impl Accountant {
     /// Starts one, for reports made in this way, with the `order` of locks where that
-    /// was checked; without, it only counts.
-    pub(super) fn start(options: Option<Options>, order: bool) -> Self {
+    /// was checked, and with what `semaphores` are used for; without, it only counts.
+    pub(super) fn start(options: Option<Options>, order: bool, semaphores: bool) -> Self {
         let (to, processes) = mpsc::channel();
         // Dropped with the thread: then there is nothing to wait for any more.
         let (finished, done) = mpsc::channel();
         let thread = thread::spawn(move || {
             let _finished = finished;
-            work(&processes, options.as_ref(), order)
+            work(&processes, &Wanted { options, order, semaphores })
         });
         Accountant { to, done, thread }
     }
@@ -81,7 +86,14 @@ impl Accountant {
     }
 }
 
-fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: bool) -> Accounts {
+/// What to make of each process.
+struct Wanted {
+    options: Option<Options>,
+    order: bool,
+    semaphores: bool,
+}
+
+fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
     // SAFETY: takes numbers; on Linux it is this thread's priority, and the
     // worst that can happen is that it stays as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, libc::getpriority(0, 0) + GIVE_WAY) };
@@ -92,7 +104,9 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: b
         if process.ledger.is_damaged() {
             accounts.damaged.push(format!("{} (pid {})", clean(&process.name()), process.pid));
         }
-        let Some(options) = options else { continue };
+        if wanted.options.is_none() && !wanted.semaphores {
+            continue;
+        }
         let maps = process.maps();
         let names = match &mut names {
             // What it has read of files serves for all processes.
@@ -102,6 +116,10 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: b
             }
             None => names.insert(Symbolizer::new(Modules::saved(maps))),
         };
+        if wanted.semaphores {
+            accounts.semaphores.push(semaphores_of(&process, names));
+        }
+        let Some(options) = &wanted.options else { continue };
         let facts = Facts {
             pid: process.pid,
             parent: process.parent,
@@ -113,7 +131,7 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: b
         let described = Process { ledger: process.ledger.view(), facts, names: &mut *names };
         match describe_process(described, options) {
             Some(mut report) => {
-                let lives = process.lives.get().filter(|_| order);
+                let lives = process.lives.get().filter(|_| wanted.order);
                 report.order = lives.map(|lives| order_of(&process, lives, names));
                 accounts.processes.push(report);
             }
@@ -121,6 +139,17 @@ fn work(processes: &Receiver<Arc<Observed>>, options: Option<&Options>, order: b
         }
     }
     accounts
+}
+
+/// What its semaphores are used for, with names.
+fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
+    semaphores::of_process(semaphores::Process {
+        ledger: process.ledger.view(),
+        parents: process.elders().map(|elder| elder.ledger.view()).collect(),
+        names,
+        pid: process.pid,
+        exe: Some(process.program.to_string_lossy().into_owned()),
+    })
 }
 
 /// The order of its locks, with names.

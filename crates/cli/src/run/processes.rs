@@ -14,11 +14,12 @@ use lockstead_ledger::hello::Hello;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -32,6 +33,8 @@ pub(super) struct Observed {
     pub(super) parent: Option<u32>,
     /// Its parent, as long as that is known here.
     pub(super) forked_from: Weak<Observed>,
+    /// The same, to keep it: a child's semaphores may have been initialised there.
+    pub(super) elder: Option<Arc<Observed>>,
     /// The file it runs.
     pub(super) program: PathBuf,
     /// Its arguments.
@@ -73,6 +76,7 @@ impl Observed {
             visible,
             parent: visible.then_some(hello.parent),
             forked_from: Weak::new(),
+            elder: None,
             program: PathBuf::from(OsStr::from_bytes(hello.program())),
             arguments: hello.arguments().map(text).collect(),
             maps: Mutex::default(),
@@ -84,6 +88,20 @@ impl Observed {
         };
         observed.read_maps();
         Ok(observed)
+    }
+
+    /// Keeps the process that it was forked from, unless so many of its forebears are
+    /// kept already: each takes descriptors and address space.
+    pub(super) fn keep_elder(&mut self) {
+        const MOST: usize = 8;
+        let elder = self.forked_from.upgrade();
+        self.elder = elder.filter(|elder| elder.elders().count() < MOST);
+    }
+
+    /// The processes that it descends from by forks, the nearest first, as far as they
+    /// are kept.
+    pub(super) fn elders(&self) -> impl Iterator<Item = &Observed> {
+        iter::successors(self.elder.as_deref(), |of| of.elder.as_deref())
     }
 
     /// The program's name, without its folder.

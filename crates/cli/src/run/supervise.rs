@@ -101,7 +101,7 @@ pub(super) fn supervise(
     (judge, copy): (Judge, Option<File>),
 ) -> Outcome {
     let started = Instant::now();
-    let accountant = Accountant::start(options.report, options.order);
+    let accountant = Accountant::start(options.report, options.order, options.semaphores);
     let checks = options.check.then(|| Checks::start(accountant.sender()));
     let task =
         Task { on_deadlock: options.on_deadlock, program: child.unsigned_abs(), start: now() };
@@ -250,8 +250,12 @@ impl Supervisor<'_> {
                         Ok(mut process) => {
                             let parent = process.parent;
                             let found = self.live.iter().find(|live| Some(live.0.pid) == parent);
+                            let found = found.filter(|_| hello.forked != 0);
                             process.forked_from =
                                 found.map(|live| Arc::downgrade(&live.0)).unwrap_or_default();
+                            if self.options.semaphores {
+                                process.keep_elder();
+                            }
                             self.adopt(Arc::new(process));
                         }
                         Err(error) => {

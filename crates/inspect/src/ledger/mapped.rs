@@ -6,7 +6,7 @@
 //! likes: it must not be able to end the command, so a file that can shrink is
 //! not mapped, and what is in it is checked where it is used.
 
-use lockstead_ledger::ledger::Extent;
+use lockstead_ledger::ledger::{Extent, PARTS};
 use lockstead_ledger::{Layout, Ledger};
 use std::fs::File;
 use std::io;
@@ -28,7 +28,7 @@ pub struct Mapped {
     /// For no longer than this value lives.
     ledger: Option<Ledger<'static>>,
     /// How far the file was seen to bear out the counters of what is claimed.
-    borne_out: [AtomicU64; 7],
+    borne_out: [AtomicU64; PARTS],
     damaged: AtomicBool,
 }
 

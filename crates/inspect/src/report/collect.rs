@@ -6,6 +6,7 @@ use super::finding::Finding;
 use super::model::{LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION};
 use super::names::Names;
 use super::rows::{self, Row, add, choose};
+use super::semaphores::model::Semaphores;
 use super::threads;
 use lockstead_ledger::Ledger;
 use std::cmp::Reverse;
@@ -67,6 +68,8 @@ pub struct Whole {
     pub silent_processes: u64,
     /// What was reported meanwhile.
     pub findings: Vec<Finding>,
+    /// What semaphores were used for, if anybody asked.
+    pub semaphores: Option<Semaphores>,
 }
 
 /// Makes the report of a run from those on its processes.
@@ -85,6 +88,7 @@ pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Optio
         silent_processes: whole.silent_processes,
         processes,
         findings: whole.findings,
+        semaphores: whole.semaphores,
     }
 }
 

@@ -26,6 +26,7 @@ pub mod live;
 pub mod model;
 pub mod names;
 mod rows;
+pub mod semaphores;
 mod symbolized;
 mod threads;
 

@@ -4,6 +4,7 @@
 //! a change of their meaning raises [`VERSION`].
 
 use super::finding::Finding;
+use super::semaphores::model::Semaphores;
 use crate::check::order::Recorded;
 use crate::stack::Stack;
 use serde::Serialize;
@@ -58,6 +59,8 @@ pub struct Report {
     pub silent_processes: u64,
     /// What was reported while the program ran.
     pub findings: Vec<Finding>,
+    /// Which semaphores could be mutexes, with `--semaphores`.
+    pub semaphores: Option<Semaphores>,
 }
 
 /// One process.

@@ -1,7 +1,8 @@
 //! `sem_*`.
 //!
 //! A semaphore has no holder: what is recorded is who waits, and how often it
-//! is taken. `sem_post` is interposed by the library that checks alone.
+//! is taken. `sem_post` and `sem_getvalue` are interposed by the library that checks
+//! alone.
 
 use super::Errno;
 use super::until::Until;
@@ -16,6 +17,7 @@ use core::ffi::{c_char, c_int};
 use core::mem::offset_of;
 use lockstead_ledger::lock::{Kind, Life, attribute};
 use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::usage::Sharing;
 
 crate::thunk! {
     sem_init(3) => init;
@@ -86,6 +88,8 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
         let binary = if value == 1 { attribute::BINARY } else { 0 };
         let attributes = attribute::KNOWN | shared | binary;
         me.initialised(semaphore as u64, site, (Kind::Semaphore, attributes));
+        let sharing = if shared == 0 { Sharing::Private } else { Sharing::Memory };
+        rules::semaphore_begins(&me, semaphore as u64, site, Some(value), sharing);
     }
     answer
 }
@@ -97,6 +101,7 @@ unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     if answer == 0
         && let Some(me) = enter()
     {
+        rules::semaphore_ends(&me, semaphore as u64, site);
         me.destroyed(semaphore as u64, Kind::Semaphore, site);
     }
     answer
@@ -123,6 +128,8 @@ unsafe extern "C" fn open(
         if !known.is_some_and(|lock| lock.shape().1 == Life::Live) {
             let nature = (Kind::Semaphore, attribute::KNOWN | attribute::SHARED);
             me.initialised(semaphore as u64, site, nature);
+            // Whether it was made here, with the value given, nobody says.
+            rules::semaphore_begins(&me, semaphore as u64, site, None, Sharing::Named);
         }
     }
     semaphore
@@ -159,8 +166,12 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
         Outcome::Acquired => {
             record::passed(&call);
             rules::semaphore_taken(&call, Flags::TRIED);
+            rules::token_taken(call.target, site, 0);
         }
-        other => record::tried(&call, other),
+        other => {
+            record::tried(&call, other);
+            rules::token_missed(call.target, site, other);
+        }
     }
     answer
 }
@@ -173,11 +184,16 @@ fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> us
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
         record::passed(call);
         rules::semaphore_taken(call, Flags::NONE);
+        rules::token_taken(call.target, call.site, 0);
         passage.result = 0;
         return 0;
     }
     drop(errno);
     record::wait_begins(call);
+    #[cfg(feature = "check")]
+    {
+        passage.notes[0] = sys::now() as usize;
+    }
     real
 }
 
@@ -211,5 +227,8 @@ unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
     record::wait_ends(&call, outcome);
     if outcome == Outcome::Acquired {
         rules::semaphore_taken(&call, Flags::NONE);
+        rules::token_taken(call.target, site, passage.notes[0] as u64);
+    } else {
+        rules::token_missed(call.target, site, outcome);
     }
 }

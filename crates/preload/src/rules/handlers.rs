@@ -309,7 +309,7 @@ unsafe extern "C" fn ends(before: usize) {
 }
 
 /// The signal in whose handler the calling thread is, 0 for none.
-fn context() -> Option<&'static AtomicU32> {
+pub(super) fn context() -> Option<&'static AtomicU32> {
     let _ = state::ledger()?;
     let base = tls::words().record.load(Relaxed).cast::<ThreadRecord>();
     // SAFETY: as in `me::enter`: a record of this process's ledger, which stays

@@ -20,6 +20,7 @@
 //! | `worlds` | use in a signal handler; `handlers` knows when a thread is in one |
 //! | `sleepy` | blocking call under a lock |
 //! | `semaphore` | which semaphores have an order, as mutexes |
+//! | `tokens` | what semaphores are used for |
 //! | `handoff` | what a program may say about its locks |
 //! | `held` | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
 //!
@@ -61,6 +62,8 @@ pub mod semaphore;
 #[cfg(feature = "check")]
 pub mod sleepy;
 #[cfg(feature = "check")]
+pub mod tokens;
+#[cfg(feature = "check")]
 pub mod unlock;
 #[cfg(feature = "check")]
 pub mod words;
@@ -72,11 +75,12 @@ pub use held::{Gone, memory_gone};
 
 use crate::chain::{Nature, Place};
 use crate::me::Me;
-use crate::record::Call;
+use crate::record::{Call, Outcome};
 use crate::site::Site;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::thread::Thread;
+use lockstead_ledger::usage::Sharing;
 
 /// `calls! { fn name<T>(argument: Type, ...) => function; ... }`: functions that
 /// call their namesakes in the library that checks, and do nothing in the other.
@@ -127,6 +131,17 @@ calls! {
     fn signals(condition: u64, site: &Site) => condition::signals;
     /// The calling thread has got a token of a semaphore.
     fn semaphore_taken<N: Nature>(call: &Call<'_, N>, how: Flags) => semaphore::taken;
+    /// The same, after it has waited since then; 0: it has not waited.
+    fn token_taken(semaphore: u64, site: &Site, since: u64) => tokens::taken;
+    /// It has asked for one and has got none.
+    fn token_missed(semaphore: u64, site: &Site, outcome: Outcome) => tokens::missed;
+    /// A semaphore was initialised or opened, with this value if that is known.
+    fn semaphore_begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing: Sharing)
+        => tokens::begins;
+    /// A semaphore was destroyed or closed; its record says still what it was.
+    fn semaphore_ends(me: &Me, semaphore: u64, site: &Site) => tokens::ends;
+    /// Whether it is to be noted what semaphores are used for.
+    fn want_tokens(wanted: bool) => tokens::want;
     /// Whether calls that may block are to be looked at.
     fn want_sleepy(wanted: bool) => sleepy::want;
     /// The calling thread is about to fork.

@@ -8,6 +8,7 @@
 //!
 //! No other rule asks who holds a semaphore: its next post may come from anybody.
 
+use super::tokens;
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter};
 use crate::order::chains;
@@ -61,8 +62,9 @@ crate::passing! {
     sem_post(1) => post;
 }
 
-unsafe extern "C" fn post(semaphore: Lock, _: &Site) -> usize {
+unsafe extern "C" fn post(semaphore: Lock, site: &Site) -> usize {
     real::resolve();
+    tokens::given(semaphore as u64, site);
     posts(semaphore as u64);
     REAL.sem_post.address()
 }

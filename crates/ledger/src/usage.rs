@@ -1,0 +1,447 @@
+//! What semaphores are used for: whether one serves as a mutex.
+//!
+//! # Role
+//! The library that checks notes who takes and who gives each token; the command
+//! concludes which semaphores could be mutexes. A [`Usage`] is what all semaphores of
+//! one origin came to: those that were initialised by the same calls with a like value.
+//! It stays when they are gone, so that nothing is lost of semaphores that live
+//! shortly. [`token`](crate::token) has the state of those that live.
+//!
+//! # Protocol
+//! Who took the token is noted after the real call and erased before the real call
+//! that gives it back. So of a semaphore that serves as a mutex each taker finds that
+//! nobody has it, and each giver that it has it itself: whatever else is found shows
+//! that it does not serve as one, and no race can make it seem so.
+
+use crate::ledger::{Ledger, Part};
+use crate::lock::{LockRecord, SiteShare};
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+/// Why a semaphore is not a mutex.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[repr(u32)]
+pub enum Reason {
+    /// It begins with no token.
+    BeginsTaken = 0,
+    /// It begins with more than one token.
+    BeginsAbove = 1,
+    /// It was given by a thread that had not taken it, while somebody else had.
+    GivenByAnother = 2,
+    /// It was given while there was a token: there were two.
+    RisesAbove = 3,
+    /// It was taken while somebody had it.
+    TakenTwice = 4,
+    /// It was taken or given in a signal handler.
+    InHandler = 5,
+    /// Several processes can use it.
+    Shared = 6,
+    /// It was destroyed while somebody had it.
+    DestroyedTaken = 7,
+}
+
+/// How many there are.
+pub const REASONS: usize = 8;
+
+impl Reason {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Reason; REASONS] = [
+        Reason::BeginsTaken,
+        Reason::BeginsAbove,
+        Reason::GivenByAnother,
+        Reason::RisesAbove,
+        Reason::TakenTwice,
+        Reason::InHandler,
+        Reason::Shared,
+        Reason::DestroyedTaken,
+    ];
+
+    /// The reason with this number.
+    #[must_use]
+    pub fn from_raw(raw: u32) -> Option<Reason> {
+        Reason::ALL.get(raw as usize).copied()
+    }
+
+    /// Its bit among the marks of a semaphore.
+    pub(crate) const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Who took a token, and the stack of the call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taker {
+    /// The thread, as [`Taker::number_of`] has it; 0 in an [`Act`] without one.
+    pub thread: u32,
+    /// Id of the stack.
+    pub stack: u32,
+}
+
+impl Taker {
+    /// A thread without a record: it may be any.
+    pub const UNKNOWN: u32 = (1 << 24) - 1;
+
+    /// What stands for the thread with this [serial
+    /// number](crate::thread::ThreadRecord::serial): 24 bits of it.
+    #[must_use]
+    pub const fn number_of(serial: u32) -> u32 {
+        match serial & Taker::UNKNOWN {
+            0 | Taker::UNKNOWN => 1,
+            number => number,
+        }
+    }
+
+    /// With the generation of the semaphore, so that what is left of an earlier one
+    /// is nobody's.
+    pub(crate) fn pack(self, generation: u32) -> u64 {
+        u64::from(self.thread | generation << 24) | u64::from(self.stack) << 32
+    }
+
+    pub(crate) fn unpack(word: u64, generation: u32) -> Option<Taker> {
+        let (first, stack) = (word as u32, (word >> 32) as u32);
+        let thread = first & Taker::UNKNOWN;
+        (thread != 0 && first >> 24 == generation & 0xff).then_some(Taker { thread, stack })
+    }
+}
+
+/// How a semaphore was made, as far as it tells origins apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// Id of the stack of the initialisation, or of the first use if that was not
+    /// seen.
+    pub stack: u32,
+    /// The value that it was initialised with; `None` if that was not seen.
+    pub value: Option<u32>,
+    /// Which processes can use it.
+    pub sharing: Sharing,
+}
+
+/// Which processes can use a semaphore.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Sharing {
+    /// One.
+    Private = 0,
+    /// Those that have its memory.
+    Memory = 1,
+    /// Those that know its name.
+    Named = 2,
+}
+
+/// [`Usage::least`] of semaphores whose initialisation was not seen.
+const UNSEEN: u32 = u32::MAX;
+
+impl Origin {
+    /// Values that mean the same: none, one, several.
+    fn class(self) -> u32 {
+        self.value.map_or(UNSEEN, |value| value.min(2))
+    }
+}
+
+/// Call sites that a usage remembers on each side; the last one stands for all
+/// others.
+pub const USE_SITES: usize = 24;
+/// Acts that a usage remembers.
+pub const ACTS: usize = 16;
+
+/// Something that was done to a semaphore and shows that it is no mutex. The first
+/// time counts, for each reason and call site.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Act {
+    /// What it shows.
+    pub reason: Reason,
+    /// Stack of the call.
+    pub stack: u32,
+    /// The thread that did it, as [`Taker::number_of`] has it.
+    pub thread: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Who had the token then.
+    pub other: Taker,
+    /// The number of that thread; 0 if it is not known.
+    pub other_tid: u32,
+    /// A count or a signal, as the reason has it.
+    pub number: u32,
+}
+
+/// An [`Act`] in the ledger.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ActRecord {
+    /// Reason and call site; 0: not in use.
+    key: AtomicU64,
+    other: AtomicU64,
+    /// How often.
+    pub count: AtomicU64,
+    ready: AtomicU32,
+    reason: AtomicU32,
+    stack: AtomicU32,
+    thread: AtomicU32,
+    tid: AtomicU32,
+    other_tid: AtomicU32,
+    number: AtomicU32,
+    spare: AtomicU32,
+}
+
+impl ActRecord {
+    fn write(&self, act: &Act) {
+        self.other.store(act.other.pack(0), Relaxed);
+        for (word, value) in [
+            (&self.reason, act.reason as u32),
+            (&self.stack, act.stack),
+            (&self.thread, act.thread),
+            (&self.tid, act.tid),
+            (&self.other_tid, act.other_tid),
+            (&self.number, act.number),
+        ] {
+            word.store(value, Relaxed);
+        }
+        // ord: LED-9 (release): publishes the record.
+        self.ready.store(1, Release);
+    }
+
+    /// What it says; `None` if there is nothing, or it is not complete yet.
+    #[must_use]
+    pub fn read(&self) -> Option<Act> {
+        // ord: LED-9 (acquire): what was stored before is seen.
+        if self.ready.load(Acquire) == 0 {
+            return None;
+        }
+        let other = self.other.load(Relaxed);
+        Some(Act {
+            reason: Reason::from_raw(self.reason.load(Relaxed))?,
+            stack: self.stack.load(Relaxed),
+            thread: self.thread.load(Relaxed),
+            tid: self.tid.load(Relaxed),
+            other: Taker { thread: other as u32, stack: (other >> 32) as u32 },
+            other_tid: self.other_tid.load(Relaxed),
+            number: self.number.load(Relaxed),
+        })
+    }
+}
+
+/// What the semaphores of one origin came to.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Usage {
+    /// Index of the next one with the same stack; 0: none.
+    next: AtomicU32,
+    /// Not zero when all that tells its origin is there.
+    ready: AtomicU32,
+    stack: AtomicU32,
+    /// The class of its values, see [`Origin`].
+    class: AtomicU32,
+    sharing: AtomicU32,
+    /// The largest value of an initialisation.
+    most: AtomicU32,
+    /// The smallest one, from above: that much less than the largest number.
+    least: AtomicU32,
+    spare: AtomicU32,
+    /// As [`LockRecord::module`](crate::lock::LockRecord::module), of the first one.
+    pub module: AtomicU32,
+    /// How-manieth lock of its class the first one was.
+    pub serial: AtomicU32,
+    /// Address of the first one.
+    pub address: AtomicU64,
+    /// Semaphores.
+    pub lives: AtomicU64,
+    /// Those that lay elsewhere than the first one.
+    pub elsewhere: AtomicU64,
+    /// Those that somebody had when they ended or were initialised anew.
+    pub left: AtomicU64,
+    /// Serial number of the first thread that took one.
+    pub first_thread: AtomicU32,
+    /// Not zero: other threads took one too.
+    pub several: AtomicU32,
+    /// The highest count that was seen.
+    pub highest: AtomicU32,
+    /// A stack of somebody who asked for the count.
+    pub read_stack: AtomicU32,
+    /// How often somebody did.
+    pub reads: AtomicU64,
+    /// How often one was taken.
+    pub taken: AtomicU64,
+    /// How often it was given.
+    pub given: AtomicU64,
+    /// Attempts that found no token.
+    pub refused: AtomicU64,
+    /// How often a thread waited and got one.
+    pub contended: AtomicU64,
+    /// How long altogether, in nanoseconds.
+    pub waited: AtomicU64,
+    /// The longest time.
+    pub longest: AtomicU64,
+    /// Waits that gave up at a deadline.
+    pub timed_out: AtomicU64,
+    /// Waits that a signal handler has ended.
+    pub interrupted: AtomicU64,
+    /// Calls of which it is not known by which thread.
+    pub unjudged: AtomicU64,
+    /// Acts that found no room below.
+    pub more_acts: AtomicU64,
+    /// Semaphores of which each reason is true.
+    pub shown: [AtomicU64; REASONS],
+    /// Where they were taken.
+    pub taken_at: [SiteShare; USE_SITES],
+    /// Where they were given.
+    pub given_at: [SiteShare; USE_SITES],
+    acts: [ActRecord; ACTS],
+}
+
+impl Usage {
+    fn is_of(&self, origin: Origin) -> bool {
+        self.stack.load(Relaxed) == origin.stack
+            && self.class.load(Relaxed) == origin.class()
+            && self.sharing.load(Relaxed) == origin.sharing as u32
+    }
+
+    /// Where it comes from, with the smallest value; `None` if it is not complete, or
+    /// nothing came from there yet.
+    #[must_use]
+    pub fn origin(&self) -> Option<Origin> {
+        // ord: LED-9 (acquire): what was stored before is seen.
+        if self.ready.load(Acquire) == 0 || self.lives.load(Relaxed) == 0 {
+            return None;
+        }
+        let class = self.class.load(Relaxed);
+        Some(Origin {
+            stack: self.stack.load(Relaxed),
+            value: (class != UNSEEN).then(|| u32::MAX - self.least.load(Relaxed)),
+            sharing: match self.sharing.load(Relaxed) {
+                0 => Sharing::Private,
+                1 => Sharing::Memory,
+                _ => Sharing::Named,
+            },
+        })
+    }
+
+    /// A semaphore of this origin begins its life.
+    pub(crate) fn one_more(&self, record: &LockRecord, origin: Origin) {
+        self.lives.fetch_add(1, Relaxed);
+        self.most.fetch_max(origin.value.unwrap_or(0), Relaxed);
+        self.least.fetch_max(u32::MAX - origin.value.unwrap_or(0), Relaxed);
+        let address = record.address.load(Relaxed);
+        match self.address.compare_exchange(0, address, Relaxed, Relaxed) {
+            Ok(_) => {
+                self.module.store(record.module.load(Relaxed), Relaxed);
+                self.serial.store(record.serial.load(Relaxed), Relaxed);
+            }
+            Err(first) if first == address => {}
+            Err(_) => {
+                self.elsewhere.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// The largest value of an initialisation.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.most.load(Relaxed)
+    }
+
+    /// Notes an act, which counts for its semaphore if `is_new` for it.
+    pub(crate) fn act(
+        &self,
+        reason: Reason,
+        site: u64,
+        is_new: bool,
+        details: impl FnOnce() -> Act,
+    ) {
+        if is_new {
+            self.shown[reason as usize].fetch_add(1, Relaxed);
+        }
+        // Addresses of a program have 47 bits.
+        let key = site | u64::from(reason as u32 + 1) << 56;
+        let mine = |record: &&ActRecord| {
+            let found = record.key.load(Relaxed);
+            found == key
+                || found == 0
+                    && match record.key.compare_exchange(0, key, Relaxed, Relaxed) {
+                        Ok(_) => true,
+                        Err(other) => other == key,
+                    }
+        };
+        match self.acts.iter().find(mine) {
+            None => self.more_acts.fetch_add(1, Relaxed),
+            Some(record) => {
+                if record.count.fetch_add(1, Relaxed) == 0 {
+                    record.write(&details());
+                }
+                0
+            }
+        };
+    }
+
+    /// The acts that are complete, with how often each was done.
+    pub fn acts(&self) -> impl Iterator<Item = (Act, u64)> + '_ {
+        self.acts.iter().filter_map(|record| Some((record.read()?, record.count.load(Relaxed))))
+    }
+}
+
+/// Adds to the entry of `site`, or to that of all others when there is none left.
+pub fn add_use(sites: &[SiteShare; USE_SITES], site: u64, stack: u32, waited: u64) {
+    let (others, own) = sites.split_last().expect("there are some");
+    let entry = own.iter().find(|entry| entry.claim(site)).unwrap_or_else(|| {
+        others.claim(SiteShare::OTHERS);
+        others
+    });
+    entry.stack.store(u64::from(stack), Relaxed);
+    entry.count.fetch_add(1, Relaxed);
+    entry.total.fetch_add(waited, Relaxed);
+}
+
+impl<'a> Ledger<'a> {
+    /// The usage with this index: `None` beyond the last one.
+    #[must_use]
+    pub fn usage(&self, index: u32) -> Option<&'a Usage> {
+        let used = self.used(Part::Usages) as u32;
+        self.usages().get(index as usize).filter(|_| (1..used).contains(&index))
+    }
+
+    /// The index of the usage of this origin, made if there is none.
+    pub(crate) fn usage_of(&self, origin: Origin) -> Option<u32> {
+        let class = self.classes().get(origin.stack as usize)?;
+        // ord: LED-9 (acquire): the record that was stored before.
+        let mut first = class.usages.load(Acquire);
+        let mut made = None;
+        loop {
+            if let Some(found) = self.find_usage(first, origin) {
+                // One that was made in vain stays without an origin.
+                return Some(found);
+            }
+            let index = match made {
+                Some(index) => index,
+                None => *made.insert(self.claim(Part::Usages, 1)? as u32),
+            };
+            let usage = self.usage(index)?;
+            usage.stack.store(origin.stack, Relaxed);
+            usage.class.store(origin.class(), Relaxed);
+            usage.sharing.store(origin.sharing as u32, Relaxed);
+            usage.next.store(first, Relaxed);
+            // ord: LED-9 (acq_rel): publishes the record; brings that of another one.
+            match class.usages.compare_exchange(first, index, AcqRel, Acquire) {
+                Ok(_) => {
+                    // ord: LED-9 (release): publishes the record.
+                    usage.ready.store(1, Release);
+                    return Some(index);
+                }
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    fn find_usage(&self, first: u32, origin: Origin) -> Option<u32> {
+        // As many as there are kinds of origins, however damaged the list is.
+        let mut index = first;
+        for _ in 0..16 {
+            let usage = self.usage(index)?;
+            if usage.is_of(origin) {
+                return Some(index);
+            }
+            index = usage.next.load(Relaxed);
+        }
+        None
+    }
+}
