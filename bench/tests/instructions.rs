@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 use lockstead_bench::instructions::{Why, count_instructions};
-use lockstead_core::{Address, Atomic64, Hooks, MAX_SLOTS, Ordering, Platform, RawMutex};
+use lockstead_core::{Atomic64, Halves, Hooks, Ordering, Platform, RawMutex};
 use lockstead_linux::{Linux, U64};
 
 /// `None`, said aloud, where tracing is forbidden.
@@ -33,21 +33,18 @@ impl Hookless {
     #[inline(always)]
     fn pair(&self) {
         let me = Linux::me_or_zero();
-        let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
-        if me == 0 || self.0.compare_exchange(0, me.into(), order, failed).is_err() {
-            Self::slow(0, Linux::address_low(&self.0));
+        if me == 0 || !self.0.compare_exchange_low(0, me, Ordering::Acquire) {
+            self.slow();
         }
-        let at = Linux::address_low(&self.0);
-        let erased = self.0.take_low(Ordering::Release);
-        if erased > MAX_SLOTS {
-            Self::slow(erased, at);
+        if !self.0.erase_low(Linux::me_or_zero(), Ordering::Release) {
+            self.slow();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn slow(erased: u32, at: Address) {
-        unreachable!("nobody else takes it, and the thread has joined: {erased:#x} {at:?}")
+    fn slow(&self) {
+        unreachable!("nobody else takes it, and the thread has joined: {:?}", self.0)
     }
 }
 

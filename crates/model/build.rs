@@ -120,8 +120,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "mutex_looks_after_its_release",
         file: "mutex.rs",
-        line: "if erased > MAX_SLOTS {",
-        instead: "if erased > MAX_SLOTS || self.peek().ring() {",
+        line: "slow::released::<P>(Word(erased.into()), at);",
+        instead: "slow::released::<P>(Word(erased.into()), at); let _ = self.peek();",
     },
     Variant {
         name: "release_wakes_nobody",
@@ -138,8 +138,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "waiter_gives_up_in_debt",
         file: "slow.rs",
-        line: "if !waiter.owes || exchange::<P>(word, seen, waiter.settle::<Y>(seen)).is_ok() {",
-        instead: "if true {",
+        line: "return if waiter.owes { pay::<P, K, Y>(word, me, error) } else { Err(error) };",
+        instead: "return Err(error);",
     },
     Variant {
         name: "waiter_believes_an_old_word",
@@ -149,9 +149,13 @@ const VARIANTS: &[Variant] = &[
                 continue;
             }
             waiter.owes = false;
+            waiter.loose = K::BLIND && asleep.waiters();
         }",
-        instead: "        if asleep != seen && exchange::<P>(word, seen, asleep).is_err() {
-            continue;
+        instead: "        if asleep != seen {
+            if exchange::<P>(word, seen, asleep).is_err() {
+                continue;
+            }
+            waiter.loose = K::BLIND && asleep.waiters();
         }
         waiter.owes = false;",
     },
@@ -182,8 +186,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "heir_takes_and_forgets_sleepers",
         file: "word.rs",
-        line: "Word(self.0 & !HEIR).answer()",
-        instead: "Word(self.0 & !HEIR)",
+        line: "Word(self.0 & !HEIR).unless_kept().answer()",
+        instead: "Word(self.0 & !HEIR).unless_kept()",
     },
     Variant {
         name: "last_spinner_forgets_sleepers",
@@ -198,6 +202,42 @@ const VARIANTS: &[Variant] = &[
         } else {",
         instead: "Word(self.0 | VOUCHED)
         } else {",
+    },
+    Variant {
+        name: "announcement_is_left_loose",
+        file: "slow.rs",
+        line: "if waiter.loose {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "fallen_announcement_is_no_debt",
+        file: "slow.rs",
+        line: "waiter.owes = !now.waiters() && !now.vouched();",
+        instead: "waiter.owes = false;",
+    },
+    Variant {
+        name: "last_spinner_leaves_w_loose",
+        file: "slow.rs",
+        line: "Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, K::BLIND)?,",
+        instead: "Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, false)?,",
+    },
+    Variant {
+        name: "payer_leaves_w_loose",
+        file: "slow.rs",
+        line: "if !K::BLIND || !paid.waiters() {",
+        instead: "if true {",
+    },
+    Variant {
+        name: "heir_withdraws_loosely",
+        file: "slow.rs",
+        line: "let loose = K::BLIND && left.waiters();",
+        instead: "let loose = false;",
+    },
+    Variant {
+        name: "heir_sleeps_on_a_loose_ring",
+        file: "slow.rs",
+        line: "if !firm {",
+        instead: "if false {",
     },
     Variant {
         name: "joiner_overlooks_a_closed_node",
@@ -215,9 +255,9 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "walk_overlooks_who_joins",
         file: "osq.rs",
-        line: "Ok(_) => return None,
+        line: "Ok(_) => return Spun::Left,
                 Err(linked) => next = linked,",
-        instead: "Ok(_) => { node.unlink(); return None }
+        instead: "Ok(_) => { node.unlink(); return Spun::Left }
                 Err(linked) => next = linked,",
     },
     Variant {

@@ -5,7 +5,7 @@ use crate::refuse::{die, refuse};
 use crate::{names, wait};
 use core::panic::Location;
 use core::sync::atomic::{AtomicI32, Ordering};
-use lockstead_core::{Address, RawMutex, Site};
+use lockstead_core::{RawMutex, Site};
 use lockstead_linux::Linux;
 
 /// The mutex of C: the core's, eight bytes.
@@ -72,11 +72,14 @@ extern "C" fn lks_mutex_trylock_slow(mutex: &lks_mutex) -> i32 {
     i32::from(mutex.0.try_lock(nowhere()))
 }
 
-/// Wakes whom the inline release, which has found `erased`, owes a wake-up. The
-/// mutex may be gone.
+/// Releases where the inline release found more than the owner, and did nothing.
+///
+/// # Safety
+/// The calling thread holds the mutex.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn lks_mutex_unlock_slow(erased: u32, address: *const lks_mutex) {
-    RawMutex::<Linux>::released(erased, Address(address.addr()));
+unsafe extern "C" fn lks_mutex_unlock_slow(mutex: &lks_mutex) {
+    // SAFETY: the caller's promise.
+    unsafe { mutex.0.unlock_slow() };
 }
 
 /// Drops a reference, and takes the mutex if that was the last.

@@ -9,6 +9,8 @@
 //! - **O1** `lks_self__` is 0 or the thread's slot: it is written by [`enter`] after
 //!   the thread has joined, and erased when it gives its slot up.
 //! - **O2** Whoever finds 0 there calls into the library, which enters.
+//! - **O3** `lks_sections__` is null, or what `lockstead_linux::sections` says; it stays
+//!   so to the thread's end.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -25,6 +27,36 @@ global_asm!(
     ".zero 4",
     ".popsection",
 );
+
+// Beside it, for the inline releases: the word in which the kernel looks for the
+// restartable section that the thread is in (O3).
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".pushsection .tbss.lks_sections__,\"awT\",@nobits",
+    ".globl lks_sections__",
+    ".type lks_sections__, @object",
+    ".size lks_sections__, 8",
+    ".p2align 3",
+    "lks_sections__:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// Sets the calling thread's `lks_sections__`.
+#[cfg(target_arch = "x86_64")]
+fn show_sections() {
+    // SAFETY: as in `own`, and a store to the word whose address that is.
+    unsafe {
+        asm!(
+            "mov {at}, qword ptr fs:[0]",
+            "add {at}, qword ptr [rip + lks_sections__@GOTTPOFF]",
+            "mov qword ptr [{at}], {sections}",
+            at = out(reg) _,
+            sections = in(reg) lockstead_linux::sections(),
+            options(nostack),
+        );
+    }
+}
 
 /// The calling thread's word.
 fn own() -> &'static AtomicU32 {
@@ -68,6 +100,16 @@ pub(crate) fn enter() {
 
 #[cold]
 fn join() {
-    at_leaving(|| own().store(0, Relaxed));
-    own().store(Linux::me().get(), Relaxed);
+    at_leaving(leave);
+    let me = Linux::me();
+    #[cfg(target_arch = "x86_64")]
+    show_sections();
+    own().store(me.get(), Relaxed);
+}
+
+/// The thread gives its slot up.
+fn leave() {
+    #[cfg(feature = "check")]
+    crate::check::leaving(own().load(Relaxed));
+    own().store(0, Relaxed);
 }

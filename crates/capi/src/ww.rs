@@ -1,10 +1,10 @@
 //! The wait/wound mutex.
 
-use crate::mutex::{lks_mutex_unlock_slow, nowhere};
+use crate::mutex::nowhere;
 use crate::own::enter;
 use crate::refuse::{die, refuse};
 use crate::wait::INTERRUPTIBLE;
-use crate::{lks_mutex, names};
+use crate::names;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, WwError};
@@ -35,7 +35,17 @@ impl lks_ww_mutex {
         self.ctx.store(ctx.cast_mut(), Ordering::Relaxed);
     }
 
-    fn lock(
+    /// # Safety
+    /// The calling thread holds the lock, and its context has not ended.
+    #[cfg(feature = "check")]
+    pub(crate) unsafe fn unlock(&self) {
+        // SAFETY: null, or the context that the calling thread took the lock in.
+        let ctx = unsafe { self.ctx.load(Ordering::Relaxed).as_ref() };
+        // SAFETY: as the caller says.
+        unsafe { self.raw.unlock(ctx) };
+    }
+
+    pub(crate) fn lock(
         &self,
         ctx: Option<&Context<Linux>>,
         interruptible: bool,
@@ -74,7 +84,7 @@ impl lks_ww_mutex {
 
 /// Begins a context.
 #[unsafe(no_mangle)]
-extern "C" fn lks_ww_ctx_init(ctx: &mut MaybeUninit<Context<Linux>>, class: &Class<Linux>) -> i32 {
+pub(crate) extern "C" fn lks_ww_ctx_init(ctx: &mut MaybeUninit<Context<Linux>>, class: &Class<Linux>) -> i32 {
     enter();
     match Context::begin(class) {
         Some(fresh) => {
@@ -87,7 +97,7 @@ extern "C" fn lks_ww_ctx_init(ctx: &mut MaybeUninit<Context<Linux>>, class: &Cla
 
 /// Ends a context, which holds nothing.
 #[unsafe(no_mangle)]
-extern "C" fn lks_ww_ctx_fini(ctx: &Context<Linux>) {
+pub(crate) extern "C" fn lks_ww_ctx_fini(ctx: &Context<Linux>) {
     ctx.finish();
 }
 
@@ -121,7 +131,7 @@ extern "C" fn lks_ww_mutex_lock_slow_how(
 
 /// Takes the lock if it is free.
 #[unsafe(no_mangle)]
-extern "C" fn lks_ww_mutex_trylock_slow(mutex: &lks_ww_mutex, ctx: Option<&Context<Linux>>) -> i32 {
+pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(mutex: &lks_ww_mutex, ctx: Option<&Context<Linux>>) -> i32 {
     enter();
     let taken = mutex.raw.try_lock(ctx, nowhere());
     if taken {
@@ -130,9 +140,12 @@ extern "C" fn lks_ww_mutex_trylock_slow(mutex: &lks_ww_mutex, ctx: Option<&Conte
     i32::from(taken)
 }
 
-/// Wakes whom the inline release owes a wake-up: sleepers wait on the mutex that
-/// the lock begins with.
+/// Releases where the inline release found more than the owner.
+///
+/// # Safety
+/// The calling thread holds the lock, and has said so no more.
 #[unsafe(no_mangle)]
-extern "C" fn lks_ww_mutex_unlock_slow(erased: u32, address: *const lks_ww_mutex) {
-    lks_mutex_unlock_slow(erased, address.cast::<lks_mutex>());
+unsafe extern "C" fn lks_ww_mutex_unlock_slow(mutex: &lks_ww_mutex) {
+    // SAFETY: the caller's promise.
+    unsafe { mutex.raw.unlock_slow() };
 }

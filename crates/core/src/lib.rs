@@ -35,7 +35,8 @@ pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use participant::{MAX_SLOTS, Participant, Slot};
 pub use platform::{
-    Address, Atomic32, Atomic64, LockError, Nanos, OnCpu, Ordering, Outcome, Plain, Platform, Wait,
+    Address, Atomic32, Atomic64, Halves, LockError, Nanos, OnCpu, Ordering, Outcome, Plain,
+    Platform, Wait,
 };
 pub use policy::{NoSpin, Policy, Standard};
 pub use rwlock::RawRwLock;

@@ -16,8 +16,8 @@
 
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::osq::exchange;
-use crate::participant::{MAX_SLOTS, Slot};
-use crate::platform::{Address, Atomic64, LockError, Ordering, Platform, Wait};
+use crate::participant::Slot;
+use crate::platform::{Atomic64, Halves, LockError, Ordering, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::slow;
 use crate::word::{Exclusive, Kind, Word};
@@ -116,19 +116,26 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline]
     pub unsafe fn unlock(&self) {
         H::releasing(&self.state, self.id());
-        let at = P::address_low(&self.word);
-        // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
-        let erased = self.word.take_low(Ordering::Release);
-        // Nothing of the lock is touched from here on.
-        if erased > MAX_SLOTS {
-            Self::unlock_slow(erased, at);
+        // ord: WORD-2 release, pairs with WORD-1 of the next acquisition. Nothing of
+        // the lock is touched after it.
+        if !self.word.erase_low(P::me_or_zero(), Ordering::Release) {
+            // SAFETY: the caller holds the mutex: that was no release.
+            unsafe { self.unlock_slow() };
         }
     }
 
-    /// The rest of [`RawMutex::unlock`] for a fast path in another language, which
-    /// has erased the low half of the word at `at` by itself and found `erased`.
+    /// The rest of [`RawMutex::unlock`], also for a fast path in another language
+    /// that has not released, since there was more in the low half than the owner.
+    ///
+    /// # Safety
+    /// As [`RawMutex::unlock`].
     #[cold]
-    pub fn released(erased: u32, at: Address) {
+    #[inline(never)]
+    pub unsafe fn unlock_slow(&self) {
+        let at = P::address_low(&self.word);
+        // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
+        let erased = self.word.fetch_and_low(Word::STAYS, Ordering::Release);
+        // Nothing of the lock is touched from here on.
         slow::released::<P>(Word(erased.into()), at);
     }
 
@@ -159,11 +166,21 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
 
     /// Sets C: contexts wait, and from now on nobody acquires by the fast path.
     /// An exchange even where C is set: it orders what the caller did before and
-    /// every later acquisition, and shows it every earlier one.
+    /// every later acquisition, and shows it every earlier one. Returns when K stands,
+    /// or C is gone again: a holder has looked.
     pub(crate) fn admit_contexts(&self) {
         let mut seen = self.peek();
-        while let Err(found) = exchange::<P>(&self.word, seen, seen.with_contexts()) {
-            seen = found;
+        loop {
+            match exchange::<P>(&self.word, seen, seen.with_contexts()) {
+                Ok(_) => {
+                    P::restart_releases();
+                    seen = self.peek();
+                    if seen.kept() || !seen.contexts() {
+                        return;
+                    }
+                }
+                Err(found) => seen = found,
+            }
         }
     }
 
@@ -184,16 +201,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     pub(crate) fn lock_fast(&self) -> bool {
         let me = P::me_or_zero();
         // ord: WORD-1 acquire, pairs with WORD-2.
-        me != 0
-            && self
-                .word
-                .compare_exchange(
-                    Word::IDLE.0,
-                    Word::held(me).0,
-                    Ordering::Acquire,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
+        me != 0 && self.word.compare_exchange_low(0, me, Ordering::Acquire)
     }
 
     #[cold]
@@ -233,12 +241,6 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
             }
         }
         false
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlock_slow(erased: u32, at: Address) {
-        slow::released::<P>(Word(erased.into()), at);
     }
 }
 

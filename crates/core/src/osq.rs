@@ -216,14 +216,24 @@ impl Pace {
     }
 }
 
-/// Spins for the lock in `word`, in turn. Returns the word as it was left by a
-/// successful acquisition; `None` when the caller should sleep instead.
+/// How spinning ended.
+pub(crate) enum Spun {
+    /// With the lock; the word as the acquisition left it.
+    Took(Word),
+    /// The caller should sleep instead.
+    Left,
+    /// The same; and it has set W, for sleepers that the queue answered for. W may
+    /// be loose.
+    LeftSleepers,
+}
+
+/// Spins for the lock in `word`, in turn.
 pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
-) -> Option<Word> {
-    let seat = Seat::<P>::take(me)?;
+) -> Spun {
+    let Some(seat) = Seat::<P>::take(me) else { return Spun::Left };
     let node = seat.node;
     node.beat.store(FRESH, Ordering::Relaxed);
     let mut pace = Pace::start::<Y>();
@@ -235,7 +245,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     let predecessor = loop {
         if K::free(seen) {
             match exchange::<P>(word, seen, K::take(seen, me)) {
-                Ok(taken) => return Some(taken),
+                Ok(taken) => return Spun::Took(taken),
                 Err(now) => seen = now,
             }
             continue;
@@ -244,7 +254,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         // after the fork would be the tail.
         let tail = seen.tail().filter(|&t| !P::participant(t).lost());
         if !Y::joins(tail, P::processors()) {
-            return None;
+            return Spun::Left;
         }
         node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
         let queue = if tail.is_some() { seen } else { seen.closed() };
@@ -261,7 +271,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         && !link::<P>(predecessor, me)
         && !wait_for_turn::<P, Y>(node, &mut pace, how)
     {
-        return None;
+        return Spun::Left;
     }
     spin_as_head::<P, K, Y>(word, &seat, &mut pace, how)
 }
@@ -321,15 +331,15 @@ fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
     seat: &Seat<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
-) -> Option<Word> {
+) -> Spun {
     loop {
         let seen = look::<P, Y>(word);
         if K::free(seen) {
             if let Ok(taken) = exchange::<P>(word, seen, K::take(seen, seat.me)) {
-                return Some(taken);
+                return Spun::Took(taken);
             }
         } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
-            return None;
+            return Spun::Left;
         }
     }
 }
@@ -340,7 +350,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
     seat: &Seat<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
-) -> Option<Word> {
+) -> Spun {
     let me = seat.me;
     loop {
         let seen = look::<P, Y>(word);
@@ -350,9 +360,12 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
             if let Ok(taken) = exchange::<P>(word, seen, K::take(left, me)) {
                 if last {
                     seat.node.unlink();
-                    return Some(taken);
+                    return Spun::Took(taken);
                 }
-                return Some(depart::<P, K, Y>(word, me, true).unwrap_or(taken));
+                return match depart::<P, K, Y>(word, me, true) {
+                    Spun::Left => Spun::Took(taken),
+                    spun => spun,
+                };
             }
         } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
             return depart::<P, K, Y>(word, me, false);
@@ -366,7 +379,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 /// a release that saw the queue woke nobody (W3). Returns the word as left by an
 /// end of the queue that leaves the caller with the lock: only now does it show
 /// the sleepers that the queue answered for, for whom permits may be left.
-fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Option<Word> {
+fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Spun {
     let mut at = me;
     loop {
         let node = &P::participant(at).node;
@@ -381,7 +394,11 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
                 match exchange::<P>(word, seen, after) {
                     Ok(after) => {
                         node.unlink();
-                        return (owned || take).then_some(after);
+                        return match after.waiters() {
+                            _ if owned || take => Spun::Took(after),
+                            true => Spun::LeftSleepers,
+                            false => Spun::Left,
+                        };
                     }
                     Err(found) => seen = found,
                 }
@@ -390,7 +407,7 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
             // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
             // the node), acquire pairs with OSQ-3 when it linked meanwhile.
             match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return None,
+                Ok(_) => return Spun::Left,
                 Err(linked) => next = linked,
             }
         }
@@ -404,7 +421,7 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
         let turned =
             heir.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
         if turned.is_ok() && verdict == HEAD {
-            return None;
+            return Spun::Left;
         }
         at = successor;
     }

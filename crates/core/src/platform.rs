@@ -69,9 +69,6 @@ pub trait Atomic64: Sized {
     fn fetch_add(&self, value: u64, order: Ordering) -> u64;
     /// Subtracts, wrapping, and returns the value before.
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
-    /// Erases the low 32 bits and returns them; the high 32 bits stay. One
-    /// read-modify-write, never two: it is the release of the mutex.
-    fn take_low(&self, order: Ordering) -> u32;
     /// Replaces `current` by `new`.
     ///
     /// # Errors
@@ -84,6 +81,54 @@ pub trait Atomic64: Sized {
         failure: Ordering,
     ) -> Result<u64, u64>;
 }
+
+/// What a mutex does to the low half of its word (`word.rs`). The functions that a
+/// platform does not write itself go by way of all 64 bits.
+pub trait Halves: Atomic64 {
+    /// Replaces the low half, if it is `current`, by `new`, and says whether it did;
+    /// the high half stays, whatever it is. Only for words of one process: while that
+    /// has one thread, a platform may leave out what orders it for other processors.
+    #[inline(always)]
+    fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
+        let mut seen = self.load(Ordering::Relaxed);
+        while seen as u32 == current {
+            let new = seen & HIGH | u64::from(new);
+            match self.compare_exchange(seen, new, order, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    /// Keeps bits of the low half, and returns the low half before. One
+    /// read-modify-write, never two.
+    #[inline]
+    fn fetch_and_low(&self, mask: u32, order: Ordering) -> u32 {
+        let mut seen = self.load(Ordering::Relaxed);
+        loop {
+            let kept = seen & (HIGH | u64::from(mask));
+            match self.compare_exchange(seen, kept, order, Ordering::Relaxed) {
+                Ok(_) => return seen as u32,
+                Err(found) => seen = found,
+            }
+        }
+    }
+
+    /// Erases the low half, if it is `held`, and says whether it did; it may also
+    /// do nothing for no reason. Not one step on all platforms: it may look, and then
+    /// store zero whatever the low half has become meanwhile. So a change that another
+    /// thread makes to the low half is lost if `erase_low` has looked before it,
+    /// unless that thread calls [`Platform::restart_releases`] after the change and
+    /// still finds it there.
+    #[inline(always)]
+    fn erase_low(&self, held: u32, order: Ordering) -> bool {
+        self.compare_exchange_low(held, 0, order)
+    }
+}
+
+/// The high half.
+const HIGH: u64 = !0 << 32;
 
 /// A plain shared field: the model checker reports a data race on it, the
 /// simulator charges for it, natively it is an `UnsafeCell`.
@@ -210,7 +255,7 @@ pub trait Platform: Sized + 'static {
     /// Its 32-bit atomic.
     type U32: Atomic32 + 'static;
     /// Its 64-bit atomic.
-    type U64: Atomic64 + 'static;
+    type U64: Halves + 'static;
     /// Its plain shared field.
     type Cell<T>: Plain<T>;
 
@@ -237,6 +282,12 @@ pub trait Platform: Sized + 'static {
 
     /// Whether the participant in `slot` occupies a processor.
     fn on_cpu(slot: Slot) -> OnCpu;
+
+    /// When it returns, each [`Halves::erase_low`] of another thread that was in
+    /// progress has stored, which the caller sees, or will look anew and see what the
+    /// caller did before. Takes microseconds where it has anything to do, which is
+    /// where `erase_low` is not one step.
+    fn restart_releases() {}
 
     /// Told before a thread goes to sleep for a lock: returns how many threads
     /// of the process sleep so now, this one included. A hint that lengthens

@@ -11,24 +11,30 @@
 //! 1. Free? Take it. A waiter that consumed a wake-up announces sleepers with
 //!    the same exchange: the release that woke it erased W and others may sleep.
 //! 2. Given up (time, signal, cancellation)? If it consumed a wake-up it first
-//!    announces sleepers, so that another is woken in its place.
+//!    announces sleepers, so that another is woken in its place; and stays until the
+//!    announcement stands.
 //! 3. Waited longer than the bound? Become the heir; or, if the lock is free
 //!    and kept for an heir that has not come, take it.
-//! 4. Announce a sleeper, then sleep until woken or past the bound.
+//! 4. Announce a sleeper; see to it that the announcement stands, if it is W; then
+//!    sleep until woken or past the bound.
 //!
 //! Heir: from now on nobody else takes the lock when it comes free. Spins a
 //! little, then sleeps on a channel of its own until the release that rings.
 //!
 //! Releaser: erases the low half (a semaphore: counts up), then acts on what
 //! stood in it, by address alone (P5): R wakes the heir, W wakes one sleeper.
-//! With neither, sleepers are somebody else's business (W4).
+//! With neither, sleepers are somebody else's business (W4). The release of a mutex
+//! may erase a flag that it has not seen ("The release that loses news" in `word.rs`):
+//! so W, R and K are made to stand by those who set them, and whoever finds that W
+//! did not stand owes an announcement, like one that consumed a wake-up.
 //!
 //! # Invariants
 //! - W1 to W5 of `word.rs`.
 //! - **S1** Z ⇒ V. A sleeper that relies on V expects Z in the low half, so it
 //!   cannot fall asleep on a word that was released since, whatever the age of
 //!   its view.
-//! - **S2** the heir sleeps ⇒ R, or a release that erased R is about to wake it.
+//! - **S2** the heir sleeps ⇒ R, which stands, or a release that erased R is about to
+//!   wake it.
 //! - After the atomic that releases, nothing here touches the lock.
 //!
 //! # Progress
@@ -45,7 +51,7 @@
 //! heir is the kernel mutex's handoff (2016) without its wait list.
 
 use crate::giveup::Reasons;
-use crate::osq::{self, exchange};
+use crate::osq::{self, Spun, exchange};
 use crate::participant::Slot;
 use crate::platform::{Address, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
 use crate::policy::Policy;
@@ -58,8 +64,9 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     how: &Wait<'_, P>,
 ) -> Result<(), LockError> {
     let taken = match osq::spin::<P, K, Y>(word, me, how) {
-        Some(taken) => taken,
-        None => sleep::<P, K, Y>(word, me, how)?,
+        Spun::Took(taken) => taken,
+        Spun::Left => sleep::<P, K, Y>(word, me, how, false)?,
+        Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, K::BLIND)?,
     };
     // Permits are left and somebody may sleep: the release that woke us could
     // wake only one. Never happens to a mutex, where the branch folds away.
@@ -87,8 +94,11 @@ const PATIENCE: u64 = 64;
 /// What a waiter knows about itself between two sleeps.
 struct Waiter<'a, P: Platform> {
     reasons: Reasons<'a, P>,
-    /// A wake-up was consumed and sleepers not announced since.
+    /// A wake-up was consumed, or W did not stand, and sleepers were not announced
+    /// since.
     owes: bool,
+    /// W was set, and may not stand. Such a waiter owes, unless it sees to that.
+    loose: bool,
 }
 
 impl<P: Platform> Waiter<'_, P> {
@@ -107,8 +117,9 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
+    loose: bool,
 ) -> Result<Word, LockError> {
-    let mut waiter = Waiter { reasons: Reasons::new(how), owes: false };
+    let mut waiter = Waiter { reasons: Reasons::new(how), owes: loose, loose };
     let began = P::now();
     let mut now = began;
     let mut patience = 1;
@@ -122,12 +133,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             }
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
-            // A debt is paid by an exchange even where sleepers are seen to be
-            // announced: the look at the word may be older than the wake-up.
-            if !waiter.owes || exchange::<P>(word, seen, waiter.settle::<Y>(seen)).is_ok() {
-                return Err(error);
-            }
-            continue;
+            return if waiter.owes { pay::<P, K, Y>(word, me, error) } else { Err(error) };
         }
         let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
         let mut insist = began.after(bound);
@@ -156,6 +162,17 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 continue;
             }
             waiter.owes = false;
+            waiter.loose = K::BLIND && asleep.waiters();
+        }
+        if waiter.loose {
+            P::restart_releases();
+            waiter.loose = false;
+            let now = Word(word.load(Ordering::Relaxed));
+            // Others may sleep already because they saw the W that is gone.
+            waiter.owes = !now.waiters() && !now.vouched();
+            if now.low() != asleep.low() {
+                continue;
+            }
         }
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let nap = Wait { deadline: Some(until), ..*how };
@@ -168,6 +185,36 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         P::awake();
         waiter.heard(outcome);
         now = P::now();
+    }
+}
+
+/// A waiter that owes gives up: it stays until sleepers are announced and that
+/// stands, or it has the lock after all, which somebody has released meanwhile.
+fn pay<P: Platform, K: Kind, Y: Policy>(
+    word: &P::U64,
+    me: Slot,
+    error: LockError,
+) -> Result<Word, LockError> {
+    loop {
+        let seen = Word(word.load(Ordering::Relaxed));
+        let (free, paid) = (K::free(seen), seen.announced(osq::alive::<P, Y>(seen)));
+        // An exchange even where sleepers are seen to be announced: the look at the
+        // word may be older than the wake-up.
+        let Ok(paid) = exchange::<P>(word, seen, if free { K::take(paid, me) } else { paid })
+        else {
+            continue;
+        };
+        if free {
+            return Ok(paid);
+        }
+        if !K::BLIND || !paid.waiters() {
+            return Err(error);
+        }
+        P::restart_releases();
+        let now = Word(word.load(Ordering::Relaxed));
+        if now.waiters() || now.vouched() {
+            return Err(error);
+        }
     }
 }
 
@@ -185,6 +232,8 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
     mut waiter: Waiter<'_, P>,
 ) -> Result<Word, LockError> {
     let mut spin = Spin::<P, Y>::start();
+    // K and R, if set, stand.
+    let mut firm = !K::BLIND;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::available(seen) {
@@ -195,26 +244,38 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
             }
         }
         if let Some(error) = waiter.reasons.given_up() {
-            if exchange::<P>(word, seen, waiter.settle::<Y>(seen.withdrawn())).is_err() {
+            let left = waiter.settle::<Y>(seen.withdrawn());
+            if exchange::<P>(word, seen, left).is_err() {
                 continue;
             }
             // Another thread may believe to be the heir, and sleep (below).
             if seen.ring() {
                 P::wake_heir(P::address_low(word));
             }
-            return Err(error);
+            let loose = K::BLIND && left.waiters();
+            return if loose { pay::<P, K, Y>(word, me, error) } else { Err(error) };
         }
         // Someone took the lock that was kept for us, and E with it. If a third
         // thread has registered since we cannot know: then there are two heirs,
         // whoever comes first takes, and the other is back here.
-        if !seen.heir() {
+        // Or a release has erased K unseen: so far newcomers took what is kept.
+        if !seen.heir() || !seen.kept() {
             let _ = exchange::<P>(word, seen, seen.inherited());
+            firm = !K::BLIND;
             continue;
         }
         if spin.turn() {
             continue;
         }
-        if !seen.ring() && exchange::<P>(word, seen, seen.with_ring()).is_err() {
+        if !seen.ring() {
+            if exchange::<P>(word, seen, seen.with_ring()).is_err() {
+                continue;
+            }
+            firm = !K::BLIND;
+        }
+        if !firm {
+            P::restart_releases();
+            firm = true;
             continue;
         }
         let asleep = seen.with_ring().low();

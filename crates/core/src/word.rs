@@ -1,11 +1,11 @@
 //! The state word: 64 bits that say all there is to say about a lock.
 //!
 //! ```text
-//!  63            44 43     35 34 33 32 31     23 22 21 20 19             0
-//! ┌────────────────┬─────────┬──┬──┬──┬─────────┬──┬──┬──┬────────────────┐
-//! │      tail      │    0    │C │E │V │    0    │R │Z │W │    subject     │
-//! └────────────────┴─────────┴──┴──┴──┴─────────┴──┴──┴──┴────────────────┘
-//!  high half: who queues                low half: erased by a release
+//!  63            44 43     35 34 33 32 31  24 23 22 21 20 19             0
+//! ┌────────────────┬─────────┬──┬──┬──┬──────┬──┬──┬──┬──┬────────────────┐
+//! │      tail      │    0    │C │E │V │  0   │K │R │Z │W │    subject     │
+//! └────────────────┴─────────┴──┴──┴──┴──────┴──┴──┴──┴──┴────────────────┘
+//!  high half: who queues                low half: erased by a release, but for K
 //! ```
 //!
 //! | field | meaning | who changes it |
@@ -14,19 +14,32 @@
 //! | W (waiters) | somebody may sleep on the low half: the release wakes one | set by a thread about to sleep, or that was woken and acquires; erased by the release |
 //! | Z (dozing) | a thread is about to sleep on the strength of V | set by that thread; erased by the release, so that the thread notices it |
 //! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
+//! | K (kept) | E or C: whoever wants the lock looks at the high half first | set and cleared with them |
 //! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
 //! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
 //! | C (contexts) | a wait/wound mutex: contexts wait, and who acquires looks for them (`ww`) | set by the oldest of them, cleared by a holder; whoever else changes the word keeps it |
 //! | tail | the last node of the queue of spinners, 0 = no queue | a spinner that joins; the last one, leaving |
 //!
-//! The halves exist for the release of a mutex, which is one unconditional
-//! instruction: it erases the low half and gets it back
-//! ([`Atomic64::take_low`](crate::platform::Atomic64::take_low)). What the
-//! releaser must act on is in the low half; what must outlive the release is in
-//! the high half. Otherwise the word is one: each other step is one
-//! compare-exchange of all of it, with no state between. Acquire and leave the
-//! queue; become heir and take over the sleepers; close the queue and hand the
-//! sleepers to the owner.
+//! The halves exist for the fast paths of a mutex, which know the low half only.
+//! The acquisition replaces zero by the owner: spinners that queue do not hold it up,
+//! and K does where an heir or a context must. The release erases the low half if
+//! there is nothing in it but the owner
+//! ([`Halves::erase_low`](crate::platform::Halves::erase_low)); what it must act on
+//! is in the low half, what must outlive it is in the high half. Otherwise the word
+//! is one: each other step is one compare-exchange of all of it, with no state
+//! between. Acquire and leave the queue; become heir and take over the sleepers;
+//! close the queue and hand the sleepers to the owner.
+//!
+//! # The release that loses news
+//! `erase_low` may be a look and a plain store, where a processor does that in half
+//! the time of a locked instruction. A flag that somebody sets in the low half
+//! between the two is lost. So whoever sets one there while another thread holds the
+//! lock, and relies on its being seen, calls
+//! [`Platform::restart_releases`](crate::platform::Platform::restart_releases) and
+//! looks whether it still stands; until then it is *loose*, and the thread that set it
+//! answers for whoever sleeps on the strength of it. From then on the flag *stands*:
+//! every release finds it. Nobody relies on Z's being seen by the release, only on its
+//! being gone after one. Semaphores count up by one exchange, which loses nothing.
 //!
 //! # Invariants
 //! - **W1** All zeros is a free mutex with nobody near it.
@@ -35,10 +48,12 @@
 //!   does so in its place and clears E.
 //! - **W3** tail ≠ 0 ⇒ a thread inside an acquiring call stands at the head of
 //!   the queue, and looks at the word again before it leaves.
-//! - **W4** somebody sleeps on the word ⇒ W; or V, and then tail ≠ 0 or E; or a
-//!   thread that was woken for them is on its way and has not yet acquired or
-//!   slept again.
-//! - **W5** a mutex: W ⇒ it is held. So its next release sees W.
+//! - **W4** somebody sleeps on the word ⇒ W, which stands or whose setter has not
+//!   yet looked; or V, and then tail ≠ 0 or E; or a thread that was woken for them is
+//!   on its way and has not yet acquired or slept again.
+//! - **W5** a mutex: W ⇒ it is held. So its next release sees W, if W stands.
+//! - **W6** K ⇒ E or C. E or C ⇒ K, or the thread that set E or C has not yet seen
+//!   that K stands.
 //!
 //! W is advisory in one direction: it may be set with no sleeper (costs one
 //! idle wake-up), it must never be clear with a sleeper and nobody on the way.
@@ -51,6 +66,7 @@ const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;
 const DOZING: u64 = 1 << 21;
 const RING: u64 = 1 << 22;
+const KEPT: u64 = 1 << 23;
 const VOUCHED: u64 = 1 << 32;
 const HEIR: u64 = 1 << 33;
 const CONTEXTS: u64 = 1 << 34;
@@ -85,6 +101,9 @@ impl Word {
         Slot::new(self.subject())
     }
 
+    /// What a release leaves of the low half.
+    pub const STAYS: u32 = KEPT as u32;
+
     /// W: the release wakes a sleeper.
     #[must_use]
     pub const fn waiters(self) -> bool {
@@ -116,6 +135,12 @@ impl Word {
         self.0 & HEIR != 0
     }
 
+    /// K: the high half says who may take it.
+    #[must_use]
+    pub const fn kept(self) -> bool {
+        self.0 & KEPT != 0
+    }
+
     /// C: contexts wait for a wait/wound mutex.
     #[must_use]
     pub const fn contexts(self) -> bool {
@@ -125,13 +150,13 @@ impl Word {
     /// With C.
     #[must_use]
     pub const fn with_contexts(self) -> Self {
-        Word(self.0 | CONTEXTS)
+        Word(self.0 | CONTEXTS | KEPT)
     }
 
     /// Without C.
     #[must_use]
     pub const fn without_contexts(self) -> Self {
-        Word(self.0 & !CONTEXTS)
+        Word(self.0 & !CONTEXTS).unless_kept()
     }
 
     /// The last spinner in the queue.
@@ -171,20 +196,20 @@ impl Word {
     /// A waiter becomes the heir, and answers for sleepers.
     #[must_use]
     pub const fn inherited(self) -> Self {
-        Word(self.0 | HEIR).vouch()
+        Word(self.0 | HEIR | KEPT).vouch()
     }
 
     /// The heir takes: whoever spins, its release wakes a sleeper, which may
     /// be past the bound and the next heir.
     #[must_use]
     pub const fn claimed(self) -> Self {
-        Word(self.0 & !HEIR).answer()
+        Word(self.0 & !HEIR).unless_kept().answer()
     }
 
     /// The heir withdraws: unless spinners do, the next release answers.
     #[must_use]
     pub const fn withdrawn(self) -> Self {
-        let word = Word(self.0 & !(HEIR | RING));
+        let word = Word(self.0 & !(HEIR | RING)).unless_kept();
         if word.tail().is_some() { word } else { word.answer() }
     }
 
@@ -205,16 +230,21 @@ impl Word {
         }
     }
 
-    /// After a release by erasing the low half.
+    /// After a release by erasing the low half, but for what stays.
     #[must_use]
     pub const fn erased(self) -> Self {
-        Word(self.0 & HIGH)
+        Word(self.0 & (HIGH | KEPT))
     }
 
     /// After a release by counting up: what it acts on is erased.
     #[must_use]
     pub const fn counted(self) -> Self {
         Word((self.0 & !(WAITERS | DOZING | RING)) + 1)
+    }
+
+    /// Without K, unless there is still a reason for it.
+    const fn unless_kept(self) -> Self {
+        if self.0 & (HEIR | CONTEXTS) != 0 { self } else { Word(self.0 & !KEPT) }
     }
 
     /// W becomes V.
@@ -235,6 +265,7 @@ impl core::fmt::Debug for Word {
             (self.waiters(), " waiters"),
             (self.dozing(), " dozing"),
             (self.ring(), " ring"),
+            (self.kept(), " kept"),
             (self.vouched(), " vouched"),
             (self.heir(), " heir"),
             (self.contexts(), " contexts"),
@@ -264,6 +295,8 @@ pub trait Kind: 'static {
     }
     /// `word` after `me` takes. Only for an available word.
     fn take(word: Word, me: Slot) -> Word;
+    /// Whether a release may lose what others write into the low half meanwhile.
+    const BLIND: bool;
     /// Whose running is worth waiting for, if that can be known.
     fn holder(word: Word) -> Option<Slot>;
 }
@@ -274,6 +307,7 @@ pub struct Exclusive;
 
 impl Kind for Exclusive {
     const OWNED: bool = true;
+    const BLIND: bool = true;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() == 0
@@ -300,6 +334,7 @@ impl Counting {
 
 impl Kind for Counting {
     const OWNED: bool = false;
+    const BLIND: bool = false;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() != 0

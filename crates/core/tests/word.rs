@@ -19,6 +19,8 @@ struct Fields {
     ring: bool,
     vouched: bool,
     heir: bool,
+    contexts: bool,
+    kept: bool,
     tail: u32,
 }
 
@@ -29,6 +31,8 @@ const NOBODY: Fields = Fields {
     ring: false,
     vouched: false,
     heir: false,
+    contexts: false,
+    kept: false,
     tail: 0,
 };
 
@@ -42,6 +46,8 @@ impl Fields {
             + bit(self.ring, 22)
             + bit(self.vouched, 32)
             + bit(self.heir, 33)
+            + bit(self.contexts, 34)
+            + bit(self.kept, 23)
             + u128::from(self.tail) * 2u128.pow(44);
         Word(u64::try_from(value).expect("the fields fill 64 bits"))
     }
@@ -50,7 +56,7 @@ impl Fields {
         let mut all = Vec::new();
         for subject in VALUES {
             for tail in VALUES {
-                for flags in 0..32 {
+                for flags in 0..128 {
                     let flag = |bit: u32| flags >> bit & 1 == 1;
                     all.push(Fields {
                         subject,
@@ -59,6 +65,8 @@ impl Fields {
                         ring: flag(2),
                         vouched: flag(3),
                         heir: flag(4),
+                        contexts: flag(5),
+                        kept: flag(6),
                         tail,
                     });
                 }
@@ -74,6 +82,11 @@ impl Fields {
         } else {
             self
         }
+    }
+
+    /// Without K, unless there is a reason for it.
+    fn unless_kept(self) -> Self {
+        Fields { kept: self.kept && (self.heir || self.contexts), ..self }
     }
 
     /// The next release answers for sleepers.
@@ -100,7 +113,7 @@ fn word_all_zeros_is_a_free_mutex_with_nobody_near() {
 #[test]
 fn word_every_predicate_reads_its_field_and_no_other() {
     let all = Fields::all();
-    assert_eq!(all.len(), 4 * 4 * 32);
+    assert_eq!(all.len(), 4 * 4 * 128);
     for fields in all {
         let word = fields.word();
         assert_eq!(word.subject(), fields.subject, "{fields:?}");
@@ -110,6 +123,8 @@ fn word_every_predicate_reads_its_field_and_no_other() {
         assert_eq!(word.ring(), fields.ring, "{fields:?}");
         assert_eq!(word.vouched(), fields.vouched, "{fields:?}");
         assert_eq!(word.heir(), fields.heir, "{fields:?}");
+        assert_eq!(word.contexts(), fields.contexts, "{fields:?}");
+        assert_eq!(word.kept(), fields.kept, "{fields:?}");
         assert_eq!(word.tail(), Slot::new(fields.tail), "{fields:?}");
         assert_eq!(u64::from(word.low()), word.0 % (1 << 32), "{fields:?}");
         let taken = fields.subject != 0;
@@ -139,9 +154,11 @@ fn word_every_change_writes_its_fields_and_no_other() {
         }
         let closed = Fields { tail: 0, ..fields };
         check(word.closed(), if fields.heir { closed } else { closed.answer() });
-        check(word.inherited(), Fields { heir: true, ..fields }.vouch());
-        check(word.claimed(), Fields { heir: false, ..fields }.answer());
-        let withdrawn = Fields { heir: false, ring: false, ..fields };
+        check(word.inherited(), Fields { heir: true, kept: true, ..fields }.vouch());
+        check(word.claimed(), Fields { heir: false, ..fields }.unless_kept().answer());
+        let withdrawn = Fields { heir: false, ring: false, ..fields }.unless_kept();
+        check(word.with_contexts(), Fields { contexts: true, kept: true, ..fields });
+        check(word.without_contexts(), Fields { contexts: false, ..fields }.unless_kept());
         check(word.withdrawn(), if fields.tail == 0 { withdrawn.answer() } else { withdrawn });
         check(word.with_ring(), Fields { ring: true, ..fields });
         for trusted in [false, true] {
@@ -169,10 +186,17 @@ fn word_every_change_writes_its_fields_and_no_other() {
 
 #[test]
 fn word_shows_what_is_in_it_for_people() {
-    let all =
-        Fields { waiters: true, dozing: true, ring: true, vouched: true, heir: true, ..NOBODY };
+    let all = Fields {
+        waiters: true,
+        dozing: true,
+        ring: true,
+        vouched: true,
+        heir: true,
+        kept: true,
+        ..NOBODY
+    };
     let word = Fields { subject: 7, tail: 9, ..all }.word();
-    assert_eq!(format!("{word:?}"), "{7 waiters dozing ring vouched heir tail=9}");
+    assert_eq!(format!("{word:?}"), "{7 waiters dozing ring kept vouched heir tail=9}");
     assert_eq!(format!("{:?}", Word::IDLE), "{0}");
 }
 
@@ -254,7 +278,8 @@ fn word_no_step_of_the_semaphore_leaves_the_invariants() {
 fn check(word: Word) {
     assert!(!word.vouched() || word.heir() || word.tail().is_some(), "W4: {word:?}");
     assert!(!word.dozing() || word.vouched(), "S1: {word:?}");
-    assert_eq!(word.0 >> 23 & 0x1ff, 0, "a change outside the fields: {word:?}");
+    assert_eq!(word.kept(), word.heir(), "W6: {word:?}");
+    assert_eq!(word.0 >> 24 & 0xff, 0, "a change outside the fields: {word:?}");
     assert_eq!(word.0 >> 34 & 0x3ff, 0, "a change outside the fields: {word:?}");
     assert!(word.tail().is_none_or(|tail| tail.get() <= 3), "{word:?}");
 }

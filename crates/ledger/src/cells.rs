@@ -69,11 +69,6 @@ impl Atomic64 for NativeWord {
         self.0.fetch_sub(value, order)
     }
 
-    fn take_low(&self, order: Ordering) -> u32 {
-        // The low half as a number, whatever the byte order.
-        (self.0.fetch_and(!0xffff_ffff, order) & 0xffff_ffff) as u32
-    }
-
     #[inline(always)]
     fn compare_exchange(
         &self,

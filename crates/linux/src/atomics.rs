@@ -2,10 +2,13 @@
 //!
 //! # Role
 //! Newtypes, since both the traits and the types are foreign here. Every
-//! function inlines to the one instruction it stands for.
+//! function inlines to the one instruction it stands for; what the mutex does to half
+//! a word is in `halves.rs`.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use lockstead_core::Halves;
 use lockstead_core::{Atomic32, Atomic64, Ordering, Plain};
 
 /// A 32-bit atomic.
@@ -117,33 +120,6 @@ impl Atomic64 for U64 {
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
         self.0.fetch_sub(value, order)
     }
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn take_low(&self, _order: Ordering) -> u32 {
-        let mut low = 0u32;
-        // SAFETY: the address is that of a live atomic. To the language this is
-        // `fetch_and` of the high half, of which the low half is returned: one
-        // atomic read-modify-write of all 64 bits that happens to leave the high
-        // ones alone. The processor performs it on the low half only, which no
-        // other access can tell: locked instructions are totally ordered on
-        // x86-64 whatever their size. `xchg` is the cheapest of them (a release
-        // by `cmpxchg` or `and` costs 3 to 5 % more for the pair), and is
-        // sequentially consistent, whatever order was asked for.
-        unsafe {
-            core::arch::asm!(
-                "xchg dword ptr [{word}], {low:e}",
-                word = in(reg) self.0.as_ptr(),
-                low = inout(reg) low,
-                options(nostack, preserves_flags),
-            );
-        }
-        low
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline(always)]
-    fn take_low(&self, order: Ordering) -> u32 {
-        self.0.fetch_and(!0 << 32, order) as u32
-    }
     #[inline(always)]
     fn compare_exchange(
         &self,
@@ -155,6 +131,10 @@ impl Atomic64 for U64 {
         self.0.compare_exchange(current, new, success, failure)
     }
 }
+
+// On other architectures the halves go by way of the whole.
+#[cfg(not(target_arch = "x86_64"))]
+impl Halves for U64 {}
 
 /// A plain shared field.
 #[derive(Debug, Default)]
@@ -200,10 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn taking_the_low_half_leaves_the_high_one() {
+    fn whatever_is_done_to_the_low_half_leaves_the_high_one() {
         let word = U64::new(0x1111_1111_2222_2222);
-        assert_eq!(word.take_low(Ordering::Release), 0x2222_2222);
-        assert_eq!(word.load(Ordering::Relaxed), 0x1111_1111_0000_0000);
-        assert_eq!(word.take_low(Ordering::Release), 0);
+        let (high, order) = (0x1111_1111_0000_0000, Ordering::AcqRel);
+        assert!(!word.compare_exchange_low(0, 5, order));
+        assert!(!word.erase_low(0x2222_2221, order));
+        assert_eq!(word.fetch_and_low(0xff, order), 0x2222_2222);
+        assert_eq!(word.load(Ordering::Relaxed), high | 0x22);
+        assert!(word.compare_exchange_low(0x22, 7, order));
+        assert_eq!(word.load(Ordering::Relaxed), high | 7);
+        let erased = (0..1000).any(|_| word.erase_low(7, order));
+        assert!(erased, "interrupted a thousand times");
+        assert_eq!(word.load(Ordering::Relaxed), high);
+        assert!(word.compare_exchange_low(0, 3, order));
+        assert_eq!(word.load(Ordering::Relaxed), high | 3);
     }
 }

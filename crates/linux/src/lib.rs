@@ -25,6 +25,8 @@ mod atomics;
 mod cgroup;
 pub mod features;
 pub mod futex;
+#[cfg(target_arch = "x86_64")]
+mod halves;
 mod membership;
 pub mod owner;
 pub mod pi;
@@ -37,5 +39,7 @@ mod sys;
 mod table;
 
 pub use atomics::{Cell, U32, U64};
+#[cfg(target_arch = "x86_64")]
+pub use halves::sections;
 pub use membership::{at_leaving, prepare};
 pub use platform::Linux;

@@ -73,6 +73,8 @@ pub(crate) fn join() -> Slot {
     prepare();
     let attended = !LEFT.with(|left| left.load(Relaxed)) && attend();
     let slot = table::claim(sys::gettid(), attended);
+    #[cfg(target_arch = "x86_64")]
+    crate::halves::join();
     ME.with(|me| me.store(slot.get(), Relaxed));
     slot
 }

@@ -68,8 +68,8 @@ use crate::futex::now;
 use crate::platform::Linux;
 use crate::sys;
 use calls::Answer;
-use signals::HeldOff;
 use lockstead_core::{Nanos, Ordering, Wait};
+use signals::HeldOff;
 
 pub use calls::refuse_lock_pi2;
 pub(crate) use calls::{lock_pi2_refused, probe, probe_lock_pi2};

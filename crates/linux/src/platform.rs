@@ -50,6 +50,11 @@ impl Platform for Linux {
         owner::on_cpu(slot)
     }
 
+    #[cfg(target_arch = "x86_64")]
+    fn restart_releases() {
+        crate::halves::restart();
+    }
+
     fn dozing() -> u32 {
         membership::doze()
     }
@@ -107,7 +112,29 @@ fn sleep(
     channel: Channel,
     owned: Owned,
 ) -> Outcome {
-    futex::wait_at(word.low_half(), expected, &until(how), Scope::Private, (channel, owned))
+    let wait = |until: &Until<'_>| {
+        futex::wait_at(word.low_half(), expected, until, Scope::Private, (channel, owned))
+    };
+    let until = until(how);
+    #[cfg(target_arch = "x86_64")]
+    if crate::halves::unreliable() {
+        return nap(&until, wait);
+    }
+    wait(&until)
+}
+
+/// A sleep that looks again every millisecond.
+#[cfg(target_arch = "x86_64")]
+fn nap(until: &Until<'_>, wait: impl Fn(&Until<'_>) -> Outcome) -> Outcome {
+    let soon = futex::now().after(1_000_000);
+    if until.deadline.is_some_and(|deadline| deadline <= soon) {
+        return wait(until);
+    }
+    match wait(&Until { deadline: Some(soon), ..*until }) {
+        // For no reason, as it may.
+        Outcome::TimedOut => Outcome::Woken,
+        outcome => outcome,
+    }
 }
 
 fn until<'a>(how: &Wait<'a, Linux>) -> Until<'a> {

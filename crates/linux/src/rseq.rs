@@ -27,6 +27,20 @@ pub(crate) fn area() -> Option<Area> {
     (size != 0).then_some(Area { offset, size })
 }
 
+/// Where the kernel looks for the restartable section that the calling thread is in;
+/// `None` if the thread is not registered, or the architecture not known here.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn sections() -> Option<core::ptr::NonNull<u64>> {
+    let area = area()?;
+    // SAFETY: as in `current_cpu`.
+    let cpu = unsafe { arch::read_cpu(area.offset) };
+    // SAFETY: inside the area, which every thread has in its static thread-local
+    // storage.
+    let word = unsafe { arch::thread_pointer().offset(area.offset + SECTIONS) };
+    // Not registered: negative.
+    if cpu <= i32::MAX as u32 { core::ptr::NonNull::new(word.cast()) } else { None }
+}
+
 /// The processor that the calling thread ran on a moment ago.
 #[inline]
 pub(crate) fn current_cpu() -> Option<u32> {
@@ -45,6 +59,9 @@ pub(crate) fn current_cpu() -> Option<u32> {
 
 /// `rseq.cpu_id` lies here in the area; kernel ABI.
 const CPU_ID: isize = 4;
+/// And `rseq.rseq_cs` here.
+#[cfg(target_arch = "x86_64")]
+const SECTIONS: isize = 8;
 
 #[cfg(target_arch = "x86_64")]
 mod arch {
@@ -68,6 +85,21 @@ mod arch {
             );
         }
         (!offset.is_null() && !size.is_null()).then_some((offset, size))
+    }
+
+    /// The thread pointer.
+    pub(super) fn thread_pointer() -> *mut u8 {
+        let pointer: *mut u8;
+        // SAFETY: the first word behind the pointer is the pointer itself; so says the
+        // architecture's supplement on thread-local storage.
+        unsafe {
+            asm!(
+                "mov {}, qword ptr fs:[0]",
+                out(reg) pointer,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        pointer
     }
 
     /// # Safety

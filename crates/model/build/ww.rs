@@ -56,6 +56,18 @@ pub(crate) const WW: &[Variant] = &[
             } else {",
     },
     Variant {
+        name: "ww_contexts_are_admitted_loosely",
+        file: "mutex.rs",
+        line: "if seen.kept() || !seen.contexts() {",
+        instead: "if true {",
+    },
+    Variant {
+        name: "ww_release_lets_newcomers_in",
+        file: "mutex.rs",
+        line: "self.word.fetch_and_low(Word::STAYS, Ordering::Release)",
+        instead: "self.word.fetch_and_low(0, Ordering::Release)",
+    },
+    Variant {
         name: "ww_younger_waits_behind_an_older",
         file: "ww/wait.rs",
         line: "Place::Behind(_) if dies::<P>(context) => return Err(WwError::Deadlock),",

@@ -160,7 +160,7 @@ impl Engine {
         (index, chosen != 0)
     }
 
-    fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
+    pub(crate) fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
         let order = self.ordering(site, Access::Load, order);
         self.order(order);
@@ -231,9 +231,10 @@ impl Engine {
     }
 
     #[expect(clippy::too_many_arguments, reason = "a compare-exchange has that many")]
-    fn compare_exchange(
+    pub(crate) fn compare_exchange(
         &mut self,
         atom: &Atom,
+        mask: u64,
         wanted: u64,
         new: u64,
         success: Ordering,
@@ -246,11 +247,12 @@ impl Engine {
         let (index, stale) = self.pick(location, false, |memory, index| {
             let value = memory.value(location, index);
             // An older value that is not wanted either tells nothing new.
-            if value == wanted { memory.open(location, index) } else { value != newest }
+            let fits = value & mask == wanted;
+            if fits { memory.open(location, index) } else { value != newest }
         });
-        if self.memory.value(location, index) == wanted {
+        if self.memory.value(location, index) & mask == wanted {
             let order = self.ordering(site, Access::Exchange, success);
-            return Ok(self.replace(atom, index, order, site, wide, |_| new));
+            return Ok(self.replace(atom, index, order, site, wide, |old| old & !mask | new));
         }
         let order = self.ordering(site, Access::FailedExchange, failure);
         self.order(order);
@@ -374,7 +376,8 @@ macro_rules! atomic {
                 access(&self.atom, false, site);
                 let (wanted, new) = (current.into(), new.into());
                 let result = with(|e| {
-                    e.compare_exchange(&self.atom, wanted, new, success, failure, site, $wide)
+                    let all = u64::MAX;
+                    e.compare_exchange(&self.atom, all, wanted, new, success, failure, site, $wide)
                 });
                 check();
                 result.map(|v| v as $value).map_err(|v| v as $value)

@@ -35,6 +35,8 @@ pub enum Fault {
     SwallowedWake,
     /// Wake-ups reach nobody.
     NoWake,
+    /// Restarting other threads' sections does nothing.
+    NoRestart,
 }
 
 /// One access by its kind, for [`Config::orderings`].
@@ -84,6 +86,7 @@ pub struct Config {
     pub(crate) rescue: bool,
     pub(crate) processors: u32,
     pub(crate) hint: Hint,
+    pub(crate) sections: bool,
     pub(crate) reduce: bool,
     pub(crate) max_steps: u32,
     pub(crate) max_executions: u64,
@@ -139,6 +142,7 @@ impl Config {
             rescue: false,
             processors: 2,
             hint: Hint::Always(OnCpu::Unknown),
+            sections: true,
             reduce: true,
             max_steps: 2000,
             max_executions: 20_000_000,
@@ -291,6 +295,14 @@ impl Config {
     #[must_use]
     pub fn hint(mut self, hint: Hint) -> Self {
         self.hint = hint;
+        self
+    }
+
+    /// Whether the erasure of half a word is a look and a store, as in a section that
+    /// the kernel restarts, or one exchange. On unless set.
+    #[must_use]
+    pub fn sections(mut self, on: bool) -> Self {
+        self.sections = on;
         self
     }
 

@@ -23,6 +23,7 @@ mod report;
 mod robust;
 mod runner;
 mod scenario;
+mod section;
 mod signal;
 mod space;
 mod strand;

@@ -408,6 +408,20 @@ impl Memory {
         self.hash = self.hash.wrapping_add(location.hash);
     }
 
+    /// All that `thread` has done comes before what others will do, and all that
+    /// others have done before what it will do.
+    pub(crate) fn meet(&mut self, thread: usize) {
+        if self.merged {
+            return;
+        }
+        let mine = self.minds[thread].now.clone();
+        for other in 0..self.minds.len() {
+            let theirs = self.minds[other].now.clone();
+            self.minds[thread].now.join(&theirs);
+            self.minds[other].now.join(&mine);
+        }
+    }
+
     /// A fence of `thread`. A sequentially consistent one returns a word that
     /// stands for what it learnt; `seen` stands for all the thread knows.
     pub(crate) fn fence(&mut self, thread: usize, order: Ordering, seen: u64) -> u64 {

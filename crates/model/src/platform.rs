@@ -11,7 +11,7 @@ macro_rules! platform {
         const _: () = {
             use $($core)+::participant::{Participant, Slot};
             use $($core)+::platform::{
-                Address, Atomic32, Atomic64, Nanos, OnCpu, Outcome, Plain, Platform, Wait,
+                Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Plain, Platform, Wait,
             };
             use ::core::sync::atomic::Ordering;
             use $crate::hidden as model;
@@ -77,10 +77,6 @@ macro_rules! platform {
                     self.fetch_sub(value, order)
                 }
                 #[track_caller]
-                fn take_low(&self, order: Ordering) -> u32 {
-                    self.fetch_and(!0 << 32, order) as u32
-                }
-                #[track_caller]
                 fn compare_exchange(
                     &self,
                     current: u64,
@@ -89,6 +85,21 @@ macro_rules! platform {
                     failure: Ordering,
                 ) -> Result<u64, u64> {
                     self.compare_exchange(current, new, success, failure)
+                }
+            }
+
+            impl Halves for $crate::U64 {
+                #[track_caller]
+                fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
+                    self.compare_exchange_low(current, new, order)
+                }
+                #[track_caller]
+                fn fetch_and_low(&self, mask: u32, order: Ordering) -> u32 {
+                    self.fetch_and(!0 << 32 | u64::from(mask), order) as u32
+                }
+                #[track_caller]
+                fn erase_low(&self, held: u32, order: Ordering) -> bool {
+                    self.erase_low(held, order)
                 }
             }
 
@@ -174,6 +185,11 @@ macro_rules! platform {
                 }
 
                 #[track_caller]
+                fn restart_releases() {
+                    model::restart(::core::panic::Location::caller());
+                }
+
+                #[track_caller]
                 fn wait32(word: &Self::U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
                     let site = ::core::panic::Location::caller();
                     outcome(model::wait32(word, expected, &ends(how), site))
@@ -226,6 +242,7 @@ pub mod hidden {
 
     pub use crate::engine::{MOST_WATCHES, has_ended, here, turn};
     pub use crate::futex::Ends;
+    pub use crate::section::restart;
     pub use crate::space::announce_seats;
     pub use crate::watch::{
         Ended, Watched, add_and_wake, at_death_wake, pledge, wait_any, wake_shared,

@@ -43,6 +43,8 @@ pub enum Step {
     },
     /// A fence.
     Fence(Ordering),
+    /// Had others begin their sections anew.
+    Restart,
     /// Went to sleep.
     Sleep,
     /// A wait ended, or did not begin.
@@ -162,6 +164,7 @@ impl Event {
                 }
             }
             Step::Fence(order) => write!(f, "fence {order:?}")?,
+            Step::Restart => write!(f, "restarts the others' sections")?,
             Step::Sleep => write!(f, "sleep {place}")?,
             Step::Wait(outcome) => write!(f, "wait {place} ends: {outcome:?}")?,
             Step::Wake(count) => write!(f, "wake {place}: {count} woken")?,

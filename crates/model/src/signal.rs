@@ -57,6 +57,7 @@ pub(crate) fn run(site: Site) {
         engine.event(site, Step::Enter, 0, false);
         let thread = &mut engine.threads[engine.current];
         thread.in_handler = true;
+        thread.in_section = false;
         thread.handler
     });
     if let Some(handler) = handler {

@@ -4,7 +4,7 @@
 #[macro_use]
 mod common;
 
-use lockstead_model::{Cell, Config, Kind, Model, Scenario, freed, with_handler};
+use lockstead_model::{Cell, Config, Fault, Kind, Model, Scenario, freed, with_handler};
 use std::panic::Location;
 
 /// Declares the broken cores, each with the policies of the models.
@@ -41,6 +41,12 @@ cores!(
     heir_takes_and_forgets_sleepers,
     last_spinner_forgets_sleepers,
     sleeper_trusts_silently,
+    announcement_is_left_loose,
+    fallen_announcement_is_no_debt,
+    last_spinner_leaves_w_loose,
+    payer_leaves_w_loose,
+    heir_withdraws_loosely,
+    heir_sleeps_on_a_loose_ring,
     joiner_overlooks_a_closed_node,
     leaver_overlooks_that_it_is_head,
     walk_overlooks_who_joins,
@@ -123,6 +129,12 @@ macro_rules! three {
 macro_rules! two_and_a_timed_one {
     ($core:ident, $policy:ident) => {
         threads!($core, $policy, 2).thread(adder!($core, timed!($core)))
+    };
+}
+
+macro_rules! three_and_a_timed_one {
+    ($core:ident, $policy:ident) => {
+        threads!($core, $policy, 3).thread(adder!($core, timed!($core)))
     };
 }
 
@@ -209,6 +221,29 @@ fn model_mutex_misses_broken_heirs() {
     missed!(three, Insists, heir_takes_and_forgets_sleepers, Kind::Deadlock, timed);
     missed!(two_and_a_timed_one, Insists, heir_leaves_without_withdrawing, Kind::Deadlock, timed);
     missed!(two_and_a_timed_one, Insists, heir_leaves_sleepers_behind, Kind::Deadlock, timed);
+}
+
+/// The release is a look and a store, and loses what is written between the two.
+#[test]
+fn model_mutex_misses_loose_announcements() {
+    missed!(two, Sleeps, announcement_is_left_loose, Kind::Deadlock, small());
+    missed!(three, Sleeps, fallen_announcement_is_no_debt, Kind::Deadlock, small());
+    missed!(three, Leaves, last_spinner_leaves_w_loose, Kind::Deadlock, small());
+    let late = small().jumps(1, 1000);
+    missed!(three_and_a_timed_one, Sleeps, payer_leaves_w_loose, Kind::Deadlock, late);
+    let timed = small().timeouts(2);
+    missed!(three, Insists, heir_sleeps_on_a_loose_ring, Kind::Deadlock, timed);
+    // Its time is up just when it has become the heir.
+    let late = small().jumps(2, 60);
+    missed!(three_and_a_timed_one, Insists, heir_withdraws_loosely, Kind::Deadlock, late);
+}
+
+/// A platform that breaks its promise to restart releases is noticed.
+#[test]
+fn model_mutex_needs_releases_to_be_restarted() {
+    let config = small().fault(Fault::NoRestart);
+    let failure = two!(shipped, Sleeps).check(&config).expect_err("a wake-up is lost");
+    assert!(matches!(failure.kind, Kind::Deadlock), "{failure}");
 }
 
 #[test]

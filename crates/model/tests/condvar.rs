@@ -98,6 +98,11 @@ impl<Y: Policy> Store<Y> {
     }
 }
 
+/// The mutex here releases in one step: that two do is shown by its own models.
+fn whole() -> Config {
+    Config::new().sections(false)
+}
+
 fn store<Y: Policy>() -> Scenario<Store<Y>> {
     Scenario::new(Store::new).after(|s: &Store<Y>| {
         assert!(!s.lock.is_locked());
@@ -106,7 +111,7 @@ fn store<Y: Policy>() -> Scenario<Store<Y>> {
 }
 
 fn three() -> Config {
-    Config::new().preemptions(depth(2, 3)).stale_reads(depth(1, 2))
+    whole().preemptions(depth(2, 3)).stale_reads(depth(1, 2))
 }
 
 /// One waits, one tells: after the unlock, or before it.
@@ -126,7 +131,7 @@ fn model_condvar_tells_one_2t() {
                     s.more.notify_one();
                 }
             })
-            .verify("condvar, one told, 2 threads", &Config::new());
+            .verify("condvar, one told, 2 threads", &whole());
         assert_eq!(stats.coverage, Coverage::Complete);
     }
 }
@@ -150,14 +155,14 @@ fn model_condvar_counts_2t() {
             }
         })
         .after(|s| assert_eq!((s.waiting(), s.things.get()), (0, 0)))
-        .verify("condvar, counted, 2 threads", &Config::new().spurious(0));
+        .verify("condvar, counted, 2 threads", &whole().spurious(0));
     assert_eq!(stats.coverage, Coverage::Complete);
     // Each wait that ends for another reason leaves at most one on it.
     let stats = Scenario::new(Store::<Sleeps>::new)
         .thread(Store::take)
         .thread(Store::put_and_tell)
         .after(|s| assert!(s.waiting() <= 2))
-        .verify("condvar, counted, spurious, 2 threads", &Config::new().spurious(2));
+        .verify("condvar, counted, spurious, 2 threads", &whole().spurious(2));
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
@@ -249,7 +254,7 @@ fn model_condvar_cancelled_2t() {
             Model::wake(Model::address32(&s.cancel), u32::MAX);
         })
         .after(|s| assert!(!s.lock.is_locked()))
-        .verify("condvar, cancelled, 2 threads", &Config::new());
+        .verify("condvar, cancelled, 2 threads", &whole());
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
@@ -259,7 +264,7 @@ fn model_condvar_signalled_2t() {
     let stats = store::<Sleeps>()
         .thread(|s| lockstead_model::with_handler(|| {}, || s.take()))
         .thread(Store::put_and_tell)
-        .verify("condvar, signalled, 2 threads", &Config::new().signals(1).spurious(0));
+        .verify("condvar, signalled, 2 threads", &whole().signals(1).spurious(0));
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
@@ -277,7 +282,7 @@ fn model_condvar_is_freed_by_waiter_2t() {
             s.more.notify_one();
             s.unlock();
         })
-        .verify("condvar, freed by the waiter, 2 threads", &Config::new());
+        .verify("condvar, freed by the waiter, 2 threads", &whole());
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
@@ -301,7 +306,7 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
             s.unlock();
             freed(&s.more);
         })
-        .check(&Config::new())
+        .check(&whole())
         .expect_err("a look at freed memory");
     assert_eq!(failure.kind, Kind::UseAfterFree);
 }
@@ -311,7 +316,7 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
 #[test]
 fn model_condvar_misses_a_broken_platform_2t() {
     let scenario = store::<Sleeps>().thread(Store::take).thread(Store::put_and_tell);
-    let config = Config::new().spurious(0);
+    let config = whole().spurious(0);
     scenario.check(&config).expect("correct on a correct platform");
     for fault in [Fault::SplitWait, Fault::NoWake] {
         let failure = scenario.check(&config.clone().fault(fault)).expect_err("broken");

@@ -8,7 +8,8 @@ use crate::engine::calls::{self, in_kernel};
 use crate::engine::world::{Place, with};
 use core::sync::atomic::Ordering;
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot, Wait,
+    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot,
+    Wait,
 };
 use std::cell::UnsafeCell;
 
@@ -67,9 +68,6 @@ impl Atomic64 for U64 {
     fn fetch_sub(&self, value: u64, _: Ordering) -> u64 {
         self.update(|old| old.wrapping_sub(value))
     }
-    fn take_low(&self, _: Ordering) -> u32 {
-        self.update(|old| old & (!0 << 32)) as u32
-    }
     fn compare_exchange(
         &self,
         current: u64,
@@ -78,6 +76,17 @@ impl Atomic64 for U64 {
         _: Ordering,
     ) -> Result<u64, u64> {
         self.replace(current, new)
+    }
+}
+
+/// The machines of the documents have no restartable release: it is an exchange.
+impl Halves for U64 {
+    fn compare_exchange_low(&self, current: u32, new: u32, _: Ordering) -> bool {
+        let fits = |old: u64| old as u32 == current;
+        fits(self.update(|old| if fits(old) { old & (!0 << 32) | u64::from(new) } else { old }))
+    }
+    fn fetch_and_low(&self, mask: u32, _: Ordering) -> u32 {
+        self.update(|old| old & ((!0 << 32) | u64::from(mask))) as u32
     }
 }
 

@@ -12,6 +12,7 @@
 #define LOCKSTEAD_MUTEX_H
 
 #include "base.h"
+#include "low-half.h"
 
 /* Zeroes: free. May not be copied or moved while anybody uses it. */
 typedef struct LKS_TSA__(capability("mutex")) lks_mutex {
@@ -29,7 +30,7 @@ LKS_BEGIN_DECLS__
 void lks_mutex_lock_slow(lks_mutex *mutex);
 int lks_mutex_lock_how(lks_mutex *mutex, unsigned how, uint64_t argument);
 int lks_mutex_trylock_slow(lks_mutex *mutex);
-void lks_mutex_unlock_slow(uint32_t erased, lks_mutex *address);
+void lks_mutex_unlock_slow(lks_mutex *mutex);
 
 /* A free mutex. */
 LKS_INLINE__ void lks_mutex_init(lks_mutex *mutex)
@@ -44,9 +45,7 @@ void lks_mutex_destroy(lks_mutex *mutex);
 LKS_INLINE__ int lks_mutex_take__(lks_mutex *mutex)
 {
     uint32_t me = lks_self__;
-    uint64_t idle = 0;
-    if (LKS_LIKELY__(me != 0 && __atomic_compare_exchange_n(&mutex->word__, &idle, (uint64_t)me, 0,
-                                                           __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
+    if (LKS_LIKELY__(me != 0 && lks_take_low__(&mutex->word__, me))) {
         LKS_ACQUIRED__(mutex);
         return 1;
     }
@@ -144,19 +143,10 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_mutex_lock_interruptible_nested(lks_mutex *
 LKS_INLINE__ void lks_mutex_unlock(lks_mutex *mutex) LKS_TSA__(release_capability(mutex))
     LKS_TSA__(no_thread_safety_analysis)
 {
-    uint32_t erased;
     LKS_RELEASING__(mutex);
-#if defined(__x86_64__)
-    /* The low half alone, by the cheapest locked instruction there is: to the
-     * others it is one change of the whole word. */
-    typedef uint32_t __attribute__((may_alias)) low_half;
-    erased = __atomic_exchange_n((low_half *)(void *)&mutex->word__, 0, __ATOMIC_RELEASE);
-#else
-    erased = (uint32_t)__atomic_fetch_and(&mutex->word__, ~(uint64_t)UINT32_MAX, __ATOMIC_RELEASE);
-#endif
-    /* From here on the mutex may be gone: its address is all that is used. */
-    if (LKS_UNLIKELY__(erased > LKS_MAX_SLOTS__))
-        lks_mutex_unlock_slow(erased, mutex);
+    /* Once it is released the mutex may be gone, and nothing of it is touched. */
+    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__, lks_self__)))
+        lks_mutex_unlock_slow(mutex);
 }
 
 /* Whether anybody holds the mutex, at some moment during the call. */

@@ -56,7 +56,7 @@ LKS_BEGIN_DECLS__
 int lks_ww_mutex_lock_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
 int lks_ww_mutex_lock_slow_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
 int lks_ww_mutex_trylock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx);
-void lks_ww_mutex_unlock_slow(uint32_t erased, lks_ww_mutex *address);
+void lks_ww_mutex_unlock_slow(lks_ww_mutex *mutex);
 
 /* Begins a context: 0, or -EBUSY if the thread has four already. */
 LKS_NODISCARD__ int lks_ww_ctx_init(lks_ww_ctx *ctx, lks_ww_class *class_of_locks);
@@ -85,10 +85,7 @@ void lks_ww_mutex_destroy(lks_ww_mutex *mutex);
 LKS_INLINE__ int lks_ww_mutex_take__(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
 {
     uint32_t me = lks_self__;
-    uint64_t idle = 0;
-    if (LKS_UNLIKELY__(me == 0 || !__atomic_compare_exchange_n(&mutex->word__, &idle, (uint64_t)me,
-                                                              0, __ATOMIC_ACQUIRE,
-                                                              __ATOMIC_RELAXED)))
+    if (LKS_UNLIKELY__(me == 0 || !lks_take_low__(&mutex->word__, me)))
         return 0;
     LKS_ACQUIRED__(mutex);
     __atomic_store_n(&mutex->holder__, ctx ? ctx->ticket__ : LKS_WW_ALONE__, __ATOMIC_RELEASE);
@@ -162,19 +159,12 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_trylock(lks_ww_mutex *mutex, lks_w
 LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_capability(mutex))
     LKS_TSA__(no_thread_safety_analysis)
 {
-    uint32_t erased;
     LKS_RELEASING__(mutex);
     if (mutex->ctx__)
         mutex->ctx__->acquired__--;
     __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
-#if defined(__x86_64__)
-    typedef uint32_t __attribute__((may_alias)) low_half;
-    erased = __atomic_exchange_n((low_half *)(void *)&mutex->word__, 0, __ATOMIC_RELEASE);
-#else
-    erased = (uint32_t)__atomic_fetch_and(&mutex->word__, ~(uint64_t)UINT32_MAX, __ATOMIC_RELEASE);
-#endif
-    if (LKS_UNLIKELY__(erased > LKS_MAX_SLOTS__))
-        lks_ww_mutex_unlock_slow(erased, mutex);
+    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__, lks_self__)))
+        lks_ww_mutex_unlock_slow(mutex);
 }
 
 /* Whether anybody holds the lock, at some moment during the call. */
@@ -183,15 +173,25 @@ LKS_INLINE__ int lks_ww_mutex_is_locked(const lks_ww_mutex *mutex)
     return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;
 }
 
+#ifdef LKS_DEBUG
+LKS_END_DECLS__
+#include "check-ww.h"
+LKS_BEGIN_DECLS__
+#define lks_ww_lock_all lks_ww_lock_all_dbg
+#define lks_ww_unlock_all lks_ww_unlock_all_dbg
+#endif
+
 /* Takes all of these locks in a fresh context, in whatever order they come, with all
  * backing off done. The same lock may be among them twice; it is taken once. */
-LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[], size_t count)
+LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[],
+                                  size_t count LKS_AND_AT__)
     LKS_TSA__(no_thread_safety_analysis)
 {
     lks_ww_mutex *contended = NULL;
     size_t next = 0;
     while (next < count) {
-        int result = locks[next] == contended ? -EALREADY : lks_ww_mutex_lock(locks[next], ctx);
+        int result = locks[next] == contended ? -EALREADY
+                                              : LKS_ON__(lks_ww_mutex_lock, locks[next], ctx);
         if (result == -EDEADLK) {
             lks_ww_mutex *refused = locks[next];
             /* Taken once, and so released once, at its first place. */
@@ -200,11 +200,11 @@ LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[], 
                 while (locks[before] != locks[next])
                     before++;
                 if (before == next && locks[next] != contended)
-                    lks_ww_mutex_unlock(locks[next]);
+                    LKS_ON__(lks_ww_mutex_unlock, locks[next]);
             }
             if (contended)
-                lks_ww_mutex_unlock(contended);
-            lks_ww_mutex_lock_slow(refused, ctx);
+                LKS_ON__(lks_ww_mutex_unlock, contended);
+            LKS_ON__(lks_ww_mutex_lock_slow, refused, ctx);
             contended = refused;
             next = 0;
             continue;
@@ -214,7 +214,7 @@ LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[], 
 }
 
 /* Releases what `lks_ww_lock_all` took. */
-LKS_INLINE__ void lks_ww_unlock_all(lks_ww_mutex *const locks[], size_t count)
+LKS_INLINE__ void lks_ww_unlock_all(lks_ww_mutex *const locks[], size_t count LKS_AND_AT__)
     LKS_TSA__(no_thread_safety_analysis)
 {
     while (count-- > 0) {
@@ -222,9 +222,17 @@ LKS_INLINE__ void lks_ww_unlock_all(lks_ww_mutex *const locks[], size_t count)
         while (locks[before] != locks[count])
             before++;
         if (before == count)
-            lks_ww_mutex_unlock(locks[count]);
+            LKS_ON__(lks_ww_mutex_unlock, locks[count]);
     }
 }
+
+#ifdef LKS_DEBUG
+#undef lks_ww_lock_all
+#undef lks_ww_unlock_all
+#define lks_ww_lock_all(ctx, locks, count) \
+    lks_ww_lock_all_dbg(ctx, locks, count, __FILE__, __LINE__)
+#define lks_ww_unlock_all(locks, count) lks_ww_unlock_all_dbg(locks, count, __FILE__, __LINE__)
+#endif
 
 LKS_END_DECLS__
 

@@ -246,6 +246,17 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         unsafe { self.base.unlock() }
     }
 
+    /// The rest of [`RawWwMutex::unlock`] for a fast path in another language, which
+    /// has said that there is no holder, and has not released.
+    ///
+    /// # Safety
+    /// As [`RawWwMutex::unlock`].
+    #[cold]
+    pub unsafe fn unlock_slow(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.base.unlock_slow() };
+    }
+
     /// Whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {

@@ -10,8 +10,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Nanos, OnCpu, Ordering, Outcome, Participant, Plain, Platform,
-    Site, Slot, Wait,
+    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Outcome, Participant, Plain,
+    Platform, Site, Slot, Wait,
 };
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
@@ -216,9 +216,6 @@ impl Atomic64 for U64 {
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
         self.0.fetch_sub(value, order)
     }
-    fn take_low(&self, order: Ordering) -> u32 {
-        self.0.fetch_and(!0 << 32, order) as u32
-    }
     fn compare_exchange(
         &self,
         current: u64,
@@ -229,6 +226,8 @@ impl Atomic64 for U64 {
         self.0.compare_exchange(current, new, success, failure)
     }
 }
+
+impl Halves for U64 {}
 
 /// A plain field.
 pub(crate) struct Field<T>(UnsafeCell<T>);

@@ -103,6 +103,8 @@ pub(crate) struct Thread {
     pub(crate) deadline: u64,
     pub(crate) handler: Option<*const dyn Fn()>,
     pub(crate) in_handler: bool,
+    /// It has looked, and stores next, unless something restarts it.
+    pub(crate) in_section: bool,
     pub(crate) yielder: *const Yielder<(), ()>,
     /// Where it queues; empty outside of waits.
     pub(crate) entries: Entries,
@@ -138,6 +140,7 @@ impl Thread {
             deadline: u64::MAX,
             handler: None,
             in_handler: false,
+            in_section: false,
             yielder: std::ptr::null(),
             entries: Entries::default(),
             named: None,
