@@ -11,6 +11,13 @@ use lockstead_linux::Linux;
 #[derive(Debug)]
 pub struct lks_once(RawOnce<Linux>);
 
+#[cfg(feature = "check")]
+impl lks_once {
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_completed()
+    }
+}
+
 const _: () = assert!(size_of::<lks_once>() == 4 && align_of::<lks_once>() == 4);
 
 /// Asks to do it: 1 if it is the caller's turn, 0 if it is done.
@@ -18,7 +25,11 @@ const _: () = assert!(size_of::<lks_once>() == 4 && align_of::<lks_once>() == 4)
 /// # Safety
 /// `argument` is what `how` takes; see `enum lks_how__`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn lks_once_begin_slow(once: &lks_once, how: u32, argument: u64) -> i32 {
+pub(crate) unsafe extern "C" fn lks_once_begin_slow(
+    once: &lks_once,
+    how: u32,
+    argument: u64,
+) -> i32 {
     enter();
     // SAFETY: as the caller says, until this call ends.
     let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
@@ -38,7 +49,7 @@ unsafe extern "C" fn lks_once_begin_slow(once: &lks_once, how: u32, argument: u6
 /// # Safety
 /// It was its turn.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn lks_once_end_slow(once: &lks_once, done: i32) {
+pub(crate) unsafe extern "C" fn lks_once_end_slow(once: &lks_once, done: i32) {
     // SAFETY: as the caller says.
     let turn = unsafe { once.0.turn() };
     if done != 0 {

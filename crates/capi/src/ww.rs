@@ -1,10 +1,10 @@
 //! The wait/wound mutex.
 
 use crate::mutex::nowhere;
+use crate::names;
 use crate::own::enter;
 use crate::refuse::{die, refuse};
 use crate::wait::INTERRUPTIBLE;
-use crate::names;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, WwError};
@@ -84,7 +84,10 @@ impl lks_ww_mutex {
 
 /// Begins a context.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn lks_ww_ctx_init(ctx: &mut MaybeUninit<Context<Linux>>, class: &Class<Linux>) -> i32 {
+pub(crate) extern "C" fn lks_ww_ctx_init(
+    ctx: &mut MaybeUninit<Context<Linux>>,
+    class: &Class<Linux>,
+) -> i32 {
     enter();
     match Context::begin(class) {
         Some(fresh) => {
@@ -131,7 +134,10 @@ extern "C" fn lks_ww_mutex_lock_slow_how(
 
 /// Takes the lock if it is free.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(mutex: &lks_ww_mutex, ctx: Option<&Context<Linux>>) -> i32 {
+pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(
+    mutex: &lks_ww_mutex,
+    ctx: Option<&Context<Linux>>,
+) -> i32 {
     enter();
     let taken = mutex.raw.try_lock(ctx, nowhere());
     if taken {

@@ -3,9 +3,8 @@
 
 mod common;
 
-use common::{compiler, package, passes, program};
+use common::{checked as run, compiler, marked, passes, program};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 const DEBUG: &[&str] = &["-DLKS_DEBUG"];
@@ -15,23 +14,9 @@ fn misuse() -> &'static Path {
     BUILT.get_or_init(|| program("c/misuse.c", compiler(false), "gnu11", DEBUG))
 }
 
-fn run(program: &Path, case: &str, setting: Option<&str>) -> (Output, String) {
-    let mut command = Command::new("timeout");
-    command.args(["-k", "5", "60"]).arg(program).arg(case).env_remove("LOCKSTEAD_CHECK");
-    if let Some(setting) = setting {
-        command.env("LOCKSTEAD_CHECK", setting);
-    }
-    let output = command.output().expect("timeout runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output, said)
-}
-
 /// `misuse.c:LINE` of the line with this comment.
 fn place(comment: &str) -> String {
-    let source = std::fs::read_to_string(package().join("tests/c/misuse.c")).expect("the source");
-    let marked = format!("/* {comment} */");
-    let line = source.lines().position(|line| line.contains(&marked)).expect("a comment");
-    format!("misuse.c:{}", line + 1)
+    marked("misuse.c", comment)
 }
 
 #[test]

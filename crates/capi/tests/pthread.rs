@@ -77,8 +77,7 @@ fn what_could_only_go_wrong_ends_the_program_with_a_message() {
     // Of its own, since the other test may be at building that one.
     let options = &[CANCEL, "-DENDS"];
     let built = program(&source, common::compiler(false), standards[1], options);
-    for (case, words) in
-        [("again", "recursive locking"), ("refused", "pthread_mutex_init refused")]
+    for (case, words) in [("again", "recursive locking"), ("refused", "pthread_mutex_init refused")]
     {
         let output = run(&built, &[case]);
         let said = String::from_utf8_lossy(&output.stderr);

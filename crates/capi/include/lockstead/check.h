@@ -1,12 +1,13 @@
 /*
- * The checking build: with LKS_DEBUG defined, each call of the mutex, semaphore,
- * reader-writer lock and condition variable goes to `liblockstead-check`, with its
- * file and line. The types are the same, so that only this file's calls differ.
+ * The checking build: with LKS_DEBUG defined, each call of a lock goes to
+ * `liblockstead-check`, with its file and line. The types are the same, so that only
+ * the calls differ: those of mutex, semaphore, reader-writer lock and condition variable
+ * are here.
  *
  * A misuse is reported to standard error, with the place of this call and of the
  * earlier one that makes it one, and ends the process; with LOCKSTEAD_CHECK=warn in
- * the environment only where it could not go on. An order of locks that can deadlock
- * is reported and does not end it.
+ * the environment only where it could not go on. So are threads that wait for each
+ * other. An order of locks that can deadlock is reported and does not end it.
  */
 #ifndef LOCKSTEAD_CHECK_H
 #define LOCKSTEAD_CHECK_H
@@ -21,7 +22,14 @@ LKS_BEGIN_DECLS__
 #define LKS_AT__ const char *file, unsigned line
 
 /* `kind`: what the address is of. */
-enum lks_kind__ { LKS_KIND_MUTEX__, LKS_KIND_SEMAPHORE__, LKS_KIND_RWLOCK__, LKS_KIND_COND__ };
+enum lks_kind__ {
+    LKS_KIND_MUTEX__,
+    LKS_KIND_SEMAPHORE__,
+    LKS_KIND_RWLOCK__,
+    LKS_KIND_COND__,
+    LKS_KIND_ONCE__,
+    LKS_KIND_WW__
+};
 
 int lks_check_init(void *lock, unsigned kind, uint32_t permits, const char *name, LKS_AT__);
 void lks_check_destroy(void *lock, unsigned kind, LKS_AT__);

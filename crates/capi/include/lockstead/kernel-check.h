@@ -35,4 +35,25 @@
 #define up_write(sem) LKS_KERNEL__(lks_rwlock_unwrite, sem)
 #define downgrade_write(sem) LKS_KERNEL__(lks_rwlock_downgrade, sem)
 
+#define LKS_KERNEL_IN__(call, lock, ctx) \
+    call##_dbg(&(lock)->lks__, lks_kernel_ctx__(ctx), __FILE__, __LINE__)
+#define ww_mutex_init(lock, class_of_it)                                           \
+    lks_ww_mutex_init_of_class_dbg(&(lock)->lks__, &(class_of_it)->lks__, #lock, __FILE__, \
+                                   __LINE__)
+#define ww_acquire_init(ctx, class_of_locks)                                         \
+    (lks_ww_ctx_init_dbg(&(ctx)->lks__, &(class_of_locks)->lks__, __FILE__, __LINE__) == 0 \
+         ? (void)0                                                                   \
+         : abort())
+#define ww_acquire_done(ctx) LKS_KERNEL__(lks_ww_ctx_done, ctx)
+#define ww_acquire_fini(ctx) LKS_KERNEL__(lks_ww_ctx_fini, ctx)
+#define ww_mutex_lock(lock, ctx) LKS_KERNEL_IN__(lks_ww_mutex_lock, lock, ctx)
+#define ww_mutex_lock_interruptible(lock, ctx) \
+    LKS_KERNEL_IN__(lks_ww_mutex_lock_interruptible, lock, ctx)
+#define ww_mutex_lock_slow(lock, ctx) LKS_KERNEL_IN__(lks_ww_mutex_lock_slow, lock, ctx)
+#define ww_mutex_lock_slow_interruptible(lock, ctx) \
+    LKS_KERNEL_IN__(lks_ww_mutex_lock_slow_interruptible, lock, ctx)
+#define ww_mutex_trylock(lock, ctx) LKS_KERNEL_IN__(lks_ww_mutex_trylock, lock, ctx)
+#define ww_mutex_unlock(lock) LKS_KERNEL__(lks_ww_mutex_unlock, lock)
+#define ww_mutex_destroy(lock) LKS_KERNEL__(lks_ww_mutex_destroy, lock)
+
 #endif

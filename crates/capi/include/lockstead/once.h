@@ -73,17 +73,30 @@ LKS_INLINE__ void lks_once_failed(lks_once *once)
     lks_once_end_slow(once, 0);
 }
 
+#ifdef LKS_DEBUG
+LKS_END_DECLS__
+#include "check-once.h"
+LKS_BEGIN_DECLS__
+#define lks_once_call lks_once_call_dbg
+#endif
+
 /* Calls `make(argument)` unless that was done, and waits if another thread is at
  * it: 0, -EDEADLK, -EOWNERDEAD. */
-LKS_INLINE__ int lks_once_call(lks_once *once, void (*make)(void *), void *argument)
+LKS_INLINE__ int lks_once_call(lks_once *once, void (*make)(void *), void *argument LKS_AND_AT__)
 {
-    int turn = lks_once_begin(once);
+    int turn = LKS_ON__(lks_once_begin, once);
     if (LKS_LIKELY__(turn <= 0))
         return turn;
     make(argument);
-    lks_once_done(once);
+    LKS_ON__(lks_once_done, once);
     return 0;
 }
+
+#ifdef LKS_DEBUG
+#undef lks_once_call
+#define lks_once_call(once, make, argument) \
+    lks_once_call_dbg(once, make, argument, __FILE__, __LINE__)
+#endif
 
 LKS_END_DECLS__
 

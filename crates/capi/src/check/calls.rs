@@ -4,6 +4,7 @@
 //! on, does nothing and fails where it can say so.
 
 use super::report::Place;
+use super::rings;
 use super::rules::{may_release, may_wait, me, unheld, usable};
 use super::table::Kind;
 use super::with;
@@ -27,6 +28,9 @@ fn acquire(
     if !may_wait(hold, level, call, &at) && how == FOREVER {
         // It would wait for itself.
         refuse(LockError::Recursive, call, "lock", hold.0);
+    }
+    if how == FOREVER {
+        rings::close(hold, &at);
     }
     let result = take();
     if result == 0 {
@@ -74,12 +78,16 @@ unsafe extern "C" fn lks_check_init(
         unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
     });
     with(|table| table.introduce(address, kind, name, &at));
-    let words = if kind == Kind::RwLock { 2 } else { 1 };
+    let words = match kind {
+        Kind::Ww => 4,
+        Kind::RwLock => 2,
+        _ => 1,
+    };
     // SAFETY: memory for one lock of this kind, of so many words (the caller).
     unsafe {
         lock.cast::<u64>().write(permits.into());
-        if words == 2 {
-            lock.cast::<u64>().add(1).write(0);
+        for word in 1..words {
+            lock.cast::<u64>().add(word).write(0);
         }
     }
     0

@@ -15,9 +15,16 @@
 //! - **C2** The mutex is not held while a lock is waited for.
 
 mod calls;
+mod contexts;
+mod ending;
+mod once;
 mod report;
+mod rings;
 mod rules;
 mod table;
+mod ww;
+
+pub(crate) use ending::leaving;
 
 use core::cell::Cell;
 use std::sync::{Mutex, PoisonError};

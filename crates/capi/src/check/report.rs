@@ -48,6 +48,15 @@ fn only_warns() -> bool {
     *WARNS.get_or_init(|| std::env::var_os("LOCKSTEAD_CHECK").is_some_and(|value| value == "warn"))
 }
 
+/// Says that threads wait for each other, and ends the process rather than hang, unless
+/// it is told to go on.
+pub(crate) fn deadlock(text: &str) {
+    eprint!("lockstead: DEADLOCK: {text}");
+    if !only_warns() {
+        std::process::abort();
+    }
+}
+
 /// Says it, and ends the process unless it is told to go on.
 pub(crate) fn broken(rule: &Rule) {
     eprintln!("lockstead: RULE: {}\n  {}\n    at {}", rule.what, rule.detail, rule.at);

@@ -11,12 +11,17 @@ pub(super) fn me() -> u32 {
     Linux::me().get()
 }
 
-fn report(rule: Option<Rule>) -> bool {
+pub(super) fn report(rule: Option<Rule>) -> bool {
     let fine = rule.is_none();
     if let Some(rule) = rule {
         broken(&rule);
     }
     fine
+}
+
+/// Reports the rule that was broken; true if none was, or nobody was asked.
+pub(super) fn settle(asked: Option<Result<(), Rule>>) -> bool {
+    report(asked.and_then(Result::err))
 }
 
 /// Whether there is a lock at the address, of this kind, that was not destroyed.

@@ -1,6 +1,8 @@
 //! What is known of the locks and of the threads that hold them.
 
+use super::contexts::Contexts;
 use super::report::Place;
+use super::rings::Want;
 use core::fmt;
 use lockstead_lockdep::{
     ClassId, Edge, Excuse, Finding, Gate, Graph, Level, Limits, LockId, Mode, SiteId, ThreadId,
@@ -17,6 +19,8 @@ pub(super) enum Kind {
     Semaphore,
     RwLock,
     Cond,
+    Once,
+    Ww,
 }
 
 impl Kind {
@@ -25,7 +29,9 @@ impl Kind {
             0 => Kind::Mutex,
             1 => Kind::Semaphore,
             2 => Kind::RwLock,
-            _ => Kind::Cond,
+            3 => Kind::Cond,
+            4 => Kind::Once,
+            _ => Kind::Ww,
         }
     }
 }
@@ -37,6 +43,8 @@ impl fmt::Display for Kind {
             Kind::Semaphore => "semaphore",
             Kind::RwLock => "reader-writer lock",
             Kind::Cond => "condition variable",
+            Kind::Once => "once",
+            Kind::Ww => "wait/wound mutex",
         })
     }
 }
@@ -58,6 +66,8 @@ pub(super) struct Held {
     pub(super) reads: bool,
     pub(super) at: Place,
     pub(super) thread: u32,
+    /// Of a wait/wound mutex.
+    pub(super) is_ww: bool,
     number: u32,
     level: u32,
     tried: bool,
@@ -69,6 +79,9 @@ pub(super) struct Table {
     /// Of all threads, in the order of acquisition. In programs under check these are
     /// few.
     held: Vec<Held>,
+    /// Of waits that have no end.
+    pub(super) wants: Vec<Want>,
+    pub(super) contexts: Contexts,
     graph: Option<Graph>,
     numbers: u32,
     classes: HashMap<String, u32>,
@@ -140,9 +153,12 @@ impl Table {
         at: Place,
     ) {
         let (address, reads, thread) = hold;
-        let number = self.known.get(&address).map_or(0, |known| known.number);
+        let known = self.known.get(&address);
+        let number = known.map_or(0, |known| known.number);
+        let is_ww = known.is_some_and(|known| known.kind == Kind::Ww);
         let level = level.min(LEVELS - 1);
-        self.held.push(Held { address, reads, at, thread, number, level, tried });
+        self.wants_nothing(thread);
+        self.held.push(Held { address, reads, at, thread, is_ww, number, level, tried });
     }
 
     /// A thread has it no more; false if it had not.
@@ -153,9 +169,36 @@ impl Table {
         at.map(|at| self.held.remove(at)).is_some()
     }
 
+    /// A thread's wait is over.
+    pub(super) fn wants_nothing(&mut self, thread: u32) {
+        self.wants.retain(|want| want.thread() != thread);
+    }
+
+    /// All that is held.
+    pub(super) fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// What a thread holds that has ended, and does no more, as far as others go.
+    pub(super) fn left_by(&mut self, thread: u32) -> Vec<Held> {
+        self.wants_nothing(thread);
+        self.held.extract_if(.., |held| held.thread == thread).collect()
+    }
+
     /// A thread that holds locks asks for a further one: what orders that can deadlock
     /// this has brought to light.
     pub(super) fn ask(&mut self, hold: (usize, bool, u32), level: u32, at: &Place) -> Vec<String> {
+        self.ask_among(hold, level, at, |_| true)
+    }
+
+    /// The same, of those that it holds only these.
+    pub(super) fn ask_among(
+        &mut self,
+        hold: (usize, bool, u32),
+        level: u32,
+        at: &Place,
+        among: impl Fn(&Held) -> bool,
+    ) -> Vec<String> {
         let (address, reads, thread) = hold;
         let Some(number) = self.known.get(&address).map(|known| known.number) else {
             return Vec::new();
@@ -165,7 +208,7 @@ impl Table {
         let mode = |reads: bool| if reads { Mode::Read } else { Mode::Write };
         let mine: Vec<_> = self.held.iter().filter(|held| held.thread == thread).cloned().collect();
         let mut found = Vec::new();
-        for (index, from) in mine.iter().enumerate() {
+        for (index, from) in mine.iter().enumerate().filter(|(_, from)| among(from)) {
             let others = mine.iter().enumerate().filter(|(other, _)| *other != index);
             let gates: Vec<_> = others
                 .map(|(_, held)| Gate {

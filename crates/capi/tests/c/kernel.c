@@ -160,10 +160,10 @@ int main(void)
     pthread_t threads[4];
     int i, scheme;
 
-    for (i = 0; i < 3; i++)
-        ww_mutex_init(&buffers[i].lock, &die_class);
     for (scheme = 0; scheme < 2; scheme++) {
         phase = scheme ? &wound_class : &die_class;
+        for (i = 0; i < 3; i++)
+            ww_mutex_init(&buffers[i].lock, phase);
         for (i = 0; i < 4; i++)
             threads[i] = start(work, (void *)(intptr_t)i);
         for (i = 0; i < 4; i++)

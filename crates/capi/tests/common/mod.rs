@@ -128,3 +128,24 @@ pub(crate) fn passes(program: &Path) {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// Runs a case of a program that was built to check, told what to do or not.
+pub(crate) fn checked(program: &Path, case: &str, setting: Option<&str>) -> (Output, String) {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "60"]).arg(program).arg(case).env_remove("LOCKSTEAD_CHECK");
+    if let Some(setting) = setting {
+        command.env("LOCKSTEAD_CHECK", setting);
+    }
+    let output = command.output().expect("timeout runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
+/// `FILE:LINE` of the line with this comment, in a program in C.
+pub(crate) fn marked(file: &str, comment: &str) -> String {
+    let path = package().join("tests/c").join(file);
+    let source = std::fs::read_to_string(path).expect("the source");
+    let marked = format!("/* {comment} */");
+    let line = source.lines().position(|line| line.contains(&marked));
+    format!("{file}:{}", line.unwrap_or_else(|| panic!("no {marked}")) + 1)
+}

@@ -31,16 +31,16 @@ private:
 /* One thread's attempt to take several locks. Aborts if it is the thread's fifth. */
 class ww_context {
 public:
-    explicit ww_context(ww_class &of) noexcept
+    explicit ww_context(ww_class &of LKS_AND_SITE__) noexcept
     {
-        if (lks_ww_ctx_init(&raw_, of.native_handle()) != 0)
+        if (LKS_CALL__(lks_ww_ctx_init, &raw_, of.native_handle()) != 0)
             std::abort();
     }
     ~ww_context() { lks_ww_ctx_fini(&raw_); }
     ww_context(const ww_context &) = delete;
     ww_context &operator=(const ww_context &) = delete;
 
-    void done() noexcept { lks_ww_ctx_done(&raw_); }
+    void done(LKS_SITE__) noexcept { LKS_CALL__(lks_ww_ctx_done, &raw_); }
     lks_ww_ctx *native_handle() noexcept { return &raw_; }
 
 private:
@@ -51,43 +51,51 @@ private:
 class LKS_TSA__(capability("ww_mutex")) ww_mutex {
 public:
     constexpr ww_mutex() noexcept : raw_() {}
+    ~ww_mutex()
+    {
+#ifdef LKS_DEBUG
+        lks_ww_mutex_destroy(&raw_);
+#endif
+    }
     ww_mutex(const ww_mutex &) = delete;
     ww_mutex &operator=(const ww_mutex &) = delete;
 
-    LKS_NODISCARD_CPP__ int lock(ww_context &context) noexcept LKS_TSA__(try_acquire_capability(0))
-        LKS_TSA__(no_thread_safety_analysis)
-    {
-        return lks_ww_mutex_lock(&raw_, context.native_handle());
-    }
-    LKS_NODISCARD_CPP__ int lock_interruptible(ww_context &context) noexcept
+    LKS_NODISCARD_CPP__ int lock(ww_context &context LKS_AND_SITE__) noexcept
         LKS_TSA__(try_acquire_capability(0)) LKS_TSA__(no_thread_safety_analysis)
     {
-        return lks_ww_mutex_lock_interruptible(&raw_, context.native_handle());
+        return LKS_CALL__(lks_ww_mutex_lock, &raw_, context.native_handle());
     }
-    void lock_slow(ww_context &context) noexcept LKS_TSA__(acquire_capability())
+    LKS_NODISCARD_CPP__ int lock_interruptible(ww_context &context LKS_AND_SITE__) noexcept
+        LKS_TSA__(try_acquire_capability(0)) LKS_TSA__(no_thread_safety_analysis)
+    {
+        return LKS_CALL__(lks_ww_mutex_lock_interruptible, &raw_, context.native_handle());
+    }
+    void lock_slow(ww_context &context LKS_AND_SITE__) noexcept LKS_TSA__(acquire_capability())
         LKS_TSA__(no_thread_safety_analysis)
     {
-        lks_ww_mutex_lock_slow(&raw_, context.native_handle());
+        LKS_CALL__(lks_ww_mutex_lock_slow, &raw_, context.native_handle());
     }
-    LKS_NODISCARD_CPP__ bool try_lock(ww_context &context) noexcept
+    LKS_NODISCARD_CPP__ bool try_lock(ww_context &context LKS_AND_SITE__) noexcept
         LKS_TSA__(try_acquire_capability(true)) LKS_TSA__(no_thread_safety_analysis)
     {
-        return lks_ww_mutex_trylock(&raw_, context.native_handle()) != 0;
+        return LKS_CALL__(lks_ww_mutex_trylock, &raw_, context.native_handle()) != 0;
     }
     /* Alone, as any mutex: Lockable. */
-    void lock() noexcept LKS_TSA__(acquire_capability()) LKS_TSA__(no_thread_safety_analysis)
-    {
-        if (lks_ww_mutex_lock(&raw_, nullptr) != 0)
-            std::abort();
-    }
-    LKS_NODISCARD_CPP__ bool try_lock() noexcept LKS_TSA__(try_acquire_capability(true))
+    void lock(LKS_SITE__) noexcept LKS_TSA__(acquire_capability())
         LKS_TSA__(no_thread_safety_analysis)
     {
-        return lks_ww_mutex_trylock(&raw_, nullptr) != 0;
+        if (LKS_CALL__(lks_ww_mutex_lock, &raw_, nullptr) != 0)
+            std::abort();
     }
-    void unlock() noexcept LKS_TSA__(release_capability()) LKS_TSA__(no_thread_safety_analysis)
+    LKS_NODISCARD_CPP__ bool try_lock(LKS_SITE__) noexcept LKS_TSA__(try_acquire_capability(true))
+        LKS_TSA__(no_thread_safety_analysis)
     {
-        lks_ww_mutex_unlock(&raw_);
+        return LKS_CALL__(lks_ww_mutex_trylock, &raw_, nullptr) != 0;
+    }
+    void unlock(LKS_SITE__) noexcept LKS_TSA__(release_capability())
+        LKS_TSA__(no_thread_safety_analysis)
+    {
+        LKS_CALL__(lks_ww_mutex_unlock, &raw_);
     }
     lks_ww_mutex *native_handle() noexcept { return &raw_; }
 
@@ -98,13 +106,14 @@ private:
 /* Holds all of some locks as long as it lives, with all backing off done. */
 class LKS_NODISCARD_CPP__ ww_guard {
 public:
-    LKS_NODISCARD_NEW__ ww_guard(ww_class &of, std::initializer_list<ww_mutex *> locks)
-        : context_(of)
+    LKS_NODISCARD_NEW__ ww_guard(ww_class &of,
+                                 std::initializer_list<ww_mutex *> locks LKS_AND_SITE__)
+        : context_(of LKS_AND_PASS__)
     {
         locks_.reserve(locks.size());
         for (ww_mutex *lock : locks)
             locks_.push_back(lock->native_handle());
-        lks_ww_lock_all(context_.native_handle(), locks_.data(), locks_.size());
+        LKS_CALL__(lks_ww_lock_all, context_.native_handle(), locks_.data(), locks_.size());
     }
     ~ww_guard() { lks_ww_unlock_all(locks_.data(), locks_.size()); }
     ww_guard(const ww_guard &) = delete;
