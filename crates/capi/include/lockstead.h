@@ -21,5 +21,8 @@
 #include "lockstead/cond.h"
 #include "lockstead/once.h"
 #include "lockstead/ww.h"
+#include "lockstead/rt.h"
+#include "lockstead/shm.h"
+#include "lockstead/shared.h"
 
 #endif

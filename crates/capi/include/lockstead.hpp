@@ -7,8 +7,10 @@
  * std::condition_variable_any take them. Guards of its own carry [[nodiscard]] and
  * the attributes of Clang's -Wthread-safety.
  *
- * Nothing here throws but what the standard's own wrappers throw. A call that could
- * only wait for ever, such as locking twice on one thread, aborts with a message.
+ * Nothing here throws but what the standard's own wrappers throw, and
+ * std::system_error by the types whose holders may have died: rt_mutex, and those of
+ * shared_memory. A call that could only wait for ever, such as locking twice on one
+ * thread, otherwise aborts with a message.
  */
 #ifndef LOCKSTEAD_HPP
 #define LOCKSTEAD_HPP
@@ -22,5 +24,7 @@
 #include "lockstead/cpp/condition_variable.hpp"
 #include "lockstead/cpp/once.hpp"
 #include "lockstead/cpp/ww.hpp"
+#include "lockstead/cpp/rt.hpp"
+#include "lockstead/cpp/shared_memory.hpp"
 
 #endif

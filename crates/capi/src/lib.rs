@@ -25,8 +25,10 @@ mod once;
 mod own;
 mod plain;
 mod refuse;
+mod rt;
 mod rwlock;
 mod semaphore;
+mod shared;
 mod wait;
 mod ww;
 
@@ -34,8 +36,13 @@ pub use cancel::lks_cancel;
 pub use cond::lks_cond;
 pub use mutex::lks_mutex;
 pub use once::lks_once;
+pub use rt::{lks_rt_mutex, lks_rt_recursive_mutex};
 pub use rwlock::lks_rwlock;
 pub use semaphore::lks_semaphore;
+pub use shared::{
+    lks_shared_cond, lks_shared_mutex, lks_shared_rwlock, lks_shared_semaphore, lks_shm_field,
+    lks_shm_options, lks_shm_segment, lks_shm_type,
+};
 pub use ww::lks_ww_mutex;
 
 /// The version of the library, a string.

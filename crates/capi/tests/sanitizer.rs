@@ -48,7 +48,7 @@ fn run(program: &PathBuf) -> Option<Output> {
 
 #[test]
 fn there_is_no_race_between_holders() {
-    for name in ["mutex", "semaphore", "cond", "rwlock", "once", "ww"] {
+    for name in ["mutex", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared"] {
         let Some(output) = sanitized(name, &[]).as_ref().and_then(run) else { return };
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {}\n{said}", output.status);

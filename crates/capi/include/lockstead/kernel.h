@@ -216,6 +216,7 @@ LKS_INLINE__ int rwsem_is_locked(const struct rw_semaphore *sem)
 
 #include "kernel-semaphore.h"
 #include "kernel-ww.h"
+#include "kernel-rt.h"
 #ifdef LKS_DEBUG
 #include "kernel-check.h"
 #endif

@@ -65,13 +65,13 @@ impl Form {
         }
     }
 
-    /// Of a root of so many bytes, aligned to 64, of which nothing is said. Locks may lie
-    /// in it, at multiples of 8; `lockstead shm` does not see them.
+    /// Of a root of so many bytes, of which nothing is said. It begins with a page, and
+    /// locks may lie in it, at multiples of 8; `lockstead shm` does not see them.
     #[must_use]
     pub fn unknown(size: u64) -> Form {
         let layout = Layout::plain(UNKNOWN, size);
         let directory = encode(&layout).unwrap_or_default();
-        Form { layout, align: 64, directory }
+        Form { layout, align: 1, directory }
     }
 
     /// Of a root that is a `T`.

@@ -22,6 +22,14 @@ impl Default for RawMutex {
 }
 
 impl RawMutex {
+    /// Acquires it if it is free and this is the segment that the thread has used last:
+    /// the fast path of all forms.
+    #[inline(always)]
+    #[must_use]
+    pub fn take(&self) -> bool {
+        take(&self.0)
+    }
+
     /// Acquires it, waiting as `how` says.
     ///
     /// # Errors

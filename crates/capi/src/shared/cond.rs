@@ -1,0 +1,54 @@
+//! The condition variable.
+
+use super::{code, errno, lks_shared_mutex};
+use crate::wait;
+use lockstead::shared::SharedError;
+use lockstead::shared::raw::{Outcome, RawCondvar};
+
+/// The condition variable of C for shared mutexes, eight bytes.
+#[allow(non_camel_case_types, reason = "the type's name in C")]
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct lks_shared_cond(RawCondvar);
+
+/// Releases the mutex, waits, and takes it again.
+///
+/// # Safety
+/// `argument` is what `how` takes; see `enum lks_how__`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shared_cond_wait_how(
+    cond: Option<&lks_shared_cond>,
+    mutex: Option<&lks_shared_mutex>,
+    how: u32,
+    argument: u64,
+) -> i32 {
+    let (Some(cond), Some(mutex)) = (cond, mutex) else {
+        return code(Err(SharedError::NotInSegment));
+    };
+    // SAFETY: as the caller says, until this call ends.
+    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
+    if !mutex.0.is_mine() {
+        return -libc::EPERM;
+    }
+    match cond.0.wait(&mutex.0, &how) {
+        Ok(waited) => match (waited.mutex, waited.ended) {
+            (Outcome::Acquired, Some(error)) => -errno(error),
+            (outcome, _) => code(Ok(outcome)),
+        },
+        // The child of a handler's fork: mutex and wait are the parent's.
+        Err(SharedError::Cancelled) => -libc::EPERM,
+        Err(error) => -errno(error),
+    }
+}
+
+/// Wakes one of those that wait, or all.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shared_cond_notify_slow(cond: Option<&lks_shared_cond>, all: i32) -> i32 {
+    let Some(cond) = cond else { return code(Err(SharedError::NotInSegment)) };
+    if all == 0 {
+        cond.0.notify_one()
+    } else {
+        cond.0.notify_all()
+    }
+    0
+}

@@ -1,0 +1,56 @@
+//! The mutex.
+
+use super::{attempt, code, had};
+use crate::wait;
+use lockstead::shared::SharedError;
+use lockstead::shared::raw::RawMutex;
+
+/// The mutex of C that survives its owner, eight bytes.
+#[allow(non_camel_case_types, reason = "the type's name in C")]
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct lks_shared_mutex(pub(super) RawMutex);
+
+/// Takes the mutex, unless the wait ends before.
+///
+/// # Safety
+/// `argument` is what `how` takes; see `enum lks_how__`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shared_mutex_lock_how(
+    mutex: Option<&lks_shared_mutex>,
+    how: u32,
+    argument: u64,
+) -> i32 {
+    let Some(mutex) = mutex else { return code(Err(SharedError::NotInSegment)) };
+    if mutex.0.take() {
+        return 0;
+    }
+    // SAFETY: as the caller says, until this call ends.
+    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
+    code(mutex.0.lock(&how))
+}
+
+/// Takes the mutex if that needs no wait.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shared_mutex_trylock_slow(mutex: Option<&lks_shared_mutex>) -> i32 {
+    let Some(mutex) = mutex else { return code(Err(SharedError::NotInSegment)) };
+    attempt(mutex.0.try_lock())
+}
+
+/// Releases the mutex.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shared_mutex_unlock_slow(mutex: Option<&lks_shared_mutex>) -> i32 {
+    had(mutex.is_some_and(|mutex| mutex.0.unlock()))
+}
+
+/// Declares what a dead owner left consistent.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shared_mutex_consistent(mutex: Option<&lks_shared_mutex>) -> i32 {
+    had(mutex.is_some_and(|mutex| mutex.0.mark_consistent()))
+}
+
+/// Whether the calling thread has the mutex.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shared_mutex_is_mine(mutex: Option<&lks_shared_mutex>) -> i32 {
+    i32::from(mutex.is_some_and(|mutex| mutex.0.is_mine()))
+}

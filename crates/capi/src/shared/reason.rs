@@ -1,0 +1,36 @@
+//! Why the latest call about a segment failed, in words.
+
+use core::cell::RefCell;
+use core::ffi::{CStr, c_char};
+use core::fmt::Display;
+use std::ffi::CString;
+
+thread_local! {
+    static REASON: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// Of a thread to which nothing has happened.
+const NONE: &CStr = c"";
+
+/// The calling thread is to be told this.
+#[cold]
+pub(super) fn remember(why: &dyn Display) {
+    let text = CString::new(why.to_string().replace('\0', " ")).ok();
+    // A thread that is about to end remembers nothing.
+    let _ = REASON.try_with(|reason| {
+        // Not while a signal handler's caller is at it.
+        if let Ok(mut reason) = reason.try_borrow_mut() {
+            *reason = text;
+        }
+    });
+}
+
+/// Why the latest call of this thread about a segment failed that did.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_reason() -> *const c_char {
+    let told = REASON.try_with(|reason| {
+        let reason = reason.try_borrow().ok()?;
+        Some(reason.as_ref()?.as_ptr())
+    });
+    told.ok().flatten().unwrap_or(NONE.as_ptr())
+}

@@ -1,0 +1,309 @@
+//! Segments.
+
+use super::types::{form, lks_shm_type};
+use super::{join_errno, reason};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use lockstead::shared::raw::{Form, RawSegment};
+use lockstead::shared::{AttachError, Options, SegmentError, survive_cuts};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A segment that this process has open.
+#[allow(non_camel_case_types, reason = "the type's name in C")]
+#[derive(Debug)]
+pub struct lks_shm_segment(RawSegment);
+
+type Fill = unsafe extern "C" fn(root: *mut c_void, argument: *mut c_void);
+
+/// What a new segment is to be like.
+#[allow(non_camel_case_types, reason = "the type's name in C")]
+#[repr(C)]
+#[derive(Debug)]
+pub struct lks_shm_options {
+    participants: u32,
+    claims: u32,
+    mode: u32,
+    flags: u32,
+    fill: Option<Fill>,
+    argument: *mut c_void,
+}
+
+const _: () = assert!(size_of::<lks_shm_options>() == 32);
+
+/// `LKS_SHM_EXCLUSIVE`.
+const EXCLUSIVE: u32 = 1;
+
+impl lks_shm_options {
+    const DEFAULT: Self = lks_shm_options {
+        participants: 256,
+        claims: 64,
+        mode: 0o600,
+        flags: 0,
+        fill: None,
+        argument: core::ptr::null_mut(),
+    };
+
+    fn options(&self) -> Result<Options, SegmentError> {
+        if self.flags & !EXCLUSIVE != 0 {
+            return Err(SegmentError::Options("flags: LKS_SHM_EXCLUSIVE or none"));
+        }
+        let options = Options::new().participants(self.participants).claims(self.claims);
+        Ok(options.mode(self.mode).exclusive(self.flags & EXCLUSIVE != 0))
+    }
+
+    /// Calls what the program has put there.
+    fn fill(&self, root: NonNull<u8>) {
+        if let Some(fill) = self.fill {
+            // SAFETY: the program's function, for a root of the form that it has described,
+            // and with the argument that it has given.
+            unsafe { fill(root.as_ptr().cast(), self.argument) };
+        }
+    }
+}
+
+fn errno(error: &SegmentError) -> i32 {
+    match error {
+        SegmentError::Io { error, .. } => error.raw_os_error().unwrap_or(libc::EIO),
+        SegmentError::Options(_) => libc::EINVAL,
+        SegmentError::OtherRoot { .. } => libc::EPROTO,
+        SegmentError::Attach(AttachError::TooMany) => libc::EMFILE,
+        SegmentError::Attach(AttachError::BadFile(error) | AttachError::Unsupported(error)) => {
+            *error
+        }
+        SegmentError::Attach(AttachError::BadParts | AttachError::Overlaps) => libc::EINVAL,
+        // What is wrong with the file the reason says.
+        _ => libc::EBADMSG,
+    }
+}
+
+/// Puts what was opened where C wants it.
+fn give(out: *mut *mut lks_shm_segment, opened: Result<RawSegment, SegmentError>) -> c_int {
+    let (segment, code) = match opened {
+        Ok(segment) => (Box::into_raw(Box::new(lks_shm_segment(segment))), 0),
+        Err(error) => {
+            reason::remember(&error);
+            (core::ptr::null_mut(), -errno(&error))
+        }
+    };
+    // SAFETY: a place for a pointer (the callers' callers).
+    unsafe { out.write(segment) };
+    code
+}
+
+/// # Safety
+/// Null, or a description.
+unsafe fn described(root: *const lks_shm_type) -> Result<Option<Form>, SegmentError> {
+    // SAFETY: as the caller says.
+    let form = unsafe { root.as_ref().map(|root| form(root)) };
+    form.transpose()
+}
+
+/// # Safety
+/// A description, options or null.
+unsafe fn plan<'a>(
+    root: *const lks_shm_type,
+    options: *const lks_shm_options,
+) -> Result<(Form, Options, &'a lks_shm_options), SegmentError> {
+    // SAFETY: as the caller says.
+    let form = unsafe { described(root) }?;
+    let Some(form) = form else {
+        return Err(SegmentError::Options("a root: say how long it is, by LKS_SHM_BYTES"));
+    };
+    // SAFETY: as the caller says.
+    let given = unsafe { options.as_ref() }.unwrap_or(&lks_shm_options::DEFAULT);
+    Ok((form, given.options()?, given))
+}
+
+/// # Safety
+/// A string.
+unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, SegmentError> {
+    if path.is_null() {
+        return Err(SegmentError::Options("a path"));
+    }
+    // SAFETY: as the caller says.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// Makes a segment in a new file.
+///
+/// # Safety
+/// As `shm.h` says of each argument; so of all functions here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_create(
+    segment: *mut *mut lks_shm_segment,
+    name: *const c_char,
+    root: *const lks_shm_type,
+    options: *const lks_shm_options,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
+        // SAFETY: as the caller says.
+        let path = unsafe { path(name) }?;
+        RawSegment::create(path, &options, &form, |root| given.fill(root))
+    });
+    give(segment, opened)
+}
+
+/// Opens a segment, or makes it.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_open_or_create(
+    segment: *mut *mut lks_shm_segment,
+    name: *const c_char,
+    root: *const lks_shm_type,
+    options: *const lks_shm_options,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
+        // SAFETY: as the caller says.
+        let path = unsafe { path(name) }?;
+        RawSegment::open_or_create(path, &options, &form, |root| given.fill(root))
+    });
+    give(segment, opened)
+}
+
+/// Makes a segment without a name in the file system.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_memfd(
+    segment: *mut *mut lks_shm_segment,
+    name: *const c_char,
+    root: *const lks_shm_type,
+    options: *const lks_shm_options,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
+        // SAFETY: as the caller says.
+        let name = unsafe { path(name) }?.to_string_lossy();
+        RawSegment::memfd(&name, &options, &form, |root| given.fill(root))
+    });
+    give(segment, opened)
+}
+
+/// Opens a segment.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_open(
+    segment: *mut *mut lks_shm_segment,
+    name: *const c_char,
+    root: *const lks_shm_type,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let opened = unsafe { described(root) }.and_then(|form| {
+        // SAFETY: as the caller says.
+        RawSegment::open(unsafe { path(name) }?, form.as_ref())
+    });
+    give(segment, opened)
+}
+
+/// Opens the segment behind a descriptor, which stays the caller's.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_from_fd(
+    segment: *mut *mut lks_shm_segment,
+    fd: c_int,
+    root: *const lks_shm_type,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let opened = unsafe { described(root) }.and_then(|form| {
+        let doing = "copying the descriptor";
+        let copied = if fd < 0 {
+            Err(io::Error::from_raw_os_error(libc::EBADF))
+        } else {
+            // SAFETY: not negative; if nothing is behind it, copying it fails.
+            unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+        };
+        let fd = copied.map_err(|error| SegmentError::Io { doing, error })?;
+        RawSegment::from_fd(fd, form.as_ref())
+    });
+    give(segment, opened)
+}
+
+/// Leaves a segment and unmaps it.
+///
+/// # Safety
+/// As above; it was opened by one of the calls above and not closed since.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_shm_close(segment: *mut lks_shm_segment) -> c_int {
+    if segment.is_null() {
+        return 0;
+    }
+    // SAFETY: made by `give`, and the caller's; its content is moved out, and put back if
+    // it is not closed.
+    let lks_shm_segment(raw) = unsafe { segment.read() };
+    match raw.close() {
+        Ok(()) => {
+            // SAFETY: as above; the content is gone already.
+            drop(unsafe { Box::from_raw(segment.cast::<MaybeUninit<lks_shm_segment>>()) });
+            0
+        }
+        Err((raw, busy)) => {
+            // SAFETY: as above.
+            unsafe { segment.write(lks_shm_segment(raw)) };
+            reason::remember(&busy);
+            -libc::EBUSY
+        }
+    }
+}
+
+/// Where the root begins.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_root(segment: &lks_shm_segment) -> *mut c_void {
+    segment.0.root().as_ptr().cast()
+}
+
+/// Bytes of the root.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_size(segment: &lks_shm_segment) -> usize {
+    segment.0.header().root_bytes as usize
+}
+
+/// The segment's own descriptor.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_fd(segment: &lks_shm_segment) -> c_int {
+    segment.0.as_fd().as_raw_fd()
+}
+
+/// Makes the calling thread a participant.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_participate(segment: &lks_shm_segment) -> c_int {
+    segment.0.participate().map_or_else(|error| -join_errno(error), |()| 0)
+}
+
+/// Gives the calling thread's seat up.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_leave(segment: &lks_shm_segment) -> c_int {
+    match segment.0.leave() {
+        Ok(()) => 0,
+        Err(busy) => {
+            reason::remember(&busy);
+            -libc::EBUSY
+        }
+    }
+}
+
+/// Has this process survive that a peer cuts a segment's file.
+#[unsafe(no_mangle)]
+extern "C" fn lks_shm_survive_cuts() -> c_int {
+    match survive_cuts() {
+        Ok(()) => 0,
+        Err(error) => {
+            reason::remember(&error);
+            -error.raw_os_error().unwrap_or(libc::EIO)
+        }
+    }
+}
