@@ -35,6 +35,16 @@
 #define up_write(sem) LKS_KERNEL__(lks_rwlock_unwrite, sem)
 #define downgrade_write(sem) LKS_KERNEL__(lks_rwlock_downgrade, sem)
 
+#define rt_mutex_init(lock) lks_rt_mutex_init_dbg(&(lock)->lks__, #lock, __FILE__, __LINE__)
+#define rt_mutex_destroy(lock) LKS_KERNEL__(lks_rt_mutex_destroy, lock)
+#define rt_mutex_lock(lock) lks_kernel_rt_got__(LKS_KERNEL__(lks_rt_mutex_lock, lock))
+#define rt_mutex_lock_nested(lock, subclass) ((void)(subclass), rt_mutex_lock(lock))
+#define rt_mutex_lock_interruptible(lock) LKS_KERNEL__(lks_rt_mutex_lock_interruptible, lock)
+#define rt_mutex_lock_killable(lock) \
+    lks_rt_mutex_lock_killable_dbg(&(lock)->lks__, lockstead_token__, __FILE__, __LINE__)
+#define rt_mutex_trylock(lock) LKS_KERNEL__(lks_rt_mutex_trylock, lock)
+#define rt_mutex_unlock(lock) LKS_KERNEL__(lks_rt_mutex_unlock, lock)
+
 #define LKS_KERNEL_IN__(call, lock, ctx) \
     call##_dbg(&(lock)->lks__, lks_kernel_ctx__(ctx), __FILE__, __LINE__)
 #define ww_mutex_init(lock, class_of_it)                                           \

@@ -27,21 +27,22 @@ LKS_INLINE__ void rt_mutex_destroy(struct rt_mutex *lock)
 }
 
 /* Here it cannot fail: a wait that would never end ends the process. */
-LKS_INLINE__ void lks_kernel_rt_refused__(int error)
+LKS_INLINE__ void lks_kernel_rt_got__(int result)
 {
+    if (LKS_LIKELY__(result == 0))
+        return;
     fprintf(stderr, "lockstead: rt_mutex_lock: %s\n",
-            error == -EDEADLK ? "this thread holds the mutex already, or waiting for it would close "
-                                "a ring: it would wait for itself for ever"
-                              : "the thread that held the mutex has ended: it can never be released");
+            result == -EDEADLK
+                ? "this thread holds the mutex already, or waiting for it would close a ring: it "
+                  "would wait for itself for ever"
+                : "the thread that held the mutex has ended: it can never be released");
     abort();
 }
 
 LKS_INLINE__ void rt_mutex_lock(struct rt_mutex *lock) LKS_TSA__(acquire_capability(lock))
     LKS_TSA__(no_thread_safety_analysis)
 {
-    int result = lks_rt_mutex_lock(&lock->lks__);
-    if (result != 0)
-        lks_kernel_rt_refused__(result);
+    lks_kernel_rt_got__(lks_rt_mutex_lock(&lock->lks__));
 }
 
 LKS_INLINE__ void rt_mutex_lock_nested(struct rt_mutex *lock, unsigned int subclass)

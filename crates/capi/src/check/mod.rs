@@ -20,6 +20,7 @@ mod ending;
 mod once;
 mod report;
 mod rings;
+mod rt;
 mod rules;
 mod table;
 mod ww;

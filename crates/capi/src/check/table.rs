@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Cond,
     Once,
     Ww,
+    Rt,
+    RtRecursive,
 }
 
 impl Kind {
@@ -45,6 +47,8 @@ impl fmt::Display for Kind {
             Kind::Cond => "condition variable",
             Kind::Once => "once",
             Kind::Ww => "wait/wound mutex",
+            Kind::Rt => "real-time mutex",
+            Kind::RtRecursive => "recursive real-time mutex",
         })
     }
 }

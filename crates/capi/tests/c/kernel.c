@@ -153,6 +153,18 @@ static void *others(void *unused)
     return unused;
 }
 
+static DEFINE_RT_MUTEX(boosted);
+
+static void *want_boosted(void *unused)
+{
+    lks_cancel token = LKS_CANCEL_INIT;
+
+    lks_cancel_fire(&token);
+    lockstead_kill_token(&token);
+    EXPECT(rt_mutex_lock_killable(&boosted) == -EINTR);
+    return unused;
+}
+
 int main(void)
 {
     struct mutex lock;
@@ -193,6 +205,18 @@ int main(void)
     mutex_unlock(&table_lock);
     EXPECT(down_read_interruptible(&tree_lock) == 0 && rwsem_is_locked(&tree_lock));
     up_read(&tree_lock);
+    rt_mutex_init(&boosted);
+    rt_mutex_lock(&boosted);
+    EXPECT(rt_mutex_is_locked(&boosted) && !rt_mutex_trylock(&boosted));
+    join(start(want_boosted, NULL));
+    rt_mutex_unlock(&boosted);
+    rt_mutex_lock_nested(&boosted, 1);
+    rt_mutex_unlock(&boosted);
+    EXPECT(rt_mutex_lock_killable(&boosted) == 0);
+    rt_mutex_unlock(&boosted);
+    EXPECT(rt_mutex_lock_interruptible(&boosted) == 0);
+    rt_mutex_unlock(&boosted);
+    rt_mutex_destroy(&boosted);
     for (i = 0; i < 3; i++) {
         EXPECT(!ww_mutex_is_locked(&buffers[i].lock) && ww_mutex_trylock(&buffers[i].lock, NULL));
         ww_mutex_unlock(&buffers[i].lock);
