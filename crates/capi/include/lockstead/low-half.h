@@ -74,7 +74,7 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
                                   "jne %l[other]\n\t"
                                   "movl $0, %[half]\n"
                                   "4:\tmovq $0, %[sections]\n\t"
-                                  ".pushsection .text.unlikely, \"ax?\"\n\t"
+                                  ".pushsection .text.lks_restart, \"ax?\"\n\t"
                                   ".long 0x53053053\n"
                                   "5:\tjmp %l[other]\n\t"
                                   ".popsection"
