@@ -13,9 +13,16 @@
 //! 3. The difference of the long and the short run, less that of the empty
 //!    loop, over K, is what one turn takes: all else occurs equally often.
 //!
+//! # Restartable sections
+//! A stop within a restartable section ends it, which is how the mutex releases: code
+//! that is stepped through would always go the other way. So before each step the
+//! parent takes the section's descriptor away; the kernel then knows of none.
+//!
 //! # Limits
 //! The child is a copy of the calling thread alone, as after any `fork`.
 
+use lockstead_core::Platform;
+use lockstead_linux::Linux;
 use std::cell::Cell;
 use std::io;
 
@@ -61,6 +68,8 @@ pub enum Why {
 /// }
 /// ```
 pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
+    // The thread joins here, so that its child's sections are known.
+    Linux::me();
     // SAFETY: the child calls `f`, whose effects stay in the child, and system
     // calls, and ends by `_exit`.
     match unsafe { libc::fork() } {
@@ -135,6 +144,7 @@ impl Tracee {
     fn steps_to_stop(&self) -> Result<u64, Why> {
         let mut steps = 0;
         loop {
+            self.forget_section();
             // SAFETY: the child is stopped, and ours; no memory is passed.
             if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, 0) } != 0 {
                 return Err(Why::Refused);
@@ -144,6 +154,19 @@ impl Tracee {
                 Event::Signal(libc::SIGSTOP) => return Ok(steps),
                 Event::Signal(other) => return Err(Why::Unfinished(other)),
                 Event::Ended => return Err(Why::Unfinished(0)),
+            }
+        }
+    }
+
+    /// The kernel looks for no section when the child goes on.
+    fn forget_section(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let sections = lockstead_linux::sections();
+            if !sections.is_null() {
+                // SAFETY: the child is stopped, and a copy of the calling thread, whose
+                // word that is: it is written there, not here.
+                unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.pid, sections, 0) };
             }
         }
     }

@@ -16,7 +16,7 @@
 
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::osq::exchange;
-use crate::participant::Slot;
+use crate::participant::{MAX_SLOTS, Slot};
 use crate::platform::{Atomic64, Halves, LockError, Ordering, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::slow;
@@ -60,7 +60,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     /// [`LockError::Recursive`] if the caller holds it already,
     /// [`LockError::OwnerLost`] if the owner was left behind by `fork`; in both
     /// cases waiting would never end.
-    #[inline]
+    #[inline(always)]
     pub fn lock(&self, site: Site) -> Result<(), LockError> {
         self.lock_how(&Wait::FOREVER, 0, site)
     }
@@ -69,7 +69,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     ///
     /// # Errors
     /// As [`RawMutex::lock`], and the reasons in `how`.
-    #[inline]
+    #[inline(always)]
     pub fn lock_how(&self, how: &Wait<'_, P>, subclass: u32, site: Site) -> Result<(), LockError> {
         H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if self.lock_fast() {
@@ -113,12 +113,12 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     ///
     /// # Safety
     /// The calling thread holds the mutex.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn unlock(&self) {
         H::releasing(&self.state, self.id());
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition. Nothing of
         // the lock is touched after it.
-        if !self.word.erase_low(P::me_or_zero(), Ordering::Release) {
+        if !self.word.erase_low(MAX_SLOTS, Ordering::Release) {
             // SAFETY: the caller holds the mutex: that was no release.
             unsafe { self.unlock_slow() };
         }

@@ -115,15 +115,18 @@ pub trait Halves: Atomic64 {
         }
     }
 
-    /// Erases the low half, if it is `held`, and says whether it did; it may also
-    /// do nothing for no reason. Not one step on all platforms: it may look, and then
+    /// Erases the low half, if it is no more than `most`, and says whether it did; it
+    /// may also do nothing for no reason. Only for a low half that holds the calling
+    /// thread's slot, and what others add. Not one step on all platforms: it may look,
+    /// and then
     /// store zero whatever the low half has become meanwhile. So a change that another
     /// thread makes to the low half is lost if `erase_low` has looked before it,
     /// unless that thread calls [`Platform::restart_releases`] after the change and
     /// still finds it there.
     #[inline(always)]
-    fn erase_low(&self, held: u32, order: Ordering) -> bool {
-        self.compare_exchange_low(held, 0, order)
+    fn erase_low(&self, most: u32, order: Ordering) -> bool {
+        let seen = self.load(Ordering::Relaxed) as u32;
+        seen <= most && self.compare_exchange_low(seen, 0, order)
     }
 }
 

@@ -171,6 +171,7 @@ impl<T> Plain<T> for Cell<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstead_core::Platform;
 
     #[test]
     fn the_low_half_is_the_one_that_changes_with_the_low_bits() {
@@ -184,12 +185,14 @@ mod tests {
         let word = U64::new(0x1111_1111_2222_2222);
         let (high, order) = (0x1111_1111_0000_0000, Ordering::AcqRel);
         assert!(!word.compare_exchange_low(0, 5, order));
-        assert!(!word.erase_low(0x2222_2221, order));
+        assert!(!word.erase_low(0xfffff, order));
         assert_eq!(word.fetch_and_low(0xff, order), 0x2222_2222);
         assert_eq!(word.load(Ordering::Relaxed), high | 0x22);
         assert!(word.compare_exchange_low(0x22, 7, order));
         assert_eq!(word.load(Ordering::Relaxed), high | 7);
-        let erased = (0..1000).any(|_| word.erase_low(7, order));
+        let me = crate::Linux::me().get();
+        assert!(word.compare_exchange_low(7, me, order));
+        let erased = (0..1000).any(|_| word.erase_low(0xfffff, order));
         assert!(erased, "interrupted a thousand times");
         assert_eq!(word.load(Ordering::Relaxed), high);
         assert!(word.compare_exchange_low(0, 3, order));

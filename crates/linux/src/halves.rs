@@ -117,54 +117,42 @@ fn libc_says() -> Option<*const u8> {
     (!single.is_null()).then_some(single)
 }
 
-#[inline(always)]
-fn alone() -> bool {
-    let single = SINGLE.load(Relaxed);
-    // SAFETY: `MANY`, or the libc's variable, which lives as long as the process; the
-    // libc writes it before the second thread exists.
-    unsafe { single.read_volatile() != 0 }
-}
-
-/// `lock cmpxchg` of the low half, or `cmpxchg`.
-macro_rules! exchange {
-    ($lock:literal, $word:expr, $current:expr, $new:expr) => {{
-        let done: u8;
+impl Halves for U64 {
+    #[inline(always)]
+    fn compare_exchange_low(&self, current: u32, new: u32, _order: Ordering) -> bool {
         // SAFETY: the address is that of a live atomic, of which the instruction
         // touches the low half. To the language this is an atomic read-modify-write of
         // all 64 bits that happens to leave the high ones alone; which no other access
         // can tell, for locked instructions are totally ordered on x86-64 whatever
-        // their size. Without the prefix: no other thread exists.
+        // their size. Without the prefix: no other thread exists. That is said by
+        // `MANY`, or by the libc's variable, which lives as long as the process, and
+        // which the libc writes before the second thread exists.
         unsafe {
             asm!(
-                concat!($lock, "cmpxchg dword ptr [{word}], {new:e}"),
-                "sete {done}",
-                word = in(reg) $word,
-                new = in(reg) $new,
-                done = out(reg_byte) done,
-                inout("eax") $current => _,
+                "cmp byte ptr [{single}], 0",
+                "jne 3f",
+                "lock cmpxchg dword ptr [{word}], {new:e}",
+                "2: jne {other}",
+                ".pushsection .text.lks_restart, \"ax?\"",
+                "3: cmpxchg dword ptr [{word}], {new:e}",
+                "jmp 2b",
+                ".popsection",
+                single = in(reg) SINGLE.load(Relaxed),
+                word = in(reg) self.low_half(),
+                new = in(reg) new,
+                inout("eax") current => _,
+                other = label { return false },
                 options(nostack),
             );
         }
-        done != 0
-    }};
-}
-
-impl Halves for U64 {
-    #[inline(always)]
-    fn compare_exchange_low(&self, current: u32, new: u32, _order: Ordering) -> bool {
-        let word = self.low_half();
-        if alone() {
-            exchange!("", word, current, new)
-        } else {
-            exchange!("lock ", word, current, new)
-        }
+        true
     }
 
     #[inline(always)]
-    fn erase_low(&self, held: u32, _order: Ordering) -> bool {
+    fn erase_low(&self, most: u32, _order: Ordering) -> bool {
         let sections = SECTIONS.get();
         if sections.is_null() {
-            return self.erase_locked(held);
+            return self.erase_locked();
         }
         // SAFETY: H1. The comparison and the store are of the low half of a live atomic
         // (see `exchange!`); a store is a release on x86-64. The section is as the
@@ -182,21 +170,24 @@ impl Halves for U64 {
                 "lea {scratch}, [rip + 2b]",
                 "mov qword ptr [{sections}], {scratch}",
                 "3:",
-                "cmp dword ptr [{word}], {held:e}",
-                "jne {other}",
+                "cmp dword ptr [{word}], {most:e}",
+                "ja {other}",
                 "mov dword ptr [{word}], 0",
                 "4:",
                 "mov qword ptr [{sections}], 0",
-                ".pushsection .text.unlikely, \"ax?\"",
+                ".pushsection .text.lks_restart, \"ax?\"",
                 // The signature that every libc registers its threads with.
                 ".long 0x53053053",
                 "5: jmp {other}",
                 ".popsection",
                 sections = in(reg) sections,
                 word = in(reg) self.low_half(),
-                held = in(reg) held,
+                most = in(reg) most,
                 scratch = out(reg) _,
-                other = label { return self.not_erased() },
+                other = label {
+                    Self::leave_section();
+                    return false;
+                },
                 options(nostack),
             );
         }
@@ -208,17 +199,18 @@ impl U64 {
     /// [`Halves::erase_low`] without a section.
     #[cold]
     #[inline(never)]
-    fn erase_locked(&self, held: u32) -> bool {
-        self.compare_exchange_low(held, 0, Ordering::Release)
+    fn erase_locked(&self) -> bool {
+        // Not a look first: a load just behind the locked instruction of the
+        // acquisition costs more than this one (on Intel's processors).
+        self.compare_exchange_low(crate::membership::me_or_zero(), 0, Ordering::Release)
     }
 
     /// The other exit of [`Halves::erase_low`]'s section.
     #[cold]
     #[inline(never)]
-    fn not_erased(&self) -> bool {
+    fn leave_section() {
         let sections = SECTIONS.get();
         // SAFETY: H1.
         unsafe { sections.write_volatile(0) };
-        false
     }
 }

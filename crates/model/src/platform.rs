@@ -98,8 +98,8 @@ macro_rules! platform {
                     self.fetch_and(!0 << 32 | u64::from(mask), order) as u32
                 }
                 #[track_caller]
-                fn erase_low(&self, held: u32, order: Ordering) -> bool {
-                    self.erase_low(held, order)
+                fn erase_low(&self, most: u32, order: Ordering) -> bool {
+                    self.erase_low(most, order)
                 }
             }
 

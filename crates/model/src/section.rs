@@ -48,18 +48,19 @@ impl U64 {
         done
     }
 
-    /// Erases the low half, if it is `held`; whether it did.
+    /// Erases the low half, if it is no more than `most`; whether it did. In one
+    /// exchange, if so configured, of the number that the thread has as a participant.
     #[track_caller]
-    pub fn erase_low(&self, held: u32, order: Ordering) -> bool {
+    pub fn erase_low(&self, most: u32, order: Ordering) -> bool {
         let site = Location::caller();
         if !with(|engine| engine.config.sections) {
-            return self.exchange_low(held, 0, order, site);
+            return self.exchange_low(crate::thread() as u32 + 1, 0, order, site);
         }
         access(&self.atom, false, site);
         let fits = with(|engine| {
             let found = engine.load(&self.atom, Ordering::Relaxed, site, true);
             let me = engine.current;
-            engine.threads[me].in_section = found & LOW == u64::from(held);
+            engine.threads[me].in_section = found & LOW <= u64::from(most);
             engine.threads[me].in_section
         });
         check();

@@ -41,7 +41,7 @@ LKS_INLINE__ int lks_take_low__(uint64_t *word, uint32_t me)
     lks_half__ *half = (lks_half__ *)(void *)word;
     uint32_t idle = 0;
 #if defined(LKS_SINGLE__) && !defined(LKS_TSAN__)
-    if (__libc_single_threaded) {
+    if (LKS_UNLIKELY__(__libc_single_threaded)) {
         unsigned char taken;
         __asm__ __volatile__("cmpxchgl %3, %1\n\tsete %0"
                              : "=q"(taken), "+m"(*half), "+a"(idle)
@@ -53,7 +53,7 @@ LKS_INLINE__ int lks_take_low__(uint64_t *word, uint32_t me)
     return __atomic_compare_exchange_n(half, &idle, me, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
+LKS_INLINE__ int lks_erase_low__(uint64_t *word)
 {
     lks_half__ *half = (lks_half__ *)(void *)word;
 #ifndef LKS_TSAN__
@@ -70,8 +70,8 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
                                   ".popsection\n\t"
                                   "leaq 2b(%%rip), %%rax\n\t"
                                   "movq %%rax, %[sections]\n"
-                                  "3:\tcmpl %[me], %[half]\n\t"
-                                  "jne %l[other]\n\t"
+                                  "3:\tcmpl %[most], %[half]\n\t"
+                                  "ja %l[other]\n\t"
                                   "movl $0, %[half]\n"
                                   "4:\tmovq $0, %[sections]\n\t"
                                   ".pushsection .text.lks_restart, \"ax?\"\n\t"
@@ -79,7 +79,7 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
                                   "5:\tjmp %l[other]\n\t"
                                   ".popsection"
                                   :
-                                  : [half] "m"(*half), [sections] "m"(*sections), [me] "r"(me)
+                                  : [half] "m"(*half), [sections] "m"(*sections), [most] "i"(LKS_MAX_SLOTS__)
                                   : "rax", "memory", "cc"
                                   : other);
         return 1;
@@ -88,7 +88,10 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
         return 0;
     }
 #endif
-    return __atomic_compare_exchange_n(half, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    {
+        uint32_t me = lks_self__;
+        return __atomic_compare_exchange_n(half, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
 }
 
 #else
@@ -108,9 +111,9 @@ LKS_INLINE__ int lks_take_low__(uint64_t *word, uint32_t me)
     return lks_exchange_low__(word, 0, me, __ATOMIC_ACQUIRE);
 }
 
-LKS_INLINE__ int lks_erase_low__(uint64_t *word, uint32_t me)
+LKS_INLINE__ int lks_erase_low__(uint64_t *word)
 {
-    return lks_exchange_low__(word, me, 0, __ATOMIC_RELEASE);
+    return lks_exchange_low__(word, lks_self__, 0, __ATOMIC_RELEASE);
 }
 
 #endif
