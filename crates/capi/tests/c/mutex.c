@@ -138,8 +138,19 @@ static void references_drop(void)
     EXPECT(last == 1 && references == 0);
 }
 
+/* The compiler may have code like this in a section of its own, beside what the calls
+ * put aside. */
+__attribute__((cold, noinline)) static void in_cold_code(void)
+{
+    for (int i = 0; i < 3; i++) {
+        lks_mutex_lock(&mutex);
+        lks_mutex_unlock(&mutex);
+    }
+}
+
 int main(void)
 {
+    in_cold_code();
     EXPECT(strcmp(lks_version(), LKS_VERSION_STRING) == 0);
     lks_prepare();
     exclusion();
