@@ -143,8 +143,8 @@ static void references_drop(void)
 __attribute__((cold, noinline)) static void in_cold_code(void)
 {
     for (int i = 0; i < 3; i++) {
-        lks_mutex_lock(&mutex);
-        lks_mutex_unlock(&mutex);
+        lks_mutex_lock(&shared);
+        lks_mutex_unlock(&shared);
     }
 }
 
