@@ -145,7 +145,7 @@ LKS_INLINE__ void lks_mutex_unlock(lks_mutex *mutex) LKS_TSA__(release_capabilit
 {
     LKS_RELEASING__(mutex);
     /* Once it is released the mutex may be gone, and nothing of it is touched. */
-    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__, lks_self__)))
+    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__)))
         lks_mutex_unlock_slow(mutex);
 }
 

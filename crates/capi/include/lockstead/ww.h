@@ -163,7 +163,7 @@ LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_cap
     if (mutex->ctx__)
         mutex->ctx__->acquired__--;
     __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
-    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__, lks_self__)))
+    if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__)))
         lks_ww_mutex_unlock_slow(mutex);
 }
 
