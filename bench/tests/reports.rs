@@ -151,6 +151,7 @@ fn every_name_is_read_back_and_others_are_refused_with_the_list() {
             "semaphore-classic",
             "semaphore-tuned",
             "ww",
+            "rt",
             "std",
             "parking_lot",
             "usync",

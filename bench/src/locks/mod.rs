@@ -20,7 +20,7 @@ pub use cpp::Abseil;
 pub use cpp::Nsync;
 #[cfg(peer_tbb)]
 pub use cpp::Tbb;
-pub use own::{Lockstead, SemaphoreClassic, SemaphoreTuned, WaitWound};
+pub use own::{Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
 pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
 pub use rust::{ParkingLot, Std, Usync};
 
@@ -111,6 +111,7 @@ names! {
     SemaphoreClassic, "semaphore-classic", "the kernel's semaphore of 2005: always sleeps";
     SemaphoreTuned, "semaphore-tuned", "a semaphore with every trick of lockstead's mutex";
     WaitWound, "ww", "lockstead's wait/wound mutex, in a context";
+    RealTime, "rt", "lockstead's mutex with priority inheritance";
     Std, "std", "Rust's std::sync::Mutex";
     ParkingLot, "parking_lot", "parking_lot::Mutex";
     Usync, "usync", "usync::Mutex";
@@ -134,6 +135,7 @@ impl LockName {
                 | LockName::SemaphoreClassic
                 | LockName::SemaphoreTuned
                 | LockName::WaitWound
+                | LockName::RealTime
         )
     }
 
@@ -235,6 +237,7 @@ macro_rules! with_lock {
             l::LockName::SemaphoreClassic => run!(l::SemaphoreClassic),
             l::LockName::SemaphoreTuned => run!(l::SemaphoreTuned),
             l::LockName::WaitWound => run!(l::WaitWound),
+            l::LockName::RealTime => run!(l::RealTime),
             l::LockName::Std => run!(l::Std),
             l::LockName::ParkingLot => run!(l::ParkingLot),
             l::LockName::Usync => run!(l::Usync),

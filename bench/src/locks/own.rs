@@ -4,8 +4,9 @@ use super::BenchLock;
 use core::cell::OnceCell;
 use core::panic::Location;
 use lockstead_core::ww::{Class, Context, RawWwMutex, Scheme, WwError};
-use lockstead_core::{ClassicSemaphore, LockError, PermitOverflow, RawMutex, TunedSemaphore};
+use lockstead_core::{ClassicSemaphore, LockError, PermitOverflow, RawMutex, TunedSemaphore, Wait};
 use lockstead_linux::Linux;
+use lockstead_linux::pi::{PiError, PiWord};
 
 /// The mutex.
 pub struct Lockstead(RawMutex<Linux>);
@@ -105,4 +106,29 @@ fn begun() -> Context<Linux> {
 #[cold]
 fn refused_in_context(error: WwError) {
     unreachable!("a measuring loop holds one lock at a time: {error:?}")
+}
+
+/// The real-time mutex.
+pub struct RealTime(PiWord);
+
+impl BenchLock for RealTime {
+    fn new() -> Self {
+        Self(PiWord::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        if !self.0.lock_fast() {
+            self.0.lock_slow(&Wait::FOREVER).unwrap_or_else(refused_by_inheritance);
+        }
+        let result = section();
+        // SAFETY: locked above by this thread.
+        unsafe { self.0.unlock() };
+        result
+    }
+}
+
+#[cold]
+fn refused_by_inheritance(error: PiError) {
+    unreachable!("a measuring loop takes a lock that it does not hold: {error:?}")
 }
