@@ -24,11 +24,15 @@ pub enum Ingredient {
     Handoff,
     /// A release that somebody spins for wakes nobody.
     WakeUps,
+    /// A release that wakes anybody wakes one.
+    OneWake,
+    /// The fast paths say who has the lock.
+    Owner,
 }
 
 impl Ingredient {
     /// All, in the order of the reports.
-    pub const ALL: [Ingredient; 7] = [
+    pub const ALL: [Ingredient; 9] = [
         Ingredient::Inline,
         Ingredient::Spinning,
         Ingredient::Queue,
@@ -36,6 +40,8 @@ impl Ingredient {
         Ingredient::OwnerRunning,
         Ingredient::Handoff,
         Ingredient::WakeUps,
+        Ingredient::OneWake,
+        Ingredient::Owner,
     ];
 
     /// Its name in reports.
@@ -49,6 +55,8 @@ impl Ingredient {
             Ingredient::OwnerRunning => "owner-running",
             Ingredient::Handoff => "handoff",
             Ingredient::WakeUps => "wake-ups",
+            Ingredient::OneWake => "one-wake",
+            Ingredient::Owner => "owner",
         }
     }
 
@@ -70,6 +78,12 @@ impl Ingredient {
             }
             Ingredient::WakeUps => {
                 "a release that is spun for wakes nobody; without: it wakes a sleeper all the same"
+            }
+            Ingredient::OneWake => {
+                "a release wakes one sleeper; without: it wakes all, and one of them gets the lock"
+            }
+            Ingredient::Owner => {
+                "fast paths name the owner; without: one number for all (undisputed pairs alone)"
             }
         }
     }
@@ -95,8 +109,9 @@ pub(crate) const fn lacks(set: u32, ingredient: Ingredient) -> bool {
 const NEVER: u64 = 1 << 60;
 
 /// The standard policy without the ingredients in `LACKS`. That of the caller's
-/// code and that of the process ([`Ingredient::Inline`],
-/// [`Ingredient::OwnerRunning`]) are no policy's business.
+/// code, that of the process and those of the machine ([`Ingredient::Inline`],
+/// [`Ingredient::OwnerRunning`], [`Ingredient::OneWake`], [`Ingredient::Owner`]) are no
+/// policy's business.
 pub(crate) struct Without<const LACKS: u32>;
 
 impl<const LACKS: u32> Policy for Without<LACKS> {

@@ -1,6 +1,9 @@
 //! Bytes of the locks, beside those that others have published.
 
+use super::subjects::OWNED_BYTES;
 use crate::LockName;
+use lockstead::rt::{RtMutex, RtRecursiveMutex};
+use lockstead::shared::{SharedCondvar, SharedMutex, SharedRwLock, SharedSemaphore};
 use lockstead_core::ww::RawWwMutex;
 use lockstead_linux::Linux;
 use serde::Serialize;
@@ -38,7 +41,17 @@ pub fn all() -> Vec<Size> {
         [LockName::Lockstead, LockName::SemaphoreTuned, LockName::SemaphoreClassic].map(named);
     let peers = [LockName::Pthread, LockName::SemT].map(named);
     let mut sizes: Vec<Size> = own.into_iter().flatten().collect();
-    sizes.push(here("lockstead's wait/wound mutex", size_of::<RawWwMutex<Linux>>()));
+    // Without the data that they guard.
+    sizes.extend([
+        here("the tuned semaphore with its owner beside it", OWNED_BYTES),
+        here("lockstead's wait/wound mutex", size_of::<RawWwMutex<Linux>>()),
+        here("lockstead's mutex with priority inheritance", size_of::<RtMutex<()>>()),
+        here("the same, recursive", size_of::<RtRecursiveMutex<()>>()),
+        here("lockstead's mutex between processes", size_of::<SharedMutex<()>>()),
+        here("its reader-writer lock", size_of::<SharedRwLock<()>>()),
+        here("its semaphore", size_of::<SharedSemaphore>()),
+        here("its condition variable", size_of::<SharedCondvar>()),
+    ]);
     sizes.extend(peers.into_iter().flatten());
     sizes.extend([
         told("the kernel's struct mutex, 32-bit x86", 16, ANNOUNCED),
@@ -56,7 +69,13 @@ mod tests {
     fn mutex_and_semaphore_have_eight_bytes() {
         let sizes = all();
         let eight = sizes.iter().filter(|size| size.measured && size.bytes == 8).count();
-        assert_eq!(eight, 3, "{sizes:?}");
+        // The three that are compared, priority inheritance, and between processes.
+        assert!(eight >= 5, "{sizes:?}");
+        let own = ["lockstead's mutex", "every trick", "semaphore of 2005"];
+        for name in own.into_iter().chain(["inheritance", "lockstead's mutex between"]) {
+            let first = sizes.iter().find(|size| size.measured && size.lock.contains(name));
+            assert_eq!(first.map(|size| size.bytes), Some(8), "{name}: {sizes:?}");
+        }
         assert!(sizes.iter().all(|size| size.measured == size.source.is_none()));
     }
 }

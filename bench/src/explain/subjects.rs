@@ -2,13 +2,15 @@
 //! left out, and the semaphore of 2005.
 
 use super::ingredients::{Ingredient, Without, lacks};
+use super::machines::{Herd, Nameless};
 use crate::clock::Ticks;
 use crate::contended::slices::{self, Load, Waits};
 use crate::harness::{Slice, Window};
 use crate::locks::BenchLock;
 use crate::{Error, LockName, Session, uncontended};
 use core::panic::Location;
-use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
+use core::sync::atomic::{AtomicU32, Ordering};
+use lockstead_core::{ClassicSemaphore, Off, Platform, RawMutex, TunedSemaphore};
 use lockstead_linux::Linux;
 use lockstead_linux::owner::{self, Oracle};
 use serde::Serialize;
@@ -45,10 +47,11 @@ impl Lock {
     }
 }
 
-/// The mutex without the ingredients in `LACKS`.
-struct Mutex<const LACKS: u32>(RawMutex<Linux, Off, Without<LACKS>>);
+/// The mutex without the ingredients in `LACKS`, on the machine `P`, which lacks those
+/// that are the machine's.
+struct Mutex<P: Platform, const LACKS: u32>(RawMutex<P, Off, Without<LACKS>>);
 
-impl<const LACKS: u32> Mutex<LACKS> {
+impl<P: Platform, const LACKS: u32> Mutex<P, LACKS> {
     #[inline(always)]
     fn lock(&self) {
         let locked = self.0.lock(Location::caller());
@@ -72,7 +75,10 @@ impl<const LACKS: u32> Mutex<LACKS> {
     }
 }
 
-impl<const LACKS: u32> BenchLock for Mutex<LACKS> {
+impl<P: Platform, const LACKS: u32> BenchLock for Mutex<P, LACKS>
+where
+    RawMutex<P, Off, Without<LACKS>>: Send + Sync,
+{
     fn new() -> Self {
         Self(RawMutex::new())
     }
@@ -99,9 +105,9 @@ impl<const LACKS: u32> BenchLock for Mutex<LACKS> {
 macro_rules! semaphore {
     ($(#[$doc:meta])* $name:ident($semaphore:ty)) => {
         $(#[$doc])*
-        struct $name<const LACKS: u32>($semaphore);
+        struct $name<P: Platform, const LACKS: u32>($semaphore);
 
-        impl<const LACKS: u32> $name<LACKS> {
+        impl<P: Platform, const LACKS: u32> $name<P, LACKS> {
             #[inline(always)]
             fn up(&self) {
                 self.0.up().expect("a measuring loop gives back the one permit it took");
@@ -118,7 +124,10 @@ macro_rules! semaphore {
             }
         }
 
-        impl<const LACKS: u32> BenchLock for $name<LACKS> {
+        impl<P: Platform, const LACKS: u32> BenchLock for $name<P, LACKS>
+        where
+            $semaphore: Send + Sync,
+        {
             fn new() -> Self {
                 Self(<$semaphore>::new(1).expect("one permit is possible"))
             }
@@ -145,12 +154,41 @@ macro_rules! semaphore {
 
 semaphore!(
     /// The tuned semaphore.
-    Semaphore(TunedSemaphore<Linux, Off, Without<LACKS>>)
+    Semaphore(TunedSemaphore<P, Off, Without<LACKS>>)
 );
 semaphore!(
     /// The semaphore of 2005, of which only the call can be left out.
-    Classic(ClassicSemaphore<Linux>)
+    Classic(ClassicSemaphore<P>)
 );
+
+/// The tuned semaphore with one thing more: who has its permit is written beside it.
+/// What the others may do with it, and spinning, stay as they are.
+struct Owned {
+    semaphore: Semaphore<Linux, 0>,
+    owner: AtomicU32,
+}
+
+/// [`Owned`] in tables.
+pub(crate) const OWNED: &str = "semaphore with owner";
+
+/// Bytes of [`Owned`].
+pub(super) const OWNED_BYTES: usize = size_of::<Owned>();
+
+impl BenchLock for Owned {
+    fn new() -> Self {
+        Owned { semaphore: Semaphore::new(), owner: AtomicU32::new(0) }
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        self.semaphore.with(|| {
+            self.owner.store(Linux::me_or_zero(), Ordering::Relaxed);
+            let result = section();
+            self.owner.store(0, Ordering::Relaxed);
+            result
+        })
+    }
+}
 
 /// What a slice that times waits gives.
 type Timed = Result<(Window, Waits), Error>;
@@ -221,18 +259,20 @@ pub(crate) fn all() -> Vec<Subject> {
     let mut subjects = Vec::new();
     macro_rules! makes {
         ($lock:expr, $type:ident: $($ingredient:ident),*) => {
-            subjects.push(Subject::new::<$type<0>>($lock, None));
-            $(subjects.push(Subject::new::<$type<{ Ingredient::$ingredient.bit() }>>(
+            subjects.push(Subject::new::<$type<Linux, 0>>($lock, None));
+            $(subjects.push(Subject::new::<$type<Linux, { Ingredient::$ingredient.bit() }>>(
                 $lock,
                 Some(Ingredient::$ingredient),
             ));)*
+            subjects.push(Subject::new::<$type<Herd, 0>>($lock, Some(Ingredient::OneWake)));
         };
     }
     makes!(Lock::Mutex, Mutex:
         Inline, Spinning, Queue, ReadFirst, OwnerRunning, Handoff, WakeUps);
     // A semaphore has no owner who could be seen to run.
     makes!(Lock::Semaphore, Semaphore: Inline, Spinning, Queue, ReadFirst, Handoff, WakeUps);
-    subjects.push(Subject::new::<Classic<0>>(Lock::Semaphore2005, None));
+    // Who wakes whom is what it is made of: each sleeper is woken by name.
+    subjects.push(Subject::new::<Classic<Linux, 0>>(Lock::Semaphore2005, None));
     subjects
 }
 
@@ -246,11 +286,13 @@ pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
         (label(lock, without), uncontended::Subject::new::<L>(lock.name()))
     }
     vec![
-        pair::<Mutex<0>>(Lock::Mutex, None),
-        pair::<Mutex<CALLED>>(Lock::Mutex, Some(Ingredient::Inline)),
-        pair::<Semaphore<0>>(Lock::Semaphore, None),
-        pair::<Semaphore<CALLED>>(Lock::Semaphore, Some(Ingredient::Inline)),
-        pair::<Classic<0>>(Lock::Semaphore2005, None),
-        pair::<Classic<CALLED>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
+        pair::<Mutex<Linux, 0>>(Lock::Mutex, None),
+        pair::<Mutex<Linux, CALLED>>(Lock::Mutex, Some(Ingredient::Inline)),
+        pair::<Mutex<Nameless, 0>>(Lock::Mutex, Some(Ingredient::Owner)),
+        pair::<Semaphore<Linux, 0>>(Lock::Semaphore, None),
+        pair::<Semaphore<Linux, CALLED>>(Lock::Semaphore, Some(Ingredient::Inline)),
+        (OWNED.to_owned(), uncontended::Subject::new::<Owned>(OWNED)),
+        pair::<Classic<Linux, 0>>(Lock::Semaphore2005, None),
+        pair::<Classic<Linux, CALLED>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
     ]
 }

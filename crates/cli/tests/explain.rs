@@ -16,9 +16,9 @@ fn json_and_page_of_a_quick_run() {
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 2);
     for cell in cells {
-        // Seven ingredients of the mutex, six of the semaphore.
-        assert_eq!(cell["effects"].as_array().expect("effects").len(), 13);
-        assert_eq!(cell["results"].as_array().expect("results").len(), 16);
+        // Eight ingredients of the mutex, seven of the semaphore.
+        assert_eq!(cell["effects"].as_array().expect("effects").len(), 15);
+        assert_eq!(cell["results"].as_array().expect("results").len(), 18);
     }
     assert_eq!(report["sizes"][0]["bytes"], 8);
 
@@ -38,6 +38,10 @@ fn the_table_ends_with_questions_and_conclusions() {
     for part in [
         "Bytes of the locks",
         "without read-first",
+        "without one-wake",
+        "mutex without owner",
+        "semaphore with owner",
+        "mutex between processes",
         "semaphore of 2005",
         "Can a semaphore be tuned to scale the same?",
         "What is there that only a mutex can give?",
