@@ -14,8 +14,9 @@ use std::process::Command;
 /// Functions with a pair in each object.
 const PAIRS: u64 = 200;
 
-const HEADERS: [(&str, &str); 3] = [
+const HEADERS: [(&str, &str); 4] = [
     ("base.h", include_str!("../../../crates/capi/include/lockstead/base.h")),
+    ("low-half.h", include_str!("../../../crates/capi/include/lockstead/low-half.h")),
     ("mutex.h", include_str!("../../../crates/capi/include/lockstead/mutex.h")),
     ("semaphore.h", include_str!("../../../crates/capi/include/lockstead/semaphore.h")),
 ];
@@ -81,7 +82,8 @@ fn build(folder: &Path) -> Result<u64, String> {
         })?;
     if !built.status.success() {
         let said = String::from_utf8_lossy(&built.stderr);
-        return Err(format!("the C compiler refuses: {}", said.lines().next().unwrap_or("")));
+        let what = said.lines().find(|line| line.contains("error")).or(said.lines().next());
+        return Err(format!("the C compiler refuses: {}", what.unwrap_or("")));
     }
     let file = fs::read(folder.join("both.so")).map_err(|why| why.to_string())?;
     let file = object::File::parse(&*file).map_err(|why| why.to_string())?;
