@@ -153,9 +153,13 @@ fn a_project_outside_builds_against_the_prefix() {
     let _ = fs::remove_dir_all(&project);
     fs::create_dir_all(&project).expect("scratch can be written");
     fs::write(project.join("program.c"), PROGRAM).expect("scratch can be written");
-    for file in
-        ["include/lockstead.hpp", "include/lockstead/kernel.h", "share/man/man7/lockstead.7"]
-    {
+    for file in [
+        "include/lockstead.hpp",
+        "include/lockstead/kernel.h",
+        "include/lockstead/migrate.h",
+        "include/lockstead/pthread.h",
+        "share/man/man7/lockstead.7",
+    ] {
         assert!(prefix.join(file).exists(), "{file}");
     }
     exports_only_ours(&prefix.join("lib"));
