@@ -5,6 +5,7 @@ use crate::explain::Explain;
 use crate::report::ReportFlags;
 use crate::shared::{Dead, Shared, Storm};
 use crate::shm::Shm;
+use crate::sim::Sim;
 use crate::top::Top;
 use crate::values::{self, List};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -86,6 +87,12 @@ pub(crate) enum Command {
     /// From the segment's file alone; its programs need not be there. Free locks are counted and not
     /// listed. With --recover it helps those who are stuck.
     Shm(Shm),
+    /// Simulate locks on machines that one does not have
+    ///
+    /// The locks of this project, unchanged, and those of the past, on machines of up to 4096
+    /// processors: the published tables replayed, and other programs and machines predicted.
+    #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
+    Sim(Sim),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod shared;
 mod shm;
+mod sim;
 mod table;
 mod top;
 mod values;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Why(flags) => why::run(&flags),
         Command::Top(flags) => top::run(&flags),
         Command::Shm(flags) => shm::run(&flags),
+        Command::Sim(sim) => sim::run(&sim),
         Command::Plot(flags) => plot::run(&flags),
     };
     match outcome {

@@ -34,9 +34,7 @@ impl Place<'_> {
         if holds {
             return Ok(());
         }
-        let names = |line: &str| {
-            line.split_once('=').is_some_and(|(left, _)| left.trim() == key)
-        };
+        let names = |line: &str| line.split_once('=').is_some_and(|(left, _)| left.trim() == key);
         let line = self.text.lines().position(names).map_or(1, |index| index + 1);
         Err(FileError {
             file: self.file.to_owned(),

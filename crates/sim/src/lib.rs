@@ -19,8 +19,8 @@ mod tally;
 mod work;
 
 pub use engine::Step;
-pub use engine::world::{How, Place};
 pub use engine::StepKind;
+pub use engine::world::{How, Place};
 pub use file::FileError;
 pub use locks::{LOCKS, LockName};
 pub use machine::{

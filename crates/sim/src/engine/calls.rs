@@ -111,7 +111,6 @@ pub(crate) fn need_resched() -> bool {
     })
 }
 
-
 /// Announces that the running task will sleep: from now on a wake-up is not lost.
 pub(crate) fn get_sleepy() {
     with(|w| {

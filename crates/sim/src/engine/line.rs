@@ -150,7 +150,10 @@ impl World {
             return Went::Hit;
         }
         self.tasks[current].poll.spoil();
-        self.ask(line, Request { core, cpu, task: current, want: Want::Read, store: None, passed_over: 0 });
+        self.ask(
+            line,
+            Request { core, cpu, task: current, want: Want::Read, store: None, passed_over: 0 },
+        );
         Went::Asked
     }
 
@@ -207,7 +210,10 @@ impl World {
     /// The place in the queue of the request that is served next.
     fn choose(&mut self, line: usize) -> usize {
         let l = &self.lines[line];
-        if l.queue.len() < 2 || l.owner == NOBODY || l.queue[0].passed_over >= self.machine.lines.patience {
+        if l.queue.len() < 2
+            || l.owner == NOBODY
+            || l.queue[0].passed_over >= self.machine.lines.patience
+        {
             return 0;
         }
         if self.random.unit() >= self.machine.lines.preference {
@@ -276,13 +282,19 @@ impl World {
     /// The distance to the nearest copy.
     fn nearest(&self, line: usize, core: usize) -> usize {
         let here = self.machine.cache_of(core);
-        self.caches(line).map(|cache| self.machine.between(cache, here)).min().unwrap_or(self.machine.memory_class())
+        self.caches(line)
+            .map(|cache| self.machine.between(cache, here))
+            .min()
+            .unwrap_or(self.machine.memory_class())
     }
 
     /// The distance to the farthest copy, which has to be withdrawn.
     fn farthest(&self, line: usize, core: usize) -> usize {
         let here = self.machine.cache_of(core);
-        self.caches(line).map(|cache| self.machine.between(cache, here)).max().unwrap_or(self.machine.memory_class())
+        self.caches(line)
+            .map(|cache| self.machine.between(cache, here))
+            .max()
+            .unwrap_or(self.machine.memory_class())
     }
 
     fn caches(&self, line: usize) -> impl Iterator<Item = usize> + use<> {
@@ -331,8 +343,11 @@ impl World {
             goes_on = cpu.drainers.pop();
         } else {
             let task = &mut self.tasks[request.task];
-            task.debt +=
-                if request.want == Want::Write { self.machine.cost.exchange } else { self.machine.cost.hit };
+            task.debt += if request.want == Want::Write {
+                self.machine.cost.exchange
+            } else {
+                self.machine.cost.hit
+            };
             goes_on = Some(request.task).or(goes_on);
         }
         self.serve(line, false);

@@ -7,6 +7,7 @@
 mod arena;
 pub(crate) mod atomics;
 pub(crate) mod calls;
+mod event;
 mod line;
 mod poll;
 mod sched;

@@ -156,7 +156,10 @@ impl World {
             self.cpus[cpu].switching = true;
             let idle = self.now - self.cpus[cpu].idle_since;
             let exit = self.machine.idle_exit(idle);
-            self.announce(exit + self.machine.cost.signal + self.machine.cost.switch, What::Dispatch(cpu as u32));
+            self.announce(
+                exit + self.machine.cost.signal + self.machine.cost.switch,
+                What::Dispatch(cpu as u32),
+            );
             return;
         }
         let Some(running) = self.cpus[cpu].task else { return };
@@ -245,8 +248,10 @@ impl World {
     /// Takes the task that has had least out of a queue.
     fn first(&mut self, cpu: usize) -> Option<usize> {
         let queue = &self.cpus[cpu].queue;
-        let (index, _) =
-            queue.iter().enumerate().min_by_key(|&(n, &task)| (self.tasks[task].virtual_time, n))?;
+        let (index, _) = queue
+            .iter()
+            .enumerate()
+            .min_by_key(|&(n, &task)| (self.tasks[task].virtual_time, n))?;
         self.queued -= 1;
         Some(self.cpus[cpu].queue.remove(index))
     }

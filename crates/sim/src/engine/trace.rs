@@ -25,8 +25,6 @@ pub enum Kind {
     Run,
     /// Lost its processor to another task.
     Preempted,
-    /// Begins to spin.
-    Spin,
 }
 
 /// One step of one task.

@@ -14,6 +14,8 @@
 //! - **E3** No reference to the world lives across a suspension.
 
 use super::arena::Arena;
+use super::event::Event;
+pub(crate) use super::event::{Random, What};
 use super::line::Line;
 use super::poll::Poll;
 use super::sched::Cpu;
@@ -28,7 +30,6 @@ use crate::tally::Tally;
 use crate::work::Plan;
 use lockstead_core::Participant;
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Picoseconds.
@@ -44,72 +45,6 @@ pub(crate) const NOBODY: usize = usize::MAX;
 
 /// Buckets of waiters: the kernel has 256 for each processor.
 const BUCKETS: usize = 1024;
-
-/// What happens at some time.
-#[derive(Clone, Copy)]
-pub(crate) enum What {
-    /// A task has passed the time it wanted to, unless the number is out of date.
-    Passed(u32, u32),
-    /// A cache line arrives where it was asked for.
-    Line(u32),
-    /// A shared line has been read.
-    Read(u32, u32),
-    /// A processor has switched, or woken up.
-    Dispatch(u32),
-    /// The time slice of a processor's task is over, unless out of date.
-    Slice(u32, u32),
-    /// A sleeper's time is over, unless out of date.
-    Timer(u32, u32),
-    /// Counting begins.
-    Count,
-}
-
-struct Event {
-    at: Ps,
-    order: u64,
-    what: What,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.order) == (other.at, other.order)
-    }
-}
-impl Eq for Event {}
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Event {
-    // The heap's greatest is the earliest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
-}
-
-/// A generator of random numbers (splitmix64).
-#[derive(Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to below 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// What a task is doing, for the share of processor time by function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -344,7 +279,9 @@ impl World {
         with_world(world, || {
             let mut strands: Vec<Strand> = bodies
                 .into_iter()
-                .map(|body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) })
+                .map(
+                    |body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) },
+                )
                 .collect();
             with(|w| {
                 for task in 0..w.tasks.len() {

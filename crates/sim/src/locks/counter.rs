@@ -49,10 +49,10 @@ impl CounterMutex {
         w.lists.push(std::collections::VecDeque::new());
         let mutex = w.arena.place(CounterMutex {
             count: U32::ZERO,
-            wait_lock: TicketLock::NEW,
+            wait_lock: TicketLock::new(),
             list: [const { U64::ZERO }; 2],
             owner: U64::ZERO,
-            queue: QueueLock::NEW,
+            queue: QueueLock::new(),
             sleepers: w.lists.len() - 1,
             steps,
         });

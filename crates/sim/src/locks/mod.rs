@@ -5,9 +5,9 @@ mod crowd;
 mod semaphore;
 pub(crate) mod spin;
 
+use crate::engine::Kind;
 use crate::engine::calls::{at, note, now};
 use crate::engine::world::{Place, World, with};
-use crate::engine::Kind;
 use crate::platform::Sim;
 use counter::{CounterMutex, Steps};
 use crowd::Crowd;

@@ -26,7 +26,7 @@ impl Semaphore2005 {
         let semaphore = w.arena.place(Semaphore2005 {
             count: U32::ZERO,
             sleepers: U32::ZERO,
-            wait_lock: TicketLock::NEW,
+            wait_lock: TicketLock::new(),
             list: U64::ZERO,
             queue: w.lists.len() - 1,
         });

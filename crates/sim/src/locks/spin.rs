@@ -13,7 +13,9 @@ pub(crate) struct TicketLock(U32);
 const TICKET: u32 = 1 << 16;
 
 impl TicketLock {
-    pub(crate) const NEW: Self = TicketLock(U32::ZERO);
+    pub(crate) const fn new() -> Self {
+        TicketLock(U32::ZERO)
+    }
 
     pub(crate) fn lock(&self) {
         at(Place::SpinLock, || {
@@ -43,7 +45,9 @@ pub(crate) struct RwSpinLock(U32);
 const WRITER: u32 = 1 << 24;
 
 impl RwSpinLock {
-    pub(crate) const NEW: Self = RwSpinLock(U32::ZERO);
+    pub(crate) const fn new() -> Self {
+        RwSpinLock(U32::ZERO)
+    }
 
     pub(crate) fn read_lock(&self) {
         while self.0.update(|word| word.wrapping_add(1)) >= WRITER {
@@ -83,7 +87,9 @@ pub(crate) struct QueueNode {
 }
 
 impl QueueNode {
-    pub(crate) const NEW: Self = QueueNode { next: U64::ZERO, locked: U32::ZERO };
+    pub(crate) const fn new() -> Self {
+        QueueNode { next: U64::ZERO, locked: U32::ZERO }
+    }
 }
 
 /// The queue: its word names the last one's task, from 1.
@@ -95,7 +101,9 @@ fn node(number: u64) -> &'static QueueNode {
 }
 
 impl QueueLock {
-    pub(crate) const NEW: Self = QueueLock(U64::ZERO);
+    pub(crate) const fn new() -> Self {
+        QueueLock(U64::ZERO)
+    }
 
     pub(crate) fn lock(&self) {
         at(Place::SpinQueue, || {

@@ -46,7 +46,7 @@ impl Machine {
             ("cores", layout.cores),
             ("threads", layout.threads),
         ] {
-            place.expect(key, value >= 1 && value <= MOST_CPUS, "a number from 1 to 4096")?;
+            place.expect(key, (1..=MOST_CPUS).contains(&value), "a number from 1 to 4096")?;
         }
         place.expect("nodes", self.cpus() <= MOST_CPUS, "at most 4096 processors in all")?;
         place.expect(
@@ -54,6 +54,7 @@ impl Machine {
             layout.nodes * layout.caches <= MOST_CACHES,
             "at most 128 last-level caches in all",
         )?;
+        place.expect("pace", layout.pace > 0.0 && layout.pace <= 1e3, "a factor above 0")?;
         let classes = self.lines.transfer.len();
         let enough = match (layout.nodes, layout.caches) {
             (1, 1) => 1,
@@ -72,8 +73,16 @@ impl Machine {
         let known = layout.hops.iter().flatten().all(|&class| class < classes);
         place.expect("hops", known, "numbers of distances in `transfer`, counted from 0")?;
         let lines = &self.lines;
-        place.expect("occupied", lines.occupied.len() <= classes, "at most one for each transfer")?;
-        place.expect("contended", lines.contended.len() <= classes, "at most one for each transfer")?;
+        place.expect(
+            "occupied",
+            lines.occupied.len() <= classes,
+            "at most one for each transfer",
+        )?;
+        place.expect(
+            "contended",
+            lines.contended.len() <= classes,
+            "at most one for each transfer",
+        )?;
         let listed = lines.transfer.iter().chain(&lines.occupied).chain(&lines.contended);
         place.expect("transfer", listed.clone().all(|&v| fine(v)), TIME)?;
         for (key, value) in [

@@ -53,10 +53,17 @@ pub struct Layout {
     /// Threads of a core.
     #[serde(default = "one")]
     pub threads: usize,
+    /// How much longer than in a workload's file computing takes.
+    #[serde(default = "as_it_says")]
+    pub pace: f64,
     /// For each pair of nodes the index of their distance in `lines.transfer`; empty if all
     /// are equally far.
     #[serde(default)]
     pub hops: Vec<Vec<usize>>,
+}
+
+fn as_it_says() -> f64 {
+    1.0
 }
 
 fn one() -> usize {

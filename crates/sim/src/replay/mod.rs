@@ -163,8 +163,11 @@ impl Value {
 impl Entry {
     /// From values in order.
     fn row(&self, values: &[f64]) -> Row {
-        let row =
-            if self.column.is_empty() { self.row.clone() } else { format!("{}, {}", self.row, self.column) };
+        let row = if self.column.is_empty() {
+            self.row.clone()
+        } else {
+            format!("{}, {}", self.row, self.column)
+        };
         Row {
             table: self.table,
             row,

@@ -3,7 +3,10 @@
 /// A table: name and content.
 const TABLES: [(&str, &str); 6] = [
     ("high_systime_2013", include_str!("../../../../bench/data/published/high_systime_2013.csv")),
-    ("slowpath_share_2013", include_str!("../../../../bench/data/published/slowpath_share_2013.csv")),
+    (
+        "slowpath_share_2013",
+        include_str!("../../../../bench/data/published/slowpath_share_2013.csv"),
+    ),
     ("aim7_patch2_2013", include_str!("../../../../bench/data/published/aim7_patch2_2013.csv")),
     ("fserver_2013", include_str!("../../../../bench/data/published/fserver_2013.csv")),
     ("aim7_patch3_2013", include_str!("../../../../bench/data/published/aim7_patch3_2013.csv")),

@@ -68,7 +68,8 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) const QUICK: Samples = Samples { low: &[50], middle: &[300, 600, 900], high: &[1500] };
+    pub(super) const QUICK: Samples =
+        Samples { low: &[50], middle: &[300, 500, 800], high: &[1500] };
     pub(super) const FULL: Samples =
         Samples { low: &[20, 80], middle: &[200, 400, 600, 800, 1000], high: &[1200, 1500, 1900] };
 
@@ -103,14 +104,8 @@ fn points(
     workload: &'static str,
     users: &[usize],
 ) -> Vec<Point> {
-    let point = |&users: &usize| Point {
-        machine: "westmere-8x10",
-        nodes,
-        threads,
-        lock,
-        workload,
-        users,
-    };
+    let point =
+        |&users: &usize| Point { machine: "westmere-8x10", nodes, threads, lock, workload, users };
     users.iter().map(point).collect()
 }
 
@@ -238,7 +233,12 @@ fn vfs() -> Vec<Entry> {
             published,
             value,
         };
-        entries.push(entry("loops", "per second", number(cells[4]), Value::PerSecond(point.clone())));
+        entries.push(entry(
+            "loops",
+            "per second",
+            number(cells[4]),
+            Value::PerSecond(point.clone()),
+        ));
         entries.push(entry("processors", "percent", number(cells[5]), Value::Busy(point)));
     }
     entries

@@ -37,9 +37,17 @@ impl Workload {
         let place = Place { file, text };
         let fine = |value: f64| (0.0..=1e9).contains(&value);
         let time = "a time from 0 to 1000000000";
-        place.expect("tasks", (1..=MOST_TASKS).contains(&workload.tasks), "a number from 1 to 16384")?;
+        place.expect(
+            "tasks",
+            (1..=MOST_TASKS).contains(&workload.tasks),
+            "a number from 1 to 16384",
+        )?;
         place.expect("rounds", workload.rounds >= 1, "a number from 1")?;
-        place.expect("variation", (0.0..=1.0).contains(&workload.variation), "a share from 0 to 1")?;
+        place.expect(
+            "variation",
+            (0.0..=1.0).contains(&workload.variation),
+            "a share from 0 to 1",
+        )?;
         place.expect("compute", fine(workload.compute), time)?;
         place.expect("away", fine(workload.away), time)?;
         place.expect("warm_up", fine(workload.warm_up), time)?;

@@ -78,7 +78,13 @@ enum SiteKind {
 
 /// Runs `workload` with `tasks` tasks and `lock` as its mutex.
 #[must_use]
-pub fn run(machine: &Machine, lock: LockName, workload: &Workload, tasks: usize, how: How) -> Figures {
+pub fn run(
+    machine: &Machine,
+    lock: LockName,
+    workload: &Workload,
+    tasks: usize,
+    how: How,
+) -> Figures {
     run_traced(machine, lock, workload, tasks, how).0
 }
 
@@ -101,7 +107,7 @@ pub fn run_traced(
             let number = w.tally.add_lock(&name);
             let kind = match user.kind {
                 UseKind::Mutex => SiteKind::Mutex(Lock::place(w, lock)),
-                UseKind::ReadWrite => SiteKind::ReadWrite(w.arena.place(RwSpinLock::NEW)),
+                UseKind::ReadWrite => SiteKind::ReadWrite(w.arena.place(RwSpinLock::new())),
             };
             let data = w.data.len();
             for _ in 0..user.lines {
@@ -112,7 +118,7 @@ pub fn run_traced(
         }
     }
     for _ in 0..tasks {
-        let node = w.arena.place(QueueNode::NEW);
+        let node = w.arena.place(QueueNode::new());
         w.nodes.push(node);
     }
     let plan = w.keep(Plan { workload: workload.clone(), sites });
@@ -152,7 +158,8 @@ fn figures(world: &World, workload: &Workload, length: Ps) -> Figures {
 }
 
 fn vary(mean: f64, variation: f64) -> Ps {
-    ps(mean * 1e3 * (1.0 + variation * (2.0 * chance() - 1.0)))
+    let pace = with(|w| w.machine.layout.pace);
+    ps(mean * 1e3 * pace * (1.0 + variation * (2.0 * chance() - 1.0)))
 }
 
 /// A time that has no memory, with this mean.

@@ -1,0 +1,182 @@
+//! The flags of `lockstead sim`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `lockstead sim`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sim {
+    /// Simulate the published tables, and print each figure beside the simulated one
+    ///
+    /// The median over seeds and over equally good fits, with the range. Rows that served to
+    /// calibrate are marked; all others are predictions. docs/simulator.md says what they are worth.
+    Replay(Replay),
+    /// Simulate one workload on one machine
+    Run(RunOne),
+    /// Simulate a workload for several locks and numbers of cores
+    Sweep(Sweep),
+    /// Predict a recorded program on another machine
+    ///
+    /// From a report of `lockstead run --json`: throughput, processor use and the longest wait for
+    /// 1 to all cores, with the kernel's futex mutex and with lockstead's; where it stops to scale,
+    /// and which lock stops it.
+    Whatif(Whatif),
+    /// Show what happens to one contended lock, step by step
+    Trace(Trace),
+    /// List the machines, locks and workloads that are built in
+    List(List),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim replay --quick
+  lockstead sim replay --table high_systime_2013 --json
+  lockstead sim replay --html replay.html")]
+pub(crate) struct Replay {
+    /// Fewer numbers of users, one fit, two seeds
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Seeds of each simulation
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Only this table
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
+    /// Write the rows as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write them as one HTML page with charts as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Machine and workload.
+#[derive(Debug, Args)]
+pub(crate) struct Scene {
+    /// A machine that is built in, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: String,
+    /// A workload that is built in, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) workload: String,
+    /// Tasks [default: the workload's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
+    pub(crate) tasks: Option<u64>,
+    /// Without hyper-threads
+    #[arg(long)]
+    pub(crate) no_threads: bool,
+    /// Change a number of the machine: NAME=VALUE, as in its file; several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What chance depends on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim run --machine epyc-2x64 --lock lockstead --workload storm --tasks 64
+  lockstead sim run --machine westmere-8x10 --nodes 4 --lock spinning-2013 --workload high-systime")]
+pub(crate) struct RunOne {
+    #[command(flatten)]
+    pub(crate) scene: Scene,
+    /// The lock
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lock: String,
+    /// Cores in use [default: all]
+    #[arg(long, value_name = "N", conflicts_with = "nodes")]
+    pub(crate) cores: Option<usize>,
+    /// Memory nodes in use [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) nodes: Option<usize>,
+    /// Simulate each turn of idle spin loops too: slow, to check the simulator
+    #[arg(long)]
+    pub(crate) every_poll: bool,
+    /// Run tasks on threads of the operating system: very slow, to check the simulator
+    #[arg(long)]
+    pub(crate) oracle: bool,
+    /// Write the figures as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim sweep --machine mesh-256 --workload storm --locks lockstead,queued-2013
+  lockstead sim sweep --machine epyc-2x64 --workload storm --cores 1,8,64,128 --svg sweep.svg")]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub(crate) scene: Scene,
+    /// Only these locks [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) locks: Vec<String>,
+    /// Only these numbers of cores [default: doubling]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cores: Vec<usize>,
+    /// As many tasks as processors
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) task_each: bool,
+    /// Seeds; figures are medians
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Write the figures as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a chart as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run --json profile.json -- ./server
+  lockstead sim whatif profile.json --machine epyc-2x64")]
+pub(crate) struct Whatif {
+    /// A report of `lockstead run --json`
+    #[arg(value_name = "PROFILE.json")]
+    pub(crate) profile: PathBuf,
+    /// A machine that is built in, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: String,
+    /// Threads of the program there [default: one for each processor in use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
+    pub(crate) tasks: Option<u64>,
+    /// Only these numbers of cores [default: doubling]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cores: Vec<usize>,
+    /// Write the figures as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim trace --machine vm-2 --workload storm --lock lockstead --tasks 3
+  lockstead sim trace --machine westmere-8x10 --workload storm --lock queued-2013 --tasks 6 --svg t.svg")]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) scene: Scene,
+    /// The lock
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lock: String,
+    /// Microseconds to show, from the end of the warm-up
+    #[arg(long, value_name = "US", default_value_t = 20)]
+    pub(crate) length: u64,
+    /// Each read and write, too
+    #[arg(long)]
+    pub(crate) accesses: bool,
+    /// Write a picture as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim list")]
+pub(crate) struct List {}

@@ -1,0 +1,64 @@
+//! `lockstead sim`: locks on machines that one does not have.
+
+mod flags;
+mod page;
+mod picture;
+mod profile;
+mod replay;
+mod scene;
+mod single;
+mod sweep;
+mod trace;
+mod whatif;
+
+pub(crate) use flags::Sim;
+
+use crate::failure::Failure;
+use crate::interrupt::{self, Interrupt};
+use crate::output;
+use crate::progress::Progress;
+use lockstead_sim::{LOCKS, MACHINES, Machine, Stopped, WORKLOADS, Workload, many};
+use std::fmt::Write;
+
+/// Does what the subcommand says.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(sim: &Sim) -> Result<(), Failure> {
+    match sim {
+        Sim::Replay(flags) => replay::run(flags),
+        Sim::Run(flags) => single::run(flags),
+        Sim::Sweep(flags) => sweep::run(flags),
+        Sim::Whatif(flags) => whatif::run(flags),
+        Sim::Trace(flags) => trace::run(flags),
+        Sim::List(_) => output::print(&list()),
+    }
+}
+
+/// Simulations on all processors, with a bar.
+fn simulate<T: Send>(count: usize, job: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    many(count, interrupt.flag(), &mut step, "simulations", job)
+        .map_err(|Stopped| Failure::Interrupted)
+}
+
+fn list() -> String {
+    let mut text = String::new();
+    let mut block = |title: &str, lines: Vec<(String, String)>| {
+        let _ = writeln!(text, "{title}");
+        for (name, about) in lines {
+            let _ = writeln!(text, "  {name:20} {about}");
+        }
+    };
+    let machine =
+        |name: &str| Machine::bundled(name).map_or(String::new(), |machine| machine.about);
+    let workload =
+        |name: &str| Workload::bundled(name).map_or(String::new(), |workload| workload.about);
+    block("Machines", MACHINES.iter().map(|&(name, _)| (name.into(), machine(name))).collect());
+    let locks = LOCKS.iter().map(|&(_, name, about)| (name.into(), about.into()));
+    block("Locks", locks.collect());
+    block("Workloads", WORKLOADS.iter().map(|&(name, _)| (name.into(), workload(name))).collect());
+    text
+}

@@ -1,0 +1,124 @@
+//! `lockstead sim replay`.
+
+use super::flags::Replay;
+use super::page;
+use crate::failure::Failure;
+use crate::interrupt::{self, Interrupt};
+use crate::output;
+use crate::progress::Progress;
+use crate::report::{can_write, write};
+use crate::table::Table;
+use lockstead_sim::Stopped;
+use lockstead_sim::replay::{Options, Row, replay, table_names};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Json<'a> {
+    rows: Vec<JsonRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    table: &'a str,
+    row: &'a str,
+    published: f64,
+    simulated: f64,
+    lowest: f64,
+    highest: f64,
+    calibrated: bool,
+    unit: &'a str,
+}
+
+/// Simulates, prints, and writes the page that was asked for.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
+    if let Some(table) = &flags.table
+        && !table_names().contains(&table.as_str())
+    {
+        let names = table_names().join(", ");
+        return Err(Failure::option("--table <NAME>", table, format!("there are {names}")));
+    }
+    if let Some(file) = &flags.html {
+        can_write(file).map_err(|why| Failure::option("--html <FILE>", file.display(), why))?;
+    }
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    let options = Options { quick: flags.quick, seeds: flags.seeds, table: flags.table.clone() };
+    let rows =
+        replay(&options, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
+    drop(progress);
+    if let Some(file) = &flags.html {
+        write(file, &page::render(&rows)).map_err(|error| {
+            Failure::Run(format!("cannot write the report to {}: {error}", file.display()))
+        })?;
+    }
+    if flags.json {
+        return output::print_json(&json(&rows));
+    }
+    output::print(&text(&rows))
+}
+
+/// To three places: what is behind them means nothing, and differs between processors.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+fn json(rows: &[Row]) -> Json<'_> {
+    Json { rows: rows.iter().map(json_row).collect() }
+}
+
+fn json_row(row: &Row) -> JsonRow<'_> {
+    JsonRow {
+        table: row.table,
+        row: &row.row,
+        published: rounded(row.published),
+        simulated: rounded(row.simulated),
+        lowest: rounded(row.range.0),
+        highest: rounded(row.range.1),
+        calibrated: row.calibrated,
+        unit: row.unit,
+    }
+}
+
+/// How far off: of percentages in points, else in per cent.
+pub(super) fn off(row: &Row) -> String {
+    if row.unit == "percent" {
+        return format!("{:+.1}", row.simulated - row.published);
+    }
+    format!("{:+.1} %", (row.simulated / row.published - 1.0) * 100.0)
+}
+
+/// A figure with as many places as it deserves.
+pub(super) fn figure(row: &Row, value: f64) -> String {
+    if row.unit == "percent" { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for name in table_names() {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.table == name).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let mut table =
+            Table::new(&["row", "unit", "published", "simulated", "range", "off by", "calibrated"]);
+        for row in rows {
+            let (low, high) = row.range;
+            table.row([
+                row.row.clone(),
+                row.unit.to_owned(),
+                figure(row, row.published),
+                figure(row, row.simulated),
+                format!("{} to {}", figure(row, low), figure(row, high)),
+                off(row),
+                if row.calibrated { "yes" } else { "" }.to_owned(),
+            ]);
+        }
+        text += &format!("{name}\n{}\n", table.render());
+    }
+    text + "Rows marked `calibrated` fixed the numbers that no document gives; all others are \
+            predictions.\n"
+}

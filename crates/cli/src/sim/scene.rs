@@ -1,0 +1,101 @@
+//! Machines, workloads and locks as users name them.
+
+use super::flags::Scene;
+use crate::failure::Failure;
+use lockstead_sim::{FileError, LOCKS, LockName, MACHINES, Machine, NUMBERS, WORKLOADS, Workload};
+use std::path::Path;
+
+/// What `--machine` means.
+///
+/// # Errors
+/// If it is neither built in nor a file, or the file is wrong.
+pub(super) fn machine(name: &str) -> Result<Machine, Failure> {
+    if let Some(machine) = Machine::bundled(name) {
+        return Ok(machine);
+    }
+    let known: Vec<&str> = MACHINES.iter().map(|&(name, _)| name).collect();
+    read("--machine <NAME|FILE>", name, &known, Machine::parse)
+}
+
+fn workload(name: &str) -> Result<Workload, Failure> {
+    if let Some(workload) = Workload::bundled(name) {
+        return Ok(workload);
+    }
+    let known: Vec<&str> = WORKLOADS.iter().map(|&(name, _)| name).collect();
+    read("--workload <NAME|FILE>", name, &known, Workload::parse)
+}
+
+fn read<T>(
+    option: &str,
+    name: &str,
+    known: &[&str],
+    parse: fn(&str, &str) -> Result<T, FileError>,
+) -> Result<T, Failure> {
+    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+        let built_in = known.join(", ");
+        Failure::option(option, name, format!("built in are {built_in}; as a file: {error}"))
+    })?;
+    parse(name, &text).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// What `--lock` means.
+///
+/// # Errors
+/// If there is no such lock.
+pub(super) fn lock(name: &str) -> Result<LockName, Failure> {
+    LockName::by_name(name).ok_or_else(|| {
+        let known: Vec<&str> = LOCKS.iter().map(|&(_, name, _)| name).collect();
+        Failure::option("--lock <NAME>", name, format!("there are {}", known.join(", ")))
+    })
+}
+
+impl Scene {
+    /// Machine and workload, with what was changed.
+    ///
+    /// # Errors
+    /// If one of them is wrong.
+    pub(super) fn resolve(&self) -> Result<(Machine, Workload), Failure> {
+        let mut machine = machine(&self.machine)?;
+        if self.no_threads {
+            machine = machine.with_threads(1).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        for change in &self.set {
+            let wrong = |why: String| Failure::option("--set <NAME=VALUE>", change, why);
+            let (name, value) = change
+                .split_once('=')
+                .ok_or_else(|| wrong("it has the form NAME=VALUE".to_owned()))?;
+            let value: f64 =
+                value.parse().ok().filter(|value| (0.0..=1e9).contains(value)).ok_or_else(
+                    || wrong("the value is a number from 0 to 1000000000".to_owned()),
+                )?;
+            if !NUMBERS.contains(&name) || !machine.change(name, |_| value) {
+                return Err(wrong(format!("there are {}", NUMBERS.join(", "))));
+            }
+        }
+        Ok((machine, workload(&self.workload)?))
+    }
+
+    /// How many tasks there are.
+    pub(super) fn tasks(&self, workload: &Workload) -> usize {
+        self.tasks.map_or(workload.tasks, |tasks| tasks as usize)
+    }
+}
+
+/// The machine with so many cores.
+///
+/// # Errors
+/// If it has fewer.
+pub(super) fn with_cores(machine: &Machine, cores: usize) -> Result<Machine, Failure> {
+    machine.with_cores(cores).map_err(|error| Failure::option("--cores <LIST>", cores, error))
+}
+
+/// 1, 2, 4 … and all: those numbers of cores that the machine can be had with.
+pub(super) fn doubling(machine: &Machine) -> Vec<usize> {
+    let all = machine.cores();
+    let mut cores: Vec<usize> = std::iter::successors(Some(1), |&n| Some(2 * n))
+        .take_while(|&n| n < all)
+        .filter(|&n| machine.with_cores(n).is_ok())
+        .collect();
+    cores.push(all);
+    cores
+}

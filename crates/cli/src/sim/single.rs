@@ -1,0 +1,122 @@
+//! `lockstead sim run`: one simulation.
+
+use super::flags::RunOne;
+use super::{scene, simulate};
+use crate::failure::Failure;
+use crate::output;
+use crate::table::{Table, time};
+use lockstead_sim::{Figures, How, run as run_simulation};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The figures of a simulation as data.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    pub(super) jobs_per_second: f64,
+    pub(super) processors_used_percent: f64,
+    pub(super) longest_wait_ns: u64,
+    pub(super) simulated_seconds: f64,
+    pub(super) events: u64,
+    pub(super) accesses: u64,
+    pub(super) time_percent: Vec<(String, f64)>,
+    pub(super) locks: Vec<LockSummary>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LockSummary {
+    pub(super) name: String,
+    pub(super) acquisitions: u64,
+    pub(super) waited: u64,
+    pub(super) wait_ns: u64,
+    pub(super) longest_wait_ns: u64,
+    pub(super) held_ns: u64,
+}
+
+/// To a thousandth.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+impl Summary {
+    pub(super) fn new(figures: &Figures) -> Self {
+        let lock = |lock: &lockstead_sim::LockFigures| LockSummary {
+            name: lock.name.clone(),
+            acquisitions: lock.taken,
+            waited: lock.waited,
+            wait_ns: lock.wait / 1000,
+            longest_wait_ns: lock.longest / 1000,
+            held_ns: lock.held / 1000,
+        };
+        Summary {
+            jobs_per_second: rounded(figures.jobs),
+            processors_used_percent: rounded(figures.busy * 100.0),
+            longest_wait_ns: figures.locks.iter().map(|lock| lock.longest).max().unwrap_or(0)
+                / 1000,
+            simulated_seconds: figures.seconds,
+            events: figures.events,
+            accesses: figures.accesses,
+            time_percent: figures
+                .shares
+                .iter()
+                .map(|(place, share)| (format!("{place:?}"), rounded(share * 100.0)))
+                .collect(),
+            locks: figures.locks.iter().map(lock).collect(),
+        }
+    }
+}
+
+/// Simulates and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
+    let (mut machine, workload) = flags.scene.resolve()?;
+    if let Some(cores) = flags.cores {
+        machine = scene::with_cores(&machine, cores)?;
+    }
+    if let Some(nodes) = flags.nodes {
+        machine = machine
+            .with_nodes(nodes)
+            .map_err(|error| Failure::option("--nodes <N>", nodes, error))?;
+    }
+    let lock = scene::lock(&flags.lock)?;
+    let tasks = flags.scene.tasks(&workload);
+    let how = How {
+        seed: flags.scene.seed,
+        every_poll: flags.every_poll,
+        oracle: flags.oracle,
+        trace: false,
+    };
+    let figures = simulate(1, |_| run_simulation(&machine, lock, &workload, tasks, how))?;
+    let summary = Summary::new(&figures[0]);
+    if flags.json {
+        return output::print_json(&summary);
+    }
+    let mut text = format!(
+        "{}, {} processors; {}, {} tasks; {}\n\n",
+        machine.name,
+        machine.cpus(),
+        workload.name,
+        tasks,
+        lock.name()
+    );
+    let _ = writeln!(text, "  {:>12.1} jobs a second", summary.jobs_per_second);
+    let _ = writeln!(text, "  {:>11.1} % of the processors used", summary.processors_used_percent);
+    for (place, share) in summary.time_percent.iter().filter(|(_, share)| *share >= 0.05) {
+        let _ = writeln!(text, "    {share:>9.1} % {place}");
+    }
+    let mut table =
+        Table::new(&["lock", "acquisitions", "waited", "mean wait", "longest", "mean hold"]);
+    for lock in &summary.locks {
+        let mean = |sum: u64| time(sum as f64 / lock.acquisitions.max(1) as f64);
+        table.row([
+            lock.name.clone(),
+            lock.acquisitions.to_string(),
+            lock.waited.to_string(),
+            mean(lock.wait_ns),
+            time(lock.longest_wait_ns as f64),
+            mean(lock.held_ns),
+        ]);
+    }
+    output::print(&format!("{text}\n{}", table.render()))
+}

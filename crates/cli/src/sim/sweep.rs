@@ -1,0 +1,107 @@
+//! `lockstead sim sweep`: locks over numbers of cores.
+
+use super::flags::Sweep;
+use super::picture::{Curve, curves};
+use super::{scene, simulate};
+use crate::failure::Failure;
+use crate::output;
+use crate::report::{can_write, write};
+use crate::table::{Table, rate};
+use lockstead_sim::{How, LOCKS, LockName, run as run_simulation};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report {
+    machine: String,
+    workload: String,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    lock: &'static str,
+    cores: usize,
+    tasks: usize,
+    jobs_per_second: f64,
+    lowest: f64,
+    highest: f64,
+    processors_used_percent: f64,
+}
+
+/// Simulates, prints, draws.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
+    if let Some(file) = &flags.svg {
+        can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
+    }
+    let (machine, workload) = flags.scene.resolve()?;
+    let locks: Vec<LockName> = if flags.locks.is_empty() {
+        LOCKS.iter().map(|&(lock, ..)| lock).collect()
+    } else {
+        flags.locks.iter().map(|name| scene::lock(name)).collect::<Result<_, _>>()?
+    };
+    let cores =
+        if flags.cores.is_empty() { scene::doubling(&machine) } else { flags.cores.clone() };
+    let mut parts = Vec::new();
+    for &cores in &cores {
+        parts.push(scene::with_cores(&machine, cores)?);
+    }
+    let seeds = flags.seeds as usize;
+    let count = |part: usize| {
+        if flags.task_each { parts[part].cpus() } else { flags.scene.tasks(&workload) }
+    };
+    let per_lock = parts.len() * seeds;
+    let figures = simulate(locks.len() * per_lock, |job| {
+        let (lock, part, seed) = (job / per_lock, job % per_lock / seeds, job % seeds);
+        let how = How { seed: flags.scene.seed + seed as u64, ..How::default() };
+        run_simulation(&parts[part], locks[lock], &workload, count(part), how)
+    })?;
+    let points: Vec<Point> = figures
+        .chunks(seeds)
+        .enumerate()
+        .map(|(at, chunk)| {
+            let mut jobs: Vec<f64> = chunk.iter().map(|figures| figures.jobs).collect();
+            jobs.sort_by(f64::total_cmp);
+            let part = at % parts.len();
+            let used = chunk.iter().map(|figures| figures.busy).sum::<f64>() / seeds as f64;
+            Point {
+                lock: locks[at / parts.len()].name(),
+                cores: cores[part],
+                tasks: count(part),
+                jobs_per_second: jobs[seeds / 2].round(),
+                lowest: jobs[0].round(),
+                highest: jobs[seeds - 1].round(),
+                processors_used_percent: (used * 1000.0).round() / 10.0,
+            }
+        })
+        .collect();
+    if let Some(file) = &flags.svg {
+        let lines: Vec<Curve> = points
+            .chunks(parts.len())
+            .map(|chunk| Curve {
+                name: chunk[0].lock.to_owned(),
+                points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
+            })
+            .collect();
+        let title = format!("{} on {}: jobs a second by cores", workload.name, machine.name);
+        write(file, &curves(&title, &lines)).map_err(|error| {
+            Failure::Run(format!("cannot write the chart to {}: {error}", file.display()))
+        })?;
+    }
+    if flags.json {
+        let report = Report { machine: machine.name, workload: workload.name, points };
+        return output::print_json(&report);
+    }
+    let titles: Vec<String> = std::iter::once("jobs a second".to_owned())
+        .chain(cores.iter().map(|cores| format!("{cores} cores")))
+        .collect();
+    let mut table = Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    for chunk in points.chunks(parts.len()) {
+        let figures = chunk.iter().map(|point| rate(point.jobs_per_second));
+        table.row(std::iter::once(chunk[0].lock.to_owned()).chain(figures));
+    }
+    let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
+    output::print(&format!("{head}\n\n{}", table.render()))
+}

@@ -1,0 +1,133 @@
+//! What the engine promises: one seed one run, the same run on two engines, spinning that
+//! costs nothing, locks that exclude and let everybody on.
+
+use lockstead_sim::{Figures, How, LOCKS, LockName, Machine, Step, Workload, run, run_traced};
+
+fn westmere() -> Machine {
+    Machine::bundled("westmere-8x10").expect("built in")
+}
+
+fn storm(length: f64) -> Workload {
+    let mut storm = Workload::bundled("storm").expect("built in");
+    (storm.warm_up, storm.length) = (0.2, length);
+    storm
+}
+
+fn same(one: &Figures, other: &Figures) -> bool {
+    format!("{one:?}") == format!("{other:?}")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_another() {
+    let machine = westmere().with_nodes(2).expect("there are two");
+    for (lock, name, _) in LOCKS {
+        let with = |seed| run(&machine, lock, &storm(0.5), 30, How { seed, ..How::default() });
+        assert!(same(&with(1), &with(1)), "{name}");
+        assert!(!same(&with(1), &with(2)), "{name}");
+    }
+}
+
+fn steps(lock: LockName, oracle: bool) -> Vec<Step> {
+    let machine = westmere().with_nodes(2).expect("there are two");
+    let how = How { seed: 7, oracle, trace: true, ..How::default() };
+    let mut workload = storm(0.05);
+    workload.warm_up = 0.0;
+    run_traced(&machine, lock, &workload, 24, how).1
+}
+
+#[test]
+fn coroutines_and_threads_of_the_system_give_the_same_trace() {
+    for (lock, name, _) in LOCKS {
+        let one = steps(lock, false);
+        assert!(one.len() > 500, "{name}: {} steps", one.len());
+        assert!(one == steps(lock, true), "{name}");
+    }
+}
+
+#[test]
+fn each_lock_excludes_and_lets_everybody_on() {
+    let machines = [
+        westmere(),
+        westmere().with_nodes(1).and_then(|m| m.with_threads(1)).expect("a part"),
+        Machine::bundled("vm-2").expect("built in"),
+        Machine::bundled("epyc-2x64").expect("built in"),
+    ];
+    for machine in &machines {
+        for (lock, name, _) in LOCKS {
+            for tasks in [2, 40] {
+                let figures = run(machine, lock, &storm(2.0), tasks, How::default());
+                assert_eq!(figures.violations, 0, "{name} on {}", machine.name);
+                let taken = figures.locks[0].taken;
+                assert!(taken > 15, "{name} on {}, {tasks} tasks: {taken}", machine.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn preempted_holders_do_not_break_a_lock() {
+    let mut machine = Machine::bundled("vm-2").expect("built in");
+    for (name, value) in [("slice", 3.0), ("latency", 3.0), ("granularity", 1.0)] {
+        assert!(machine.change(name, |_| value));
+    }
+    for (lock, name, _) in LOCKS {
+        let figures = run(&machine, lock, &storm(3.0), 12, How::default());
+        assert_eq!(figures.violations, 0, "{name}");
+        assert!(figures.locks[0].taken > 50, "{name}: {}", figures.locks[0].taken);
+    }
+}
+
+/// The mean of some seeds: single runs near saturation differ by more than is asked here.
+fn throughput(machine: &Machine, lock: LockName, tasks: usize, every_poll: bool) -> (f64, u64) {
+    let mut sum = (0.0, 0);
+    for seed in 1..=3 {
+        let how = How { seed, every_poll, ..How::default() };
+        let figures = run(machine, lock, &long_sections(), tasks, how);
+        sum = (sum.0 + figures.jobs, sum.1 + figures.events);
+    }
+    sum
+}
+
+/// Sections long enough that spinners have time to spin.
+fn long_sections() -> Workload {
+    let mut workload = storm(1.0);
+    workload.locks[0].section = 20.0;
+    workload
+}
+
+#[test]
+fn leaving_out_idle_turns_changes_nothing_but_the_work() {
+    let full = westmere();
+    let single = westmere().with_threads(1).expect("one there is");
+    for machine in [full, single] {
+        for lock in [LockName::Spinning2013, LockName::Queued2013] {
+            let tasks = 40;
+            let (elided, few) = throughput(&machine, lock, tasks, false);
+            let (polled, many) = throughput(&machine, lock, tasks, true);
+            let name = lock.name();
+            assert!((elided / polled - 1.0).abs() < 0.02, "{name}: {elided} against {polled}");
+            assert!(few * 4 < many, "{name}: {few} events against {many}");
+        }
+    }
+}
+
+#[test]
+fn a_thousand_tasks_on_a_thousand_processors_are_simulated() {
+    let machine = Machine::bundled("mesh-1024").expect("built in");
+    let mut workload = storm(14.8);
+    workload.compute = 50.0;
+    let figures = run(&machine, LockName::Lockstead, &workload, 1000, How::default());
+    assert_eq!(figures.violations, 0);
+    assert!(figures.locks[0].taken > 100, "{}", figures.locks[0].taken);
+}
+
+#[test]
+fn mutexes_beat_the_semaphore_of_2005_and_use_less() {
+    let machine = Machine::bundled("smp-8way-2005").expect("built in");
+    let workload = Workload::bundled("test-mutex-v").expect("built in");
+    let with = |lock| run(&machine, lock, &workload, 16, How::default());
+    let (mutex, semaphore) = (with(LockName::Counter2006), with(LockName::Semaphore2005));
+    assert!(mutex.jobs > 1.3 * semaphore.jobs, "{} {}", mutex.jobs, semaphore.jobs);
+    let per_time = |figures: &Figures| figures.jobs / figures.busy;
+    assert!(per_time(&mutex) > 1.8 * per_time(&semaphore));
+}
