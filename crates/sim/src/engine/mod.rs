@@ -12,6 +12,8 @@ mod line;
 mod poll;
 mod sched;
 mod strand;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod wait;
 pub(crate) mod world;

@@ -9,8 +9,8 @@ pub const CALIBRATED: [(&str, &str); 7] = [
     ("high_systime_2013", "1100-2000 users, 8 nodes, HT off"),
     ("high_systime_2013", "1100-2000 users, 1 nodes, HT off"),
     ("high_systime_2013", "200-1000 users, 1 nodes, HT off"),
+    ("aim7_patch2_2013", "alltests, 1100-2000 users"),
     ("aim7_patch2_2013", "shared, 1100-2000 users"),
-    ("fserver_2013", "1100-2000 users, 8 nodes"),
     ("fserver_2013", "1100-2000 users, 1 nodes"),
     ("vfs_2005", "8-way x86, mutex"),
 ];
