@@ -10,6 +10,7 @@
 #define LOCKSTEAD_WW_H
 
 #include "base.h"
+#include "low-half.h"
 
 /* Who backs off: a younger context does not wait for an older one (wait-die), or an
  * older one makes a younger holder back off when that waits itself (wound-wait). */
@@ -159,10 +160,11 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_trylock(lks_ww_mutex *mutex, lks_w
 LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_capability(mutex))
     LKS_TSA__(no_thread_safety_analysis)
 {
-    LKS_RELEASING__(mutex);
     if (mutex->ctx__)
         mutex->ctx__->acquired__--;
     __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
+    /* After the look at the context, which the next holder replaces. */
+    LKS_RELEASING__(mutex);
     if (LKS_UNLIKELY__(!lks_erase_low__(&mutex->word__)))
         lks_ww_mutex_unlock_slow(mutex);
 }
