@@ -6,8 +6,6 @@
 
 use crate::{names, wait};
 use core::cell::Cell;
-use lockstead_core::Wait;
-use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
 /// The real-time mutex of C: the word that the kernel shares.
@@ -41,8 +39,16 @@ fn errno(error: PiError) -> i32 {
     }
 }
 
-fn lock(word: &PiWord, how: &Wait<'_, Linux>) -> i32 {
-    match word.lock_slow(how) {
+/// Apart, so that who finds a free mutex saves no registers for it.
+///
+/// # Safety
+/// `argument` is what `how` takes; see `enum lks_how__`.
+#[cold]
+#[inline(never)]
+unsafe fn lock_slow(word: &PiWord, how: u32, argument: u64) -> i32 {
+    // SAFETY: as the caller says, until this call ends.
+    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
+    match word.lock_slow(&how) {
         Ok(()) => 0,
         Err(error) => -errno(error),
     }
@@ -55,9 +61,8 @@ impl lks_rt_mutex {
         if self.0.lock_fast() {
             return 0;
         }
-        // SAFETY: as the caller says, until this call ends.
-        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-        lock(&self.0, &how)
+        // SAFETY: as the caller says.
+        unsafe { lock_slow(&self.0, how, argument) }
     }
 
     pub(crate) fn try_lock(&self) -> bool {
@@ -85,9 +90,8 @@ impl lks_rt_recursive_mutex {
         if let Some(result) = self.again() {
             return result;
         }
-        // SAFETY: as the caller says, until this call ends.
-        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-        lock(&self.word, &how)
+        // SAFETY: as the caller says.
+        unsafe { lock_slow(&self.word, how, argument) }
     }
 
     pub(crate) fn try_lock(&self) -> i32 {

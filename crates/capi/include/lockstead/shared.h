@@ -22,13 +22,8 @@
 #define LOCKSTEAD_SHARED_H
 
 #include "base.h"
+#include "shared-mutex.h"
 #include "shm.h"
-
-/* One owner, which alone releases it; not recursive. Zeroes: free. */
-typedef struct lks_shared_mutex {
-    uint32_t word__ __attribute__((aligned(8)));
-    uint32_t heir__;
-} lks_shared_mutex;
 
 /* Many readers or one writer. Zeroes: free. */
 typedef struct lks_shared_rwlock {
@@ -51,24 +46,14 @@ typedef struct lks_shared_cond {
     uint32_t spare__;
 } lks_shared_cond;
 
-LKS_ASSERT__(shared_mutex_size, sizeof(lks_shared_mutex) == 8);
-LKS_ASSERT__(shared_mutex_align, __alignof__(lks_shared_mutex) == 8);
 LKS_ASSERT__(shared_rwlock_size, sizeof(lks_shared_rwlock) == 8);
 LKS_ASSERT__(shared_semaphore_size, sizeof(lks_shared_semaphore) == 40);
 LKS_ASSERT__(shared_semaphore_free, offsetof(lks_shared_semaphore, free__) == 12);
 LKS_ASSERT__(shared_cond_size, sizeof(lks_shared_cond) == 8);
 
-/* In a lock's word: what a dead owner left was not declared consistent; who has it. */
-#define LKS_SHARED_INCONSISTENT__ 0x40000000u
-#define LKS_SHARED_OWNER__ 0x0fffffffu
-#define LKS_SHARED_LOST__ 0xffffffffu
-
 LKS_BEGIN_DECLS__
 
 /* What the inline functions below call. */
-int lks_shared_mutex_lock_how(lks_shared_mutex *mutex, unsigned how, uint64_t argument);
-int lks_shared_mutex_trylock_slow(lks_shared_mutex *mutex);
-int lks_shared_mutex_unlock_slow(lks_shared_mutex *mutex);
 int lks_shared_rwlock_read_how(lks_shared_rwlock *lock, unsigned how, uint64_t argument);
 int lks_shared_rwlock_tryread_slow(lks_shared_rwlock *lock);
 int lks_shared_rwlock_write_how(lks_shared_rwlock *lock, unsigned how, uint64_t argument);
@@ -82,105 +67,6 @@ int lks_shared_semaphore_add_slow(lks_shared_semaphore *semaphore, uint32_t unit
 int lks_shared_cond_wait_how(lks_shared_cond *cond, lks_shared_mutex *mutex, unsigned how,
                              uint64_t argument);
 int lks_shared_cond_notify_slow(lks_shared_cond *cond, int all);
-
-/* Passes a result on; tells a thread sanitizer of an acquisition. */
-LKS_INLINE__ int lks_shared_got__(int result, void *lock)
-{
-    (void)lock;
-    if (result >= 0 || result == -EOWNERDEAD)
-        LKS_ACQUIRED__(lock);
-    return result;
-}
-
-/* The same of what says 1 for success. */
-LKS_INLINE__ int lks_shared_tried__(int result, void *lock)
-{
-    (void)lock;
-    if (result > 0 || result == -EOWNERDEAD)
-        LKS_ACQUIRED__(lock);
-    return result;
-}
-
-/* ---- the mutex ---- */
-
-/* A free mutex, where there was something else before. Fresh memory of a segment needs
- * no such call. */
-LKS_INLINE__ void lks_shared_mutex_init(lks_shared_mutex *mutex)
-{
-    __atomic_store_n(&mutex->heir__, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&mutex->word__, 0, __ATOMIC_RELEASE);
-}
-
-/* Takes the mutex, waiting as long as it takes: 0; -EOWNERDEAD: the caller has it, and
- * its last owner died; -ENOTRECOVERABLE: nobody has it, and nobody will. */
-LKS_NODISCARD__ LKS_INLINE__ int lks_shared_mutex_lock(lks_shared_mutex *mutex)
-{
-    return lks_shared_got__(lks_shared_mutex_lock_how(mutex, LKS_FOREVER__, 0), mutex);
-}
-
-/* Takes the mutex if that needs no wait: 1; 0: somebody has it; or an error, of which
- * -EOWNERDEAD means that the caller has it. */
-LKS_NODISCARD__ LKS_INLINE__ int lks_shared_mutex_trylock(lks_shared_mutex *mutex)
-{
-    return lks_shared_tried__(lks_shared_mutex_trylock_slow(mutex), mutex);
-}
-
-/* -EINTR: a signal handler ran on this thread while it slept. */
-LKS_NODISCARD__ LKS_INLINE__ int lks_shared_mutex_lock_interruptible(lks_shared_mutex *mutex)
-{
-    return lks_shared_got__(lks_shared_mutex_lock_how(mutex, LKS_INTERRUPTIBLE__, 0), mutex);
-}
-
-/* -EINTR: the token was fired. */
-LKS_NODISCARD__ LKS_INLINE__ int
-lks_shared_mutex_lock_killable(lks_shared_mutex *mutex, const lks_cancel *token)
-{
-    return lks_shared_got__(lks_shared_mutex_lock_how(mutex, LKS_KILLABLE__, LKS_ADDRESS__(token)),
-                            mutex);
-}
-
-/* -ETIMEDOUT: so many nanoseconds are over. */
-LKS_NODISCARD__ LKS_INLINE__ int
-lks_shared_mutex_lock_timeout(lks_shared_mutex *mutex, uint64_t nanoseconds)
-{
-    return lks_shared_got__(lks_shared_mutex_lock_how(mutex, LKS_TIMEOUT__, nanoseconds), mutex);
-}
-
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
-LKS_NODISCARD__ LKS_INLINE__ int
-lks_shared_mutex_lock_until(lks_shared_mutex *mutex, const struct timespec *deadline)
-{
-    return lks_shared_got__(lks_shared_mutex_lock_how(mutex, LKS_UNTIL__, LKS_ADDRESS__(deadline)),
-                            mutex);
-}
-
-/* Releases the mutex: 0, or -EPERM if the calling thread does not have it. */
-LKS_INLINE__ int lks_shared_mutex_unlock(lks_shared_mutex *mutex)
-{
-    LKS_RELEASING__(mutex);
-    return lks_shared_mutex_unlock_slow(mutex);
-}
-
-/* After -EOWNERDEAD: what the mutex guards is in order again. 0, or -EPERM if the calling
- * thread does not have it. */
-int lks_shared_mutex_consistent(lks_shared_mutex *mutex);
-
-/* Whether a dead owner's work was not declared consistent, also since it is lost: what
- * -EOWNERDEAD said, once more. */
-LKS_INLINE__ int lks_shared_mutex_is_inconsistent(const lks_shared_mutex *mutex)
-{
-    return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_SHARED_INCONSISTENT__) != 0;
-}
-
-/* Whether anybody has it, dead or alive, at some moment during the call. */
-LKS_INLINE__ int lks_shared_mutex_is_locked(const lks_shared_mutex *mutex)
-{
-    uint32_t word = __atomic_load_n(&mutex->word__, __ATOMIC_RELAXED);
-    return word != LKS_SHARED_LOST__ && (word & LKS_SHARED_OWNER__) != 0;
-}
-
-/* Whether the calling thread has it. */
-int lks_shared_mutex_is_mine(const lks_shared_mutex *mutex);
 
 /* ---- the reader-writer lock ---- */
 

@@ -1,6 +1,6 @@
 //! The condition variable.
 
-use super::{code, errno, lks_shared_mutex};
+use super::{code, errno, here, lks_shared_mutex};
 use crate::wait;
 use lockstead::shared::SharedError;
 use lockstead::shared::raw::{Outcome, RawCondvar};
@@ -30,6 +30,8 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     if !mutex.0.is_mine() {
         return -libc::EPERM;
     }
+    // The mutex has to be released in here afterwards (H3).
+    here::hide();
     match cond.0.wait(&mutex.0, &how) {
         Ok(waited) => match (waited.mutex, waited.ended) {
             (Outcome::Acquired, Some(error)) => -errno(error),

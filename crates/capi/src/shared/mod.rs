@@ -6,10 +6,11 @@
 //! thread is there. So a call about no lock at all, as by a null pointer, is an error like
 //! another one.
 //!
-//! All of it is called, none inline: who a thread is in a segment stands in a record of
-//! the library's, which C does not see (`docs/abi.md` has the figures).
+//! The fast paths of the mutex are inline in the header, where `here` tells them who the
+//! thread is; everything else is called.
 
 mod cond;
+mod here;
 mod mutex;
 mod reason;
 mod rwlock;

@@ -1,6 +1,6 @@
 //! The mutex.
 
-use super::{attempt, code, had};
+use super::{attempt, code, had, here};
 use crate::wait;
 use lockstead::shared::SharedError;
 use lockstead::shared::raw::RawMutex;
@@ -10,6 +10,12 @@ use lockstead::shared::raw::RawMutex;
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct lks_shared_mutex(pub(super) RawMutex);
+
+impl lks_shared_mutex {
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+}
 
 /// Takes the mutex, unless the wait ends before.
 ///
@@ -22,19 +28,20 @@ unsafe extern "C" fn lks_shared_mutex_lock_how(
     argument: u64,
 ) -> i32 {
     let Some(mutex) = mutex else { return code(Err(SharedError::NotInSegment)) };
-    if mutex.0.take() {
-        return 0;
-    }
     // SAFETY: as the caller says, until this call ends.
     let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    code(mutex.0.lock(&how))
+    let outcome = mutex.0.lock(&how);
+    here::show(mutex.address());
+    code(outcome)
 }
 
 /// Takes the mutex if that needs no wait.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_mutex_trylock_slow(mutex: Option<&lks_shared_mutex>) -> i32 {
     let Some(mutex) = mutex else { return code(Err(SharedError::NotInSegment)) };
-    attempt(mutex.0.try_lock())
+    let outcome = mutex.0.try_lock();
+    here::show(mutex.address());
+    attempt(outcome)
 }
 
 /// Releases the mutex.

@@ -52,6 +52,11 @@ int main(void)
     FIELD(lks_shared_semaphore, free__);
     TYPE(lks_shared_cond);
     FIELD(lks_shared_cond, count__);
+    TYPE(lks_member__);
+    FIELD(lks_member__, base);
+    FIELD(lks_member__, length);
+    FIELD(lks_member__, me);
+    FIELD(lks_member__, held);
     TYPE(lks_shm_field);
     FIELD(lks_shm_field, name);
     FIELD(lks_shm_field, offset);

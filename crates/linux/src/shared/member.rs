@@ -21,6 +21,7 @@ use crate::platform::Linux;
 use crate::sys::{self, KeepErrno, NoSignals};
 use core::cell::Cell;
 use core::marker::PhantomData;
+use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use lockstead_core::shared::seat::LIFE_FREE;
@@ -47,6 +48,10 @@ pub struct Member {
     /// It is the thread's alone (PAG1).
     thread: PhantomData<*const ()>,
 }
+
+// Inline code in C reads the first three and counts in the fourth.
+const _: () = assert!(offset_of!(Member, base) == 0 && offset_of!(Member, len) == 8);
+const _: () = assert!(offset_of!(Member, me) == 16 && offset_of!(Member, held) == 20);
 
 /// Of threads that are members nowhere.
 struct Nobody(Member);
@@ -232,9 +237,26 @@ pub fn leave(handle: &Handle) -> Result<(), Busy> {
     member.map_or(Ok(()), |(page, member)| member.leave(page))
 }
 
+/// What [`at_forgetting`] was told, as a data pointer; null: nothing.
+static AT_FORGETTING: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// Has `forget` called by each thread that ends and has left all segments, before its
+/// [`Member`]s are gone: for who keeps a pointer to one in a thread-local word of its own,
+/// as fast paths in other languages do. It must neither lock nor allocate. One such
+/// function in a process; the last one counts.
+pub fn at_forgetting(forget: fn()) {
+    AT_FORGETTING.store(forget as *mut (), Ordering::Relaxed);
+}
+
 /// The calling thread has left all segments.
 pub(super) fn forget() {
     CURRENT.set(&raw const NOBODY.0);
+    let told = AT_FORGETTING.load(Ordering::Relaxed);
+    if !told.is_null() {
+        // SAFETY: `at_forgetting` stores functions of this type only.
+        let forget = unsafe { core::mem::transmute::<*mut (), fn()>(told) };
+        forget();
+    }
 }
 
 /// Takes a seat.

@@ -44,7 +44,7 @@ mod registry;
 mod ring;
 mod sleep;
 
-pub use member::{Busy, JoinError, Member, join, leave, me, member, party, seated};
+pub use member::{Busy, JoinError, Member, at_forgetting, join, leave, me, member, party, seated};
 pub use oracle::{LOCKS_FROM, Note, in_turn};
 pub(crate) use process::wipes_on_fork;
 pub use registry::{AttachError, Attached, Handle, Parts, attach, detach};

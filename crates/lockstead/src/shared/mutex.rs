@@ -343,24 +343,28 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
 #[inline(always)]
 pub(super) fn release(raw: &core_shared::SharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
-    let released = match member(address) {
+    match member(address) {
         Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
             member.gave();
+            owed::settle(address);
             true
         }
         _ => release_slow(raw),
-    };
-    owed::settle(address);
-    released
+    }
 }
 
 #[cold]
+#[inline(never)]
 fn release_slow(raw: &core_shared::SharedMutex<Linux>) -> bool {
-    let Some((member, party)) = seat(core::ptr::from_ref(raw).addr()) else { return false };
-    let released = raw.unlock(&party);
-    if released {
-        member.gave();
-    }
+    let address = core::ptr::from_ref(raw).addr();
+    let released = seat(address).is_some_and(|(member, party)| {
+        let released = raw.unlock(&party);
+        if released {
+            member.gave();
+        }
+        released
+    });
+    owed::settle(address);
     released
 }
 

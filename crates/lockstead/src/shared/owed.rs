@@ -56,10 +56,16 @@ pub(super) fn owe(mutex: usize, named: Option<NonNull<U32>>) {
     });
 }
 
+/// Whether the calling thread owes anything, so that a release has more to do.
+#[inline(always)]
+pub(super) fn is_owing() -> bool {
+    OWED.with(|owed| owed.count.get()) != 0
+}
+
 /// The calling thread has released the mutex at this address.
 #[inline(always)]
 pub(super) fn settle(mutex: usize) {
-    if OWED.with(|owed| owed.count.get()) != 0 {
+    if is_owing() {
         settle_slow(mutex);
     }
 }

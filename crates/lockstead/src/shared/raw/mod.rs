@@ -35,7 +35,7 @@ mod semaphore;
 
 pub use super::form::{Form, UNKNOWN};
 pub use condvar::{RawCondvar, Waited};
-pub use mutex::RawMutex;
+pub use mutex::{RawMutex, releases_by_the_word};
 pub use rwlock::RawRwLock;
 pub use segment::RawSegment;
 pub use semaphore::RawSemaphore;
