@@ -34,7 +34,7 @@ Examples:
   lockstead sim replay --table high_systime_2013 --json
   lockstead sim replay --html replay.html")]
 pub(crate) struct Replay {
-    /// Fewer numbers of users, one fit, two seeds
+    /// Fewer numbers of users, one fit, one seed
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seeds of each simulation

@@ -21,7 +21,7 @@ use tables::{Entry, Point, Samples, Value, entries};
 /// What is to be replayed.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Few numbers of users, the best fit, two seeds.
+    /// Few numbers of users, the best fit, one seed.
     pub quick: bool,
     /// Seeds of each simulation, unless quick.
     pub seeds: u64,
@@ -71,7 +71,7 @@ pub fn replay(
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
         .collect();
     let fits = shipped();
-    let (fits, seeds) = if options.quick { (&fits[..1], 2) } else { (&fits[..], options.seeds) };
+    let (fits, seeds) = if options.quick { (&fits[..1], 1) } else { (&fits[..], options.seeds) };
     let points = all_points(&entries);
     let jobs: Vec<(usize, &Fit, u64)> = fits
         .iter()

@@ -1,0 +1,127 @@
+//! `lockstead sim`: the same words for the same seed, and errors that help.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockstead"))
+        .arg("sim")
+        .args(arguments)
+        .output()
+        .expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_same_seed_prints_the_same() {
+    let storm = ["--machine", "vm-2", "--lock", "lockstead", "--workload", "storm"];
+    for begin in [vec!["run", "--json"], vec!["trace", "--length", "5", "--accesses"]] {
+        let with = |seed: &str| {
+            let output = sim(&[&begin[..], &storm, &["--seed", seed]].concat());
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            output.stdout
+        };
+        assert_eq!(with("3"), with("3"));
+        assert_ne!(with("3"), with("4"));
+    }
+}
+
+#[test]
+fn a_replay_prints_rows_with_what_was_calibrated() {
+    let replay = || sim(&["replay", "--quick", "--table", "vfs_2005", "--json"]);
+    let output = replay();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, replay().stdout);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        assert_eq!(row["table"], "vfs_2005");
+        assert!(
+            row["row"].is_string() && row["unit"].is_string() && row["calibrated"].is_boolean()
+        );
+        assert!(row["published"].as_f64() > Some(0.0) && row["simulated"].as_f64() > Some(0.0));
+    }
+    assert_eq!(rows.iter().filter(|row| row["calibrated"] == true).count(), 2);
+}
+
+#[test]
+fn bad_files_are_refused_with_line_and_expectation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.toml");
+    std::fs::write(&file, "name = \"m\"\nabout = \"\"\n[layout]\nnodes = \"two\"\n")
+        .expect("written");
+    let name = file.to_str().expect("a plain name");
+    let output = sim(&["run", "--machine", name, "--lock", "lockstead", "--workload", "storm"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains(&format!("{name}:4: ")) && error.contains("expected"), "{error}");
+    for (option, value) in [("--machine", "nope"), ("--lock", "nope"), ("--workload", "nope")] {
+        let mut arguments =
+            vec!["run", "--machine", "vm-2", "--lock", "lockstead", "--workload", "storm"];
+        let at = arguments.iter().position(|a| *a == option).expect("it is there");
+        arguments[at + 1] = value;
+        let output = sim(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        assert!(text(&output.stderr).contains("nope"), "{option}");
+    }
+}
+
+const PROFILE: &str = r#"{"schema": "lockstead-run", "processes": [{
+  "threads": {"peak": 4},
+  "waiting": {"thread_ns": 4000000000, "waited_ns": 400000000, "idled_ns": 0},
+  "locks": [
+    {"name": "cache.mutex", "kind": "mutex", "locks": 1, "acquisitions": 200000,
+     "hold": {"count": 200000, "total_ns": 400000000}},
+    {"name": "log.mutex", "kind": "mutex", "locks": 1, "acquisitions": 20000,
+     "hold": {"count": 20000, "total_ns": 4000000}}]}]}"#;
+
+#[test]
+fn a_recorded_program_is_predicted_and_its_worst_lock_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    std::fs::write(&file, PROFILE).expect("written");
+    let name = file.to_str().expect("a plain name");
+    let base = ["whatif", name, "--machine", "epyc-2x64", "--cores", "1,4,32"];
+    let output = sim(&[&base[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let points = report["points"].as_array().expect("points");
+    assert_eq!(points.len(), 6);
+    let jobs = |at: usize| points[at]["jobs_per_second"].as_f64().expect("a number");
+    assert!(jobs(1) > 1.5 * jobs(0), "four cores beat one");
+    // Two microseconds of each job are in one lock.
+    assert!(jobs(2) < 600_000.0, "{}", jobs(2));
+    assert_eq!(points[5]["worst"], "cache.mutex");
+    let shown = text(&sim(&base).stdout);
+    assert!(shown.contains("stops to scale at") && shown.contains("cache.mutex"), "{shown}");
+    std::fs::write(&file, "{\"schema\": 1}").expect("written");
+    let output = sim(&base);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected: a report"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn pictures_are_well_formed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).to_str().expect("a plain name").to_owned();
+    let (curves, line, page) = (file("sweep.svg"), file("trace.svg"), file("replay.html"));
+    let storm = ["--machine", "vm-2", "--workload", "storm"];
+    for arguments in [
+        vec!["sweep", "--seeds", "1", "--svg", &curves],
+        vec!["trace", "--lock", "queued-2013", "--svg", &line],
+    ] {
+        let output = sim(&[&arguments[..], &storm].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let output = sim(&["replay", "--quick", "--table", "vfs_2005", "--html", &page]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for file in [&curves, &line, &page] {
+        let picture = std::fs::read_to_string(file).expect("it was written");
+        let picture = picture.replace("<!DOCTYPE html>", "");
+        assert!(roxmltree::Document::parse(&picture).is_ok(), "{file}");
+    }
+}
