@@ -20,7 +20,7 @@ typedef struct lks_pthread_cond {
 #define LKS_PTHREAD_COND_INIT__ {LKS_COND_INIT, 0}
 
 /* Initialisations so far, of all files. */
-extern uint32_t lks_pthread_conds__;
+extern uint32_t lks_pthread_conds__ __attribute__((visibility("default")));
 __attribute__((weak)) uint32_t lks_pthread_conds__;
 
 __attribute__((unused)) static int

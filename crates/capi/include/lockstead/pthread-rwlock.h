@@ -3,7 +3,8 @@
  *
  * A thread that reads may read again, as programs expect. lockstead's lock would make
  * it wait behind a writer, which waits for it: so a thread notes what it reads, and
- * counts further times by itself. It can note so many locks at a time.
+ * where it would have to wait counts further times by itself. It can note so many locks
+ * at a time.
  */
 #ifndef LOCKSTEAD_PTHREAD_RWLOCK_H
 #define LOCKSTEAD_PTHREAD_RWLOCK_H
@@ -25,11 +26,13 @@ struct lks_pthread_reads__ {
     uint32_t count;
     struct {
         lks_pthread_rwlock *lock;
-        uint32_t times;
+        uint32_t holds; /* of the lock */
+        uint32_t times; /* beside those */
     } of[LKS_PTHREAD_READS__];
 };
 /* Of the calling thread; the same for all files. */
-__extension__ extern __thread struct lks_pthread_reads__ lks_pthread_mine__;
+__extension__ extern __thread struct lks_pthread_reads__ lks_pthread_mine__
+    __attribute__((visibility("default")));
 __extension__ __attribute__((weak)) __thread struct lks_pthread_reads__ lks_pthread_mine__;
 
 /* The note of this lock; the count of all if there is none. */
@@ -41,35 +44,32 @@ LKS_INLINE__ uint32_t lks_pthread_note__(const lks_pthread_rwlock *lock)
     return at;
 }
 
-/* Whether the caller reads already: then once more. */
-LKS_INLINE__ int lks_pthread_reads_again__(lks_pthread_rwlock *lock)
+LKS_INLINE__ void lks_pthread_has_read__(lks_pthread_rwlock *lock)
 {
     uint32_t at = lks_pthread_note__(lock);
-    if (at == lks_pthread_mine__.count)
-        return 0;
-    lks_pthread_mine__.of[at].times++;
-    return 1;
-}
-
-LKS_INLINE__ void lks_pthread_begins_to_read__(lks_pthread_rwlock *lock)
-{
-    uint32_t count = lks_pthread_mine__.count;
-    if (count == LKS_PTHREAD_READS__)
+    if (at == LKS_PTHREAD_READS__)
         return;
-    lks_pthread_mine__.of[count].lock = lock;
-    lks_pthread_mine__.of[count].times = 1;
-    lks_pthread_mine__.count = count + 1;
+    if (at == lks_pthread_mine__.count) {
+        lks_pthread_mine__.count = at + 1;
+        lks_pthread_mine__.of[at].lock = lock;
+        lks_pthread_mine__.of[at].holds = 0;
+        lks_pthread_mine__.of[at].times = 0;
+    }
+    lks_pthread_mine__.of[at].holds++;
 }
 
-/* Whether the caller reads no more now; also if there is no note. */
-LKS_INLINE__ int lks_pthread_ends_to_read__(lks_pthread_rwlock *lock)
+/* Whether the release of a lock that is read is one of a hold. */
+LKS_INLINE__ int lks_pthread_releases__(const lks_pthread_rwlock *lock)
 {
     uint32_t at = lks_pthread_note__(lock);
     if (at == lks_pthread_mine__.count)
         return 1;
-    if (--lks_pthread_mine__.of[at].times != 0)
+    if (lks_pthread_mine__.of[at].times != 0) {
+        lks_pthread_mine__.of[at].times--;
         return 0;
-    lks_pthread_mine__.of[at] = lks_pthread_mine__.of[--lks_pthread_mine__.count];
+    }
+    if (--lks_pthread_mine__.of[at].holds == 0)
+        lks_pthread_mine__.of[at] = lks_pthread_mine__.of[--lks_pthread_mine__.count];
     return 1;
 }
 
@@ -83,6 +83,18 @@ LKS_INLINE__ int lks_pthread_rwlock_writes__(const lks_pthread_rwlock *lock)
     uint64_t word = lks_pthread_rwlock_word__(lock);
     return !(word & LKS_RWLOCK_SHARED__) && lks_self__ != 0 &&
            (word & LKS_MAX_SLOTS__) == lks_self__;
+}
+
+/* Whether the caller reads already: then once more, whoever waits. */
+LKS_INLINE__ int lks_pthread_reads_again__(const lks_pthread_rwlock *lock)
+{
+    uint32_t at = lks_pthread_note__(lock);
+    uint64_t word = lks_pthread_rwlock_word__(lock);
+    if (at == lks_pthread_mine__.count || !(word & LKS_RWLOCK_SHARED__) ||
+        !(word & LKS_MAX_SLOTS__))
+        return 0;
+    lks_pthread_mine__.of[at].times++;
+    return 1;
 }
 
 /* Which side is preferred makes no difference: neither starves. */
@@ -114,26 +126,31 @@ LKS_INLINE__ int lks_pthread_rwlock_destroy__(lks_pthread_rwlock *lock LKS_AND_A
     return busy ? EBUSY : 0;
 }
 
-LKS_INLINE__ int lks_pthread_rwlock_rdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
-    LKS_TSA__(no_thread_safety_analysis)
-{
-    if (lks_pthread_reads_again__(lock))
-        return 0;
-    if (LKS_UNLIKELY__(lks_pthread_rwlock_writes__(lock)))
-        return EDEADLK;
-    LKS_ON__(lks_rwlock_read, &lock->lock__);
-    lks_pthread_begins_to_read__(lock);
-    return 0;
-}
-
 LKS_INLINE__ int lks_pthread_rwlock_tryrdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
     LKS_TSA__(no_thread_safety_analysis)
 {
-    if (lks_pthread_reads_again__(lock))
+    if (LKS_ON__(lks_rwlock_tryread, &lock->lock__)) {
+        lks_pthread_has_read__(lock);
         return 0;
-    if (!LKS_ON__(lks_rwlock_tryread, &lock->lock__))
-        return EBUSY;
-    lks_pthread_begins_to_read__(lock);
+    }
+    return lks_pthread_reads_again__(lock) ? 0 : EBUSY;
+}
+
+LKS_INLINE__ int lks_pthread_rwlock_rdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+#ifdef LKS_DEBUG
+    /* The first time is checked as one that may wait. */
+    int at_once = lks_pthread_note__(lock) != lks_pthread_mine__.count;
+#else
+    int at_once = 1;
+#endif
+    if (at_once && LKS_LIKELY__(lks_pthread_rwlock_tryrdlock__(lock LKS_AND_PLACE__) == 0))
+        return 0;
+    if (lks_pthread_rwlock_writes__(lock))
+        return EDEADLK;
+    LKS_ON__(lks_rwlock_read, &lock->lock__);
+    lks_pthread_has_read__(lock);
     return 0;
 }
 
@@ -159,7 +176,7 @@ LKS_INLINE__ int lks_pthread_rwlock_unlock__(lks_pthread_rwlock *lock LKS_AND_AT
     /* While the caller has it in one way nobody has it in the other. */
     if (!(lks_pthread_rwlock_word__(lock) & LKS_RWLOCK_SHARED__))
         LKS_ON__(lks_rwlock_unwrite, &lock->lock__);
-    else if (lks_pthread_ends_to_read__(lock))
+    else if (lks_pthread_releases__(lock))
         LKS_ON__(lks_rwlock_unread, &lock->lock__);
     return 0;
 }
@@ -180,7 +197,7 @@ lks_pthread_rwlock_clockrdlock__(lks_pthread_rwlock *lock, clockid_t clock,
             return error;
         result = LKS_ON__(lks_rwlock_read_timeout, &lock->lock__, left);
         if (result == 0) {
-            lks_pthread_begins_to_read__(lock);
+            lks_pthread_has_read__(lock);
             return 0;
         }
         if (result != -ETIMEDOUT)
