@@ -100,10 +100,16 @@ fn text(report: &Report) -> Vec<String> {
             semaphore.bytes_per_pair
         ));
         said.push(if called.text_bytes == called_too.text_bytes {
+            let why = if mutex.text_bytes < semaphore.text_bytes {
+                "a semaphore's call sites can be as small as a mutex's: a count needs its second \
+                 try somewhere, not at each call site"
+            } else {
+                "a mutex's call sites can be as small as a semaphore's: what makes its release \
+                 fast takes room, but not at each call site"
+            };
             format!(
                 "Both come from what is compiled into the caller. Behind a call a pair takes {:.0} \
-                 bytes of either kind, so a semaphore's call sites can be as small as a mutex's: \
-                 a count needs its second try somewhere, not at each call site.",
+                 bytes of either kind, so {why}.",
                 called.bytes_per_pair
             )
         } else {
@@ -157,7 +163,7 @@ fn fast(report: &Report) -> Vec<String> {
     };
     vec![
         format!(
-            "The owner's name: {:.2} ns of a mutex's {:.2} ns ({:.2} ns with one number for all{}). \
+            "The owner's name: {:+.2} ns of a mutex's {:.2} ns ({:.2} ns with one number for all{}). \
              Written beside a semaphore it costs {:.2} ns more than its {:.2} ns{}.",
             mutex.ns - nameless.ns,
             mutex.ns,
@@ -168,8 +174,8 @@ fn fast(report: &Report) -> Vec<String> {
             instructions(owned.instructions, tuned.instructions)
         ),
         format!(
-            "A release that leaves the spinners' half of the word alone: {:.2} ns without a name, \
-             {:.2} ns for two bare atomics ({:+.1}%{}).",
+            "All else: {:.2} ns without a name, where two bare atomics on one word take {:.2} ns \
+             ({:+.1}%{}).",
             nameless.ns,
             pair.limit_ns,
             100.0 * (nameless.ns / pair.limit_ns - 1.0),
