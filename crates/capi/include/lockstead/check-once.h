@@ -1,11 +1,13 @@
 /*
  * The checking build of doing something once. Included by `once.h`.
  */
+#ifndef LOCKSTEAD_ONCE_H
+#include "once.h" /* which includes this one, in its midst */
+#endif
 #ifndef LOCKSTEAD_CHECK_ONCE_H
 #define LOCKSTEAD_CHECK_ONCE_H
 
 #include "check.h"
-#include "once.h"
 
 LKS_BEGIN_DECLS__
 

@@ -2,11 +2,13 @@
  * The checking build of the wait/wound mutex: the rules that the kernel checks, too.
  * Included by `ww.h`.
  */
+#ifndef LOCKSTEAD_WW_H
+#include "ww.h" /* which includes this one, in its midst */
+#endif
 #ifndef LOCKSTEAD_CHECK_WW_H
 #define LOCKSTEAD_CHECK_WW_H
 
 #include "check.h"
-#include "ww.h"
 
 LKS_BEGIN_DECLS__
 

@@ -1,10 +1,12 @@
 /*
  * The part of `kernel.h` that is the kernel's linux/rtmutex.h.
  */
+#ifndef LOCKSTEAD_KERNEL_H
+#include "kernel.h" /* the token of killable waits; includes this one */
+#endif
 #ifndef LOCKSTEAD_KERNEL_RT_H
 #define LOCKSTEAD_KERNEL_RT_H
 
-#include "kernel.h" /* the token of killable waits */
 #include "rt.h"
 
 #include <stdio.h>
