@@ -32,10 +32,10 @@ pub(crate) const WW: &[Variant] = &[
     Variant {
         name: "ww_first_leaves_sleepers_behind",
         file: "ww/wait.rs",
-        line: "if first.flagged() {
-            P::wake",
-        instead: "if false {
-            P::wake",
+        line: "        if first.flagged() {
+            let count",
+        instead: "        if false {
+            let count",
     },
     Variant {
         name: "ww_release_touches_the_lock_again",
@@ -70,7 +70,19 @@ pub(crate) const WW: &[Variant] = &[
     Variant {
         name: "ww_younger_waits_behind_an_older",
         file: "ww/wait.rs",
-        line: "Place::Behind(_) if dies::<P>(context) => return Err(WwError::Deadlock),",
+        line: "Place::Behind(_) if dies::<P>(context) => break Err(WwError::Deadlock),",
+        instead: "",
+    },
+    Variant {
+        name: "ww_woken_one_forgets_the_others",
+        file: "ww/wait.rs",
+        line: "*owes = outcome == Outcome::Woken;",
+        instead: "",
+    },
+    Variant {
+        name: "ww_woken_one_gives_up_silently",
+        file: "ww/wait.rs",
+        line: "        self.pass_on();",
         instead: "",
     },
 ];

@@ -60,6 +60,17 @@ fn model_ww_crowd_3t() {
     }
 }
 
+/// Of those that sleep behind a first each is woken in the end, whoever gives up.
+#[test]
+fn model_ww_queue_4t() {
+    let config = three().preemptions(depth(1, 2));
+    for scheme in SCHEMES {
+        queue::<Sleeps>(scheme).verify(&format!("ww, queue, {scheme:?}"), &config);
+        let name = format!("ww, queue, two give up, {scheme:?}");
+        queue_with_timed_ones::<Sleeps>(scheme).verify(&name, &config.clone().timeouts(1));
+    }
+}
+
 #[test]
 fn model_ww_release_then_free_2t() {
     for scheme in SCHEMES {

@@ -76,6 +76,8 @@ cores!(
     ww_younger_waits_behind_an_older,
     ww_contexts_are_admitted_loosely,
     ww_release_lets_newcomers_in,
+    ww_woken_one_forgets_the_others,
+    ww_woken_one_gives_up_silently,
 );
 
 /// The core as it ships.
@@ -148,6 +150,14 @@ fn model_ww_misses_who_is_not_told() {
 #[test]
 fn model_ww_misses_who_leaves_sleepers_behind() {
     missed!(crowd, WOUND, ww_first_leaves_sleepers_behind, Kind::Deadlock, three());
+}
+
+#[test]
+fn model_ww_misses_who_forgets_the_others() {
+    let four = three().preemptions(1);
+    missed!(queue, DIE, ww_woken_one_forgets_the_others, Kind::Deadlock, four);
+    let timed = four.timeouts(1);
+    missed!(queue_with_timed_ones, DIE, ww_woken_one_gives_up_silently, Kind::Deadlock, timed);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::ticket::Ticket;
 use super::{Patience, RawWwMutex, Scheme, WwError};
 use crate::giveup::Reasons;
 use crate::hooks::Site;
-use crate::platform::{Atomic64, LockError, Nanos, Ordering, Platform, Wait};
+use crate::platform::{Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
 use crate::policy::Policy;
 
 /// How often a holder that has not said who it is is asked before its asker goes to
@@ -54,20 +54,23 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             interruptible: patience.interruptible,
         };
         let mut ask = ASK.0;
-        loop {
+        // A wake-up that was meant for one of those behind the first: they go on
+        // sleeping until somebody is first with A again (X4).
+        let mut owes = false;
+        let result = loop {
             context.hear();
             let must_die = context.mortal() && context.wounded();
             if must_die {
-                return Err(WwError::Deadlock);
+                break Err(WwError::Deadlock);
             }
-            let ended = match self.stand_in_line(context) {
-                Place::Mine => return Err(WwError::Lock(LockError::Recursive)),
-                Place::Behind(_) if dies::<P>(context) => return Err(WwError::Deadlock),
-                Place::Behind(older) => self.sleep_behind(older, &how),
+            let ended = match self.stand_in_line(context, &mut owes) {
+                Place::Mine => break Err(WwError::Lock(LockError::Recursive)),
+                Place::Behind(_) if dies::<P>(context) => break Err(WwError::Deadlock),
+                Place::Behind(older) => self.sleep_behind(older, &how, &mut owes),
                 Place::First => {
                     let mut until = how.deadline;
                     match self.judge(context) {
-                        Verdict::Die => return Err(WwError::Deadlock),
+                        Verdict::Die => break Err(WwError::Deadlock),
                         Verdict::Wait => {}
                         Verdict::Unknown => {
                             let soon = P::now().after(ask);
@@ -82,18 +85,27 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 Ok(()) => return Ok(()),
                 Err(LockError::Cancelled) => {}
                 Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
-                Err(error) => return Err(WwError::Lock(error)),
+                Err(error) => break Err(WwError::Lock(error)),
             }
+        };
+        if owes {
+            self.pass_on();
         }
+        result
     }
 
     /// Becomes the first, unless an older context is. A context that is first
     /// already has set C before, and need not again (X3).
-    fn stand_in_line(&self, context: &Context<P>) -> Place {
+    fn stand_in_line(&self, context: &Context<P>, owes: &mut bool) -> Place {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
         loop {
             if seen.is(mine) {
+                if *owes && let Err(found) = self.exchange_first(seen, seen.with_flag()) {
+                    seen = found;
+                    continue;
+                }
+                *owes = false;
                 return Place::First;
             }
             if let Some(slot) = seen.slot() {
@@ -104,9 +116,12 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return Place::Behind(seen);
                 }
             }
-            let after = if seen.flagged() { mine.with_flag() } else { mine };
+            let after = if seen.flagged() || *owes { mine.with_flag() } else { mine };
             match self.exchange_first(seen, after) {
-                Ok(()) => break,
+                Ok(()) => {
+                    *owes = false;
+                    break;
+                }
                 Err(found) => seen = found,
             }
         }
@@ -151,15 +166,24 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 
     /// Sleeps until the first is another one, or told.
-    fn sleep_behind(&self, first: Ticket, how: &Wait<'_, P>) -> Result<(), LockError> {
+    fn sleep_behind(
+        &self,
+        first: Ticket,
+        how: &Wait<'_, P>,
+        owes: &mut bool,
+    ) -> Result<(), LockError> {
         let asleep = first.with_flag();
-        if asleep != first && self.exchange_first(first, asleep).is_err() {
+        // With a debt an exchange even where A is seen: the look may be older than the
+        // wake-up.
+        if (asleep != first || *owes) && self.exchange_first(first, asleep).is_err() {
             return Err(LockError::Cancelled);
         }
         let mut reasons = Reasons::new(how);
         P::dozing();
-        reasons.heard(P::wait_low(&self.first, asleep.low(), how));
+        let outcome = P::wait_low(&self.first, asleep.low(), how);
         P::awake();
+        *owes = outcome == Outcome::Woken;
+        reasons.heard(outcome);
         Err(reasons.given_up().unwrap_or(LockError::Cancelled))
     }
 
@@ -181,7 +205,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             } else if context.is_some() && first.is(mine) || abandoned::<P>(first) {
                 first = match self.exchange_first(first, Ticket::NONE) {
                     Ok(()) => {
-                        self.wake_behind(first);
+                        self.wake_behind(first, context.map(Context::scheme));
                         self.first()
                     }
                     Err(found) => found,
@@ -201,7 +225,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         while seen.is(context.ticket()) {
             match self.exchange_first(seen, Ticket::NONE) {
                 Ok(()) => {
-                    self.wake_behind(seen);
+                    self.wake_behind(seen, Some(context.scheme()));
                     return;
                 }
                 Err(found) => seen = found,
@@ -209,10 +233,27 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
     }
 
-    fn wake_behind(&self, first: Ticket) {
+    /// The first has left. In wait-die those behind it hold nothing, and whichever of
+    /// them comes next makes no ring: one is woken. In wound-wait each older one among
+    /// them must have judged a younger holder.
+    fn wake_behind(&self, first: Ticket, scheme: Option<Scheme>) {
         if first.flagged() {
-            P::wake(P::address_low(&self.first), u32::MAX);
+            let count = if scheme == Some(Scheme::WaitDie) { 1 } else { u32::MAX };
+            P::wake(P::address_low(&self.first), count);
         }
+    }
+
+    /// Whoever was woken for those behind the first gives up: the present first wakes
+    /// the next one, or if there is none, the caller does.
+    fn pass_on(&self) {
+        let mut seen = self.first();
+        while seen != Ticket::NONE {
+            match self.exchange_first(seen, seen.with_flag()) {
+                Ok(()) => return,
+                Err(found) => seen = found,
+            }
+        }
+        P::wake(P::address_low(&self.first), 1);
     }
 
     fn first(&self) -> Ticket {

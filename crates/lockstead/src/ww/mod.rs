@@ -5,7 +5,8 @@
 //! contexts want what the other has, the younger one gets [`Error::Deadlock`]
 //! instead of waiting: it drops all its guards, waits for the lock that it was
 //! refused ([`WwMutex::lock_slow`]), and begins again, with its old age. The oldest
-//! context is never refused, so each gets all its locks in time.
+//! context is not refused, but once for a wound that it has outlived, so each gets all
+//! its locks in time.
 //!
 //! [`lock_all`] does all of that:
 //!

@@ -54,6 +54,19 @@ macro_rules! ww_scenarios {
                 context.finish();
             }
 
+            /// Takes one lock, unless it gives up.
+            pub(crate) fn add_to_one(&self, patience: Patience) {
+                let context = Context::begin(&self.class).expect("room");
+                match self.locks[0].lock_how(&context, &patience, Location::caller()) {
+                    Ok(()) => {
+                        self.add(0);
+                        self.leave(0, &context);
+                    }
+                    Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
+                }
+                context.finish();
+            }
+
             /// Takes one lock without a context.
             pub(crate) fn add_alone(&self, which: usize) {
                 let taken = self.locks[which].lock_alone(&Wait::FOREVER, Location::caller());
@@ -120,6 +133,24 @@ macro_rules! ww_scenarios {
                     context.finish();
                 })
                 .after(|two| two.added([2, 2, 0]))
+        }
+
+        /// Four contexts want one lock: two may sleep behind a first.
+        pub(crate) fn queue<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .threads(4, |two| two.add_to_one(Patience::ENDLESS))
+                .after(|two| two.added([4, 0, 0]))
+        }
+
+        /// The same, of which two give up: where the time of one is over, the other is late
+        /// when it is woken.
+        pub(crate) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+            Scenario::new(move || Two::new(scheme))
+                .threads(2, |two| two.add_to_one(Patience::ENDLESS))
+                .threads(2, |two| {
+                    two.add_to_one(Patience { deadline: Some(Nanos(100)), interruptible: false });
+                })
+                .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
         }
 
         /// Whoever takes the lock last frees it.
