@@ -50,6 +50,9 @@
 //! - A thread that ends while it holds a lock for which nobody waits is found out by
 //!   whoever asks next; unless a new thread has its number by then, of this process or
 //!   another, which is taken for the owner.
+//! - Where there is no `FUTEX_LOCK_PI2` (before Linux 5.14) a wait with a deadline goes by
+//!   the wall clock, a second at a time; a clock that is set back meanwhile delays its end
+//!   by as much.
 //! - A child made by the bare system call or `_Fork`, which run no handlers, acts
 //!   under its parent's number.
 //! - The kernel resumes the wait after each signal handler, whatever its flags. A wait that
