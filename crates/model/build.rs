@@ -145,30 +145,30 @@ const VARIANTS: &[Variant] = &[
         name: "waiter_believes_an_old_word",
         file: "slow.rs",
         line: "        if asleep != seen {
-            if exchange::<P>(word, seen, asleep).is_err() {
+            if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
             waiter.owes = false;
-            waiter.loose = K::BLIND && asleep.waiters();
+            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
         }",
         instead: "        if asleep != seen {
-            if exchange::<P>(word, seen, asleep).is_err() {
+            if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
-            waiter.loose = K::BLIND && asleep.waiters();
+            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
         }
         waiter.owes = false;",
     },
     Variant {
         name: "waiter_takes_in_debt",
         file: "slow.rs",
-        line: "exchange::<P>(word, seen, waiter.settle::<Y>(K::take(seen, me)))",
-        instead: "exchange::<P>(word, seen, K::take(seen, me))",
+        line: "exchange::<P, K>(word, seen, waiter.settle::<Y>(K::take(seen, me)))",
+        instead: "exchange::<P, K>(word, seen, K::take(seen, me))",
     },
     Variant {
         name: "waiter_sleeps_unannounced",
         file: "slow.rs",
-        line: "let asleep = seen.announced(osq::alive::<P, Y>(seen));",
+        line: "let asleep = K::written(seen.announced(osq::alive::<P, Y>(seen)), P::heat());",
         instead: "let asleep = seen;",
     },
     Variant {
@@ -218,19 +218,19 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "last_spinner_leaves_w_loose",
         file: "slow.rs",
-        line: "Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, K::BLIND)?,",
-        instead: "Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, false)?,",
+        line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true)?,",
+        instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false)?,",
     },
     Variant {
         name: "payer_leaves_w_loose",
         file: "slow.rs",
-        line: "if !K::BLIND || !paid.waiters() {",
+        line: "if !K::BLIND || !paid.waiters() || seen.hot() {",
         instead: "if true {",
     },
     Variant {
         name: "heir_withdraws_loosely",
         file: "slow.rs",
-        line: "let loose = K::BLIND && left.waiters();",
+        line: "let loose = K::BLIND && left.waiters() && !seen.hot();",
         instead: "let loose = false;",
     },
     Variant {

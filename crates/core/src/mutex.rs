@@ -171,13 +171,15 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     pub(crate) fn admit_contexts(&self) {
         let mut seen = self.peek();
         loop {
-            match exchange::<P>(&self.word, seen, seen.with_contexts()) {
+            match exchange::<P, Exclusive>(&self.word, seen, seen.with_contexts()) {
                 Ok(_) => {
                     P::restart_releases();
                     seen = self.peek();
                     if seen.kept() || !seen.contexts() {
                         return;
                     }
+                    // What trusted in the heat is lost, too.
+                    P::wake(P::address_low(&self.word), 1);
                 }
                 Err(found) => seen = found,
             }
@@ -189,7 +191,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     pub(crate) fn dismiss_contexts(&self) -> bool {
         let mut seen = self.peek();
         while seen.contexts() {
-            match exchange::<P>(&self.word, seen, seen.without_contexts()) {
+            match exchange::<P, Exclusive>(&self.word, seen, seen.without_contexts()) {
                 Ok(_) => return true,
                 Err(found) => seen = found,
             }
@@ -204,6 +206,21 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         me != 0 && self.word.compare_exchange_low(0, me, Ordering::Acquire)
     }
 
+    /// Takes it if it is free and no context waits, whatever its heat.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lock_warm(&self) -> bool {
+        let me = P::me();
+        let mut seen = self.peek();
+        while Exclusive::free(seen) && !seen.contexts() {
+            match exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me)) {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
@@ -213,7 +230,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // Free, with somebody near: the usual case for the thread that keeps
         // taking the lock while another one spins.
         let result = if Exclusive::free(seen)
-            && exchange::<P>(&self.word, seen, Exclusive::take(seen, me)).is_ok()
+            && exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me)).is_ok()
         {
             Ok(())
         } else if seen.owner() == Some(me) {
@@ -235,7 +252,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         let me = P::me();
         let mut seen = self.peek();
         while Exclusive::free(seen) {
-            match exchange::<P>(&self.word, seen, Exclusive::take(seen, me)) {
+            match exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me)) {
                 Ok(_) => return true,
                 Err(found) => seen = found,
             }

@@ -222,9 +222,9 @@ pub(crate) enum Spun {
     Took(Word),
     /// The caller should sleep instead.
     Left,
-    /// The same; and it has set W, for sleepers that the queue answered for. W may
-    /// be loose.
-    LeftSleepers,
+    /// The same; and it has set W, which is loose, for sleepers that the queue
+    /// answered for.
+    LeftLoose,
 }
 
 /// Spins for the lock in `word`, in turn.
@@ -244,7 +244,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     let mut seen = Word(word.load(Ordering::Relaxed));
     let predecessor = loop {
         if K::free(seen) {
-            match exchange::<P>(word, seen, K::take(seen, me)) {
+            match exchange::<P, K>(word, seen, K::take(seen, me)) {
                 Ok(taken) => return Spun::Took(taken),
                 Err(now) => seen = now,
             }
@@ -260,7 +260,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         let queue = if tail.is_some() { seen } else { seen.closed() };
         let joined = queue.joined(me);
         let joined = if Y::VOUCH || joined.heir() { joined } else { joined.answer() };
-        match exchange::<P>(word, seen, joined) {
+        match exchange::<P, K>(word, seen, joined) {
             Ok(_) => break tail,
             Err(now) => seen = now,
         }
@@ -335,7 +335,7 @@ fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
     loop {
         let seen = look::<P, Y>(word);
         if K::free(seen) {
-            if let Ok(taken) = exchange::<P>(word, seen, K::take(seen, seat.me)) {
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
                 return Spun::Took(taken);
             }
         } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
@@ -357,7 +357,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
         if K::free(seen) {
             let last = seen.tail() == Some(me);
             let left = if last { seen.closed() } else { seen };
-            if let Ok(taken) = exchange::<P>(word, seen, K::take(left, me)) {
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(left, me)) {
                 if last {
                     seat.node.unlink();
                     return Spun::Took(taken);
@@ -391,12 +391,12 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
                 let closed = seen.closed();
                 let take = !owned && K::free(closed);
                 let after = if take { K::take(closed, me) } else { closed };
-                match exchange::<P>(word, seen, after) {
+                match exchange::<P, K>(word, seen, after) {
                     Ok(after) => {
                         node.unlink();
-                        return match after.waiters() {
+                        return match K::BLIND && after.waiters() && !seen.hot() {
                             _ if owned || take => Spun::Took(after),
-                            true => Spun::LeftSleepers,
+                            true => Spun::LeftLoose,
                             false => Spun::Left,
                         };
                     }
@@ -433,7 +433,12 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
 /// may be taking), release pairs with WORD-1 of whoever finds our node through
 /// the tail.
 #[inline]
-pub(crate) fn exchange<P: Platform>(word: &P::U64, from: Word, to: Word) -> Result<Word, Word> {
+pub(crate) fn exchange<P: Platform, K: Kind>(
+    word: &P::U64,
+    from: Word,
+    to: Word,
+) -> Result<Word, Word> {
+    let to = K::written(to, P::heat());
     match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
         Ok(_) => Ok(to),
         Err(found) => Err(Word(found)),

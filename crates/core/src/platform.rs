@@ -286,6 +286,13 @@ pub trait Platform: Sized + 'static {
     /// Whether the participant in `slot` occupies a processor.
     fn on_cpu(slot: Slot) -> OnCpu;
 
+    /// For how many acquisitions that find nobody near a mutex stays hot (`word.rs`), at
+    /// most 255: a number for which that many exchanges cost about as much as one
+    /// [`Platform::restart_releases`].
+    fn heat() -> u32 {
+        255
+    }
+
     /// When it returns, each [`Halves::erase_low`] of another thread that was in
     /// progress has stored, which the caller sees, or will look anew and see what the
     /// caller did before. Takes microseconds where it has anything to do, which is

@@ -66,7 +66,7 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     let taken = match osq::spin::<P, K, Y>(word, me, how) {
         Spun::Took(taken) => taken,
         Spun::Left => sleep::<P, K, Y>(word, me, how, false)?,
-        Spun::LeftSleepers => sleep::<P, K, Y>(word, me, how, K::BLIND)?,
+        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true)?,
     };
     // Permits are left and somebody may sleep: the release that woke us could
     // wake only one. Never happens to a mutex, where the branch folds away.
@@ -127,7 +127,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
-            match exchange::<P>(word, seen, waiter.settle::<Y>(K::take(seen, me))) {
+            match exchange::<P, K>(word, seen, waiter.settle::<Y>(K::take(seen, me))) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
@@ -141,13 +141,13 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             if K::available(seen) {
                 // Kept for an heir that is slow, or was left behind by `fork`.
                 let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
-                match exchange::<P>(word, seen, taken) {
+                match exchange::<P, K>(word, seen, taken) {
                     Ok(taken) => return Ok(taken),
                     Err(_) => continue,
                 }
             }
             if !seen.heir() {
-                if exchange::<P>(word, seen, waiter.settle::<Y>(seen).inherited()).is_err() {
+                if exchange::<P, K>(word, seen, waiter.settle::<Y>(seen).inherited()).is_err() {
                     continue;
                 }
                 waiter.owes = false;
@@ -156,13 +156,13 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
-        let asleep = seen.announced(osq::alive::<P, Y>(seen));
+        let asleep = K::written(seen.announced(osq::alive::<P, Y>(seen)), P::heat());
         if asleep != seen {
-            if exchange::<P>(word, seen, asleep).is_err() {
+            if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
             waiter.owes = false;
-            waiter.loose = K::BLIND && asleep.waiters();
+            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
         }
         if waiter.loose {
             P::restart_releases();
@@ -200,14 +200,14 @@ fn pay<P: Platform, K: Kind, Y: Policy>(
         let (free, paid) = (K::free(seen), seen.announced(osq::alive::<P, Y>(seen)));
         // An exchange even where sleepers are seen to be announced: the look at the
         // word may be older than the wake-up.
-        let Ok(paid) = exchange::<P>(word, seen, if free { K::take(paid, me) } else { paid })
+        let Ok(paid) = exchange::<P, K>(word, seen, if free { K::take(paid, me) } else { paid })
         else {
             continue;
         };
         if free {
             return Ok(paid);
         }
-        if !K::BLIND || !paid.waiters() {
+        if !K::BLIND || !paid.waiters() || seen.hot() {
             return Err(error);
         }
         P::restart_releases();
@@ -238,29 +238,33 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
         let seen = Word(word.load(Ordering::Relaxed));
         if K::available(seen) {
             let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
-            match exchange::<P>(word, seen, taken) {
+            match exchange::<P, K>(word, seen, taken) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
         }
         if let Some(error) = waiter.reasons.given_up() {
             let left = waiter.settle::<Y>(seen.withdrawn());
-            if exchange::<P>(word, seen, left).is_err() {
+            if exchange::<P, K>(word, seen, left).is_err() {
                 continue;
             }
             // Another thread may believe to be the heir, and sleep (below).
             if seen.ring() {
                 P::wake_heir(P::address_low(word));
             }
-            let loose = K::BLIND && left.waiters();
+            let loose = K::BLIND && left.waiters() && !seen.hot();
             return if loose { pay::<P, K, Y>(word, me, error) } else { Err(error) };
         }
         // Someone took the lock that was kept for us, and E with it. If a third
         // thread has registered since we cannot know: then there are two heirs,
         // whoever comes first takes, and the other is back here.
-        // Or a release has erased K unseen: so far newcomers took what is kept.
+        // Or a release has erased K unseen: newcomers took what is kept, and with it
+        // went the W of who trusted in the heat.
         if !seen.heir() || !seen.kept() {
-            let _ = exchange::<P>(word, seen, seen.inherited());
+            waiter.owes |= K::BLIND && !seen.kept();
+            if exchange::<P, K>(word, seen, waiter.settle::<Y>(seen.inherited())).is_ok() {
+                waiter.owes = false;
+            }
             firm = !K::BLIND;
             continue;
         }
@@ -268,17 +272,16 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
             continue;
         }
         if !seen.ring() {
-            if exchange::<P>(word, seen, seen.with_ring()).is_err() {
-                continue;
-            }
+            let _ = exchange::<P, K>(word, seen, seen.with_ring());
             firm = !K::BLIND;
+            continue;
         }
         if !firm {
             P::restart_releases();
             firm = true;
             continue;
         }
-        let asleep = seen.with_ring().low();
+        let asleep = seen.low();
         waiter.heard(if K::OWNED {
             P::wait_heir_owned(word, asleep, how)
         } else {

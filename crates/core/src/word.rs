@@ -3,9 +3,9 @@
 //! ```text
 //!  63            44 43     35 34 33 32 31  24 23 22 21 20 19             0
 //! ┌────────────────┬─────────┬──┬──┬──┬──────┬──┬──┬──┬──┬────────────────┐
-//! │      tail      │    0    │C │E │V │  0   │K │R │Z │W │    subject     │
+//! │      tail      │    0    │C │E │V │ heat │K │R │Z │W │    subject     │
 //! └────────────────┴─────────┴──┴──┴──┴──────┴──┴──┴──┴──┴────────────────┘
-//!  high half: who queues                low half: erased by a release, but for K
+//!  high half: who queues                low half: a release erases W, Z, R, subject
 //! ```
 //!
 //! | field | meaning | who changes it |
@@ -15,6 +15,7 @@
 //! | Z (dozing) | a thread is about to sleep on the strength of V | set by that thread; erased by the release, so that the thread notices it |
 //! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
 //! | K (kept) | E or C: whoever wants the lock looks at the high half first | set and cleared with them |
+//! | heat | a mutex: not 0, the fast paths are not for it now | set to its most with W, R and K; taken down by acquisitions that find nobody near |
 //! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
 //! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
 //! | C (contexts) | a wait/wound mutex: contexts wait, and who acquires looks for them (`ww`) | set by the oldest of them, cleared by a holder; whoever else changes the word keeps it |
@@ -40,6 +41,14 @@
 //! answers for whoever sleeps on the strength of it. From then on the flag *stands*:
 //! every release finds it. Nobody relies on Z's being seen by the release, only on its
 //! being gone after one. Semaphores count up by one exchange, which loses nothing.
+//!
+//! Restarting costs more than an exchange, so a lock that was fought over stays *hot*
+//! for some hundred acquisitions: a release that sees heat keeps it and loses nothing.
+//! Whoever finds heat when it sets W need not restart. For either the heat stands; or
+//! it is loose, and so is the W of the thread that set both, which answers for W: the
+//! release that would lose the second W would lose the first, and one thread holds the
+//! lock all the while. Or R or K is loose beside it, and whoever set that answers for W
+//! as well. (Others do not answer for R and K: an heir, and a context, sees to its own.)
 //!
 //! # Invariants
 //! - **W1** All zeros is a free mutex with nobody near it.
@@ -67,6 +76,8 @@ const WAITERS: u64 = 1 << 20;
 const DOZING: u64 = 1 << 21;
 const RING: u64 = 1 << 22;
 const KEPT: u64 = 1 << 23;
+const HEAT: u64 = 0xff << 24;
+const COOLER: u64 = 1 << 24;
 const VOUCHED: u64 = 1 << 32;
 const HEIR: u64 = 1 << 33;
 const CONTEXTS: u64 = 1 << 34;
@@ -102,7 +113,7 @@ impl Word {
     }
 
     /// What a release leaves of the low half.
-    pub const STAYS: u32 = KEPT as u32;
+    pub const STAYS: u32 = (KEPT | HEAT) as u32;
 
     /// W: the release wakes a sleeper.
     #[must_use]
@@ -233,13 +244,41 @@ impl Word {
     /// After a release by erasing the low half, but for what stays.
     #[must_use]
     pub const fn erased(self) -> Self {
-        Word(self.0 & (HIGH | KEPT))
+        Word(self.0 & (HIGH | KEPT | HEAT))
     }
 
     /// After a release by counting up: what it acts on is erased.
     #[must_use]
     pub const fn counted(self) -> Self {
         Word((self.0 & !(WAITERS | DOZING | RING)) + 1)
+    }
+
+    /// Whether the fast paths are not for it now.
+    #[must_use]
+    pub const fn hot(self) -> bool {
+        self.0 & HEAT != 0
+    }
+
+    /// Without heat.
+    #[must_use]
+    pub const fn cold(self) -> Self {
+        Word(self.0 & !HEAT)
+    }
+
+    /// With so much heat, if there is anything in the low half that a release must see.
+    #[must_use]
+    pub const fn warm(self, heat: u32) -> Self {
+        if self.0 & (WAITERS | RING | KEPT) == 0 {
+            return self;
+        }
+        Word(self.0 & !HEAT | (heat as u64 * COOLER) & HEAT)
+    }
+
+    /// With less heat, if there is nobody near.
+    #[must_use]
+    pub const fn cooled(self) -> Self {
+        let near = WAITERS | VOUCHED | HEIR | CONTEXTS | FIELD << TAIL_SHIFT;
+        if self.0 & near == 0 && self.hot() { Word(self.0 - COOLER) } else { self }
     }
 
     /// Without K, unless there is still a reason for it.
@@ -266,6 +305,7 @@ impl core::fmt::Debug for Word {
             (self.dozing(), " dozing"),
             (self.ring(), " ring"),
             (self.kept(), " kept"),
+            (self.hot(), " hot"),
             (self.vouched(), " vouched"),
             (self.heir(), " heir"),
             (self.contexts(), " contexts"),
@@ -297,6 +337,11 @@ pub trait Kind: 'static {
     fn take(word: Word, me: Slot) -> Word;
     /// Whether a release may lose what others write into the low half meanwhile.
     const BLIND: bool;
+    /// `word` as it is written: with heat, where releases may lose something.
+    #[inline(always)]
+    fn written(word: Word, heat: u32) -> Word {
+        if Self::BLIND { word.warm(heat) } else { word }
+    }
     /// Whose running is worth waiting for, if that can be known.
     fn holder(word: Word) -> Option<Slot>;
 }
@@ -313,7 +358,7 @@ impl Kind for Exclusive {
         word.subject() == 0
     }
     fn take(word: Word, me: Slot) -> Word {
-        word.with_subject(me.get())
+        word.with_subject(me.get()).cooled()
     }
     fn holder(word: Word) -> Option<Slot> {
         word.owner()

@@ -87,6 +87,7 @@ pub struct Config {
     pub(crate) processors: u32,
     pub(crate) hint: Hint,
     pub(crate) sections: bool,
+    pub(crate) heat: u32,
     pub(crate) reduce: bool,
     pub(crate) max_steps: u32,
     pub(crate) max_executions: u64,
@@ -143,6 +144,7 @@ impl Config {
             processors: 2,
             hint: Hint::Always(OnCpu::Unknown),
             sections: true,
+            heat: 1,
             reduce: true,
             max_steps: 2000,
             max_executions: 20_000_000,
@@ -303,6 +305,13 @@ impl Config {
     #[must_use]
     pub fn sections(mut self, on: bool) -> Self {
         self.sections = on;
+        self
+    }
+
+    /// For how many acquisitions a mutex stays hot. One unless set; 0: it never is.
+    #[must_use]
+    pub fn heat(mut self, acquisitions: u32) -> Self {
+        self.heat = acquisitions;
         self
     }
 

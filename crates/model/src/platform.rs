@@ -184,6 +184,10 @@ macro_rules! platform {
                     }
                 }
 
+                fn heat() -> u32 {
+                    model::heat()
+                }
+
                 #[track_caller]
                 fn restart_releases() {
                     model::restart(::core::panic::Location::caller());
@@ -282,6 +286,10 @@ pub mod hidden {
 
     pub fn on_cpu() -> OnCpu {
         futex::on_cpu()
+    }
+
+    pub fn heat() -> u32 {
+        with(|engine| engine.config.heat)
     }
 
     pub fn processors() -> u32 {

@@ -40,7 +40,7 @@ fn adds<Y: Policy>(name: &str, threads: usize, rounds: u32, config: &Config) -> 
         })
         .after(move |g| {
             assert_eq!(g.count.get(), threads as u32 * rounds);
-            assert_eq!(g.lock.peek(), Word::IDLE);
+            assert_eq!(g.lock.peek().cold(), Word::IDLE);
         })
         .verify(name, config)
 }
@@ -80,6 +80,25 @@ fn model_mutex_excludes_sleeping_3t() {
 /// Bounds for three threads that do more than sleep.
 fn three() -> Config {
     Config::new().processors(4).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
+}
+
+/// The releases of a platform that does them in one step.
+#[test]
+fn model_mutex_excludes_without_sections() {
+    let config = Config::new().sections(false);
+    adds::<Sleeps>("mutex, sleeping, releases in one step, 2 threads", 2, 2, &config);
+    let config = three().sections(false).timeouts(1);
+    adds::<Insists>("mutex, insisting, releases in one step, 3 threads", 3, 1, &config);
+}
+
+/// Locks that never stay hot, and that do for longer than the model takes.
+#[test]
+fn model_mutex_excludes_at_any_heat_3t() {
+    for heat in [0, 255] {
+        let config = three().stale_reads(0).heat(heat).timeouts(1);
+        adds::<Insists>(&format!("mutex, insisting, heat of {heat}, 3 threads"), 3, 1, &config);
+        adds::<Leaves>(&format!("mutex, leaving, heat of {heat}, 3 threads"), 3, 1, &config);
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     fn try_down_slow(&self) -> bool {
         let mut seen = self.peek();
         while Counting::free(seen) {
-            match exchange::<P>(&self.word, seen, Word(seen.0 - 1)) {
+            match exchange::<P, Counting>(&self.word, seen, Word(seen.0 - 1)) {
                 Ok(_) => return true,
                 Err(found) => seen = found,
             }

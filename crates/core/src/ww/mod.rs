@@ -185,7 +185,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         patience: &Patience,
         site: Site,
     ) -> Result<(), WwError> {
-        if self.base.lock_fast() {
+        if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(context.ticket());
             context.gained();
             return Ok(());
@@ -219,7 +219,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// As [`RawMutex::lock_how`].
     #[inline]
     pub fn lock_alone(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
-        if self.base.lock_fast() {
+        if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(Ticket::ALONE);
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// Acquires if that needs no waiting, in a context or without.
     #[inline]
     pub fn try_lock(&self, context: Option<&Context<P>>, site: Site) -> bool {
-        if self.base.lock_fast() {
+        if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(context.map_or(Ticket::ALONE, Context::ticket));
         } else if self.base.try_lock(site) {
             self.settle(context);
