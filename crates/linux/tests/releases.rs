@@ -1,0 +1,214 @@
+//! The mutex where its releases cannot be restarted, or are by other means than usual:
+//! it excludes, and nobody sleeps for ever.
+//!
+//! Each case is a process of its own: this program, started again for one test.
+
+#![cfg(target_arch = "x86_64")]
+
+use lockstead_core::RawMutex;
+use lockstead_linux::{Linux, sections};
+use std::cell::UnsafeCell;
+use std::panic::Location;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Names the case to the program that is started again.
+const CASE: &str = "LOCKSTEAD_TEST_RELEASES";
+const THREADS: u64 = 4;
+const ROUNDS: u64 = 3_000;
+/// What a case ends with when the system does not let it happen.
+const SKIPPED: i32 = 77;
+
+struct Shared {
+    lock: RawMutex<Linux>,
+    count: UnsafeCell<u64>,
+}
+
+// SAFETY: the count is touched under the lock only.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared { lock: RawMutex::new(), count: UnsafeCell::new(0) };
+
+/// Threads that fight over the lock, with sections long enough for the others to sleep.
+fn fight(expects_sections: bool) {
+    // SAFETY: no other thread of the case has begun.
+    let before = unsafe { *SHARED.count.get() };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for round in 0..ROUNDS {
+                    SHARED.lock.lock(Location::caller()).expect("not recursive");
+                    // SAFETY: locked.
+                    unsafe { *SHARED.count.get() += 1 };
+                    if round % 32 == 0 {
+                        let began = Instant::now();
+                        while began.elapsed() < Duration::from_micros(60) {}
+                    }
+                    // SAFETY: locked above.
+                    unsafe { SHARED.lock.unlock() };
+                }
+                assert_eq!(!sections().is_null(), expects_sections, "how threads release");
+            });
+        }
+    });
+    // SAFETY: the threads have ended.
+    assert_eq!(unsafe { *SHARED.count.get() } - before, THREADS * ROUNDS);
+    assert!(!SHARED.lock.is_locked());
+}
+
+/// Runs this program for `test` in `case`; `None` if it was skipped there.
+fn again(test: &str, case: &str, tunables: &str) {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(CASE, case)
+        .env("GLIBC_TUNABLES", tunables)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("started again");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let ended = loop {
+        if let Some(ended) = child.try_wait().expect("waited for") {
+            break ended;
+        }
+        if Instant::now() > deadline {
+            child.kill().expect("ended");
+            child.wait().expect("waited for");
+            panic!("{case}: sleeps for ever");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    match ended.code() {
+        Some(SKIPPED) => println!("skipped: {case}: the system does not allow it"),
+        code => assert_eq!(code, Some(0), "{case}: {ended}"),
+    }
+}
+
+fn case() -> Option<String> {
+    std::env::var(CASE).ok()
+}
+
+/// Whether the libc registers threads here at all.
+fn registered() -> bool {
+    SHARED.lock.lock(Location::caller()).expect("free");
+    // SAFETY: locked.
+    unsafe { SHARED.lock.unlock() };
+    !sections().is_null()
+}
+
+/// `membarrier` is refused from here on, to all threads; false if filters are not
+/// allowed.
+fn forbid() -> bool {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        step(LOAD, 0, 0, 0),
+        step(EQUAL, 0, 1, libc::SYS_membarrier as u32),
+        step(RETURN, 0, 0, refused),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its steps are alive during the calls, which copy them.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_TSYNC,
+                &raw const program,
+            ) == 0
+            && libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) == -1
+    }
+}
+
+#[test]
+fn a_process_that_forbids_itself_to_restart_releases_goes_on() {
+    if case().is_none() {
+        return again(
+            "a_process_that_forbids_itself_to_restart_releases_goes_on",
+            "a filter against membarrier",
+            "",
+        );
+    }
+    let sections = registered();
+    if !forbid() {
+        std::process::exit(SKIPPED);
+    }
+    fight_with_some(sections);
+}
+
+/// The first thread may release in sections; the others join after the refusal, and
+/// learn of it at the first sleep.
+fn fight_with_some(first: bool) {
+    let others = std::thread::scope(|scope| {
+        let counting = scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                SHARED.lock.lock(Location::caller()).expect("not recursive");
+                // SAFETY: locked.
+                unsafe { *SHARED.count.get() += 1 };
+                // SAFETY: locked above.
+                unsafe { SHARED.lock.unlock() };
+            }
+            sections().is_null()
+        });
+        for round in 0..ROUNDS {
+            SHARED.lock.lock(Location::caller()).expect("not recursive");
+            // SAFETY: locked.
+            unsafe { *SHARED.count.get() += 1 };
+            if round % 32 == 0 {
+                std::thread::sleep(Duration::from_micros(60));
+            }
+            // SAFETY: locked above.
+            unsafe { SHARED.lock.unlock() };
+        }
+        counting.join().expect("ended")
+    });
+    assert_eq!(!sections().is_null(), first, "what a thread has it keeps");
+    assert!(others, "who joins when the call is refused releases by an exchange");
+    // SAFETY: the threads have ended.
+    assert_eq!(unsafe { *SHARED.count.get() }, 2 * ROUNDS);
+}
+
+#[test]
+fn a_child_of_fork_restarts_releases_of_its_own_threads() {
+    if case().is_none() {
+        return again(
+            "a_child_of_fork_restarts_releases_of_its_own_threads",
+            "a child of fork",
+            "",
+        );
+    }
+    let sections = registered();
+    fight(sections);
+    // SAFETY: the threads have ended; the child runs ordinary code and ends.
+    match unsafe { libc::fork() } {
+        -1 => std::process::exit(SKIPPED),
+        0 => {
+            let fought = std::panic::catch_unwind(|| fight(sections));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(fought.is_err())) };
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for the child into a local.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the child failed");
+        }
+    }
+}
+
+#[test]
+fn threads_that_nobody_registered_release_by_an_exchange() {
+    if case().is_none() {
+        return again(
+            "threads_that_nobody_registered_release_by_an_exchange",
+            "a libc that registers no threads",
+            "glibc.pthread.rseq=0",
+        );
+    }
+    assert!(!registered(), "the libc was told not to");
+    fight(false);
+}
