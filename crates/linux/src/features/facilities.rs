@@ -2,9 +2,10 @@
 
 use super::Facility;
 use crate::owner::{self, Oracle};
-use crate::{futex, pi, rseq, sys};
+use crate::{Linux, futex, pi, rseq, sys};
 use core::ptr::null;
 use libc::{c_int, c_long};
+use lockstead_core::Platform;
 
 pub(super) fn all(kernel: &str) -> Vec<Facility> {
     vec![
@@ -19,12 +20,14 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
         membarrier(
             "membarrier",
             libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+            false,
             "none needed: no lock uses asymmetric barriers",
         ),
         membarrier(
             "membarrier_rseq",
             libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
-            "none needed: no lock uses restartable sequences to release",
+            releases_in_sections(),
+            "the mutex is released by a locked instruction, not by a section that is restarted",
         ),
         thread_cpu_clock(),
         perf_instructions(),
@@ -170,7 +173,21 @@ fn slice_extension() -> Facility {
     }
 }
 
-fn membarrier(name: &'static str, command: c_int, fallback: &'static str) -> Facility {
+/// Whether this thread releases mutexes in sections that the kernel restarts.
+fn releases_in_sections() -> bool {
+    Linux::me();
+    #[cfg(target_arch = "x86_64")]
+    return !crate::sections().is_null();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+fn membarrier(
+    name: &'static str,
+    command: c_int,
+    in_use: bool,
+    fallback: &'static str,
+) -> Facility {
     // SAFETY: asks which commands exist.
     let result =
         answer(unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) });
@@ -183,7 +200,7 @@ fn membarrier(name: &'static str, command: c_int, fallback: &'static str) -> Fac
             Ok(_) => "the kernel does not list the command".into(),
             Err(errno) => error(errno),
         },
-        in_use: false,
+        in_use: offered && in_use,
         fallback,
     }
 }
