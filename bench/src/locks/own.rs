@@ -87,14 +87,15 @@ impl BenchLock for WaitWound {
 
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-        CONTEXT.with(|context| {
-            let context = context.get_or_init(begun);
-            self.0.lock(context, Location::caller()).unwrap_or_else(refused_in_context);
-            let result = section();
-            // SAFETY: locked above by this thread in this context.
-            unsafe { self.0.unlock(Some(context)) };
-            result
-        })
+        // Taken out of the closure, which is not always inlined.
+        let context = CONTEXT.with(|context| std::ptr::from_ref(context.get_or_init(begun)));
+        // SAFETY: a thread's variable without a destructor, used by that thread.
+        let context = unsafe { &*context };
+        self.0.lock(context, Location::caller()).unwrap_or_else(refused_in_context);
+        let result = section();
+        // SAFETY: locked above by this thread in this context.
+        unsafe { self.0.unlock(Some(context)) };
+        result
     }
 }
 

@@ -169,7 +169,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     ///
     /// # Errors
     /// See [`WwError`].
-    #[inline]
+    #[inline(always)]
     pub fn lock(&self, context: &Context<P>, site: Site) -> Result<(), WwError> {
         self.lock_how(context, &Patience::ENDLESS, site)
     }
@@ -178,7 +178,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     ///
     /// # Errors
     /// See [`WwError`].
-    #[inline]
+    #[inline(always)]
     pub fn lock_how(
         &self,
         context: &Context<P>,
@@ -247,7 +247,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// # Safety
     /// The calling thread holds the lock, and acquired it in this context, which
     /// has not ended; or without one.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn unlock(&self, context: Option<&Context<P>>) {
         if let Some(context) = context {
             context.lost();
