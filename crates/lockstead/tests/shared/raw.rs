@@ -154,7 +154,7 @@ fn a_wait_for_a_condition_has_the_mutex_back() {
     let _watchdog = Watchdog::new("a_wait_for_a_condition_has_the_mutex_back");
     let locks = Locks::new();
     thread::scope(|s| {
-        s.spawn(|| {
+        let waiter = s.spawn(|| {
             assert_eq!(locks.mutex().lock(&forever()), Ok(Outcome::Acquired));
             while locks.count().load(Ordering::Relaxed) == 0 {
                 let waited = locks.condvar().wait(locks.mutex(), &forever()).expect("waits");
@@ -166,6 +166,8 @@ fn a_wait_for_a_condition_has_the_mutex_back() {
         locks.count().store(1, Ordering::Relaxed);
         locks.condvar().notify_all();
         assert!(locks.mutex().unlock());
+        // A scope waits for its threads' work, not for their ends: until then they take part.
+        waiter.join().expect("ends");
     });
     assert_eq!(locks.mutex().lock(&forever()), Ok(Outcome::Acquired));
     let waited = locks.condvar().wait(locks.mutex(), &never()).expect("waits");
