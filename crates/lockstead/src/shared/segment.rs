@@ -67,8 +67,9 @@ impl<T: Shareable> Segment<T> {
     /// it is to survive the system.
     ///
     /// # Errors
-    /// [`SegmentError::Io`], of the kind [`ErrorKind::AlreadyExists`] if there is such a
-    /// file; [`SegmentError::Options`]; [`SegmentError::Attach`].
+    /// [`SegmentError::Io`], of the kind
+    /// [`AlreadyExists`](std::io::ErrorKind::AlreadyExists) if there is such a file;
+    /// [`SegmentError::Options`]; [`SegmentError::Attach`].
     ///
     /// # Panics
     /// If `T` describes itself with more than 1 MiB, or 48 levels, of types.
