@@ -138,8 +138,10 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "waiter_gives_up_in_debt",
         file: "slow.rs",
-        line: "return if waiter.owes { pay::<P, K, Y>(word, me, error) } else { Err(error) };",
-        instead: "return Err(error);",
+        line: "if waiter.owes {
+                return pay",
+        instead: "if false {
+                return pay",
     },
     Variant {
         name: "waiter_believes_an_old_word",
@@ -149,13 +151,14 @@ const VARIANTS: &[Variant] = &[
                 continue;
             }
             waiter.owes = false;
-            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
+            // What is loose stays loose: others may trust in its heat.
+            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
         }",
         instead: "        if asleep != seen {
             if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
-            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
+            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
         }
         waiter.owes = false;",
     },
@@ -224,14 +227,26 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "payer_leaves_w_loose",
         file: "slow.rs",
-        line: "if !K::BLIND || !paid.waiters() || seen.hot() {",
+        line: "if !K::BLIND || !loose {",
         instead: "if true {",
     },
     Variant {
         name: "heir_withdraws_loosely",
         file: "slow.rs",
-        line: "let loose = K::BLIND && left.waiters() && !seen.hot();",
-        instead: "let loose = false;",
+        line: "if K::BLIND && left.waiters() && !(firm && seen.hot()) {",
+        instead: "if false {",
+    },
+    Variant {
+        name: "heir_trusts_its_own_heat",
+        file: "slow.rs",
+        line: "!(firm && seen.hot())",
+        instead: "!seen.hot()",
+    },
+    Variant {
+        name: "payer_trusts_its_own_heat",
+        file: "slow.rs",
+        line: "return pay::<P, K, Y>(word, me, error, waiter.loose);",
+        instead: "return pay::<P, K, Y>(word, me, error, false);",
     },
     Variant {
         name: "heir_sleeps_on_a_loose_ring",

@@ -133,7 +133,10 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             }
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
-            return if waiter.owes { pay::<P, K, Y>(word, me, error) } else { Err(error) };
+            if waiter.owes {
+                return pay::<P, K, Y>(word, me, error, waiter.loose);
+            }
+            return Err(error);
         }
         let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
         let mut insist = began.after(bound);
@@ -162,7 +165,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 continue;
             }
             waiter.owes = false;
-            waiter.loose = K::BLIND && asleep.waiters() && !seen.hot();
+            // What is loose stays loose: others may trust in its heat.
+            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
         }
         if waiter.loose {
             P::restart_releases();
@@ -190,10 +194,12 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
 
 /// A waiter that owes gives up: it stays until sleepers are announced and that
 /// stands, or it has the lock after all, which somebody has released meanwhile.
+/// `loose`: the heat may be its own, and not stand.
 fn pay<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
     error: LockError,
+    mut loose: bool,
 ) -> Result<Word, LockError> {
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
@@ -207,10 +213,12 @@ fn pay<P: Platform, K: Kind, Y: Policy>(
         if free {
             return Ok(paid);
         }
-        if !K::BLIND || !paid.waiters() || seen.hot() {
+        loose |= paid.waiters() && !seen.hot();
+        if !K::BLIND || !loose {
             return Err(error);
         }
         P::restart_releases();
+        loose = false;
         let now = Word(word.load(Ordering::Relaxed));
         if now.waiters() || now.vouched() {
             return Err(error);
@@ -252,19 +260,20 @@ fn inherit<P: Platform, K: Kind, Y: Policy>(
             if seen.ring() {
                 P::wake_heir(P::address_low(word));
             }
-            let loose = K::BLIND && left.waiters() && !seen.hot();
-            return if loose { pay::<P, K, Y>(word, me, error) } else { Err(error) };
+            // Heat that does not stand is the heir's own, or somebody else's who trusts
+            // in the heir.
+            if K::BLIND && left.waiters() && !(firm && seen.hot()) {
+                return pay::<P, K, Y>(word, me, error, true);
+            }
+            return Err(error);
         }
         // Someone took the lock that was kept for us, and E with it. If a third
         // thread has registered since we cannot know: then there are two heirs,
         // whoever comes first takes, and the other is back here.
-        // Or a release has erased K unseen: newcomers took what is kept, and with it
-        // went the W of who trusted in the heat.
+        // Or a release has erased K unseen, and newcomers took what is kept. (No W went
+        // with it: as long as there is an heir, sleepers are vouched for.)
         if !seen.heir() || !seen.kept() {
-            waiter.owes |= K::BLIND && !seen.kept();
-            if exchange::<P, K>(word, seen, waiter.settle::<Y>(seen.inherited())).is_ok() {
-                waiter.owes = false;
-            }
+            let _ = exchange::<P, K>(word, seen, seen.inherited());
             firm = !K::BLIND;
             continue;
         }

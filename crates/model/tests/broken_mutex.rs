@@ -47,6 +47,8 @@ cores!(
     payer_leaves_w_loose,
     heir_withdraws_loosely,
     heir_sleeps_on_a_loose_ring,
+    heir_trusts_its_own_heat,
+    payer_trusts_its_own_heat,
     joiner_overlooks_a_closed_node,
     leaver_overlooks_that_it_is_head,
     walk_overlooks_who_joins,
@@ -237,6 +239,15 @@ fn model_mutex_misses_loose_announcements() {
     // Its time is up just when it has become the heir.
     let late = small().jumps(2, 60);
     missed!(three_and_a_timed_one, Insists, heir_withdraws_loosely, Kind::Deadlock, late);
+}
+
+/// Heat of one's own making is no reason to leave before it stands.
+#[test]
+fn model_mutex_misses_trust_in_its_own_heat() {
+    let late = small().heat(1).jumps(2, 60);
+    missed!(three_and_a_timed_one, Insists, heir_trusts_its_own_heat, Kind::Deadlock, late);
+    let late = small().heat(1).jumps(1, 1000);
+    missed!(three_and_a_timed_one, Leaves, payer_trusts_its_own_heat, Kind::Deadlock, late);
 }
 
 /// A platform that breaks its promise to restart releases is noticed.
