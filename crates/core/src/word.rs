@@ -47,8 +47,9 @@
 //! Whoever finds heat when it sets W need not restart. For either the heat stands; or
 //! it is loose, and so is the W of the thread that set both, which answers for W: the
 //! release that would lose the second W would lose the first, and one thread holds the
-//! lock all the while. Or R or K is loose beside it, and whoever set that answers for W
-//! as well. (Others do not answer for R and K: an heir, and a context, sees to its own.)
+//! lock all the while. Or it is a context's, which wakes a sleeper if it finds K gone. (An
+//! heir's it is never: while there is one, V is set in the place of W. Nobody answers for
+//! R and K but who set them.)
 //!
 //! # Invariants
 //! - **W1** All zeros is a free mutex with nobody near it.
