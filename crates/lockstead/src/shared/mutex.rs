@@ -256,6 +256,7 @@ pub(super) fn take(raw: &core_shared::SharedMutex<Linux>) -> bool {
 
 /// Acquires as `how` says, or only tries.
 #[cold]
+#[inline(never)]
 pub(super) fn slow(
     raw: &core_shared::SharedMutex<Linux>,
     how: Option<&Wait<'_, Linux>>,
