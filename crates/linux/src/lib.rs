@@ -28,6 +28,7 @@ pub mod futex;
 #[cfg(target_arch = "x86_64")]
 mod halves;
 mod membership;
+pub mod oncpu;
 pub mod owner;
 pub mod pi;
 mod platform;

@@ -31,7 +31,7 @@
 //!   other keys exist already. [`prepare`] gets both out of the way early.
 
 use crate::sys::{self, KeepErrno, NoSignals};
-use crate::{pi, processors, table};
+use crate::{oncpu, owner, pi, processors, table};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use lockstead_core::Slot;
@@ -73,6 +73,7 @@ pub(crate) fn join() -> Slot {
     prepare();
     let attended = !LEFT.with(|left| left.load(Relaxed)) && attend();
     let slot = table::claim(sys::gettid(), attended);
+    owner::introduce(slot);
     #[cfg(target_arch = "x86_64")]
     crate::halves::join();
     ME.with(|me| me.store(slot.get(), Relaxed));
@@ -130,7 +131,9 @@ extern "C" fn after_fork_in_child() {
     let _errno = KeepErrno::new();
     // Not zero if a handler that interrupted a sleep has forked.
     DOZING.store(NAPS.with(|naps| naps.load(Relaxed)), Relaxed);
-    table::keep_only(Slot::new(me_or_zero()), sys::gettid());
+    let me = Slot::new(me_or_zero());
+    table::keep_only(me, sys::gettid());
+    me.into_iter().for_each(owner::introduce);
     pi::after_fork_in_child();
 }
 
@@ -140,7 +143,8 @@ extern "C" fn after_fork_in_child() {
 /// Calling it is optional, repeating it does nothing. A library that stands
 /// under the program's allocator calls it when it is loaded, for the libc
 /// allocates the fork handler; a program that enters a system call filter
-/// calls it before, for counting processors opens files in `/proc` and `/sys`.
+/// calls it before, for counting processors opens files in `/proc` and `/sys`, and
+/// looking for the table asks for one in `/run`.
 pub fn prepare() {
     if KEY.load(Relaxed) == 0 {
         create_key();
@@ -155,6 +159,7 @@ pub fn prepare() {
         FORK_HANDLED.store(refused == 0, Relaxed);
     }
     processors::count();
+    oncpu::find();
 }
 
 fn create_key() {

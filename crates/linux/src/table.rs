@@ -35,6 +35,8 @@ pub(crate) struct Chunk {
     seats: [Participant<Linux>; CHUNK as usize],
     /// Not zero: nothing will tell when the thread of this seat ends.
     unattended: [U32; CHUNK as usize],
+    /// What the thread of this seat is called in the table of who runs (`oncpu`).
+    names: [U32; CHUNK as usize],
 }
 
 pub(crate) static DIRECTORY: [AtomicPtr<Chunk>; CHUNKS as usize] =
@@ -59,6 +61,12 @@ pub(crate) fn participant(slot: Slot) -> &'static Participant<Linux> {
 
 fn unattended(slot: Slot) -> &'static AtomicU32 {
     chunk(slot.get() >> CHUNK_BITS).unattended[(slot.get() % CHUNK) as usize].get()
+}
+
+/// What the thread in a slot is called in the table of who runs; 0: nobody knows.
+#[inline]
+pub(crate) fn name(slot: Slot) -> &'static AtomicU32 {
+    chunk(slot.get() >> CHUNK_BITS).names[(slot.get() % CHUNK) as usize].get()
 }
 
 #[inline]

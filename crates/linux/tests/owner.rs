@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::{Watchdog, my_slot, until};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use lockstead_core::{OnCpu, Platform, Slot};
-use lockstead_linux::Linux;
+use common::{Watchdog, ask, beside, pin, sleep, spin, until};
+use core::sync::atomic::AtomicBool;
 use lockstead_linux::owner::{Oracle, oracle, set_oracle};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The choice of the oracle is global.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -18,62 +16,6 @@ fn choose(chosen: Oracle) -> MutexGuard<'static, ()> {
     set_oracle(chosen);
     assert_eq!(oracle(), chosen);
     alone
-}
-
-/// Asks for `milliseconds`, as a spinner would; counts yes, no and unknown.
-fn ask(slot: u32, milliseconds: u64) -> [u32; 3] {
-    let slot = Slot::new(slot).expect("a slot");
-    let end = Instant::now() + Duration::from_millis(milliseconds);
-    let mut answers = [0; 3];
-    while Instant::now() < end {
-        let answer = Linux::on_cpu(slot);
-        answers[match answer {
-            OnCpu::Yes => 0,
-            OnCpu::No => 1,
-            OnCpu::Unknown => 2,
-        }] += 1;
-        (0..16).for_each(|_| Linux::relax());
-    }
-    answers
-}
-
-/// Runs `check` beside a thread that runs `body` until the check is over.
-fn beside(body: impl Fn(&AtomicBool) + Sync, check: impl FnOnce(u32)) {
-    let (slot, stop) = (AtomicU32::new(0), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            slot.store(my_slot(), Relaxed);
-            body(&stop);
-        });
-        until("the other thread has joined", || slot.load(Relaxed) != 0);
-        let result =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(slot.load(Relaxed))));
-        stop.store(true, Relaxed);
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
-        }
-    });
-}
-
-fn pin(cpu: usize) -> bool {
-    // SAFETY: a processor set is plain bits.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
-    }
-}
-
-fn spin(stop: &AtomicBool) {
-    while !stop.load(Relaxed) {
-        core::hint::spin_loop();
-    }
-}
-
-fn sleep(stop: &AtomicBool) {
-    while !stop.load(Relaxed) {
-        std::thread::sleep(Duration::from_secs(1));
-    }
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! The single facilities: each tried where that is harmless.
 
 use super::Facility;
-use crate::owner::{self, Oracle};
-use crate::{Linux, futex, pi, rseq, sys};
+use crate::{Linux, futex, oncpu, owner, pi, rseq, sys};
 use core::ptr::null;
 use libc::{c_int, c_long};
 use lockstead_core::Platform;
@@ -30,6 +29,7 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
             "the mutex is released by a locked instruction, not by a section that is restarted",
         ),
         thread_cpu_clock(),
+        oncpu_table(),
         perf_instructions(),
     ]
 }
@@ -139,7 +139,6 @@ fn release(kernel: &str) -> Option<(u32, u32)> {
 
 fn restartable_sequences() -> Facility {
     let area = rseq::area();
-    let asked = matches!(owner::oracle(), Oracle::Processor | Oracle::Both);
     Facility {
         name: "rseq",
         offered: area.is_some(),
@@ -147,7 +146,7 @@ fn restartable_sequences() -> Facility {
             Some(area) => format!("registered by the libc, {} bytes", area.size),
             None => "not registered by the libc (needs glibc 2.35 or later)".into(),
         },
-        in_use: area.is_some() && asked,
+        in_use: area.is_some() && owner::uses_processor(),
         fallback: "the processor is asked for by a call",
     }
 }
@@ -215,8 +214,27 @@ fn thread_cpu_clock() -> Facility {
         } else {
             error(sys::errno())
         },
-        in_use: offered && matches!(owner::oracle(), Oracle::Clock | Oracle::Both),
+        in_use: offered && owner::uses_clock(),
         fallback: "spinners rely on their bound of time alone",
+    }
+}
+
+fn oncpu_table() -> Facility {
+    oncpu::find();
+    let (offered, detail) = match oncpu::status() {
+        Ok(Some(running)) if running.kept => {
+            (true, format!("kept for {} processors", running.processors))
+        }
+        Ok(Some(_)) => (false, "there is one, but nobody keeps it".into()),
+        Ok(None) => (false, "not started: `lockstead oncpu start`, as root".into()),
+        Err(why) => (false, why.to_string()),
+    };
+    Facility {
+        name: "oncpu_table",
+        offered,
+        detail,
+        in_use: offered && owner::uses_table(),
+        fallback: "whether an owner runs is found out by its processor-time clock",
     }
 }
 

@@ -1,6 +1,12 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+#[path = "asking.rs"]
+mod asking;
+
+#[allow(unused_imports, reason = "each test program uses a part")]
+pub(crate) use asking::{apart, ask, become_nobody, beside, pin, sleep, spin};
+
 use core::ffi::c_void;
 use core::panic::Location;
 use core::ptr::null_mut;

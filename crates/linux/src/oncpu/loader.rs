@@ -1,0 +1,333 @@
+//! Starts the table, stops it, and says whether it is kept.
+//!
+//! # Role
+//! For the privileged command; allocates, opens files. What it leaves behind while the
+//! table is kept is one file system at [`FOLDER`], with two names in it; after
+//! [`stop`], or a [`start`] that fails on the way, nothing.
+
+use super::program::{Geometry, at_switch, at_the_end};
+use super::reader::{self, Mapping, Table};
+use super::{
+    FOLDER, Header, LINK, LIVE, MAGIC, MOST_CPUS, MOST_THREADS, TABLE, VERSION, bpf, btf, size,
+};
+use core::ffi::CStr;
+use core::fmt;
+use core::ptr::null_mut;
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Why the table could not be started or stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The caller lacks the privileges for this step.
+    Privileges(&'static str),
+    /// The kernel does not describe its types: `/sys/kernel/btf/vmlinux` is missing, or
+    /// says nothing about threads and switches.
+    Types(String),
+    /// The kernel cannot mount the file system of eBPF.
+    FileSystem(String),
+    /// The kernel refused this step.
+    Kernel(&'static str, String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Privileges(step) => write!(
+                f,
+                "not permitted to {step}: this needs root, or the capabilities CAP_BPF, CAP_PERFMON and \
+                 CAP_SYS_ADMIN in the first user namespace"
+            ),
+            Refusal::Types(why) => {
+                write!(f, "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): {why}")
+            }
+            Refusal::FileSystem(why) => {
+                write!(f, "the file system of eBPF cannot be mounted at {}: {why}", folder())
+            }
+            Refusal::Kernel(step, why) => write!(f, "the kernel refused to {step}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A table that is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Running {
+    /// The processors that it has lines for.
+    pub processors: u32,
+    /// The threads that it has entries for, by the low bits of their numbers.
+    pub threads: u32,
+    /// Its size.
+    pub bytes: usize,
+    /// When it was started, in seconds since 1970.
+    pub started: u64,
+    /// Whether it knows that the calling thread runs: it is really kept.
+    pub kept: bool,
+}
+
+fn folder() -> &'static str {
+    FOLDER.to_str().unwrap_or_default()
+}
+
+fn why(errno: i32) -> String {
+    std::io::Error::from_raw_os_error(errno).to_string()
+}
+
+fn refused(step: &'static str) -> impl Fn(i32) -> Refusal {
+    move |errno| match errno {
+        libc::EPERM => Refusal::Privileges(step),
+        _ => Refusal::Kernel(step, why(errno)),
+    }
+}
+
+fn result(value: libc::c_int) -> Result<(), i32> {
+    if value == 0 { Ok(()) } else { Err(crate::sys::errno()) }
+}
+
+/// The table that is kept now; `None` if there is none.
+///
+/// # Errors
+/// There is a file in its place that cannot be read.
+pub fn status() -> Result<Option<Running>, Refusal> {
+    if !Path::new(TABLE.to_str().unwrap_or_default()).exists() {
+        return Ok(None);
+    }
+    let Some(mapping) = Mapping::open() else {
+        return Err(Refusal::Kernel(
+            "open the table",
+            format!("{TABLE:?} is none of this version"),
+        ));
+    };
+    let header = mapping.header;
+    let table = mapping.table();
+    Ok(Some(Running {
+        processors: header.processors,
+        threads: header.threads,
+        bytes: size(header.processors, header.threads),
+        started: header.started,
+        kept: table.live() && knows_me(&table),
+    }))
+}
+
+/// Whether the table has the calling thread. One that was not switched in since the
+/// program is at work sleeps for a moment, to be.
+fn knows_me(table: &Table) -> bool {
+    let number = if reader::nested() { None } else { Some(crate::sys::gettid()) };
+    (0..ATTEMPTS).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        table.my_name(number) != 0
+    })
+}
+
+/// More than two, for the kernel hangs programs in and out a little later than it says.
+const ATTEMPTS: u32 = 4;
+
+/// Starts the table, and returns it. One that is kept already stays as it is.
+///
+/// # Errors
+/// [`Refusal`]; then nothing was left behind.
+pub fn start() -> Result<Running, Refusal> {
+    if let Some(running) = status()?.filter(|running| running.kept) {
+        return Ok(running);
+    }
+    let data = match fs::read("/sys/kernel/btf/vmlinux") {
+        Ok(data) => data,
+        Err(error) => return Err(Refusal::Types(format!("/sys/kernel/btf/vmlinux: {error}"))),
+    };
+    let facts = btf::find(&data);
+    let facts = facts.ok_or_else(|| Refusal::Types("it does not say where threads are".into()))?;
+    let number_at = i16::try_from(facts.number_at)
+        .map_err(|_| Refusal::Types("threads are described as too large".into()))?;
+    let geometry = Geometry { processors: processors(), threads: threads(), number_at };
+    let (map, link) = load(&geometry, facts.tracepoint)?;
+    mount()?;
+    publish(&map, &link).inspect_err(|_| {
+        // What was begun; that it could not be finished is what the caller is told.
+        let _ = remove();
+    })?;
+    status()?.ok_or(Refusal::Kernel("find the table again", "it has vanished".into()))
+}
+
+/// Stops it; false if there was none. Programs that have mapped it fall back to what
+/// they use without.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn stop() -> Result<bool, Refusal> {
+    if !Path::new(folder()).exists() {
+        return Ok(false);
+    }
+    let map = match bpf::open(TABLE) {
+        Ok(map) => Some(map),
+        Err(libc::ENOENT) => None,
+        Err(errno) => return Err(refused("open the table")(errno)),
+    };
+    remove()?;
+    // Last, for whoever is refused this has stopped it all the same.
+    if let Some(map) = map {
+        let program = at_the_end(map.as_raw_fd());
+        let program = bpf::load(NAME, bpf::Entry::Raw, &program)
+            .map_err(|(errno, _)| refused("load the program that marks the table as old")(errno))?;
+        bpf::run(&program).map_err(refused("mark the table as old"))?;
+    }
+    Ok(true)
+}
+
+/// What the kernel shows of map and program.
+const NAME: &[u8; 16] = b"lockstead_oncpu\0";
+
+/// The table with its header, and the program in its place.
+fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refusal> {
+    let Geometry { processors, threads, .. } = *geometry;
+    let bytes = size(processors, threads);
+    let map =
+        bpf::create_array(NAME, bytes as u32).map_err(refused("create a map for eBPF programs"))?;
+    let header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        processors,
+        threads,
+        live: 1,
+        started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+    };
+    // SAFETY: a new mapping of a new map; any bytes are a header; nothing refers to the
+    // mapping when it is given back.
+    unsafe {
+        let (writable, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let page = libc::mmap(null_mut(), bytes, writable, shared, map.as_raw_fd(), 0);
+        if page == libc::MAP_FAILED {
+            return Err(refused("map the table")(crate::sys::errno()));
+        }
+        page.cast::<Header>().write_volatile(header);
+        libc::munmap(page, bytes);
+    }
+    let program = at_switch(map.as_raw_fd(), geometry);
+    let program =
+        bpf::load(NAME, bpf::Entry::Typed(tracepoint), &program).map_err(|(errno, log)| {
+            match refused("load an eBPF program")(errno) {
+                Refusal::Kernel(step, why) if !log.is_empty() => {
+                    Refusal::Kernel(step, format!("{why}\n{log}"))
+                }
+                other => other,
+            }
+        })?;
+    bpf::freeze(&map).map_err(refused("freeze the table"))?;
+    let link = bpf::attach(&program).map_err(refused("watch the scheduler"))?;
+    Ok((map, link))
+}
+
+/// Names for both, the table's for everybody.
+fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), Refusal> {
+    bpf::pin(link, LINK).map_err(refused("keep the program"))?;
+    bpf::pin(map, TABLE).map_err(refused("keep the table"))?;
+    let opened = |path: &CStr, mode| {
+        let path = path.to_str().unwrap_or_default();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|error| Refusal::Kernel("let everybody read the table", error.to_string()))
+    };
+    // A map is opened for writing too, or cannot be mapped; frozen, it cannot be
+    // written to (ON1).
+    opened(TABLE, 0o666)
+}
+
+fn mount() -> Result<(), Refusal> {
+    // Of an attempt that was killed on the way.
+    if Path::new(folder()).exists() {
+        remove()?;
+    }
+    fs::create_dir_all(folder()).map_err(|error| match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Refusal::Privileges("create a folder in /run"),
+        _ => Refusal::FileSystem(error.to_string()),
+    })?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    let (kind, options) = (c"bpf".as_ptr(), c"mode=0755".as_ptr().cast());
+    // SAFETY: all are live C strings.
+    let mounted = unsafe { libc::mount(kind, FOLDER.as_ptr(), kind, flags, options) };
+    result(mounted).map_err(|errno| {
+        let _ = remove_folders();
+        match errno {
+            libc::EPERM => Refusal::Privileges("mount the file system of eBPF"),
+            errno => Refusal::FileSystem(why(errno)),
+        }
+    })
+}
+
+/// Takes both names away, the file system and its folder.
+fn remove() -> Result<(), Refusal> {
+    for path in [LINK, TABLE] {
+        match fs::remove_file(path.to_str().unwrap_or_default()) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Refusal::Privileges("remove the table"));
+            }
+            // Not there, or it goes with the file system.
+            _ => {}
+        }
+    }
+    // SAFETY: the path is a live C string. Detached at once, also from those who are in
+    // the folder.
+    let unmounted = unsafe { libc::umount2(FOLDER.as_ptr(), libc::MNT_DETACH) };
+    match result(unmounted) {
+        // EINVAL: nothing is mounted there.
+        Ok(()) | Err(libc::EINVAL) => remove_folders(),
+        Err(errno) => Err(refused("unmount the table's file system")(errno)),
+    }
+}
+
+/// The folder, and the one above it unless others use it.
+fn remove_folders() -> Result<(), Refusal> {
+    let folder = Path::new(folder());
+    fs::remove_dir(folder)
+        .map_err(|error| Refusal::Kernel("remove its folder", error.to_string()))?;
+    if let Some(above) = folder.parent() {
+        let _ = fs::remove_dir(above);
+    }
+    Ok(())
+}
+
+/// Processors that there may ever be: the table is not made anew when one is plugged in.
+fn processors() -> u32 {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    last_of(&text).map_or(MOST_CPUS, |last| (last + 1).min(MOST_CPUS))
+}
+
+/// The last number of a list such as `0-3,8`.
+fn last_of(list: &str) -> Option<u32> {
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// Entries for threads: for each number there may be, if they are not too many.
+fn threads() -> u32 {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    let most = text.trim().parse::<u32>().unwrap_or(MOST_THREADS);
+    most.clamp(1024, MOST_THREADS).next_power_of_two()
+}
+
+const _: () = assert!(LIVE < super::LINE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_end_with_the_last() {
+        assert_eq!(last_of("0\n"), Some(0));
+        assert_eq!(last_of("0-3\n"), Some(3));
+        assert_eq!(last_of("0-3,8,10-127\n"), Some(127));
+        assert_eq!(last_of(""), None);
+        assert!((1..=MOST_CPUS).contains(&processors()));
+        assert!(threads().is_power_of_two() && threads() <= MOST_THREADS);
+    }
+
+    #[test]
+    fn refusals_say_what_is_missing() {
+        assert!(refused("load it")(libc::EPERM).to_string().contains("CAP_BPF"));
+        assert!(refused("load it")(libc::E2BIG).to_string().contains("refused to load it"));
+        assert!(Refusal::Types("no file".into()).to_string().contains("CONFIG_DEBUG_INFO_BTF"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether the owner of a lock runs: a hint for those who spin for it.
+//!
+//! # Role
+//! Behind [`Platform::on_cpu`](lockstead_core::Platform::on_cpu), called by a
+//! spinner each time it looks at the clock. One place decides which
+//! [`Oracle`] answers.
+//!
+//! # The chain
+//! 1. The table that an eBPF program keeps at each switch ([`oncpu`](crate::oncpu)):
+//!    exact, two loads, no call; there only if somebody with privileges started it
+//!    before the process took its first lock.
+//! 2. The processor: who was last seen on mine does not run, for I do. Threads say
+//!    where they are when they wait for a lock, in their seat, which is never freed; a
+//!    thread that only ever took the fast path, or has moved since, is misjudged. So
+//!    this source only says whom to suspect, and the next confirms.
+//! 3. The owner's own processor-time clock, read twice (`clock`): it advanced, so the
+//!    owner runs. Needs no privilege; of the same process only.
+//! 4. Nothing: spinners rely on their bound of time.
+//!
+//! Each falls back to the next where it cannot tell. `docs/owner.md` has the costs and
+//! how often each is right.
+//!
+//! # Invariants
+//! None that a lock relies on. A thread id that has been given to another
+//! thread, or a handler that ran in the middle, spoils an answer, not a lock: the
+//! tests run with oracles that say yes, no, or either at random.
+
+mod clock;
+
+pub(crate) use clock::thread_time;
+
+use crate::{membership, oncpu, rseq, table};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use lockstead_core::{Atomic32, OnCpu, Slot};
+
+/// How to find out whether an owner runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Oracle {
+    /// Nobody is asked: spinners rely on their bound alone.
+    Nobody,
+    /// The owner's processor-time clock.
+    Clock,
+    /// The processor the owner was last seen on.
+    Processor,
+    /// The processor; if it is mine, the clock at once, else the clock in time.
+    Both,
+    /// The table of who runs where.
+    Table,
+    /// The table; where there is none, or it cannot tell, as [`Oracle::Both`]. The
+    /// default.
+    Chain,
+    /// Everybody runs, which is a lie: to see what that does to a lock.
+    Yes,
+    /// Nobody runs, as much of a lie.
+    No,
+    /// One of the three answers, without looking.
+    Random,
+}
+
+const ALL: [Oracle; 9] = [
+    Oracle::Nobody,
+    Oracle::Clock,
+    Oracle::Processor,
+    Oracle::Both,
+    Oracle::Table,
+    Oracle::Chain,
+    Oracle::Yes,
+    Oracle::No,
+    Oracle::Random,
+];
+
+static CHOSEN: AtomicU8 = AtomicU8::new(Oracle::Chain as u8);
+
+/// The oracle in use.
+#[must_use]
+pub fn oracle() -> Oracle {
+    ALL[usize::from(CHOSEN.load(Relaxed))]
+}
+
+/// Chooses the oracle for all locks of the process; for measurements and tests.
+pub fn set_oracle(oracle: Oracle) {
+    CHOSEN.store(oracle as u8, Relaxed);
+}
+
+/// Whether the thread in `slot` runs, as far as the chosen oracle knows.
+pub(crate) fn on_cpu(slot: Slot) -> OnCpu {
+    match oracle() {
+        Oracle::Nobody => OnCpu::Unknown,
+        Oracle::Clock => clock::ask(slot, false),
+        Oracle::Processor if on_my_processor(slot) => OnCpu::No,
+        Oracle::Processor => OnCpu::Unknown,
+        Oracle::Both => clock::ask(slot, on_my_processor(slot)),
+        Oracle::Table => ask_table(slot).unwrap_or(OnCpu::Unknown),
+        Oracle::Chain => ask_table(slot).unwrap_or_else(|| clock::ask(slot, on_my_processor(slot))),
+        Oracle::Yes => OnCpu::Yes,
+        Oracle::No => OnCpu::No,
+        Oracle::Random => at_random(),
+    }
+}
+
+/// The calling thread joins, in the seat `me`, or has a new number after `fork`: who
+/// sat here before had another name in the table.
+pub(crate) fn introduce(me: Slot) {
+    table::name(me).store(oncpu::introduce(), Relaxed);
+}
+
+fn ask_table(slot: Slot) -> Option<OnCpu> {
+    let kept = oncpu::Table::here()?;
+    let me = Slot::new(membership::me_or_zero())?;
+    let name = |slot| table::name(slot).load(Relaxed);
+    let Some(runs) = kept.runs(name(slot), name(me)) else {
+        // It does not know me, or I have a wrong name of myself.
+        introduce(me);
+        return None;
+    };
+    Some(if runs { OnCpu::Yes } else { OnCpu::No })
+}
+
+/// Lets the others know where the thread in `me`, the calling one, runs.
+pub(crate) fn show_up(me: Slot) {
+    if uses_processor()
+        && let Some(cpu) = rseq::current_cpu()
+    {
+        let note = &table::participant(me).note;
+        // Reading first leaves the line shared while nothing changes.
+        if note.load(Relaxed) != cpu + 1 {
+            note.store(cpu + 1, Relaxed);
+        }
+    }
+    if uses_table() && table::name(me).load(Relaxed) == 0 {
+        introduce(me);
+    }
+}
+
+/// Whether the chosen oracle may ask for processors.
+pub(crate) fn uses_processor() -> bool {
+    matches!(oracle(), Oracle::Processor | Oracle::Both | Oracle::Table | Oracle::Chain)
+}
+
+/// Whether it may read clocks.
+pub(crate) fn uses_clock() -> bool {
+    matches!(oracle(), Oracle::Clock | Oracle::Both | Oracle::Chain)
+}
+
+/// Whether it reads the table that there is.
+pub(crate) fn uses_table() -> bool {
+    matches!(oracle(), Oracle::Table | Oracle::Chain) && oncpu::Table::here().is_some()
+}
+
+fn on_my_processor(slot: Slot) -> bool {
+    let seen = table::participant(slot).note.load(Relaxed);
+    seen != 0 && rseq::current_cpu() == Some(seen - 1)
+}
+
+fn at_random() -> OnCpu {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    // Weyl's sequence; the upper bits are the less regular ones.
+    match TURN.fetch_add(0x9e37_79b9, Relaxed) >> 30 {
+        0 => OnCpu::No,
+        1 => OnCpu::Unknown,
+        _ => OnCpu::Yes,
+    }
+}

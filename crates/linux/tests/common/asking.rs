@@ -1,0 +1,122 @@
+//! Asking whether threads run; and processes in which more is allowed, or less.
+
+use super::{my_slot, until};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use lockstead_core::{OnCpu, Platform, Slot};
+use lockstead_linux::Linux;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Asks for `milliseconds`, as a spinner would; counts yes, no and unknown.
+pub(crate) fn ask(slot: u32, milliseconds: u64) -> [u32; 3] {
+    let slot = Slot::new(slot).expect("a slot");
+    // Spinners have joined.
+    my_slot();
+    let end = Instant::now() + Duration::from_millis(milliseconds);
+    let mut answers = [0; 3];
+    while Instant::now() < end {
+        let answer = Linux::on_cpu(slot);
+        answers[match answer {
+            OnCpu::Yes => 0,
+            OnCpu::No => 1,
+            OnCpu::Unknown => 2,
+        }] += 1;
+        (0..16).for_each(|_| Linux::relax());
+    }
+    answers
+}
+
+/// Runs `check` beside a thread that runs `body` until the check is over.
+pub(crate) fn beside(body: impl Fn(&AtomicBool) + Sync, check: impl FnOnce(u32)) {
+    let (slot, stop) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            slot.store(my_slot(), Relaxed);
+            body(&stop);
+        });
+        until("the other thread has joined", || slot.load(Relaxed) != 0);
+        let result =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(slot.load(Relaxed))));
+        stop.store(true, Relaxed);
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+pub(crate) fn pin(cpu: usize) -> bool {
+    // SAFETY: a processor set is plain bits.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+pub(crate) fn spin(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        core::hint::spin_loop();
+    }
+}
+
+pub(crate) fn sleep(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// In the environment of the process that [`apart`] starts.
+const APART: &str = "LOCKSTEAD_TEST_APART";
+
+/// Runs the test `name`, whose `body` this is, once more in a process that sees an
+/// empty `/run` of its own; skips where that is not allowed.
+pub(crate) fn apart(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(APART).is_some() {
+        return body();
+    }
+    let mut again = Command::new(std::env::current_exe().expect("this program"));
+    again.args(["--exact", name, "--nocapture"]).env(APART, "1");
+    // SAFETY: only calls that are safe after a fork.
+    unsafe {
+        again.pre_exec(|| {
+            let none = c"none".as_ptr();
+            let hidden = libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(
+                    none,
+                    c"/".as_ptr(),
+                    core::ptr::null(),
+                    libc::MS_REC | libc::MS_PRIVATE,
+                    core::ptr::null(),
+                ) == 0
+                && libc::mount(none, c"/run".as_ptr(), c"tmpfs".as_ptr(), 0, core::ptr::null())
+                    == 0;
+            if hidden { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        });
+    }
+    let output = match again.output() {
+        Ok(output) => output,
+        Err(why) => {
+            println!("skipped: no /run of its own for a child: {why}");
+            return;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let more = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{more}");
+    assert!(text.contains("1 passed"), "{text}");
+    text.lines().filter(|line| line.contains("skipped:")).for_each(|line| println!("{line}"));
+}
+
+/// Gives up all privileges, for good.
+pub(crate) fn become_nobody() -> bool {
+    /// `nobody` on every system.
+    const NOBODY: libc::uid_t = 65_534;
+    // SAFETY: the process gives its own privileges up; takes numbers.
+    unsafe {
+        libc::setgroups(0, core::ptr::null()) == 0
+            && libc::setgid(NOBODY) == 0
+            && libc::setuid(NOBODY) == 0
+            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    }
+}
