@@ -216,6 +216,10 @@ impl Pace {
     }
 }
 
+/// Attempts to join the queue that follow each other at once. From then on a failed one
+/// is a turn of the spinning, with its pause, its bound and its look at the clock.
+const TRIES: u32 = 4;
+
 /// How spinning ended.
 pub(crate) enum Spun {
     /// With the lock; the word as the acquisition left it.
@@ -242,6 +246,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     }
 
     let mut seen = Word(word.load(Ordering::Relaxed));
+    let mut tries = 0;
     let predecessor = loop {
         if K::free(seen) {
             match exchange::<P, K>(word, seen, K::take(seen, me)) {
@@ -265,6 +270,14 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
             Err(now) => seen = now,
         }
         node.state.store(IDLE, Ordering::Relaxed);
+        tries += 1;
+        // Hundreds who try at once keep the line from one another, and from the owner.
+        if tries > TRIES {
+            if !pace.turn::<P, Y>(node, how, K::holder(seen)) {
+                return Spun::Left;
+            }
+            seen = Word(word.load(Ordering::Relaxed));
+        }
     };
 
     if let Some(predecessor) = predecessor
