@@ -47,10 +47,21 @@ impl Machine {
                 field(text, "flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
             }),
             load: line("/proc/loadavg").and_then(|text| load(&text)),
-            date: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+            date: date(std::time::SystemTime::now()),
             optimised: cfg!(not(debug_assertions)),
         }
     }
+}
+
+/// So many seconds after 1970 began, as `2026-01-31T12:00:00Z`.
+#[must_use]
+pub fn utc(seconds: u64) -> String {
+    let end = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
+    date(end.unwrap_or(std::time::UNIX_EPOCH))
+}
+
+fn date(time: std::time::SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
 }
 
 /// Processors this process may use; at least 1.

@@ -2,6 +2,7 @@
 
 use crate::check::CheckFlags;
 use crate::explain::Explain;
+use crate::oncpu::{self, Oncpu};
 use crate::report::ReportFlags;
 use crate::shared::{Dead, Shared, Storm};
 use crate::shm::Shm;
@@ -20,7 +21,7 @@ Exit status:
   1    something failed on the way
   2    wrong usage: the message names the option and what is allowed
   3    dump, shm: there is a deadlock; run: the program was ended because of one, or --check
-       found something; check: there are findings
+       found something; check: there are findings; oncpu status: there is no table
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
@@ -93,6 +94,13 @@ pub(crate) enum Command {
     /// processors: the published tables replayed, and other programs and machines predicted.
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
     Sim(Sim),
+    /// Keep a table of which thread runs on which processor, for locks that spin
+    ///
+    /// The quickest and most exact answer to whether the owner of a lock runs. Optional: a
+    /// privileged eBPF program keeps it for all programs of the machine, none of which needs a
+    /// privilege.
+    #[command(subcommand, arg_required_else_help = true, after_help = oncpu::HELP)]
+    Oncpu(Oncpu),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     /// The report is complete, and there is a deadlock in it: status 3, nothing
     /// to add.
     Deadlock,
+    /// What was asked for is not there, and that was said: status 3, nothing to add.
+    Absent,
     /// A signal asked for the end: status 130.
     Interrupted,
     /// A program was not started: the status says why, as a shell's would.
@@ -42,7 +44,7 @@ impl Failure {
             Failure::Closed => 0,
             Failure::Run(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::Deadlock => 3,
+            Failure::Deadlock | Failure::Absent => 3,
             Failure::Interrupted => 130,
             Failure::Refused { status, .. } | Failure::Program(status) => *status,
         }
@@ -59,6 +61,7 @@ impl fmt::Display for Failure {
             Failure::Interrupted => {
                 f.write_str("interrupted; the measurement is not complete and is not reported")
             }
+            Failure::Absent => f.write_str("it is not there"),
             Failure::Deadlock => f.write_str("there is a deadlock"),
             Failure::Closed => f.write_str("standard output was closed"),
         }

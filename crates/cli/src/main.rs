@@ -14,6 +14,7 @@ mod explain;
 mod failure;
 mod features;
 mod interrupt;
+mod oncpu;
 mod output;
 mod plot;
 mod preload_image;
@@ -55,13 +56,14 @@ fn main() -> ExitCode {
         Command::Top(flags) => top::run(&flags),
         Command::Shm(flags) => shm::run(&flags),
         Command::Sim(sim) => sim::run(&sim),
+        Command::Oncpu(what) => oncpu::run(&what),
         Command::Plot(flags) => plot::run(&flags),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             match &failure {
-                Failure::Closed | Failure::Deadlock | Failure::Program(_) => {}
+                Failure::Closed | Failure::Deadlock | Failure::Absent | Failure::Program(_) => {}
                 Failure::Usage(_) => {
                     output::error(&failure);
                     output::note("\nFor more information, try '--help'.");

@@ -1,0 +1,50 @@
+//! The flags of `lockstead oncpu`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Oncpu {
+    /// Start the table
+    ///
+    /// Loads an eBPF program that writes down at every switch which thread runs on which processor,
+    /// and makes the table readable for everybody at /run/lockstead/oncpu. It stays until `stop` or
+    /// the next start of the machine. Programs that take their first lock from now on use it.
+    Start,
+    /// Stop the table; programs that use it go on without
+    Stop,
+    /// Say whether the table is kept
+    Status(Status),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_EXIT)]
+pub(crate) struct Status {
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const STATUS_EXIT: &str = "\
+Exit status:
+  0    it is kept
+  1    it cannot be read
+  2    wrong usage
+  3    there is none, or nobody keeps it";
+
+pub(crate) const HELP: &str = "\
+Examples:
+  sudo lockstead oncpu start
+  lockstead oncpu status --json
+  lockstead features | grep oncpu_table       whether locks use it
+  sudo lockstead oncpu stop
+
+Needs root (CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN) to start and stop, a kernel that describes its
+types (/sys/kernel/btf/vmlinux), and nothing to be used. Without it locks ask for an owner's
+processor-time clock. The table shows everybody which thread, by its number, runs at any moment:
+as /proc does, but more exactly.
+
+Exit status:
+  0    done; a second start or stop has nothing to do, and is done
+  1    it could not be started or stopped: the message says why. Nothing is left behind
+  2    wrong usage
+  3    status: there is none, or nobody keeps it";

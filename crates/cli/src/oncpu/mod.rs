@@ -1,0 +1,72 @@
+//! `lockstead oncpu`: the table of which thread runs where, started and stopped.
+
+mod flags;
+
+pub(crate) use flags::{HELP, Oncpu};
+
+use crate::failure::Failure;
+use crate::output;
+use lockstead_bench::machine::{Machine, utc};
+use lockstead_linux::oncpu::{self, Refusal, Running};
+use serde_json::{Value, json};
+
+/// Starts, stops or shows.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
+    let failed = |doing: &str| {
+        let doing = doing.to_owned();
+        move |why: Refusal| Failure::Run(format!("cannot {doing} the table: {why}"))
+    };
+    match what {
+        Oncpu::Start => {
+            let running = oncpu::start().map_err(failed("start"))?;
+            output::print(&text(Some(&running)))
+        }
+        Oncpu::Stop => {
+            let was = oncpu::stop().map_err(failed("stop"))?;
+            output::print(if was { "stopped; nothing is left of it\n" } else { NONE })
+        }
+        Oncpu::Status(flags) => {
+            let found = oncpu::status().map_err(failed("read"))?;
+            if flags.json {
+                output::print_json(&to_json(found.as_ref()))?;
+            } else {
+                output::print(&text(found.as_ref()))?;
+            }
+            if found.is_some_and(|running| running.kept) { Ok(()) } else { Err(Failure::Absent) }
+        }
+    }
+}
+
+const NONE: &str = "there is no table: locks ask for processor-time clocks\n";
+
+fn folder() -> std::borrow::Cow<'static, str> {
+    oncpu::FOLDER.to_string_lossy()
+}
+
+fn text(found: Option<&Running>) -> String {
+    let Some(running) = found else { return NONE.into() };
+    let kept = if running.kept { "kept" } else { "there, but nobody keeps it" };
+    format!(
+        "the table is {kept}: {}, {} processors, {} threads, {} KiB, since {}\n",
+        folder(),
+        running.processors,
+        running.threads,
+        running.bytes.div_ceil(1024),
+        utc(running.started)
+    )
+}
+
+fn to_json(found: Option<&Running>) -> Value {
+    json!({
+        "machine": Machine::here(),
+        "kept": found.is_some_and(|running| running.kept),
+        "path": folder(),
+        "processors": found.map(|running| running.processors),
+        "threads": found.map(|running| running.threads),
+        "bytes": found.map(|running| running.bytes),
+        "started": found.map(|running| utc(running.started)),
+    })
+}
