@@ -1,8 +1,8 @@
-//! Other circumstances: no privileges, no restartable sequences.
+//! Other circumstances: what is offered, and no restartable sequences.
 
 mod common;
 
-use common::{Watchdog, count_with, in_child};
+use common::{Watchdog, count_with};
 use lockstead_linux::features::{Facility, Features, probe};
 use lockstead_linux::owner::{Oracle, set_oracle};
 use std::process::Command;
@@ -65,31 +65,4 @@ fn works_without_restartable_sequences() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("1 passed"), "{text}");
-}
-
-#[test]
-fn works_without_privileges() {
-    /// `nobody` on every system.
-    const NOBODY: libc::uid_t = 65_534;
-    let _watchdog = Watchdog::new(60);
-    // SAFETY: takes no argument.
-    if unsafe { libc::geteuid() } != 0 {
-        println!("skipped: not root, so all other tests run without privileges");
-        return;
-    }
-    in_child("as nobody", || {
-        // SAFETY: the child gives its own privileges up.
-        let dropped = unsafe {
-            libc::setgroups(0, core::ptr::null()) == 0
-                && libc::setgid(NOBODY) == 0
-                && libc::setuid(NOBODY) == 0
-        };
-        let features = probe();
-        let powerless = features.capabilities.iter().all(|capability| !capability.effective);
-        for oracle in [Oracle::Clock, Oracle::Processor, Oracle::Both] {
-            set_oracle(oracle);
-            count_with(8, 10_000);
-        }
-        dropped && powerless && facility(&features, "futex").offered
-    });
 }

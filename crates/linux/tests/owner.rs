@@ -3,7 +3,10 @@
 mod common;
 
 use common::{Watchdog, ask, beside, pin, sleep, spin, until};
-use core::sync::atomic::AtomicBool;
+use core::panic::Location;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use lockstead_core::RawRwLock;
+use lockstead_linux::Linux;
 use lockstead_linux::owner::{Oracle, oracle, set_oracle};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -90,12 +93,65 @@ fn nobody_knows_nothing_and_a_vacant_seat_does_not_run() {
     });
 }
 
-/// A hint may be wrong; the locks must not care.
+/// A hint may be wrong, always or at random, and right about everybody: the locks must
+/// not care.
 #[test]
 fn locks_exclude_with_every_oracle() {
     let _watchdog = Watchdog::new(60);
-    for chosen in [Oracle::Nobody, Oracle::Clock, Oracle::Processor, Oracle::Both] {
+    for chosen in [
+        Oracle::Nobody,
+        Oracle::Clock,
+        Oracle::Processor,
+        Oracle::Both,
+        Oracle::Table,
+        Oracle::Chain,
+        Oracle::Yes,
+        Oracle::No,
+        Oracle::Random,
+    ] {
         let _alone = choose(chosen);
         common::count_with(8, 10_000);
+        readers_and_writers(chosen);
+    }
+}
+
+/// The reader-writer lock asks about its writer.
+fn readers_and_writers(chosen: Oracle) {
+    let lock = RawRwLock::<Linux>::new();
+    let (value, torn) = ([AtomicU32::new(0), AtomicU32::new(0)], AtomicBool::new(false));
+    common::in_threads(4, &|| {
+        for turn in 0..2_000 {
+            if turn % 4 == 0 {
+                lock.write(Location::caller()).expect("no reason to fail");
+                for half in &value {
+                    half.store(half.load(Relaxed) + 1, Relaxed);
+                }
+                // SAFETY: taken above.
+                unsafe { lock.unlock_write() };
+            } else {
+                lock.read(Location::caller()).expect("no reason to fail");
+                if value[0].load(Relaxed) != value[1].load(Relaxed) {
+                    torn.store(true, Relaxed);
+                }
+                // SAFETY: taken above.
+                unsafe { lock.unlock_read() };
+            }
+        }
+    });
+    assert!(!torn.load(Relaxed), "{chosen:?}");
+    assert_eq!(value[0].load(Relaxed), 2_000, "{chosen:?}");
+}
+
+#[test]
+fn liars_answer_as_they_are_told() {
+    let _watchdog = Watchdog::new(60);
+    for (chosen, right) in [
+        (Oracle::Yes, (|[_, no, unknown]| no + unknown == 0) as fn([u32; 3]) -> bool),
+        (Oracle::No, |[yes, _, unknown]| yes + unknown == 0),
+        (Oracle::Random, |counts| counts.iter().all(|&count| count > 0)),
+    ] {
+        let _alone = choose(chosen);
+        let counts = ask(1, 5);
+        assert!(right(counts), "{chosen:?}: {counts:?}");
     }
 }
