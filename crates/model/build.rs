@@ -146,21 +146,12 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "waiter_believes_an_old_word",
         file: "slow.rs",
-        line: "        if asleep != seen {
-            if exchange::<P, K>(word, seen, asleep).is_err() {
-                continue;
-            }
-            waiter.owes = false;
-            // What is loose stays loose: others may trust in its heat.
-            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
-        }",
-        instead: "        if asleep != seen {
-            if exchange::<P, K>(word, seen, asleep).is_err() {
-                continue;
-            }
-            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
+        line: "            waiter.owes = false;
         }
-        waiter.owes = false;",
+        if waiter.loose {",
+        instead: "        }
+        waiter.owes = false;
+        if waiter.loose {",
     },
     Variant {
         name: "waiter_takes_in_debt",
@@ -171,8 +162,10 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "waiter_sleeps_unannounced",
         file: "slow.rs",
-        line: "let asleep = K::written(seen.announced(osq::alive::<P, Y>(seen)), P::heat());",
-        instead: "let asleep = seen;",
+        line: "            seen.announced(osq::alive::<P, Y>(seen))
+        };",
+        instead: "            seen
+        };",
     },
     Variant {
         name: "heir_leaves_without_withdrawing",
@@ -199,6 +192,24 @@ const VARIANTS: &[Variant] = &[
         instead: "word",
     },
     Variant {
+        name: "napper_forgets_its_debt",
+        file: "slow.rs",
+        line: "waiter.settle::<Y>(seen).with_mark()",
+        instead: "seen.with_mark()",
+    },
+    Variant {
+        name: "nap_has_no_end",
+        file: "passed.rs",
+        line: "&Wait { deadline: Some(until), ..*how }",
+        instead: "&Wait { deadline: None, ..*how }",
+    },
+    Variant {
+        name: "release_leaves_the_mark",
+        file: "word.rs",
+        line: "(KEPT | HEAT) as u32",
+        instead: "(KEPT | HEAT | MARK) as u32",
+    },
+    Variant {
         name: "sleeper_trusts_silently",
         file: "word.rs",
         line: "Word(self.0 | VOUCHED | DOZING)
@@ -221,8 +232,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "last_spinner_leaves_w_loose",
         file: "slow.rs",
-        line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true)?,",
-        instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false)?,",
+        line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,",
+        instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false, passed)?,",
     },
     Variant {
         name: "payer_leaves_w_loose",

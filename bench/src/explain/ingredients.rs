@@ -24,6 +24,8 @@ pub enum Ingredient {
     Handoff,
     /// A release that somebody spins for wakes nobody.
     WakeUps,
+    /// Who is passed by sleeps by a timer of its own, and is not woken.
+    Naps,
     /// A release that wakes anybody wakes one.
     OneWake,
     /// The fast paths say who has the lock.
@@ -32,7 +34,7 @@ pub enum Ingredient {
 
 impl Ingredient {
     /// All, in the order of the reports.
-    pub const ALL: [Ingredient; 9] = [
+    pub const ALL: [Ingredient; 10] = [
         Ingredient::Inline,
         Ingredient::Spinning,
         Ingredient::Queue,
@@ -40,6 +42,7 @@ impl Ingredient {
         Ingredient::OwnerRunning,
         Ingredient::Handoff,
         Ingredient::WakeUps,
+        Ingredient::Naps,
         Ingredient::OneWake,
         Ingredient::Owner,
     ];
@@ -55,6 +58,7 @@ impl Ingredient {
             Ingredient::OwnerRunning => "owner-running",
             Ingredient::Handoff => "handoff",
             Ingredient::WakeUps => "wake-ups",
+            Ingredient::Naps => "naps",
             Ingredient::OneWake => "one-wake",
             Ingredient::Owner => "owner",
         }
@@ -78,6 +82,9 @@ impl Ingredient {
             }
             Ingredient::WakeUps => {
                 "a release that is spun for wakes nobody; without: it wakes a sleeper all the same"
+            }
+            Ingredient::Naps => {
+                "who is passed by sleeps by a timer of its own; without: it asks to be woken"
             }
             Ingredient::OneWake => {
                 "a release wakes one sleeper; without: it wakes all, and one of them gets the lock"
@@ -127,6 +134,7 @@ impl<const LACKS: u32> Policy for Without<LACKS> {
     const QUEUE: bool = !lacks(LACKS, Ingredient::Queue);
     const READ_FIRST: bool = !lacks(LACKS, Ingredient::ReadFirst);
     const VOUCH: bool = !lacks(LACKS, Ingredient::WakeUps);
+    const MISSES: u32 = if lacks(LACKS, Ingredient::Naps) { 0 } else { Standard::MISSES };
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         !lacks(LACKS, Ingredient::Spinning) && Standard::joins(tail, processors)
@@ -142,6 +150,8 @@ mod tests {
         type All = Without<0>;
         assert_eq!(All::BOUND, Standard::BOUND);
         assert_eq!(All::HEIR_SPIN, Standard::HEIR_SPIN);
+        assert_eq!(All::MISSES, Standard::MISSES);
+        assert_eq!((All::NAP, All::DOUBLINGS), (Standard::NAP, Standard::DOUBLINGS));
         assert_eq!(
             (All::QUEUE, All::READ_FIRST, All::VOUCH),
             (Standard::QUEUE, Standard::READ_FIRST, Standard::VOUCH)

@@ -268,8 +268,8 @@ pub(crate) fn all() -> Vec<Subject> {
         };
     }
     makes!(Lock::Mutex, Mutex:
-        Inline, Spinning, Queue, ReadFirst, OwnerRunning, Handoff, WakeUps);
-    // A semaphore has no owner who could be seen to run.
+        Inline, Spinning, Queue, ReadFirst, OwnerRunning, Handoff, WakeUps, Naps);
+    // A semaphore has no owner who could be seen to run, or to have come back.
     makes!(Lock::Semaphore, Semaphore: Inline, Spinning, Queue, ReadFirst, Handoff, WakeUps);
     // Who wakes whom is what it is made of: each sleeper is woken by name.
     subjects.push(Subject::new::<Classic<Linux, 0>>(Lock::Semaphore2005, None));

@@ -20,6 +20,7 @@ pub mod mutex;
 pub mod once;
 mod osq;
 pub mod participant;
+mod passed;
 pub mod platform;
 pub mod policy;
 pub mod rwlock;

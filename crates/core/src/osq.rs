@@ -54,7 +54,8 @@
 //!
 //! # Progress
 //! A spinner leaves at the policy's bound, when cancelled, when it was itself
-//! preempted, or when told that the owner does not run.
+//! preempted, when told that the owner does not run, or when passed by
+//! (`passed.rs`).
 //!
 //! # Lifetime
 //! The lock's memory is touched only inside an acquiring call.
@@ -68,6 +69,7 @@
 //! waiting for its successor is ours.
 
 use crate::participant::Slot;
+use crate::passed::Passed;
 use crate::platform::{Atomic32, Atomic64, Nanos, OnCpu, Ordering, Platform, Wait};
 use crate::policy::Policy;
 use crate::word::{Kind, Word};
@@ -236,6 +238,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
+    passed: &mut Passed<P, K, Y>,
 ) -> Spun {
     let Some(seat) = Seat::<P>::take(me) else { return Spun::Left };
     let node = seat.node;
@@ -286,7 +289,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     {
         return Spun::Left;
     }
-    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how)
+    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how, passed)
 }
 
 /// Hangs `me` behind `predecessor`; true if that makes `me` the head.
@@ -363,6 +366,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
     seat: &Seat<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
+    passed: &mut Passed<P, K, Y>,
 ) -> Spun {
     let me = seat.me;
     loop {
@@ -380,7 +384,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
                     spun => spun,
                 };
             }
-        } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
+        } else if passed.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
             return depart::<P, K, Y>(word, me, false);
         }
     }

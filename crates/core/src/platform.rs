@@ -287,10 +287,10 @@ pub trait Platform: Sized + 'static {
     fn on_cpu(slot: Slot) -> OnCpu;
 
     /// For how many acquisitions that find nobody near a mutex stays hot (`word.rs`), at
-    /// most 255: a number for which that many exchanges cost about as much as one
+    /// most 127: a number for which that many exchanges cost about as much as one
     /// [`Platform::restart_releases`].
     fn heat() -> u32 {
-        255
+        127
     }
 
     /// When it returns, each [`Halves::erase_low`] of another thread that was in

@@ -35,6 +35,16 @@ pub trait Policy: 'static {
     const SHARE: u64;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
     const HEIR_SPIN: u64;
+    /// Looks of a spinner before it marks the lock, so as not to disturb a release that
+    /// is near.
+    const UNMARKED: u32 = 2;
+    /// How often a waiter sees that the lock was released and taken again by others
+    /// before it naps: sleeps by a timer of its own, and is no longer woken. 0: never.
+    const MISSES: u32 = 0;
+    /// Nanoseconds of the first nap for each thread that sleeps.
+    const NAP: u64 = 50_000;
+    /// How often a nap may double.
+    const DOUBLINGS: u32 = 3;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
     const QUEUE: bool = true;
@@ -65,6 +75,7 @@ impl Policy for Standard {
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
     const HEIR_SPIN: u64 = 5_000;
+    const MISSES: u32 = 2;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         match processors {

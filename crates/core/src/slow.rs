@@ -15,7 +15,9 @@
 //!    announcement stands.
 //! 3. Waited longer than the bound? Become the heir; or, if the lock is free
 //!    and kept for an heir that has not come, take it.
-//! 4. Announce a sleeper; see to it that the announcement stands, if it is W; then
+//! 4. Passed by too often, and owes nothing? Nap, without asking for a wake-up
+//!    (`passed.rs`).
+//! 5. Announce a sleeper; see to it that the announcement stands, if it is W; then
 //!    sleep until woken or past the bound.
 //!
 //! Heir: from now on nobody else takes the lock when it comes free. Spins a
@@ -53,6 +55,7 @@
 use crate::giveup::Reasons;
 use crate::osq::{self, Spun, exchange};
 use crate::participant::Slot;
+use crate::passed::Passed;
 use crate::platform::{Address, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
 use crate::policy::Policy;
 use crate::word::{Kind, Word};
@@ -63,10 +66,11 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     me: Slot,
     how: &Wait<'_, P>,
 ) -> Result<(), LockError> {
-    let taken = match osq::spin::<P, K, Y>(word, me, how) {
+    let mut passed = Passed::new();
+    let taken = match osq::spin::<P, K, Y>(word, me, how, &mut passed) {
         Spun::Took(taken) => taken,
-        Spun::Left => sleep::<P, K, Y>(word, me, how, false)?,
-        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true)?,
+        Spun::Left => sleep::<P, K, Y>(word, me, how, false, passed)?,
+        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,
     };
     // Permits are left and somebody may sleep: the release that woke us could
     // wake only one. Never happens to a mutex, where the branch folds away.
@@ -118,12 +122,14 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     me: Slot,
     how: &Wait<'_, P>,
     loose: bool,
+    mut passed: Passed<P, K, Y>,
 ) -> Result<Word, LockError> {
     let mut waiter = Waiter { reasons: Reasons::new(how), owes: loose, loose };
     let began = P::now();
     let mut now = began;
     let mut patience = 1;
     let mut crowd = 1;
+    let mut woken = false;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
@@ -131,6 +137,9 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
+        }
+        if core::mem::take(&mut woken) {
+            passed.missed();
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
             if waiter.owes {
@@ -159,14 +168,22 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
-        let asleep = K::written(seen.announced(osq::alive::<P, Y>(seen)), P::heat());
-        if asleep != seen {
+        let naps = passed.is_common() && !K::available(seen);
+        let asleep = if naps {
+            waiter.settle::<Y>(seen).with_mark()
+        } else {
+            seen.announced(osq::alive::<P, Y>(seen))
+        };
+        let asleep = K::written(asleep, P::heat());
+        // For a nap even where nothing changes: the look may be older than the wake-up
+        // that it owes for.
+        if naps || asleep != seen {
             if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
-            waiter.owes = false;
             // What is loose stays loose: others may trust in its heat.
-            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot();
+            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot() && (waiter.owes || !naps);
+            waiter.owes = false;
         }
         if waiter.loose {
             P::restart_releases();
@@ -178,6 +195,14 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
                 continue;
             }
         }
+        if naps {
+            crowd = P::dozing();
+            waiter.heard(passed.nap(me, how, insist, crowd));
+            P::awake();
+            passed.napped(asleep, Word(word.load(Ordering::Relaxed)));
+            now = P::now();
+            continue;
+        }
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let nap = Wait { deadline: Some(until), ..*how };
         crowd = P::dozing();
@@ -188,6 +213,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         };
         P::awake();
         waiter.heard(outcome);
+        woken = outcome == Outcome::Woken;
         now = P::now();
     }
 }

@@ -1,11 +1,11 @@
 //! The state word: 64 bits that say all there is to say about a lock.
 //!
 //! ```text
-//!  63            44 43     35 34 33 32 31  24 23 22 21 20 19             0
-//! ┌────────────────┬─────────┬──┬──┬──┬──────┬──┬──┬──┬──┬────────────────┐
-//! │      tail      │    0    │C │E │V │ heat │K │R │Z │W │    subject     │
-//! └────────────────┴─────────┴──┴──┴──┴──────┴──┴──┴──┴──┴────────────────┘
-//!  high half: who queues                low half: a release erases W, Z, R, subject
+//!  63            44 43     35 34 33 32 31 30  24 23 22 21 20 19             0
+//! ┌────────────────┬─────────┬──┬──┬──┬──┬──────┬──┬──┬──┬──┬────────────────┐
+//! │      tail      │    0    │C │E │V │M │ heat │K │R │Z │W │    subject     │
+//! └────────────────┴─────────┴──┴──┴──┴──┴──────┴──┴──┴──┴──┴────────────────┘
+//!  high half: who queues                low half: a release erases M, W, Z, R, subject
 //! ```
 //!
 //! | field | meaning | who changes it |
@@ -16,6 +16,7 @@
 //! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
 //! | K (kept) | E or C: whoever wants the lock looks at the high half first | set and cleared with them |
 //! | heat | a mutex: not 0, the fast paths are not for it now | set to its most with W, R and K; taken down by acquisitions that find nobody near |
+//! | M (mark) | a mutex: not released since a waiter has marked it (`passed.rs`) | set by that waiter; erased by the release |
 //! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
 //! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
 //! | C (contexts) | a wait/wound mutex: contexts wait, and who acquires looks for them (`ww`) | set by the oldest of them, cleared by a holder; whoever else changes the word keeps it |
@@ -40,10 +41,10 @@
 //! looks whether it still stands; until then it is *loose*, and the thread that set it
 //! answers for whoever sleeps on the strength of it. From then on the flag *stands*:
 //! every release finds it. Nobody relies on Z's being seen by the release, only on its
-//! being gone after one. Semaphores count up by one exchange, which loses nothing.
+//! being gone after one, nor on M's being seen by anything. Semaphores count up by one exchange, which loses nothing.
 //!
 //! Restarting costs more than an exchange, so a lock that was fought over stays *hot*
-//! for some hundred acquisitions: a release that sees heat keeps it and loses nothing.
+//! for a hundred acquisitions or so: a release that sees heat keeps it and loses nothing.
 //! Whoever finds heat when it sets W need not restart. For either the heat stands; or
 //! it is loose, and so is the W of the thread that set both, which answers for W: the
 //! release that would lose the second W would lose the first, and one thread holds the
@@ -77,8 +78,9 @@ const WAITERS: u64 = 1 << 20;
 const DOZING: u64 = 1 << 21;
 const RING: u64 = 1 << 22;
 const KEPT: u64 = 1 << 23;
-const HEAT: u64 = 0xff << 24;
+const HEAT: u64 = 0x7f << 24;
 const COOLER: u64 = 1 << 24;
+const MARK: u64 = 1 << 31;
 const VOUCHED: u64 = 1 << 32;
 const HEIR: u64 = 1 << 33;
 const CONTEXTS: u64 = 1 << 34;
@@ -254,6 +256,18 @@ impl Word {
         Word((self.0 & !(WAITERS | DOZING | RING)) + 1)
     }
 
+    /// M: not released since it was marked.
+    #[must_use]
+    pub const fn marked(self) -> bool {
+        self.0 & MARK != 0
+    }
+
+    /// With M.
+    #[must_use]
+    pub const fn with_mark(self) -> Self {
+        Word(self.0 | MARK)
+    }
+
     /// Whether the fast paths are not for it now.
     #[must_use]
     pub const fn hot(self) -> bool {
@@ -307,6 +321,7 @@ impl core::fmt::Debug for Word {
             (self.ring(), " ring"),
             (self.kept(), " kept"),
             (self.hot(), " hot"),
+            (self.marked(), " marked"),
             (self.vouched(), " vouched"),
             (self.heir(), " heir"),
             (self.contexts(), " contexts"),

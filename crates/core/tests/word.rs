@@ -22,6 +22,7 @@ struct Fields {
     contexts: bool,
     kept: bool,
     heat: u32,
+    marked: bool,
     tail: u32,
 }
 
@@ -35,6 +36,7 @@ const NOBODY: Fields = Fields {
     contexts: false,
     kept: false,
     heat: 0,
+    marked: false,
     tail: 0,
 };
 
@@ -51,6 +53,7 @@ impl Fields {
             + bit(self.contexts, 34)
             + bit(self.kept, 23)
             + u128::from(self.heat) * 2u128.pow(24)
+            + bit(self.marked, 31)
             + u128::from(self.tail) * 2u128.pow(44);
         Word(u64::try_from(value).expect("the fields fill 64 bits"))
     }
@@ -59,9 +62,9 @@ impl Fields {
         let mut all = Vec::new();
         for subject in VALUES {
             for tail in VALUES {
-                for flags in 0..3 * 128 {
+                for flags in 0..3 * 256 {
                     let flag = |bit: u32| flags >> bit & 1 == 1;
-                    let heat = [0, 1, 255][flags as usize / 128];
+                    let heat = [0, 1, 127][flags as usize / 256];
                     all.push(Fields {
                         subject,
                         waiters: flag(0),
@@ -72,6 +75,7 @@ impl Fields {
                         contexts: flag(5),
                         kept: flag(6),
                         heat,
+                        marked: flag(7),
                         tail,
                     });
                 }
@@ -130,7 +134,7 @@ fn word_all_zeros_is_a_free_mutex_with_nobody_near() {
 #[test]
 fn word_every_predicate_reads_its_field_and_no_other() {
     let all = Fields::all();
-    assert_eq!(all.len(), 4 * 4 * 3 * 128);
+    assert_eq!(all.len(), 4 * 4 * 3 * 256);
     for fields in all {
         let word = fields.word();
         assert_eq!(word.subject(), fields.subject, "{fields:?}");
@@ -143,6 +147,7 @@ fn word_every_predicate_reads_its_field_and_no_other() {
         assert_eq!(word.contexts(), fields.contexts, "{fields:?}");
         assert_eq!(word.kept(), fields.kept, "{fields:?}");
         assert_eq!(word.hot(), fields.heat != 0, "{fields:?}");
+        assert_eq!(word.marked(), fields.marked, "{fields:?}");
         assert_eq!(word.tail(), Slot::new(fields.tail), "{fields:?}");
         assert_eq!(u64::from(word.low()), word.0 % (1 << 32), "{fields:?}");
         let taken = fields.subject != 0;
@@ -182,6 +187,7 @@ fn word_every_change_writes_its_fields_and_no_other() {
         check(word.without_contexts(), Fields { contexts: false, ..fields }.unless_kept());
         check(word.withdrawn(), if fields.tail == 0 { withdrawn.answer() } else { withdrawn });
         check(word.with_ring(), Fields { ring: true, ..fields });
+        check(word.with_mark(), Fields { marked: true, ..fields });
         for trusted in [false, true] {
             let vouched = fields.heir || trusted && fields.tail != 0;
             let announced = if vouched {
@@ -192,7 +198,7 @@ fn word_every_change_writes_its_fields_and_no_other() {
             check(word.announced(trusted), announced);
         }
         let erased = Fields { subject: 0, waiters: false, dozing: false, ring: false, ..fields };
-        check(word.erased(), erased);
+        check(word.erased(), Fields { marked: false, ..erased });
         if fields.subject != MAX_SLOTS {
             check(word.counted(), Fields { subject: fields.subject + 1, ..erased });
         }
@@ -215,10 +221,11 @@ fn word_shows_what_is_in_it_for_people() {
         heir: true,
         kept: true,
         heat: 9,
+        marked: true,
         ..NOBODY
     };
     let word = Fields { subject: 7, tail: 9, ..all }.word();
-    assert_eq!(format!("{word:?}"), "{7 waiters dozing ring kept hot vouched heir tail=9}");
+    assert_eq!(format!("{word:?}"), "{7 waiters dozing ring kept hot marked vouched heir tail=9}");
     assert_eq!(format!("{:?}", Word::IDLE), "{0}");
 }
 
@@ -252,6 +259,9 @@ fn steps<K: Kind>(word: Word) -> Vec<Word> {
             }
         } else {
             next.push(word.joined(me));
+            if K::OWNED && word.owner().is_some() {
+                next.push(word.with_mark());
+            }
             next.push(word.announced(false));
             next.push(word.announced(true));
             if last {
@@ -283,6 +293,7 @@ fn word_no_step_of_the_mutex_leaves_the_invariants() {
     for word in found.into_iter().map(Word) {
         check(word);
         assert!(!word.waiters() || word.owner().is_some(), "W5: {word:?}");
+        assert!(!word.marked() || word.owner().is_some(), "{word:?}");
     }
 }
 

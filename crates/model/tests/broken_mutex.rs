@@ -49,6 +49,9 @@ cores!(
     heir_sleeps_on_a_loose_ring,
     heir_trusts_its_own_heat,
     payer_trusts_its_own_heat,
+    napper_forgets_its_debt,
+    nap_has_no_end,
+    release_leaves_the_mark,
     joiner_overlooks_a_closed_node,
     leaver_overlooks_that_it_is_head,
     walk_overlooks_who_joins,
@@ -248,6 +251,30 @@ fn model_mutex_misses_trust_in_its_own_heat() {
     missed!(three_and_a_timed_one, Insists, heir_trusts_its_own_heat, Kind::Deadlock, late);
     let late = small().heat(1).jumps(1, 1000).stale_reads(0);
     missed!(three_and_a_timed_one, Leaves, payer_trusts_its_own_heat, Kind::Deadlock, late);
+}
+
+/// Three that take the lock twice, and leave nothing behind in it.
+macro_rules! three_twice {
+    ($core:ident, $policy:ident) => {
+        Scenario::new(|| (mutex!($core, $policy), Cell::new(0)))
+            .threads(3, |(lock, count)| {
+                for _ in 0..2 {
+                    lock.lock(Location::caller()).expect("not recursive");
+                    count.set(count.get() + 1);
+                    // SAFETY: locked above.
+                    unsafe { lock.unlock() };
+                }
+            })
+            .after(|(lock, _)| assert_eq!(lock.peek().cold().0, 0))
+    };
+}
+
+#[test]
+fn model_mutex_misses_broken_naps() {
+    let config = || small().rescue(true).stale_reads(0);
+    missed!(three_twice, SleepsAndNaps, napper_forgets_its_debt, Kind::Deadlock, config());
+    missed!(three_twice, SleepsAndNaps, nap_has_no_end, Kind::Deadlock, config());
+    missed!(three_twice, SleepsAndNaps, release_leaves_the_mark, _, config());
 }
 
 /// A platform that breaks its promise to restart releases is noticed.

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Insists, Leaves, Mixed, Pairs, Passes, Sleeps, Spins, depth};
+use common::{
+    Insists, Leaves, Mixed, NapsAndInsists, Pairs, Passes, Sleeps, SleepsAndNaps, Spins,
+    SpinsAndNaps, depth,
+};
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
 use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats};
@@ -126,6 +129,25 @@ fn model_mutex_excludes_insisting_3t() {
 fn model_mutex_excludes_mixed_3t() {
     let config = three().jumps(1, 1000).timeouts(1).preemptions(depth(1, 2));
     adds::<Mixed>("mutex, mixed, 3 threads", 3, 1, &config);
+}
+
+/// A nap ends by its timer; nothing else here has one, so that a lost wake-up is lost.
+#[test]
+fn model_mutex_excludes_napping_2t() {
+    let config = Config::new().rescue(true);
+    let stats = adds::<SpinsAndNaps>("mutex, spinning and napping, 2 threads", 2, 2, &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+    let stats = adds::<SleepsAndNaps>("mutex, sleeping and napping, 2 threads", 2, 2, &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+#[test]
+fn model_mutex_excludes_napping_3t() {
+    let config = three().rescue(true).stale_reads(depth(0, 1));
+    adds::<SpinsAndNaps>("mutex, spinning and napping, 3 threads", 3, 1, &config);
+    adds::<SleepsAndNaps>("mutex, sleeping and napping, 3 threads", 3, 2, &config);
+    let config = config.timeouts(1);
+    adds::<NapsAndInsists>("mutex, napping and insisting, 3 threads", 3, 1, &config);
 }
 
 #[test]

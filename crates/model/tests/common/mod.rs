@@ -14,7 +14,7 @@ pub const NEVER: u64 = 1 << 62;
 
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
-     heir $heir:expr, joins $joins:expr) => {
+     heir $heir:expr, joins $joins:expr $(, misses $misses:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -31,6 +31,12 @@ macro_rules! policy {
             const BOUND: u64 = $bound;
             const SHARE: u64 = 0;
             const HEIR_SPIN: u64 = $heir;
+            $(
+                const UNMARKED: u32 = 0;
+                const MISSES: u32 = $misses;
+                const NAP: u64 = 10;
+                const DOUBLINGS: u32 = 1;
+            )?
 
             fn joins(tail: Option<Slot>, processors: u32) -> bool {
                 let joins: fn(Option<Slot>, u32) -> bool = $joins;
@@ -70,6 +76,19 @@ macro_rules! policies {
         policy!(
             /// Everything at once: spins, leaves, and asks for the lock.
             Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
+        );
+        policy!(
+            /// Spins until it is passed by once, and naps. Nothing else has a timer.
+            SpinsAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
+            joins |tail, _| tail.is_none(), misses 1
+        );
+        policy!(
+            /// Sleeps at once, and naps when woken in vain.
+            SleepsAndNaps: spin 0, stale 0, bound u64::MAX, heir 0, joins |_, _| false, misses 1
+        );
+        policy!(
+            /// The same, until it insists.
+            NapsAndInsists: spin 0, stale 0, bound 30, heir 0, joins |_, _| false, misses 1
         );
     };
 }
