@@ -31,6 +31,7 @@ mod error;
 pub mod explain;
 mod foreign;
 mod harness;
+mod hogs;
 pub mod instructions;
 pub mod locks;
 pub mod machine;
@@ -44,5 +45,6 @@ pub mod uncontended;
 pub mod vfs;
 
 pub use error::Error;
+pub use hogs::MAX_HOGS;
 pub use locks::LockName;
 pub use session::Session;

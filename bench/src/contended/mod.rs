@@ -10,262 +10,65 @@
 //! undisturbed processor with the line at hand; fetching the line from another
 //! processor comes on top, for all locks alike.
 
+pub mod grid;
+pub mod map;
+mod options;
+mod report;
 pub(crate) mod slices;
+pub mod summary;
 pub(crate) mod work;
+
+pub use options::{
+    MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Options, parse_section, parse_think,
+};
+pub use report::{Cell, Report, Row};
+
+pub(crate) use options::check_times;
 
 use crate::clock::Ticks;
 use crate::foreign::{Observation, TOLERATED};
 use crate::harness::Slice;
+use crate::hogs::Hogs;
 use crate::locks::with_lock;
 use crate::machine::Machine;
 use crate::session::Progress;
-use crate::{Error, LockName, Session, options, stats};
-use serde::Serialize;
+use crate::{Error, LockName, Session, stats};
+use grid::Grid;
+use options::Spot;
 use slices::{Load, Waits};
 use std::time::Duration;
+use summary::Summary;
 use work::Pace;
-
-/// What to measure: every combination of threads, section and think ratio.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The locks, in the order of the report.
-    pub locks: Vec<LockName>,
-    /// Numbers of threads, each 1 to [`MAX_THREADS`].
-    pub threads: Vec<usize>,
-    /// Lengths of the critical section. Zero: one load and one store.
-    pub sections: Vec<Duration>,
-    /// Time between release and next acquisition, as a multiple of the section.
-    pub thinks: Vec<f64>,
-    /// Rounds; each measures all locks of a cell once, in shuffled order.
-    pub rounds: usize,
-    /// Time for one lock in one round; half as much again for its waits.
-    pub slice: Duration,
-}
-
-/// The largest number of threads.
-pub const MAX_THREADS: usize = 1024;
-/// The longest section.
-pub const MAX_SECTION: Duration = Duration::from_millis(100);
-/// The largest think ratio.
-pub const MAX_THINK: f64 = 1000.0;
-/// The longest section and think time together, in seconds.
-pub const MAX_TURN: f64 = 1.0;
-
-impl Default for Options {
-    /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
-    fn default() -> Self {
-        Self {
-            locks: crate::locks::available(),
-            threads: vec![2, 4, 16, 64],
-            sections: [0, 50, 1_000, 20_000].map(Duration::from_nanos).to_vec(),
-            thinks: vec![0.0, 1.0, 10.0],
-            rounds: 5,
-            slice: Duration::from_millis(100),
-        }
-    }
-}
-
-impl Options {
-    /// The same cells, each in 3 rounds of 20 ms.
-    #[must_use]
-    pub fn quick(self) -> Self {
-        Self { rounds: 3, slice: Duration::from_millis(20), ..self }
-    }
-}
-
-/// A section as users write it: `0`, `50ns`, `1us`, `20us`.
-///
-/// # Errors
-/// [`Error::Option`] naming `--section`.
-pub fn parse_section(text: &str) -> Result<Duration, Error> {
-    let section = match text.trim() {
-        "0" => Some(Duration::ZERO),
-        text => humantime::parse_duration(text).ok(),
-    };
-    section.filter(|&section| section <= MAX_SECTION).ok_or_else(|| Error::Option {
-        option: "--section",
-        given: text.to_owned(),
-        allowed: format!("durations from 0 to {MAX_SECTION:?}, written 0, 50ns, 1us, 2ms"),
-    })
-}
-
-/// A think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
-///
-/// # Errors
-/// [`Error::Option`] naming `--think`.
-pub fn parse_think(text: &str) -> Result<f64, Error> {
-    let number = text.trim();
-    number
-        .strip_suffix('x')
-        .unwrap_or(number)
-        .parse()
-        .ok()
-        .filter(|think| (0.0..=MAX_THINK).contains(think))
-        .ok_or_else(|| Error::Option {
-            option: "--think",
-            given: text.to_owned(),
-            allowed: format!(
-                "multiples of the section from 0 to {MAX_THINK}x, written 0, 0.5x, 10x"
-            ),
-        })
-}
-
-/// The result.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// Where.
-    pub machine: Machine,
-    /// Rounds of each cell.
-    pub rounds: usize,
-    /// Length of a slice that counts sections.
-    pub slice_ms: f64,
-    /// Length of a slice that times waits. A wait that would have been longer
-    /// is cut off about there, for then the others stop.
-    pub wait_slice_ms: f64,
-    /// One entry for each combination.
-    pub cells: Vec<Cell>,
-}
-
-/// One combination of threads, section and think time.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    /// Threads.
-    pub threads: usize,
-    /// Length of the section in nanoseconds.
-    pub section_ns: u64,
-    /// Think time as a multiple of the section.
-    pub think_ratio: f64,
-    /// Processor time that other processes used in the rounds that count, in
-    /// per cent of all processors: the median of the rounds. `None` when the
-    /// rounds are too short to tell (below 200 ms), or the system does not.
-    pub foreign_cpu_percent: Option<f64>,
-    /// Rounds that were thrown away because others used more than 6 %. As many
-    /// as there are rounds; then rounds count whatever others do.
-    pub rounds_discarded: usize,
-    /// One row for each lock.
-    pub results: Vec<Row>,
-}
-
-/// One lock in one cell.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The lock.
-    pub lock: LockName,
-    /// Sections per second, all threads together: the median of the rounds.
-    pub ops_per_s: f64,
-    /// Sections per second of processor time.
-    pub ops_per_cpu_s: f64,
-    /// Half of the acquisitions waited at most this long (to 1 %, as the other
-    /// percentiles).
-    pub wait_p50_ns: u64,
-    /// 99 % waited at most this long.
-    pub wait_p99_ns: u64,
-    /// 99.9 % waited at most this long.
-    pub wait_p999_ns: u64,
-    /// The longest wait of all: no sampling, no rounding.
-    pub wait_max_ns: u64,
-    /// Jain's index over the threads' sections: the median of the rounds.
-    pub jain: f64,
-    /// Smallest `ops_per_s` of the rounds.
-    pub ops_per_s_min: f64,
-    /// Largest `ops_per_s` of the rounds.
-    pub ops_per_s_max: f64,
-    /// Throughput with every wait timed over throughput without: how much the
-    /// timing of waits disturbs.
-    pub timed_ratio: f64,
-}
-
-impl Cell {
-    /// The row of `lock`.
-    #[must_use]
-    pub fn row(&self, lock: LockName) -> Option<&Row> {
-        self.results.iter().find(|row| row.lock == lock)
-    }
-
-    /// The peer with the highest throughput: what the ratios are to.
-    #[must_use]
-    pub fn best_peer(&self) -> Option<&Row> {
-        self.results
-            .iter()
-            .filter(|row| row.lock.is_peer())
-            .max_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s))
-    }
-}
 
 /// Measures.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
 /// lock that is not built in, [`Error::Broken`] and [`Error::Stuck`] for locks
-/// that do not work, [`Error::Threads`], [`Error::Interrupted`].
+/// that do not work, [`Error::Threads`], [`Error::Process`], [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
     options.check()?;
     let machine = Machine::here();
     let bench = Bench { options, clock: Ticks::calibrated(), pace: Pace::calibrated() };
     let grid = options.grid();
+    let hogs = Hogs::start(options.foreign)?;
     let mut progress = Progress::new(grid.len() * options.rounds * options.locks.len());
     let cells = grid
         .into_iter()
-        .map(|place| bench.cell(place, &mut progress, session))
+        .map(|place| bench.cell(place, &hogs, &mut progress, session))
         .collect::<Result<_, _>>()?;
     progress.end(session)?;
-    Ok(Report {
+    let mut report = Report {
         machine,
         rounds: options.rounds,
         slice_ms: options.slice.as_secs_f64() * 1e3,
         wait_slice_ms: options.wait_slice().as_secs_f64() * 1e3,
+        foreign_processes: options.foreign,
         cells,
-    })
-}
-
-/// Threads, section, think ratio.
-type Place = (usize, Duration, f64);
-
-/// Whether sections and think times, as multiples of them, can be measured.
-pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
-    options::some("--section", sections, "at least one duration")?;
-    options::some("--think", thinks, "at least one multiple")?;
-    for &section in sections {
-        options::within("--section", section.as_nanos(), 0..=MAX_SECTION.as_nanos(), "ns")?;
-    }
-    for &think in thinks {
-        options::within("--think", think, 0.0..=MAX_THINK, "x")?;
-        for &section in sections {
-            // Who is measured looks whether to stop once in a while only.
-            let turn = section.as_secs_f64() * (1.0 + think);
-            options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
-        }
-    }
-    Ok(())
-}
-
-impl Options {
-    fn check(&self) -> Result<(), Error> {
-        options::locks(&self.locks)?;
-        options::some("--threads", &self.threads, "at least one number")?;
-        for &threads in &self.threads {
-            options::within("--threads", threads, 1..=MAX_THREADS, "")?;
-        }
-        check_times(&self.sections, &self.thinks)?;
-        options::within("--rounds", self.rounds, 1..=1000, "")?;
-        options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
-    }
-
-    fn grid(&self) -> Vec<Place> {
-        let mut grid = Vec::new();
-        for &threads in &self.threads {
-            for &section in &self.sections {
-                for &think in &self.thinks {
-                    grid.push((threads, section, think));
-                }
-            }
-        }
-        grid
-    }
-
-    fn wait_slice(&self) -> Duration {
-        self.slice / 2
-    }
+        summary: None,
+    };
+    report.summary = Summary::of(&Grid::from(&report));
+    Ok(report)
 }
 
 struct Bench<'a> {
@@ -293,7 +96,8 @@ struct Sample {
 impl Bench<'_> {
     fn cell(
         &self,
-        (threads, section, think): Place,
+        (threads, section, think): Spot,
+        hogs: &Hogs,
         progress: &mut Progress,
         session: &mut Session<'_>,
     ) -> Result<Cell, Error> {
@@ -313,10 +117,10 @@ impl Bench<'_> {
         let mut order: Vec<usize> = (0..options.locks.len()).collect();
         let mut foreign = Vec::new();
         let mut discarded = 0;
-        let mut kept = 0;
+        let (mut kept, mut disturbed) = (0, 0);
         while kept < options.rounds {
             fastrand::shuffle(&mut order);
-            let observation = Observation::begin();
+            let (observation, hogged) = (Observation::begin(), hogs.cpu());
             let mut round = Vec::new();
             for &index in &order {
                 let lock = options.locks[index];
@@ -329,11 +133,14 @@ impl Bench<'_> {
                 })?;
                 round.push((index, sample));
             }
-            let others = observation.foreign_percent();
-            if others.is_some_and(|percent| percent > TOLERATED) && discarded < options.rounds {
-                discarded += 1;
-                progress.again(order.len());
-                continue;
+            let others = observation.foreign_percent_beside(hogs.cpu().saturating_sub(hogged));
+            if others.is_some_and(|percent| percent > TOLERATED) {
+                if discarded < options.rounds {
+                    discarded += 1;
+                    progress.again(order.len());
+                    continue;
+                }
+                disturbed += 1;
             }
             kept += 1;
             foreign.extend(others);
@@ -347,6 +154,7 @@ impl Bench<'_> {
             think_ratio: think,
             foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
             rounds_discarded: discarded,
+            rounds_disturbed: disturbed,
             results: options
                 .locks
                 .iter()

@@ -139,6 +139,13 @@ impl LockName {
         )
     }
 
+    /// Whether it is a mutex that sleeps and does no more than exclude: what lockstead's
+    /// mutex is to be ahead of. Not so a peer that lends priorities, nor a semaphore.
+    #[must_use]
+    pub const fn is_rival(self) -> bool {
+        self.is_peer() && !matches!(self, LockName::PthreadPi | LockName::SemT)
+    }
+
     /// Bytes of the lock itself.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Every flag of the command, in one place.
 
+use crate::bench_flags::{Contended, Map};
 use crate::check::CheckFlags;
 use crate::explain::Explain;
 use crate::oncpu::{self, Oncpu};
@@ -126,6 +127,12 @@ pub(crate) enum Bench {
     /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
     /// --quick; up to twice that if other work on the machine spoils rounds.
     Contended(Contended),
+    /// Where the mutex is ahead of the best other lock, and where not: threads by section length
+    ///
+    /// Three panels for each think time: throughput, work per second of processor time and longest
+    /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none
+    /// from a report of `bench contended`.
+    Map(Map),
     /// A priority inversion: how long the thread with the highest priority waits for a lock
     ///
     /// Three threads on one processor: low holds a lock, high asks for it, middle wants the processor
@@ -206,41 +213,6 @@ pub(crate) struct Uncontended {
     pub(crate) locks: Locks,
     /// Measure for a moment only
     #[arg(long)]
-    pub(crate) quick: bool,
-    /// Write the report as JSON to standard output, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead bench contended --quick
-  lockstead bench contended --threads 16 --section 1us --think 1x --locks lockstead,pthread
-  lockstead bench contended --threads 16 --section 1us --think 0 --seconds 20
-                                              16 threads hammer one lock: its longest wait
-  lockstead bench contended --json > grid.json && lockstead plot grid.json -o grid.svg")]
-pub(crate) struct Contended {
-    /// Numbers of threads, each 1 to 1024
-    #[arg(long, default_value = "2,4,16,64", value_name = "LIST")]
-    #[arg(value_parser = values::threads)]
-    pub(crate) threads: List<usize>,
-    /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
-    #[arg(long, default_value = "0,50ns,1us,20us", value_name = "LIST")]
-    #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
-    /// Time between two sections of a thread: 0 or a multiple of the section
-    #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
-    #[arg(value_parser = values::thinks)]
-    pub(crate) think: List<f64>,
-    #[command(flatten)]
-    pub(crate) locks: Locks,
-    /// Seconds of counting for each lock in each cell, and half as much for its waits, in five
-    /// rounds [default: 0.5]
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
-    pub(crate) seconds: Option<Duration>,
-    /// Make each cell short
-    #[arg(long, conflicts_with = "seconds")]
     pub(crate) quick: bool,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `lockstead bench contended`: threads × critical section × think time.
 
-use crate::args::Contended;
+use crate::bench_flags::Contended;
+use crate::bench_summary;
 use crate::compare::best;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
@@ -8,7 +9,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::{self, Table};
 use lockstead_bench::Session;
-use lockstead_bench::contended::{self, Cell, Options, Report, Row};
+use lockstead_bench::contended::{self, Cell, Report, Row};
 use lockstead_bench::stats::geometric_mean;
 
 /// Measures and prints.
@@ -17,21 +18,8 @@ use lockstead_bench::stats::geometric_mean;
 /// As [`Failure`].
 pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let mut options = Options {
-        threads: flags.threads.0.clone(),
-        sections: flags.section.0.clone(),
-        thinks: flags.think.0.clone(),
-        ..Options::default()
-    };
-    if let Some(locks) = &flags.locks.locks {
-        options.locks.clone_from(&locks.0);
-    }
-    if flags.quick {
-        options = options.quick();
-    }
-    if let Some(seconds) = flags.seconds {
-        options.slice = seconds / u32::try_from(options.rounds).unwrap_or(1);
-    }
+    let options =
+        flags.conduct.options((&flags.threads, &flags.section, &flags.think), &flags.locks);
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
@@ -50,6 +38,9 @@ fn render(report: &Report) -> String {
         text += &format!("{}\n{}\n", title(cell), grid(cell));
     }
     text += &summary(report);
+    if let Some(summary) = &report.summary {
+        text += &format!("\n{}", bench_summary::render(summary));
+    }
     text + "\n\
         The ratio behind a figure is to the best peer in that column, of the same interleaved\n\
         run; peers are all locks but lockstead and the two semaphores. ± is half the distance\n\
@@ -58,12 +49,12 @@ fn render(report: &Report) -> String {
 
 fn title(cell: &Cell) -> String {
     let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
-    table::cell_title(
-        cell.threads,
-        ("thread", "threads"),
-        (cell.section_ns, cell.think_ratio),
-        disturbed,
-    )
+    let place = (cell.section_ns, cell.think_ratio);
+    let mut title = table::cell_title(cell.threads, ("thread", "threads"), place, disturbed);
+    if cell.rounds_disturbed > 0 {
+        title += &format!("; {} that count were disturbed, too", cell.rounds_disturbed);
+    }
+    title
 }
 
 /// A percentile of the waits: its name and where it stands.

@@ -3,7 +3,10 @@
 
 mod args;
 mod bench_contended;
+mod bench_flags;
+mod bench_map;
 mod bench_rt;
+mod bench_summary;
 mod bench_uncontended;
 mod bench_vfs;
 mod check;
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Vfs(flags)) => bench_vfs::run(&flags),
         Command::Bench(Bench::Uncontended(flags)) => bench_uncontended::run(&flags),
         Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
+        Command::Bench(Bench::Map(flags)) => bench_map::run(&flags),
         Command::Bench(Bench::Rt(flags)) => bench_rt::run(&flags),
         Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
         Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),

@@ -4,7 +4,7 @@
 //! the name of the option and the exit status 2.
 
 use crate::args::Patience;
-use lockstead_bench::{Error, LockName, contended, shared, vfs};
+use lockstead_bench::{Error, LockName, MAX_HOGS, contended, shared, vfs};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -101,6 +101,14 @@ pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::Kind>, Strin
 /// A number of locks that a process holds when it is killed.
 pub(crate) fn dead_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::dead::MAX_LOCKS)
+}
+
+/// A number of busy processes beside a run.
+pub(crate) fn hogs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number <= MAX_HOGS => Ok(number),
+        _ => Err(format!("`{text}` is not possible; allowed: a whole number from 0 to {MAX_HOGS}")),
+    }
 }
 
 /// A list of critical sections.

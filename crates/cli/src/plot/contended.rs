@@ -3,11 +3,11 @@
 //! CPU-second.
 
 use super::canvas::{Align, Canvas, FAINT, INK, OURS, Pen, RULE, sheet};
-use super::report::{Cell, CellResult, Contended};
-use super::{MARGIN, footer, heading};
+use super::{MARGIN, footer, heading, short};
 use crate::compare::{best, ours};
 use crate::failure::Failure;
 use crate::table;
+use lockstead_bench::contended::grid::{Figures, Grid, Place};
 use plotters::prelude::RGBColor;
 
 const ROW: i32 = 24;
@@ -26,7 +26,7 @@ const KEY: i32 = 60;
 /// One of the two measures.
 struct Measure {
     title: &'static str,
-    of: fn(&CellResult) -> f64,
+    of: fn(&Figures) -> f64,
 }
 
 const MEASURES: [Measure; 2] = [
@@ -34,8 +34,8 @@ const MEASURES: [Measure; 2] = [
     Measure { title: "Operations per CPU-second", of: |r| r.ops_per_cpu_s },
 ];
 
-pub(super) fn draw(grid: &Contended) -> Result<String, Failure> {
-    let locks = columns(grid);
+pub(super) fn draw(grid: &Grid) -> Result<String, Failure> {
+    let locks = grid.locks();
     let peers = locks.iter().any(|lock| !ours(lock));
     let panel = ABSOLUTE + COLUMN * pixels(locks.len());
     let width = (2 * MARGIN + LABELS + 2 * panel + BETWEEN).max(760);
@@ -70,20 +70,9 @@ fn pixels(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX / 4096)
 }
 
-/// All locks, in the order of their first appearance.
-fn columns(grid: &Contended) -> Vec<&str> {
-    let mut locks: Vec<&str> = Vec::new();
-    for result in grid.cells.iter().flat_map(|cell| &cell.results) {
-        if !locks.contains(&result.lock.as_str()) {
-            locks.push(&result.lock);
-        }
-    }
-    locks
-}
-
 /// The cells with the height of their rows' middles; a gap before each group
 /// of threads, of which the first row is marked.
-fn rows(cells: &[Cell], first: i32) -> impl Iterator<Item = (&Cell, i32, bool)> {
+fn rows(cells: &[Place], first: i32) -> impl Iterator<Item = (&Place, i32, bool)> {
     let mut y = first - ROW / 2;
     cells.iter().enumerate().map(move |(number, cell)| {
         let opens = number == 0 || cells[number - 1].threads != cell.threads;
@@ -92,7 +81,7 @@ fn rows(cells: &[Cell], first: i32) -> impl Iterator<Item = (&Cell, i32, bool)> 
     })
 }
 
-fn labels(canvas: &Canvas<'_>, cells: &[Cell], first: i32) -> Result<(), Failure> {
+fn labels(canvas: &Canvas<'_>, cells: &[Place], first: i32) -> Result<(), Failure> {
     let head = Pen::new(12, FAINT);
     for (title, x) in [("threads", 46), ("section", 98), ("think", 140)] {
         canvas.text(title, (MARGIN + x, first - 14), Align::Right, head)?;
@@ -135,7 +124,7 @@ fn names(
 
 fn figures(
     canvas: &Canvas<'_>,
-    cells: &[Cell],
+    cells: &[Place],
     locks: &[&str],
     measure: &Measure,
     (left, first): (i32, i32),
@@ -157,18 +146,6 @@ fn figures(
         }
     }
     Ok(())
-}
-
-/// A ratio in at most four characters.
-fn short(ratio: f64) -> String {
-    match ratio {
-        r if !r.is_finite() => "–".into(),
-        r if r > 0.0 && r < 0.005 => "<.01".into(),
-        r if r < 9.995 => format!("{r:.2}"),
-        r if r < 99.95 => format!("{r:.1}"),
-        r if r < 9999.5 => format!("{r:.0}"),
-        _ => ">9999".into(),
-    }
 }
 
 /// The ground for a ratio and an ink that is legible on it: white at 1, more

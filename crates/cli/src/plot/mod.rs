@@ -3,6 +3,7 @@
 mod bars;
 mod canvas;
 mod contended;
+mod map;
 mod report;
 mod uncontended;
 mod vfs;
@@ -11,6 +12,8 @@ use crate::args::Plot;
 use crate::failure::Failure;
 use crate::output;
 use canvas::{Align, Canvas, FAINT, INK, Pen};
+use lockstead_bench::contended::grid::Grid;
+pub(crate) use map::{TIE, draw as draw_map};
 use report::Report;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -53,6 +56,19 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::other(format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
     Ok(text)
+}
+
+/// Reads the cells of a contended report.
+///
+/// # Errors
+/// What is wrong with the file, for the user.
+pub(crate) fn read_grid(path: &Path) -> Result<Grid, String> {
+    match report::parse(&read(path).map_err(|error| error.to_string())?)? {
+        Report::Contended(grid) => Ok(grid),
+        Report::Vfs(_) | Report::Uncontended(_) => {
+            Err("a report, but not of 'lockstead bench contended'".into())
+        }
+    }
 }
 
 /// Writes beside `path` and renames: whoever looks at `path` sees the old
@@ -120,6 +136,18 @@ fn describe(machine: &Value) -> String {
         [text("cpu"), processors, virtualised, kernel, text("libc"), text("date"), unoptimised];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "machine not recorded".into() } else { parts.join(" · ") }
+}
+
+/// A ratio in at most four characters.
+pub(crate) fn short(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() => "–".into(),
+        r if r > 0.0 && r < 0.005 => "<.01".into(),
+        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 99.95 => format!("{r:.1}"),
+        r if r < 9999.5 => format!("{r:.0}"),
+        _ => ">9999".into(),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What `plot` reads: the JSON reports of `lockstead bench`, told apart by
 //! their content, every number checked before anything is drawn.
 
+use lockstead_bench::contended::grid::Grid;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ const MAX_NAME: usize = 40;
 pub(super) enum Report {
     Vfs(Vfs),
     Uncontended(Uncontended),
-    Contended(Contended),
+    Contended(Grid),
 }
 
 /// `bench vfs --json`.
@@ -52,29 +53,6 @@ pub(super) struct UncontendedResult {
     pub(super) ratio_to_limit: f64,
     pub(super) instructions: Option<f64>,
     pub(super) bytes: Option<f64>,
-}
-
-/// `bench contended --json`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Contended {
-    #[serde(default)]
-    pub(super) machine: Value,
-    pub(super) cells: Vec<Cell>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Cell {
-    pub(super) threads: u32,
-    pub(super) section_ns: u64,
-    pub(super) think_ratio: f64,
-    pub(super) results: Vec<CellResult>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct CellResult {
-    pub(super) lock: String,
-    pub(super) ops_per_s: f64,
-    pub(super) ops_per_cpu_s: f64,
 }
 
 /// Reads a report.
@@ -140,7 +118,14 @@ fn check(report: &Report) -> Result<(), String> {
                 .flat_map(|cell| {
                     std::iter::once(("think_ratio", cell.think_ratio)).chain(
                         cell.results.iter().flat_map(|r| {
+                            let waits = [
+                                ("wait_p999_ns", r.wait_p999_ns),
+                                ("wait_max_ns", r.wait_max_ns),
+                                ("jain", r.jain),
+                            ];
                             [("ops_per_s", r.ops_per_s), ("ops_per_cpu_s", r.ops_per_cpu_s)]
+                                .into_iter()
+                                .chain(waits.into_iter().filter_map(|(name, f)| Some((name, f?))))
                         }),
                     )
                 })

@@ -1,0 +1,125 @@
+//! A contended grid as figures alone: of a measurement, or of a report that was saved,
+//! by this version or another.
+
+use super::{Cell, Report, Row};
+use crate::LockName;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The cells of a report.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Grid {
+    /// Where it was measured.
+    #[serde(default)]
+    pub machine: Value,
+    /// The cells.
+    pub cells: Vec<Place>,
+}
+
+/// One combination of threads, section and think time.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Place {
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// One entry for each lock.
+    pub results: Vec<Figures>,
+}
+
+/// What one lock did in a cell. Waits and fairness are not in the oldest reports.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Figures {
+    /// The lock's name, perhaps one that this version does not know.
+    pub lock: String,
+    /// Sections per second.
+    pub ops_per_s: f64,
+    /// Sections per second of processor time.
+    pub ops_per_cpu_s: f64,
+    /// 99.9 % of the acquisitions waited at most this long.
+    #[serde(default)]
+    pub wait_p999_ns: Option<f64>,
+    /// The longest wait.
+    #[serde(default)]
+    pub wait_max_ns: Option<f64>,
+    /// Jain's index of the threads' shares.
+    #[serde(default)]
+    pub jain: Option<f64>,
+}
+
+impl Grid {
+    /// All locks, in the order of their first appearance.
+    #[must_use]
+    pub fn locks(&self) -> Vec<&str> {
+        let mut locks: Vec<&str> = Vec::new();
+        for figures in self.cells.iter().flat_map(|cell| &cell.results) {
+            if !locks.contains(&figures.lock.as_str()) {
+                locks.push(&figures.lock);
+            }
+        }
+        locks
+    }
+
+    /// The locks that lockstead's mutex is to be compared with ([`LockName::is_rival`]).
+    #[must_use]
+    pub fn rivals(&self) -> Vec<&str> {
+        self.locks().into_iter().filter(|lock| is_rival(lock)).collect()
+    }
+}
+
+impl Place {
+    /// What `lock` did.
+    #[must_use]
+    pub fn of(&self, lock: &str) -> Option<&Figures> {
+        self.results.iter().find(|figures| figures.lock == lock)
+    }
+
+    /// The rival with the most of `figure`, and how much.
+    #[must_use]
+    pub fn best(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<(&str, f64)> {
+        self.results
+            .iter()
+            .filter(|figures| is_rival(&figures.lock))
+            .filter_map(|figures| Some((figures.lock.as_str(), figure(figures)?)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// A lock that only a later version knows is somebody else's.
+fn is_rival(lock: &str) -> bool {
+    lock.parse().map_or(true, LockName::is_rival)
+}
+
+impl From<&Report> for Grid {
+    fn from(report: &Report) -> Self {
+        // A machine is plain fields.
+        let machine = serde_json::to_value(&report.machine).unwrap_or_default();
+        Self { machine, cells: report.cells.iter().map(Place::from).collect() }
+    }
+}
+
+impl From<&Cell> for Place {
+    fn from(cell: &Cell) -> Self {
+        Self {
+            threads: cell.threads,
+            section_ns: cell.section_ns,
+            think_ratio: cell.think_ratio,
+            results: cell.results.iter().map(Figures::from).collect(),
+        }
+    }
+}
+
+impl From<&Row> for Figures {
+    fn from(row: &Row) -> Self {
+        Self {
+            lock: row.lock.name().to_owned(),
+            ops_per_s: row.ops_per_s,
+            ops_per_cpu_s: row.ops_per_cpu_s,
+            wait_p999_ns: Some(row.wait_p999_ns as f64),
+            wait_max_ns: Some(row.wait_max_ns as f64),
+            jain: Some(row.jain),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What `lockstead bench contended` measures, and how users write it.
+
+use crate::hogs::MAX_HOGS;
+use crate::{Error, LockName, options};
+use std::time::Duration;
+
+/// What to measure: every combination of threads, section and think ratio.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The locks, in the order of the report.
+    pub locks: Vec<LockName>,
+    /// Numbers of threads, each 1 to [`MAX_THREADS`].
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section. Zero: one load and one store.
+    pub sections: Vec<Duration>,
+    /// Time between release and next acquisition, as a multiple of the section.
+    pub thinks: Vec<f64>,
+    /// Rounds; each measures all locks of a cell once, in shuffled order.
+    pub rounds: usize,
+    /// Time for one lock in one round; half as much again for its waits.
+    pub slice: Duration,
+    /// Busy processes beside the run, at most [`MAX_HOGS`].
+    pub foreign: usize,
+}
+
+/// The largest number of threads.
+pub const MAX_THREADS: usize = 1024;
+/// The longest section.
+pub const MAX_SECTION: Duration = Duration::from_millis(100);
+/// The largest think ratio.
+pub const MAX_THINK: f64 = 1000.0;
+/// The longest section and think time together, in seconds.
+pub const MAX_TURN: f64 = 1.0;
+
+impl Default for Options {
+    /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
+    fn default() -> Self {
+        Self {
+            locks: crate::locks::available(),
+            threads: vec![2, 4, 16, 64],
+            sections: [0, 50, 1_000, 20_000].map(Duration::from_nanos).to_vec(),
+            thinks: vec![0.0, 1.0, 10.0],
+            rounds: 5,
+            slice: Duration::from_millis(100),
+            foreign: 0,
+        }
+    }
+}
+
+impl Options {
+    /// The same cells, each in 3 rounds of 20 ms.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        Self { rounds: 3, slice: Duration::from_millis(20), ..self }
+    }
+}
+
+/// A section as users write it: `0`, `50ns`, `1us`, `20us`.
+///
+/// # Errors
+/// [`Error::Option`] naming `--section`.
+pub fn parse_section(text: &str) -> Result<Duration, Error> {
+    let section = match text.trim() {
+        "0" => Some(Duration::ZERO),
+        text => humantime::parse_duration(text).ok(),
+    };
+    section.filter(|&section| section <= MAX_SECTION).ok_or_else(|| Error::Option {
+        option: "--section",
+        given: text.to_owned(),
+        allowed: format!("durations from 0 to {MAX_SECTION:?}, written 0, 50ns, 1us, 2ms"),
+    })
+}
+
+/// A think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
+///
+/// # Errors
+/// [`Error::Option`] naming `--think`.
+pub fn parse_think(text: &str) -> Result<f64, Error> {
+    let number = text.trim();
+    number
+        .strip_suffix('x')
+        .unwrap_or(number)
+        .parse()
+        .ok()
+        .filter(|think| (0.0..=MAX_THINK).contains(think))
+        .ok_or_else(|| Error::Option {
+            option: "--think",
+            given: text.to_owned(),
+            allowed: format!(
+                "multiples of the section from 0 to {MAX_THINK}x, written 0, 0.5x, 10x"
+            ),
+        })
+}
+
+/// Threads, section, think ratio.
+pub(super) type Spot = (usize, Duration, f64);
+
+/// Whether sections and think times, as multiples of them, can be measured.
+pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
+    options::some("--section", sections, "at least one duration")?;
+    options::some("--think", thinks, "at least one multiple")?;
+    for &section in sections {
+        options::within("--section", section.as_nanos(), 0..=MAX_SECTION.as_nanos(), "ns")?;
+    }
+    for &think in thinks {
+        options::within("--think", think, 0.0..=MAX_THINK, "x")?;
+        for &section in sections {
+            // Who is measured looks whether to stop once in a while only.
+            let turn = section.as_secs_f64() * (1.0 + think);
+            options::within("--section times (1 + --think)", turn, 0.0..=MAX_TURN, " s")?;
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        options::locks(&self.locks)?;
+        options::some("--threads", &self.threads, "at least one number")?;
+        for &threads in &self.threads {
+            options::within("--threads", threads, 1..=MAX_THREADS, "")?;
+        }
+        check_times(&self.sections, &self.thinks)?;
+        options::within("--foreign", self.foreign, 0..=MAX_HOGS, "")?;
+        options::within("--rounds", self.rounds, 1..=1000, "")?;
+        options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
+    }
+
+    pub(super) fn grid(&self) -> Vec<Spot> {
+        let mut grid = Vec::new();
+        for &threads in &self.threads {
+            for &section in &self.sections {
+                for &think in &self.thinks {
+                    grid.push((threads, section, think));
+                }
+            }
+        }
+        grid
+    }
+
+    pub(super) fn wait_slice(&self) -> Duration {
+        self.slice / 2
+    }
+}

@@ -1,0 +1,95 @@
+//! What a contended measurement gives.
+
+use super::summary::Summary;
+use crate::LockName;
+use crate::machine::Machine;
+use serde::Serialize;
+
+/// The result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// Rounds of each cell.
+    pub rounds: usize,
+    /// Length of a slice that counts sections.
+    pub slice_ms: f64,
+    /// Length of a slice that times waits. A wait that would have been longer
+    /// is cut off about there, for then the others stop.
+    pub wait_slice_ms: f64,
+    /// Busy processes that ran beside it; what they used is not foreign.
+    pub foreign_processes: usize,
+    /// One entry for each combination.
+    pub cells: Vec<Cell>,
+    /// What they come to; `None` without lockstead's mutex and a peer.
+    pub summary: Option<Summary>,
+}
+
+/// One combination of threads, section and think time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// Processor time that other processes used in the rounds that count, in
+    /// per cent of all processors: the median of the rounds. `None` when the
+    /// rounds are too short to tell (below 200 ms), or the system does not.
+    pub foreign_cpu_percent: Option<f64>,
+    /// Rounds that were thrown away because others used more than 6 %. As many
+    /// as there are rounds; then rounds count whatever others do.
+    pub rounds_discarded: usize,
+    /// Rounds that count although others used more than 6 %: there were too many to
+    /// measure them all again.
+    pub rounds_disturbed: usize,
+    /// One row for each lock.
+    pub results: Vec<Row>,
+}
+
+/// One lock in one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The lock.
+    pub lock: LockName,
+    /// Sections per second, all threads together: the median of the rounds.
+    pub ops_per_s: f64,
+    /// Sections per second of processor time.
+    pub ops_per_cpu_s: f64,
+    /// Half of the acquisitions waited at most this long (to 1 %, as the other
+    /// percentiles).
+    pub wait_p50_ns: u64,
+    /// 99 % waited at most this long.
+    pub wait_p99_ns: u64,
+    /// 99.9 % waited at most this long.
+    pub wait_p999_ns: u64,
+    /// The longest wait of all: no sampling, no rounding.
+    pub wait_max_ns: u64,
+    /// Jain's index over the threads' sections: the median of the rounds.
+    pub jain: f64,
+    /// Smallest `ops_per_s` of the rounds.
+    pub ops_per_s_min: f64,
+    /// Largest `ops_per_s` of the rounds.
+    pub ops_per_s_max: f64,
+    /// Throughput with every wait timed over throughput without: how much the
+    /// timing of waits disturbs.
+    pub timed_ratio: f64,
+}
+
+impl Cell {
+    /// The row of `lock`.
+    #[must_use]
+    pub fn row(&self, lock: LockName) -> Option<&Row> {
+        self.results.iter().find(|row| row.lock == lock)
+    }
+
+    /// The peer with the highest throughput: what the ratios are to.
+    #[must_use]
+    pub fn best_peer(&self) -> Option<&Row> {
+        self.results
+            .iter()
+            .filter(|row| row.lock.is_peer())
+            .max_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s))
+    }
+}

@@ -1,0 +1,453 @@
+//! What a grid comes to: the mutex beside the best of the others, and which of the aims
+//! that the project has set itself are met, cell by cell.
+//!
+//! The others are the mutexes that sleep ([`Grid::rivals`]). A cell that was not
+//! measured is not judged: an aim that has none of its cells is neither met nor missed.
+
+use super::grid::{Figures, Grid, Place};
+use crate::stats::geometric_mean;
+use lockstead_core::{Policy, Standard};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The lock that is judged.
+pub const SUBJECT: &str = "lockstead";
+
+/// How long a thread may wait for each runnable one that is before it on its processor:
+/// the kernel's slice of time, in nanoseconds.
+const SCHEDULER_SLICE: f64 = 3e6;
+
+/// The result for [`SUBJECT`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The lock that is judged.
+    pub lock: &'static str,
+    /// The locks that it is compared with.
+    pub peers: Vec<String>,
+    /// Of throughput.
+    pub throughput: Overall,
+    /// Of sections per second of processor time.
+    pub work_per_cpu_s: Overall,
+    /// The aims.
+    pub targets: Vec<Target>,
+}
+
+/// One measure over all cells.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overall {
+    /// The peer with the highest geometric mean over all cells.
+    pub best_single_peer: Option<String>,
+    /// Geometric mean over the cells of the ratio to that peer.
+    pub mean_to_best_single_peer: Option<f64>,
+    /// Geometric mean over the cells of the ratio to the best peer of each cell.
+    pub mean_to_best_of_cell: Option<f64>,
+    /// The cell with the lowest ratio to its best peer.
+    pub worst: Option<Spot>,
+}
+
+/// A figure of a cell.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Spot {
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// The lock that it is compared with, if it is with one.
+    pub peer: Option<String>,
+    /// The figure, in the unit of the aim; a ratio where there is none.
+    pub value: f64,
+}
+
+/// What the values of an aim are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Of a figure to another.
+    Ratio,
+    /// Jain's index.
+    Index,
+    /// Nanoseconds.
+    Ns,
+}
+
+/// On which side of its limit a value is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// The limit or more.
+    AtLeast,
+    /// The limit or less.
+    AtMost,
+}
+
+/// An aim, and how far it is met.
+#[derive(Clone, Debug, Serialize)]
+pub struct Target {
+    /// Its name.
+    pub target: &'static str,
+    /// What is wanted, in words.
+    pub wanted: String,
+    /// Which side of the limit is wanted.
+    pub side: Side,
+    /// The limit.
+    pub limit: f64,
+    /// The unit of the limit and the value.
+    pub unit: Unit,
+    /// The worst value of the cells that count; `None` if there is none.
+    pub value: Option<f64>,
+    /// Whether it is met; `None` if there is no value.
+    pub reached: Option<bool>,
+    /// The cells that miss it, the worst first.
+    pub missed: Vec<Spot>,
+}
+
+/// A figure of a lock where more is better.
+type Figure = fn(&Figures) -> f64;
+
+const THROUGHPUT: Figure = |figures| figures.ops_per_s;
+const WORK: Figure = |figures| figures.ops_per_cpu_s;
+
+impl Summary {
+    /// Of these cells; `None` if none has both [`SUBJECT`] and a peer.
+    #[must_use]
+    pub fn of(grid: &Grid) -> Option<Self> {
+        let rivals: Vec<String> = grid.rivals().into_iter().map(str::to_owned).collect();
+        let compared = grid.cells.iter().any(|cell| to_best(cell, THROUGHPUT).is_some());
+        compared.then(|| Self {
+            lock: SUBJECT,
+            throughput: Overall::of(grid, &rivals, THROUGHPUT),
+            work_per_cpu_s: Overall::of(grid, &rivals, WORK),
+            targets: targets(grid, &rivals),
+            peers: rivals,
+        })
+    }
+}
+
+impl Overall {
+    fn of(grid: &Grid, rivals: &[String], figure: Figure) -> Self {
+        let to_best: Vec<Spot> =
+            grid.cells.iter().filter_map(|cell| to_best(cell, figure)).collect();
+        let single = single(grid, rivals, figure);
+        Self {
+            mean_to_best_single_peer: single.as_ref().map(|(_, mean)| *mean),
+            best_single_peer: single.map(|(peer, _)| peer),
+            mean_to_best_of_cell: mean(to_best.iter().map(|spot| spot.value)),
+            worst: to_best.into_iter().min_by(|a, b| a.value.total_cmp(&b.value)),
+        }
+    }
+}
+
+/// The peer that is best over all cells that have it, and the geometric mean of the
+/// ratios to it.
+fn single(grid: &Grid, rivals: &[String], figure: Figure) -> Option<(String, f64)> {
+    rivals
+        .iter()
+        .filter_map(|peer| {
+            let ratios = grid.cells.iter().filter_map(|cell| to(cell, peer, figure));
+            Some((peer.clone(), mean(ratios.map(|spot| spot.value))?))
+        })
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The geometric mean of what is positive: where a lock did nothing in the time there was,
+/// there is no ratio.
+fn mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+    let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+    (!ratios.is_empty()).then(|| geometric_mean(&ratios))
+}
+
+fn spot(cell: &Place, peer: Option<&str>, value: f64) -> Spot {
+    Spot {
+        threads: cell.threads,
+        section_ns: cell.section_ns,
+        think_ratio: cell.think_ratio,
+        peer: peer.map(str::to_owned),
+        value,
+    }
+}
+
+/// The ratio to a peer in a cell.
+fn to(cell: &Place, peer: &str, figure: Figure) -> Option<Spot> {
+    let ratio = figure(cell.of(SUBJECT)?) / figure(cell.of(peer)?);
+    ratio.is_finite().then(|| spot(cell, Some(peer), ratio))
+}
+
+/// The ratio to the best peer of a cell.
+fn to_best(cell: &Place, figure: Figure) -> Option<Spot> {
+    let (peer, _) = cell.best(|figures| Some(figure(figures)))?;
+    to(cell, peer, figure)
+}
+
+fn target(
+    target: &'static str,
+    wanted: impl Into<String>,
+    (side, limit, unit): (Side, f64, Unit),
+    spots: impl Iterator<Item = Spot>,
+) -> Target {
+    let mut spots: Vec<Spot> = spots.collect();
+    spots.sort_by(|a, b| a.value.total_cmp(&b.value));
+    if side == Side::AtMost {
+        spots.reverse();
+    }
+    let met = |value: f64| match side {
+        Side::AtLeast => value >= limit,
+        Side::AtMost => value <= limit,
+    };
+    let value = spots.first().map(|spot| spot.value);
+    Target {
+        target,
+        wanted: wanted.into(),
+        side,
+        limit,
+        unit,
+        value,
+        reached: value.map(met),
+        missed: spots.into_iter().filter(|spot| !met(spot.value)).collect(),
+    }
+}
+
+/// An aim that is about all cells together, and is missed by none of them.
+fn over_all(name: &'static str, wanted: &str, limit: f64, value: Option<f64>) -> Target {
+    let met = value.map(|value| value >= limit);
+    let limits = (Side::AtLeast, limit, Unit::Ratio);
+    Target { value, reached: met, ..target(name, wanted, limits, std::iter::empty()) }
+}
+
+fn targets(grid: &Grid, rivals: &[String]) -> Vec<Target> {
+    let cells = || grid.cells.iter();
+    let least = |limit| (Side::AtLeast, limit, Unit::Ratio);
+    let is = |threads: usize, section: u64, think: f64| {
+        move |cell: &&Place| {
+            (cell.threads, cell.section_ns) == (threads, section) && cell.think_ratio == think
+        }
+    };
+    let mixed = || cells().filter(is(16, 1_000, 1.0));
+    let of_ours = |cell: &Place, figure: fn(&Figures) -> Option<f64>| {
+        Some(spot(cell, None, figure(cell.of(SUBJECT)?)?))
+    };
+    let single = |figure| single(grid, rivals, figure).map(|(_, mean)| mean);
+    let processors = grid.machine["processors"].as_f64().unwrap_or(1.0).max(1.0);
+    let longest = bound(16) + scheduler(16, processors);
+    vec![
+        target(
+            "throughput-every-cell",
+            "throughput: in no cell below 0.95 of its best peer",
+            least(0.95),
+            cells().filter_map(|cell| to_best(cell, THROUGHPUT)),
+        ),
+        over_all(
+            "throughput-mean",
+            "throughput: geometric mean at least 1.25 times the best single peer's",
+            1.25,
+            single(THROUGHPUT),
+        ),
+        target(
+            "work-every-cell",
+            "work per CPU-second: in no cell below 0.9 of pthread's",
+            least(0.9),
+            cells().filter_map(|cell| to(cell, "pthread", WORK)),
+        ),
+        over_all(
+            "work-mean",
+            "work per CPU-second: geometric mean at least the best single peer's",
+            1.0,
+            single(WORK),
+        ),
+        target(
+            "long-sections",
+            "20 µs, think 1x, at 2, 16 and 64 threads: at least 1.6 times std",
+            least(1.6),
+            [2, 16, 64].into_iter().flat_map(|threads| {
+                cells()
+                    .filter(is(threads, 20_000, 1.0))
+                    .filter_map(|cell| to(cell, "std", THROUGHPUT))
+            }),
+        ),
+        target(
+            "many-threads",
+            "64 threads: at least 0.85 of the throughput of 2 for sections of 1 µs and more",
+            least(0.85),
+            cells()
+                .filter(|cell| cell.threads == 64 && cell.section_ns >= 1_000)
+                .filter_map(|cell| many_to_two(grid, cell)),
+        ),
+        target(
+            "short-sections",
+            "50 ns, think 1x, at 4 threads: at least parking_lot",
+            least(1.0),
+            cells().filter(is(4, 50, 1.0)).filter_map(|cell| to(cell, "parking_lot", THROUGHPUT)),
+        ),
+        target(
+            "mixed-throughput",
+            "1 µs, think 1x, 16 threads: throughput at least 0.95 of the best peer",
+            least(0.95),
+            mixed().filter_map(|cell| to_best(cell, THROUGHPUT)),
+        ),
+        target(
+            "mixed-fairness",
+            "there: Jain's index at least 0.95",
+            (Side::AtLeast, 0.95, Unit::Index),
+            mixed().filter_map(|cell| of_ours(cell, |figures| figures.jain)),
+        ),
+        target(
+            "mixed-longest-wait",
+            "there: longest wait at most 5 ms",
+            (Side::AtMost, 5e6, Unit::Ns),
+            mixed().filter_map(|cell| of_ours(cell, |figures| figures.wait_max_ns)),
+        ),
+        target(
+            "mixed-p999",
+            "there: 99.9 % of the waits at most 0.5 ms",
+            (Side::AtMost, 5e5, Unit::Ns),
+            mixed().filter_map(|cell| of_ours(cell, |figures| figures.wait_p999_ns)),
+        ),
+        target(
+            "mixed-work",
+            "there: work per CPU-second at least std's",
+            least(1.0),
+            mixed().filter_map(|cell| to(cell, "std", WORK)),
+        ),
+        target(
+            "bounded-wait",
+            format!(
+                "16 threads, no think time: longest wait at most the bound of {:.1} ms and the \
+                 scheduler's {:.0} ms",
+                bound(16) / 1e6,
+                scheduler(16, processors) / 1e6
+            ),
+            (Side::AtMost, longest, Unit::Ns),
+            cells()
+                .filter(|cell| cell.threads == 16 && cell.think_ratio == 0.0)
+                .filter_map(|cell| of_ours(cell, |figures| figures.wait_max_ns)),
+        ),
+    ]
+}
+
+/// When a waiter asks for the lock that so many threads want, in nanoseconds.
+fn bound(threads: u64) -> f64 {
+    (Standard::BOUND + (threads - 1) * Standard::SHARE) as f64
+}
+
+/// How long a thread may wait for a processor that it shares with its fellows.
+fn scheduler(threads: u64, processors: f64) -> f64 {
+    (threads as f64 / processors).ceil() * SCHEDULER_SLICE
+}
+
+/// Throughput of this cell over that of the same with two threads.
+fn many_to_two(grid: &Grid, cell: &Place) -> Option<Spot> {
+    let two = grid.cells.iter().find(|two| {
+        (two.threads, two.section_ns) == (2, cell.section_ns) && two.think_ratio == cell.think_ratio
+    })?;
+    let ratio = cell.of(SUBJECT)?.ops_per_s / two.of(SUBJECT)?.ops_per_s;
+    ratio.is_finite().then(|| spot(cell, None, ratio))
+}
+
+impl Summary {
+    /// The cells that miss an aim, each once.
+    #[must_use]
+    pub fn cells_missed(&self) -> usize {
+        let missed = self.targets.iter().flat_map(|target| &target.missed);
+        let cell = |spot: &Spot| (spot.threads, spot.section_ns, spot.think_ratio.to_bits());
+        missed.map(cell).collect::<BTreeSet<_>>().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(lock: &str, ops_per_s: f64) -> Figures {
+        Figures {
+            lock: lock.to_owned(),
+            ops_per_s,
+            ops_per_cpu_s: ops_per_s / 2.0,
+            wait_p999_ns: Some(4e5),
+            wait_max_ns: Some(6e6),
+            jain: Some(0.97),
+        }
+    }
+
+    fn cell(threads: usize, section_ns: u64, think_ratio: f64, rates: [f64; 4]) -> Place {
+        let locks = ["lockstead", "std", "parking_lot", "sem_t"];
+        let results = locks.into_iter().zip(rates).map(|(lock, rate)| figures(lock, rate));
+        Place { threads, section_ns, think_ratio, results: results.collect() }
+    }
+
+    fn grid(cells: Vec<Place>) -> Grid {
+        Grid { machine: serde_json::json!({ "processors": 2 }), cells }
+    }
+
+    fn aim<'a>(summary: &'a Summary, name: &str) -> &'a Target {
+        summary.targets.iter().find(|target| target.target == name).expect(name)
+    }
+
+    #[test]
+    fn the_best_of_a_cell_and_the_best_of_all_are_different_peers() {
+        // The semaphore is faster than all, and is not compared with.
+        let summary = Summary::of(&grid(vec![
+            cell(2, 0, 0.0, [10.0, 20.0, 10.0, 99.0]),
+            cell(4, 50, 1.0, [40.0, 5.0, 20.0, 99.0]),
+        ]))
+        .expect("there are peers");
+        assert_eq!(summary.peers, ["std", "parking_lot"]);
+        // std: 0.5 and 8, mean 2; parking_lot: 1 and 2, mean 1.41.
+        let overall = &summary.throughput;
+        assert_eq!(overall.best_single_peer.as_deref(), Some("parking_lot"));
+        let near = |value: Option<f64>, to: f64| (value.expect("a mean") - to).abs() < 1e-9;
+        assert!(near(overall.mean_to_best_single_peer, 2f64.sqrt()));
+        assert!(near(overall.mean_to_best_of_cell, 1.0));
+        let worst = overall.worst.as_ref().expect("two cells");
+        assert_eq!((worst.threads, worst.peer.as_deref(), worst.value), (2, Some("std"), 0.5));
+        assert_eq!(summary.cells_missed(), 1);
+    }
+
+    #[test]
+    fn an_aim_names_the_cells_that_miss_it_worst_first() {
+        let summary = Summary::of(&grid(vec![
+            cell(2, 0, 0.0, [9.0, 10.0, 1.0, 1.0]),
+            cell(4, 0, 0.0, [5.0, 10.0, 1.0, 1.0]),
+            cell(4, 50, 1.0, [30.0, 10.0, 20.0, 1.0]),
+            cell(16, 1_000, 1.0, [30.0, 10.0, 20.0, 1.0]),
+        ]))
+        .expect("there are peers");
+        let every = aim(&summary, "throughput-every-cell");
+        assert_eq!((every.value, every.reached), (Some(0.5), Some(false)));
+        assert_eq!(every.missed.iter().map(|spot| spot.threads).collect::<Vec<_>>(), [4, 2]);
+        let short = aim(&summary, "short-sections");
+        assert_eq!((short.value, short.reached), (Some(1.5), Some(true)));
+        assert!(short.missed.is_empty());
+        // Above its limit where less is better.
+        let wait = aim(&summary, "mixed-longest-wait");
+        assert_eq!((wait.value, wait.reached, wait.missed.len()), (Some(6e6), Some(false), 1));
+        assert_eq!(aim(&summary, "mixed-p999").reached, Some(true));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_neither_met_nor_missed() {
+        let summary = Summary::of(&grid(vec![cell(3, 0, 0.0, [1.0, 1.0, 1.0, 1.0])]));
+        let summary = summary.expect("there are peers");
+        for name in ["long-sections", "many-threads", "mixed-p999", "bounded-wait"] {
+            let target = aim(&summary, name);
+            assert_eq!((target.value, target.reached), (None, None), "{name}");
+        }
+        // pthread was not there.
+        assert_eq!(aim(&summary, "work-every-cell").reached, None);
+        let alone = grid(vec![cell(3, 0, 0.0, [1.0; 4])].into_iter().map(alone).collect());
+        assert!(Summary::of(&alone).is_none());
+    }
+
+    fn alone(mut cell: Place) -> Place {
+        cell.results.truncate(1);
+        cell
+    }
+
+    #[test]
+    fn many_threads_are_held_against_two() {
+        let at = |threads, rate| cell(threads, 1_000, 1.0, [rate, 1.0, 1.0, 1.0]);
+        let summary = Summary::of(&grid(vec![at(2, 100.0), at(64, 80.0)])).expect("peers");
+        let many = aim(&summary, "many-threads");
+        assert_eq!((many.value, many.reached), (Some(0.8), Some(false)));
+    }
+}
