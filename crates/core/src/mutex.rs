@@ -137,6 +137,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         let erased = self.word.fetch_and_low(Word::STAYS, Ordering::Release);
         // Nothing of the lock is touched from here on.
         slow::released::<P>(Word(erased.into()), at);
+        P::lets_go();
     }
 
     /// Whether anybody holds it, at some moment during the call.
@@ -238,6 +239,10 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         } else {
             slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
+        // Only if the release will come by `unlock_slow`, and say so.
+        if result.is_ok() && self.peek().hot() {
+            P::holds();
+        }
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),

@@ -299,6 +299,17 @@ pub trait Platform: Sized + 'static {
     /// where `erase_low` is not one step.
     fn restart_releases() {}
 
+    /// Told that the calling thread has taken a lock that others want, and will say so when
+    /// it has released it ([`Platform::lets_go`]). A platform may see to it that the thread
+    /// keeps its processor meanwhile, if that is not for long.
+    #[inline]
+    fn holds() {}
+
+    /// Told after the release of a lock that [`Platform::holds`] was told of, or perhaps of
+    /// another one.
+    #[inline]
+    fn lets_go() {}
+
     /// Told before a thread goes to sleep for a lock: returns how many threads
     /// of the process sleep so now, this one included. A hint that lengthens
     /// the bound on waiting; a platform that cannot tell says 1.

@@ -36,6 +36,8 @@ mod processors;
 mod rseq;
 mod seats;
 pub mod shared;
+#[cfg(target_arch = "x86_64")]
+pub mod slice;
 mod sys;
 mod table;
 

@@ -75,7 +75,10 @@ pub(crate) fn join() -> Slot {
     let slot = table::claim(sys::gettid(), attended);
     owner::introduce(slot);
     #[cfg(target_arch = "x86_64")]
-    crate::halves::join();
+    {
+        crate::halves::join();
+        crate::slice::join();
+    }
     ME.with(|me| me.store(slot.get(), Relaxed));
     slot
 }

@@ -55,6 +55,18 @@ impl Platform for Linux {
         crate::halves::restart();
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn holds() {
+        crate::slice::ask();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn lets_go() {
+        crate::slice::give_back();
+    }
+
     fn dozing() -> u32 {
         membership::doze()
     }

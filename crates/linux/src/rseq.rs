@@ -31,14 +31,21 @@ pub(crate) fn area() -> Option<Area> {
 /// `None` if the thread is not registered, or the architecture not known here.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn sections() -> Option<core::ptr::NonNull<u64>> {
+    field(SECTIONS).map(core::ptr::NonNull::cast)
+}
+
+/// A field of the calling thread's area, which must be part of the size that the libc
+/// says is in use, or of the first version; `None` if the thread is not registered.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn field(offset: isize) -> Option<core::ptr::NonNull<u8>> {
     let area = area()?;
     // SAFETY: as in `current_cpu`.
     let cpu = unsafe { arch::read_cpu(area.offset) };
     // SAFETY: inside the area, which every thread has in its static thread-local
     // storage.
-    let word = unsafe { arch::thread_pointer().offset(area.offset + SECTIONS) };
+    let field = unsafe { arch::thread_pointer().offset(area.offset + offset) };
     // Not registered: negative.
-    if cpu <= i32::MAX as u32 { core::ptr::NonNull::new(word.cast()) } else { None }
+    if cpu <= i32::MAX as u32 { core::ptr::NonNull::new(field) } else { None }
 }
 
 /// The processor that the calling thread ran on a moment ago.

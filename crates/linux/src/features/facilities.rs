@@ -152,22 +152,16 @@ fn restartable_sequences() -> Facility {
 }
 
 fn slice_extension() -> Facility {
-    /// Linux 7.0, `linux/prctl.h`.
-    const PR_RSEQ_SLICE_EXTENSION: c_int = 79;
-    const PR_RSEQ_SLICE_EXTENSION_GET: c_long = 1;
-    // SAFETY: asks for a state; unknown requests are rejected.
-    let result = answer(c_long::from(unsafe {
-        libc::prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_GET, 0_i64, 0_i64, 0_i64)
-    }));
+    Linux::me();
+    #[cfg(target_arch = "x86_64")]
+    let (offered, detail, in_use) = crate::slice::probe();
+    #[cfg(not(target_arch = "x86_64"))]
+    let (offered, detail, in_use) = (false, String::from("not known on this processor"), false);
     Facility {
         name: "rseq_slice_extension",
-        offered: result.is_ok(),
-        detail: match result {
-            Ok(0) => "offered, off in this thread".into(),
-            Ok(_) => "on in this thread".into(),
-            Err(errno) => error(errno),
-        },
-        in_use: false,
+        offered,
+        detail,
+        in_use,
         fallback: "an owner may lose its processor while it holds a lock",
     }
 }

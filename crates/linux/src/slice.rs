@@ -1,0 +1,142 @@
+//! Asking the kernel not to take the processor from the owner of a lock just now.
+//!
+//! # Role
+//! [`Platform::holds`](lockstead_core::Platform::holds) and `lets_go`, on kernels that
+//! offer the time-slice extension (Linux 7.0 and later): a thread that sets a byte in
+//! its restartable-sequence area is let run on for some microseconds when its time is
+//! up, and says so when it needs them no longer.
+//!
+//! # Protocol
+//! Once for each thread that joins: is there such a byte, and does the kernel heed it?
+//! Then, in the slow paths only: the owner of a lock that others fight for sets the
+//! byte when it has the lock, and clears it after the release and the wake-ups that
+//! belong to it. If the kernel has granted time meanwhile, the thread yields at once.
+//!
+//! A lock that nobody fights for is taken and released as ever: its fast paths know
+//! nothing of all this, and an owner of it is in nobody's way.
+//!
+//! # Invariants
+//! - **SL1** [`CONTROL`] is null, or the address of two bytes in the calling thread's
+//!   registered area: the request, which the thread writes, and the grant, which the
+//!   kernel writes. It stays registered until the thread ends.
+//!
+//! No lock relies on it: the kernel may refuse, or revoke. A request that is still set
+//! after a release (of a mutex that cooled down meanwhile) costs others some
+//! microseconds, once; the kernel ends the extension by a timer.
+//!
+//! # Limits
+//! A libc that registers more than the area's first version (glibc 2.43 does; 2.36, with
+//! its 32 bytes, does not), x86-64.
+
+use crate::rseq;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+thread_local! {
+    /// SL1.
+    static CONTROL: Cell<*mut u8> = const { Cell::new(core::ptr::null_mut()) };
+}
+
+/// The kernel has said no: it is not asked again.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+/// See [`extensions`].
+static EXTENSIONS: AtomicU64 = AtomicU64::new(0);
+
+/// `rseq.flags` lies here in the area, and the request and the grant there; kernel ABI.
+const FLAGS: isize = 16;
+const REQUEST: isize = 28;
+const GRANTED: usize = 1;
+/// The smallest area that has them, by the size in use.
+const SIZE: u32 = 33;
+/// In the flags: the extension is on in this thread.
+const ENABLED: u32 = 1 << 5;
+
+/// The kernel's `PR_RSEQ_SLICE_EXTENSION`.
+const SLICE_EXTENSION: libc::c_int = 79;
+const GET: libc::c_long = 1;
+const SET: libc::c_long = 2;
+const ENABLE: libc::c_long = 1;
+
+/// An error of the kernel's without a name in the libc: `ENOTSUPP`.
+const SWITCHED_OFF: i32 = 524;
+
+fn control(request: libc::c_long, value: libc::c_long) -> libc::c_long {
+    let (call, zero) = (libc::SYS_prctl, 0_i64);
+    // SAFETY: takes numbers; what the kernel does not know it refuses.
+    unsafe { libc::syscall(call, SLICE_EXTENSION, request, value, zero, zero) }
+}
+
+/// Sees whether the calling thread, which joins, can have extensions.
+pub(crate) fn join() {
+    let _errno = crate::sys::KeepErrno::new();
+    if REFUSED.load(Relaxed) || rseq::area().is_none_or(|area| area.size < SIZE) {
+        return;
+    }
+    let (Some(flags), Some(request)) = (rseq::field(FLAGS), rseq::field(REQUEST)) else { return };
+    // SAFETY: a field of the registered area, which the kernel writes.
+    let on = || unsafe { flags.cast::<u32>().read_volatile() } & ENABLED != 0;
+    if !on() && control(SET, ENABLE) != 0 {
+        REFUSED.store(true, Relaxed);
+    } else if on() {
+        CONTROL.set(request.as_ptr());
+    }
+}
+
+/// The calling thread holds a lock that others fight for.
+#[inline]
+pub(crate) fn ask() {
+    let control = CONTROL.get();
+    if !control.is_null() {
+        // SAFETY: SL1.
+        unsafe { control.write_volatile(1) };
+    }
+}
+
+/// It has released it.
+#[inline]
+pub(crate) fn give_back() {
+    let control = CONTROL.get();
+    if !control.is_null() {
+        // SAFETY: SL1.
+        let granted = unsafe {
+            control.write_volatile(0);
+            control.add(GRANTED).read_volatile()
+        };
+        if granted != 0 {
+            relinquish();
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn relinquish() {
+    /// The number is the same on all architectures that Rust supports.
+    const RSEQ_SLICE_YIELD: libc::c_long = 471;
+    let _errno = crate::sys::KeepErrno::new();
+    EXTENSIONS.fetch_add(1, Relaxed);
+    // SAFETY: takes no argument.
+    unsafe { libc::syscall(RSEQ_SLICE_YIELD) };
+}
+
+/// How many extensions the locks of this process were granted and gave back in time.
+#[must_use]
+pub fn extensions() -> u64 {
+    EXTENSIONS.load(Relaxed)
+}
+
+/// Whether it is offered, how that is known, and whether the calling thread uses it.
+pub(crate) fn probe() -> (bool, String, bool) {
+    let answer = control(GET, 0);
+    let in_use = !CONTROL.get().is_null();
+    let small = rseq::area().is_none_or(|area| area.size < SIZE);
+    let errno = crate::sys::errno();
+    let detail = match answer {
+        _ if in_use => "on in this thread".into(),
+        0.. if small => "offered, but the libc registers too small an area".into(),
+        0.. => "offered, off in this thread".into(),
+        _ if errno == SWITCHED_OFF => "switched off when the kernel was started".into(),
+        _ => std::io::Error::from_raw_os_error(errno).to_string(),
+    };
+    (answer >= 0, detail, in_use)
+}
