@@ -1,6 +1,8 @@
 //! Writes copies of the core with one line broken, for the tests called `broken`: each
 //! as one file of nested modules.
 
+#[path = "build/biased.rs"]
+mod biased;
 #[path = "build/shared.rs"]
 mod shared;
 #[path = "build/ww.rs"]
@@ -379,7 +381,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed={}", core.display());
     println!("cargo::rerun-if-changed={}", ledger.display());
-    for variant in VARIANTS.iter().chain(shared::SHARED).chain(ww::WW) {
+    for variant in VARIANTS.iter().chain(biased::BIASED).chain(shared::SHARED).chain(ww::WW) {
         let (root, top) = if variant.name.starts_with("ledger_") {
             (&ledger, LEDGER.to_owned())
         } else {

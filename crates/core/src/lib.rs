@@ -9,10 +9,11 @@
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
 //! `osq` (spinning), `slow` (sleeping and handing over), [`platform`]. Then the
 //! rest of the family in any order: [`semaphore`], [`condvar`], [`rwlock`],
-//! [`once`], [`ww`].
+//! [`once`], [`ww`], [`biased`].
 
 #![no_std]
 
+pub mod biased;
 pub mod condvar;
 mod giveup;
 pub mod hooks;
@@ -30,6 +31,7 @@ mod slow;
 pub mod word;
 pub mod ww;
 
+pub use biased::RawBiased;
 pub use condvar::RawCondvar;
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;

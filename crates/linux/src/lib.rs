@@ -24,6 +24,7 @@ compile_error!("lockstead-linux supports 64-bit Linux only: its futex calls pass
 mod atomics;
 mod cgroup;
 pub mod features;
+mod fence;
 pub mod futex;
 #[cfg(target_arch = "x86_64")]
 mod halves;

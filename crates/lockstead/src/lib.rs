@@ -37,6 +37,7 @@
 //! | type | bytes | for |
 //! |---|---|---|
 //! | [`Mutex`] | 8 | exclusion, one owner |
+//! | [`BiasedMutex`] | 16 | data that one thread uses all but always: no atomic instruction until another one comes |
 //! | [`NamedMutex`], [`NamedRwLock`] | 32, 40 | the same with a name and the place of the latest acquisition |
 //! | [`poison::Mutex`] | 16 | a mutex that remembers a panic of its holder |
 //! | [`RwLock`] | 16 | many readers or one writer |
@@ -77,6 +78,7 @@
 //! are checked while the program runs, as the kernel's lockdep does. The locks
 //! are larger then, and slower; without it nothing of this exists.
 
+mod biased;
 mod cancel;
 #[cfg(feature = "check")]
 pub mod check;
@@ -103,6 +105,7 @@ pub mod shared;
 mod time;
 pub mod ww;
 
+pub use biased::{BiasedMutex, BiasedMutexGuard};
 pub use cancel::CancelToken;
 pub use condvar::Condvar;
 pub use dec_and_lock::{Counter, dec_and_lock};

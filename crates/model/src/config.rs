@@ -37,6 +37,19 @@ pub enum Fault {
     NoWake,
     /// Restarting other threads' sections does nothing.
     NoRestart,
+    /// A fence that others are to execute is not, and nobody says so.
+    NoFence,
+}
+
+/// Whether threads can have others execute a fence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Membarrier {
+    /// They can.
+    Works,
+    /// The machine has no such call, and says so.
+    Absent,
+    /// The machine says that it has, and then refuses each call.
+    Denied,
 }
 
 /// One access by its kind, for [`Config::orderings`].
@@ -87,6 +100,7 @@ pub struct Config {
     pub(crate) processors: u32,
     pub(crate) hint: Hint,
     pub(crate) sections: bool,
+    pub(crate) membarrier: Membarrier,
     pub(crate) heat: u32,
     pub(crate) reduce: bool,
     pub(crate) max_steps: u32,
@@ -144,6 +158,7 @@ impl Config {
             processors: 2,
             hint: Hint::Always(OnCpu::Unknown),
             sections: true,
+            membarrier: Membarrier::Works,
             heat: 1,
             reduce: true,
             max_steps: 2000,
@@ -305,6 +320,13 @@ impl Config {
     #[must_use]
     pub fn sections(mut self, on: bool) -> Self {
         self.sections = on;
+        self
+    }
+
+    /// Whether threads can have others execute a fence. They can unless set.
+    #[must_use]
+    pub fn membarrier(mut self, answer: Membarrier) -> Self {
+        self.membarrier = answer;
         self
     }
 

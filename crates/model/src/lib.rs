@@ -15,6 +15,7 @@ mod cell;
 mod choices;
 mod config;
 mod engine;
+mod fence;
 mod fingerprint;
 mod futex;
 mod memory;
@@ -31,7 +32,7 @@ mod watch;
 
 pub use atomic::{U32, U64, fence, freed};
 pub use cell::Cell;
-pub use config::{Access, Config, Fault, Futex, Hint, Orderings, Watch};
+pub use config::{Access, Config, Fault, Futex, Hint, Membarrier, Orderings, Watch};
 pub use engine::{aside, embody, forget, guard};
 pub use futex::thread;
 #[doc(hidden)]

@@ -245,6 +245,7 @@ pub mod hidden {
     use std::panic::Location;
 
     pub use crate::engine::{MOST_WATCHES, has_ended, here, turn};
+    pub use crate::fence::{can_fence, fence_others};
     pub use crate::futex::Ends;
     pub use crate::section::restart;
     pub use crate::space::announce_seats;

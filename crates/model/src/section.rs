@@ -84,6 +84,11 @@ pub fn restart(site: Site) {
     if with(|engine| !engine.config.sections || engine.config.fault == Some(Fault::NoRestart)) {
         return;
     }
+    membarrier(site, true);
+}
+
+/// A fence of all threads, which restarts their sections or not.
+pub(crate) fn membarrier(site: Site, restarts: bool) {
     point(site);
     let on = with(|engine| {
         if engine.phase == Phase::Run {
@@ -94,7 +99,7 @@ pub fn restart(site: Site) {
             engine.memory.meet(me);
             for other in (0..threads).filter(|&t| t != me) {
                 let thread = &mut engine.threads[other];
-                let restarted = std::mem::take(&mut thread.in_section);
+                let restarted = restarts && std::mem::take(&mut thread.in_section);
                 thread.history = mix(thread.history, mix(known, u64::from(restarted)));
             }
             engine.changes += 1;

@@ -1,0 +1,70 @@
+//! Fences that one thread has all others execute, for biased locks.
+//!
+//! # Role
+//! [`Fences`] by `membarrier` (Linux 4.14 and later). The kernel interrupts the processors
+//! that run other threads of the process, and a thread that does not run has passed a
+//! fence when it left its processor. Unlike the command for restartable sections it needs
+//! nothing of the libc, and reaches the child of `vfork`, for it goes by memory.
+//!
+//! # Invariants
+//! - **F1** [`can_fence`](Fences::can_fence) says yes only after the process was
+//!   registered and one call has succeeded.
+//!
+//! # Limits
+//! The registration waits for all processors, some milliseconds, if there are several
+//! threads: the first lock of a process that becomes biased pays it. After `fork` the child
+//! is registered as its parent was, and registers again if it is not.
+
+use crate::platform::Linux;
+use crate::sys;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use lockstead_core::biased::Fences;
+use lockstead_core::{Platform, Slot};
+
+const UNKNOWN: u8 = 0;
+const YES: u8 = 1;
+const NO: u8 = 2;
+
+/// Whether the call works here, as found out by the first who asked.
+static WORKS: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+impl Fences for Linux {
+    fn can_fence() -> bool {
+        match WORKS.load(Relaxed) {
+            UNKNOWN => {
+                let works = register() && fence();
+                WORKS.store(if works { YES } else { NO }, Relaxed);
+                works
+            }
+            answer => answer == YES,
+        }
+    }
+
+    fn fence_others(owner: Slot) -> bool {
+        if fence() || register() && fence() {
+            return true;
+        }
+        // The process has forbidden itself the call. A thread that has ended is beyond
+        // all stores of its own.
+        match Linux::participant(owner).tid() {
+            Some(tid) => sys::thread_is_gone(tid),
+            // It gave its seat up, by a store behind all that it did under that slot; on
+            // x86-64 stores are seen in order.
+            None => cfg!(target_arch = "x86_64"),
+        }
+    }
+}
+
+fn register() -> bool {
+    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+}
+
+fn fence() -> bool {
+    membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+}
+
+fn membarrier(command: libc::c_int) -> bool {
+    let _errno = sys::KeepErrno::new();
+    // SAFETY: takes numbers.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
