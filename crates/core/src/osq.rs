@@ -172,6 +172,8 @@ struct Pace {
     /// first reading.
     clock: Option<(Nanos, Nanos)>,
     turns: u32,
+    /// Turns since the start.
+    spent: u32,
     /// Turns until the next look, and the most there may be: a turn takes from
     /// 5 to 60 ns on processors of today, so the limit follows the clock.
     pauses: u32,
@@ -180,7 +182,7 @@ struct Pace {
 
 impl Pace {
     fn start<Y: Policy>() -> Self {
-        Pace { clock: None, turns: 0, pauses: Y::FIRST, most: Y::TURNS }
+        Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
     /// Pauses once; false when it is time to leave.
@@ -194,7 +196,8 @@ impl Pace {
             P::relax();
         }
         self.turns += self.pauses;
-        self.pauses = self.most.min(2 * self.pauses);
+        self.spent = self.spent.saturating_add(self.pauses);
+        self.pauses = self.most.min(Y::FIRST.max(self.spent / Y::PARTS));
         if self.turns >= Y::TURNS {
             let now = P::now();
             let (until, last) = self.clock.unwrap_or((now.after(Y::SPIN), now));

@@ -47,7 +47,7 @@ pub(crate) struct Passed<P: Platform, K: Kind, Y: Policy> {
     marked: u32,
     /// Looks left before the first mark.
     looks: u32,
-    world: PhantomData<fn() -> (P, K, Y)>,
+    world: PhantomData<(P, K, Y)>,
 }
 
 impl<P: Platform, K: Kind, Y: Policy> Passed<P, K, Y> {

@@ -22,9 +22,12 @@ pub trait Policy: 'static {
     /// no longer counts as a reason not to wake a sleeper.
     const STALE: u64;
     /// The most nanoseconds between two looks at the lock. Looks start close
-    /// together and their distance doubles: a look takes the line from the
+    /// together and their distance grows: a look takes the line from the
     /// owner, who in short sections needs it again at once.
     const LOOK: u64;
+    /// The distance of two looks as a part of the time that the spinner has spent: a
+    /// release is seen late by no more than this part of the wait.
+    const PARTS: u32 = 6;
     /// Turns of the spin loop before the first look.
     const FIRST: u32;
     /// Nanoseconds after which a waiter asks to be handed the lock, at least.
@@ -42,9 +45,9 @@ pub trait Policy: 'static {
     /// before it naps: sleeps by a timer of its own, and is no longer woken. 0: never.
     const MISSES: u32 = 0;
     /// Nanoseconds of the first nap for each thread that sleeps.
-    const NAP: u64 = 50_000;
+    const NAP: u64 = 100_000;
     /// How often a nap may double.
-    const DOUBLINGS: u32 = 3;
+    const DOUBLINGS: u32 = 2;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
     const QUEUE: bool = true;
@@ -74,7 +77,7 @@ impl Policy for Standard {
     const FIRST: u32 = 6;
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
-    const HEIR_SPIN: u64 = 5_000;
+    const HEIR_SPIN: u64 = 15_000;
     const MISSES: u32 = 2;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
