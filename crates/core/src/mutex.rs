@@ -135,9 +135,10 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         let at = P::address_low(&self.word);
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
         let erased = self.word.fetch_and_low(Word::STAYS, Ordering::Release);
-        // Nothing of the lock is touched from here on.
-        slow::released::<P>(Word(erased.into()), at);
+        // Nothing of the lock is touched from here on. Before the wake-up, which is a call:
+        // any but the one that gives a processor back loses it.
         P::lets_go();
+        slow::released::<P>(Word(erased.into()), at);
     }
 
     /// Whether anybody holds it, at some moment during the call.

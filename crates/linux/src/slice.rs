@@ -9,8 +9,11 @@
 //! # Protocol
 //! Once for each thread that joins: is there such a byte, and does the kernel heed it?
 //! Then, in the slow paths only: the owner of a lock that others fight for sets the
-//! byte when it has the lock, and clears it after the release and the wake-ups that
-//! belong to it. If the kernel has granted time meanwhile, the thread yields at once.
+//! byte when it has the lock, and clears it after the release. If the kernel has
+//! granted time meanwhile, the thread yields at once; a wake-up that it owes comes when
+//! it runs again, as any call, and so also that of a wake-up, ends the extension. Until
+//! then the lock is free for whoever is on their feet, and not held by a thread that
+//! does not run.
 //!
 //! A lock that nobody fights for is taken and released as ever: its fast paths know
 //! nothing of all this, and an owner of it is in nobody's way.

@@ -30,7 +30,13 @@ impl Counter {
     /// Adds one by a load and a store that other threads can come between
     /// unless the lock keeps them out.
     pub(crate) fn add(&self) {
+        self.add_slowly(0);
+    }
+
+    /// The same, holding the lock for some turns of a spin loop.
+    pub(crate) fn add_slowly(&self, turns: u32) {
         self.lock.lock(Location::caller()).expect("no reason to fail");
+        (0..turns).for_each(|_| core::hint::spin_loop());
         // SAFETY: the lock is held.
         self.value.with_mut(|value| unsafe { value.write_volatile(value.read_volatile() + 1) });
         // SAFETY: taken above.
