@@ -69,6 +69,12 @@ pub enum Error {
         /// The patience, in seconds.
         seconds: u64,
     },
+    /// A measurement of a process with one thread was asked for in one that has more.
+    #[error("the process has {threads} threads; a measurement with one needs a process of its own")]
+    NotAlone {
+        /// Threads that there are.
+        threads: usize,
+    },
     /// The machine does not allow that many threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {

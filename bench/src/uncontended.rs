@@ -1,7 +1,9 @@
 //! A lock + unlock pair that nobody disputes.
 //!
 //! The lock is in the cache and the process has a second thread, asleep: with
-//! one thread glibc leaves out its atomics, and a lock is of no use. The limit
+//! one thread glibc and lockstead leave out what orders their instructions for
+//! others. That can be measured, too ([`Options::alone`]), in a process that
+//! never had a second thread. The limit
 //! is the bare pair of locked instructions that a lock with sleepers needs, in
 //! the same kind of loop. All locks and the limit take turns, in shuffled
 //! order, for many short slices. What is timed is the thread's time on a
@@ -30,12 +32,19 @@ pub struct Options {
     pub rounds: usize,
     /// Time for one lock in one round.
     pub slice: Duration,
+    /// In a process with one thread: [`measure`] starts no second one.
+    pub alone: bool,
 }
 
 impl Default for Options {
     /// All available locks, 151 rounds of 1 ms.
     fn default() -> Self {
-        Self { locks: crate::locks::available(), rounds: 151, slice: Duration::from_millis(1) }
+        Self {
+            locks: crate::locks::available(),
+            rounds: 151,
+            slice: Duration::from_millis(1),
+            alone: false,
+        }
     }
 }
 
@@ -44,6 +53,8 @@ impl Default for Options {
 pub struct Report<N = LockName> {
     /// Where.
     pub machine: Machine,
+    /// Whether the process had one thread, and never another.
+    pub one_thread: bool,
     /// Nanoseconds of the bare `lock cmpxchg` + `xchg` pair in this run.
     pub limit_ns: f64,
     /// Smallest and largest of the limit's rounds.
@@ -82,7 +93,8 @@ pub struct Row<N = LockName> {
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
-/// lock that is not built in, [`Error::Threads`], [`Error::Interrupted`].
+/// lock that is not built in, [`Error::Threads`], [`Error::NotAlone`],
+/// [`Error::Interrupted`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
     options.check()?;
     let mut subjects = Vec::new();
@@ -90,13 +102,25 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         subjects.push((lock, with_lock!(lock, L => Subject::new::<L>(lock.name()))?));
     }
     let limit = Subject::new::<Limit>(LIMIT);
+    if options.alone {
+        let threads = threads();
+        if threads != 1 {
+            return Err(Error::NotAlone { threads });
+        }
+        return in_turn(limit, subjects, options.rounds, options.slice, session, true);
+    }
     compare(limit, subjects, options.rounds, options.slice, session)
+}
+
+/// Threads of this process.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
 /// What progress calls the limit.
 pub(crate) const LIMIT: &str = "the bare pair";
 
-/// Measures these locks, each with its name.
+/// Measures these locks, each with its name, beside a second thread.
 pub(crate) fn compare<N>(
     limit: Subject,
     named: Vec<(N, Subject)>,
@@ -104,8 +128,19 @@ pub(crate) fn compare<N>(
     slice: Duration,
     session: &mut Session<'_>,
 ) -> Result<Report<N>, Error> {
-    let machine = Machine::here();
     let _second = SecondThread::start()?;
+    in_turn(limit, named, rounds, slice, session, false)
+}
+
+fn in_turn<N>(
+    limit: Subject,
+    named: Vec<(N, Subject)>,
+    rounds: usize,
+    slice: Duration,
+    session: &mut Session<'_>,
+    one_thread: bool,
+) -> Result<Report<N>, Error> {
+    let machine = Machine::here();
     let (names, locks): (Vec<N>, Vec<Subject>) = named.into_iter().unzip();
     let mut subjects = vec![limit];
     subjects.extend(locks);
@@ -124,6 +159,7 @@ pub(crate) fn compare<N>(
     let (limit_ns_min, limit_ns_max) = stats::spread(&limit.ns);
     Ok(Report {
         machine,
+        one_thread,
         limit_ns,
         limit_ns_min,
         limit_ns_max,

@@ -40,10 +40,10 @@ fn vfs_options() -> vfs::Options {
 #[test]
 fn uncontended_reports_have_the_stable_fields() {
     let slice = Duration::from_micros(100);
-    let options = uncontended::Options { locks: TWO.to_vec(), rounds: 1, slice };
+    let options = uncontended::Options { locks: TWO.to_vec(), rounds: 1, slice, alone: false };
     let report = with_session(|session| uncontended::measure(&options, session)).expect("measures");
     let report = serde_json::to_value(report).expect("serialises");
-    fields(&report, &["machine", "limit_ns", "results"]);
+    fields(&report, &["machine", "one_thread", "limit_ns", "results"]);
     let rows = report["results"].as_array().expect("rows");
     assert_eq!(rows.len(), 2);
     for row in rows {
@@ -153,6 +153,7 @@ fn every_name_is_read_back_and_others_are_refused_with_the_list() {
             "semaphore-tuned",
             "ww",
             "rt",
+            "biased",
             "std",
             "parking_lot",
             "usync",

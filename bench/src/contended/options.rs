@@ -36,7 +36,7 @@ impl Default for Options {
     /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
-            locks: crate::locks::available(),
+            locks: crate::locks::for_several_threads(),
             threads: vec![2, 4, 16, 64],
             sections: [0, 50, 1_000, 20_000].map(Duration::from_nanos).to_vec(),
             thinks: vec![0.0, 1.0, 10.0],

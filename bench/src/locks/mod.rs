@@ -20,7 +20,7 @@ pub use cpp::Abseil;
 pub use cpp::Nsync;
 #[cfg(peer_tbb)]
 pub use cpp::Tbb;
-pub use own::{Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
+pub use own::{Biased, Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
 pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
 pub use rust::{ParkingLot, Std, Usync};
 
@@ -112,6 +112,7 @@ names! {
     SemaphoreTuned, "semaphore-tuned", "a semaphore with every trick of lockstead's mutex";
     WaitWound, "ww", "lockstead's wait/wound mutex, in a context";
     RealTime, "rt", "lockstead's mutex with priority inheritance";
+    Biased, "biased", "lockstead's mutex that belongs to one thread until another one comes";
     Std, "std", "Rust's std::sync::Mutex";
     ParkingLot, "parking_lot", "parking_lot::Mutex";
     Usync, "usync", "usync::Mutex";
@@ -136,6 +137,7 @@ impl LockName {
                 | LockName::SemaphoreTuned
                 | LockName::WaitWound
                 | LockName::RealTime
+                | LockName::Biased
         )
     }
 
@@ -160,6 +162,13 @@ impl LockName {
 #[must_use]
 pub fn available() -> Vec<LockName> {
     LockName::ALL.iter().copied().filter(|lock| lock.bytes().is_ok()).collect()
+}
+
+/// Those of them that are meant for several threads: all but the biased one, which is
+/// lockstead's mutex as soon as there are two.
+#[must_use]
+pub fn for_several_threads() -> Vec<LockName> {
+    available().into_iter().filter(|&lock| lock != LockName::Biased).collect()
 }
 
 /// The locks that are not built in, each with the reason.
@@ -245,6 +254,7 @@ macro_rules! with_lock {
             l::LockName::SemaphoreTuned => run!(l::SemaphoreTuned),
             l::LockName::WaitWound => run!(l::WaitWound),
             l::LockName::RealTime => run!(l::RealTime),
+            l::LockName::Biased => run!(l::Biased),
             l::LockName::Std => run!(l::Std),
             l::LockName::ParkingLot => run!(l::ParkingLot),
             l::LockName::Usync => run!(l::Usync),

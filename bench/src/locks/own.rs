@@ -3,8 +3,11 @@
 use super::BenchLock;
 use core::cell::OnceCell;
 use core::panic::Location;
+use lockstead_core::biased::Hold;
 use lockstead_core::ww::{Class, Context, RawWwMutex, Scheme, WwError};
-use lockstead_core::{ClassicSemaphore, LockError, PermitOverflow, RawMutex, TunedSemaphore, Wait};
+use lockstead_core::{
+    ClassicSemaphore, LockError, PermitOverflow, RawBiased, RawMutex, TunedSemaphore, Wait,
+};
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
@@ -28,6 +31,29 @@ impl BenchLock for Lockstead {
 
 #[cold]
 fn refused(error: LockError) {
+    unreachable!("a measuring loop takes a lock that it does not hold: {error:?}")
+}
+
+/// The mutex that belongs to one thread until another one comes.
+pub struct Biased(RawBiased<Linux>);
+
+impl BenchLock for Biased {
+    fn new() -> Self {
+        Self(RawBiased::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        let hold = self.0.lock(Location::caller()).unwrap_or_else(refused_biased);
+        let result = section();
+        // SAFETY: locked above by this thread, so.
+        unsafe { self.0.unlock(hold) };
+        result
+    }
+}
+
+#[cold]
+fn refused_biased(error: LockError) -> Hold {
     unreachable!("a measuring loop takes a lock that it does not hold: {error:?}")
 }
 

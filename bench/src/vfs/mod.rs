@@ -52,7 +52,7 @@ impl Default for Options {
     /// directory.
     fn default() -> Self {
         Self {
-            locks: crate::locks::available(),
+            locks: crate::locks::for_several_threads(),
             tasks: 16,
             time: Duration::from_secs(10),
             dir: Some(std::env::temp_dir()),

@@ -207,10 +207,14 @@ pub(crate) struct Vfs {
 #[command(after_help = "\
 Examples:
   lockstead bench uncontended
-  lockstead bench uncontended --locks lockstead,std --json > pair.json")]
+  lockstead bench uncontended --locks lockstead,std --json > pair.json
+  lockstead bench uncontended --one-thread --locks lockstead,pthread")]
 pub(crate) struct Uncontended {
     #[command(flatten)]
     pub(crate) locks: Locks,
+    /// Measure what the pair costs a process that never had a second thread
+    #[arg(long)]
+    pub(crate) one_thread: bool,
     /// Measure for a moment only
     #[arg(long)]
     pub(crate) quick: bool,

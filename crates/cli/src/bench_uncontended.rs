@@ -25,6 +25,7 @@ pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
         options.rounds = 5;
         options.slice = Duration::from_millis(1);
     }
+    options.alone = flags.one_thread;
     let report = measure(&options, &interrupt)?;
     if flags.json {
         return output::print_json(&report);

@@ -124,6 +124,16 @@ fn uncontended_as_json_and_as_a_table() {
 }
 
 #[test]
+fn uncontended_in_a_process_with_one_thread() {
+    let args = ["bench", "uncontended", "--quick", "--one-thread", "--locks=lockstead,biased"];
+    let outcome = succeed(&[&args[..], &["--json"]].concat());
+    let report = report(&outcome.stdout, &["one_thread", "limit_ns", "results"]);
+    assert_eq!(report["one_thread"], true);
+    assert_eq!(locks(&report["results"]), ["lockstead", "biased"]);
+    assert_eq!(report["results"][1]["bytes"], 16, "the biased mutex");
+}
+
+#[test]
 fn contended_as_json_and_as_tables() {
     let args = [
         "bench",
