@@ -81,6 +81,7 @@ impl From<lockstead_bench::Error> for Failure {
             Error::System { .. }
             | Error::Broken { .. }
             | Error::Stuck { .. }
+            | Error::NotAlone { .. }
             | Error::Threads { .. }
             | Error::Process { .. }
             | Error::Worker { .. }
