@@ -68,6 +68,40 @@ pub enum Why {
 /// }
 /// ```
 pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
+    count(f, |_| 1)
+}
+
+/// Of the instructions that one call of `f` executes, those that lock a line: with the
+/// prefix for that, or an exchange with memory. As [`count_instructions`].
+///
+/// # Errors
+/// [`Why`].
+#[cfg(target_arch = "x86_64")]
+pub fn count_locked(f: impl Fn()) -> Result<f64, Why> {
+    count(f, |tracee| u64::from(tracee.next_instruction().is_some_and(|bytes| locks(&bytes))))
+}
+
+/// Whether an instruction locks a line.
+#[cfg(target_arch = "x86_64")]
+fn locks(instruction: &[u8]) -> bool {
+    let mut rest = instruction;
+    while let [first, tail @ ..] = rest {
+        match first {
+            0xf0 => return true,
+            // Prefixes: sizes, segments, repetition; then the one of 64 bits.
+            0x66 | 0x67 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0x40..=0x4f => {
+                rest = tail;
+            }
+            // An exchange locks by itself, unless it is one of registers.
+            0x86 | 0x87 => return tail.first().is_some_and(|modes| modes >> 6 != 3),
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The sum of what `weigh` says of each instruction, before it is executed.
+fn count(f: impl Fn(), weigh: impl Fn(&Tracee) -> u64) -> Result<f64, Why> {
     // The thread joins here, so that its child's sections are known.
     Linux::me();
     // SAFETY: the child calls `f`, whose effects stay in the child, and system
@@ -75,7 +109,7 @@ pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error().into()),
         0 => child(f),
-        pid => Tracee { pid, ended: Cell::new(false) }.count(),
+        pid => Tracee { pid, ended: Cell::new(false) }.count(&weigh),
     }
 }
 
@@ -127,7 +161,7 @@ struct Tracee {
 }
 
 impl Tracee {
-    fn count(&self) -> Result<f64, Why> {
+    fn count(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<f64, Why> {
         match self.wait()? {
             Event::Signal(libc::SIGSTOP) => {}
             Event::Signal(other) => return Err(Why::Unfinished(other)),
@@ -135,27 +169,44 @@ impl Tracee {
         }
         let mut steps = [0.0; 4];
         for steps in &mut steps {
-            *steps = self.steps_to_stop()? as f64;
+            *steps = self.steps_to_stop(weigh)? as f64;
         }
         let [short, long, empty_short, empty_long] = steps;
         Ok(((long - short) - (empty_long - empty_short)) / TURNS as f64)
     }
 
-    fn steps_to_stop(&self) -> Result<u64, Why> {
+    fn steps_to_stop(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<u64, Why> {
         let mut steps = 0;
         loop {
             self.forget_section();
+            let weight = weigh(self);
             // SAFETY: the child is stopped, and ours; no memory is passed.
             if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, 0) } != 0 {
                 return Err(Why::Refused);
             }
             match self.wait()? {
-                Event::Signal(libc::SIGTRAP) => steps += 1,
+                Event::Signal(libc::SIGTRAP) => steps += weight,
                 Event::Signal(libc::SIGSTOP) => return Ok(steps),
                 Event::Signal(other) => return Err(Why::Unfinished(other)),
                 Event::Ended => return Err(Why::Unfinished(0)),
             }
         }
+    }
+
+    /// The first bytes of the instruction that comes next.
+    #[cfg(target_arch = "x86_64")]
+    fn next_instruction(&self) -> Option<[u8; 8]> {
+        // SAFETY: zeroes are a value of it.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        // SAFETY: the child is stopped, and ours; the pointer is to a local variable.
+        let read = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut registers) };
+        if read != 0 {
+            return None;
+        }
+        // SAFETY: reads the child's memory; -1 may be an error or what stands there, which
+        // is no instruction.
+        let word = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, registers.rip, 0) };
+        (word != -1).then(|| word.to_ne_bytes())
     }
 
     /// The kernel looks for no section when the child goes on.
@@ -234,6 +285,36 @@ mod tests {
             unsafe { std::arch::asm!("nop", "nop", "nop", "nop", "nop", options(nomem, nostack)) };
         };
         assert_eq!(count(block).unwrap_or(5.0), 5.0);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn locked_instructions_are_told_from_others() {
+        for (bytes, expected) in [
+            (&[0xf0, 0x0f, 0xb1, 0x0f][..], true),
+            (&[0xf0, 0x48, 0x0f, 0xc1, 0x07], true),
+            (&[0x66, 0xf0, 0x0f, 0xb1, 0x0f], true),
+            (&[0x87, 0x07], true),
+            (&[0x48, 0x87, 0x07], true),
+            (&[0x48, 0x87, 0xc7], false),
+            (&[0x0f, 0xb1, 0x0f], false),
+            (&[0x89, 0x07], false),
+            (&[], false),
+        ] {
+            assert_eq!(locks(bytes), expected, "{bytes:x?}");
+        }
+        use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+        let word = AtomicU64::new(0);
+        let three = || {
+            word.fetch_add(1, SeqCst);
+            word.swap(7, SeqCst);
+            word.store(word.load(SeqCst), SeqCst);
+        };
+        match count_locked(three) {
+            Ok(count) => assert_eq!(count, 3.0),
+            Err(why @ Why::Refused) => println!("skipped: {why}"),
+            Err(why) => panic!("{why}"),
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`vfs`] | the announcement's creat + unlink + close |
 //! | [`explain`] | one ingredient of the locks at a time: what each is worth |
 //! | [`rt`] | priority inversion, with and without inheritance |
+//! | [`costs`] | the steps that locks are made of: transfers, calls, wake-ups |
 //! | [`shared`] | locks between processes, and what is left when those are killed |
 //!
 //! [`locks`] names the locks, [`published`] holds the tables of the documents
@@ -27,6 +28,7 @@
 
 mod clock;
 pub mod contended;
+pub mod costs;
 mod error;
 pub mod explain;
 mod foreign;

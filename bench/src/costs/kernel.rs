@@ -1,0 +1,194 @@
+//! What the kernel takes: calls, wake-ups, switches, slices.
+
+use super::lines::each;
+use super::median;
+use super::pinned::both;
+use crate::Error;
+use crate::clock::Ticks;
+use lockstead_core::{Atomic32, Platform, Wait};
+use lockstead_linux::{Linux, U32};
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+/// A system call that does nothing.
+pub(super) fn call(cpu: usize) -> Result<f64, Error> {
+    each(cpu, 2_000, || {
+        // SAFETY: takes nothing. Not by the C library, which may remember.
+        black_box(unsafe { libc::syscall(libc::SYS_getppid) });
+    })
+}
+
+/// A wake-up of nobody, beyond the call.
+pub(super) fn futex(cpu: usize, call: f64) -> Result<f64, Error> {
+    let word = U32::new(0);
+    let all = each(cpu, 2_000, || {
+        wake(&word);
+    })?;
+    Ok((all - call).max(0.0))
+}
+
+/// Reading the clock as the locks do.
+pub(super) fn clock(cpu: usize) -> Result<f64, Error> {
+    each(cpu, 5_000, || {
+        black_box(Linux::now());
+    })
+}
+
+/// [`Platform::restart_releases`] while another thread of the process runs.
+pub(super) fn restart(pair: (usize, usize)) -> Result<f64, Error> {
+    const TURNS: u64 = 200;
+    let ticks = Ticks::calibrated();
+    let mut tries = Vec::new();
+    for _ in 0..10 {
+        let over = AtomicBool::new(false);
+        let ask = || {
+            Linux::me();
+            Linux::restart_releases();
+            let from = ticks.now();
+            for _ in 0..TURNS {
+                Linux::restart_releases();
+            }
+            let ns = ticks.ns(ticks.now() - from) as f64 / TURNS as f64;
+            over.store(true, SeqCst);
+            ns
+        };
+        let run = || {
+            while !over.load(SeqCst) {
+                spin_loop();
+            }
+        };
+        tries.push(both(pair, ask, run)?.0);
+    }
+    Ok(median(&mut tries))
+}
+
+fn wake(word: &U32) -> u32 {
+    Linux::wake(Linux::address32(word), 1)
+}
+
+fn wait(word: &U32, expected: u32) {
+    Linux::wait32(word, expected, &Wait::FOREVER);
+}
+
+/// Waking a thread on another processor, which was idle for so long.
+pub(super) struct Rousing {
+    /// What the call takes whoever makes it, in nanoseconds.
+    pub(super) call: f64,
+    /// From its beginning until the woken thread runs.
+    pub(super) run: f64,
+}
+
+/// Wakes a thread on `pair.1` from `pair.0`, after it has slept for `idle` nanoseconds.
+pub(super) fn rouse(pair: (usize, usize), idle: u64, turns: u32) -> Result<Rousing, Error> {
+    let ticks = Ticks::calibrated();
+    let (word, ready, woken) = (U32::new(0), U32::new(0), AtomicU64::new(0));
+    let sleeper = || {
+        for turn in 0..turns {
+            ready.store(turn + 1, SeqCst);
+            while word.load(SeqCst) == turn {
+                wait(&word, turn);
+            }
+            woken.store(ticks.now(), SeqCst);
+        }
+    };
+    let waker = || {
+        let (mut calls, mut runs) = (Vec::new(), Vec::new());
+        for turn in 0..turns {
+            while ready.load(SeqCst) != turn + 1 {
+                spin_loop();
+            }
+            // It is about to sleep, and does so within the time it is to be idle.
+            let from = ticks.now();
+            while ticks.ns(ticks.now() - from) < idle {
+                spin_loop();
+            }
+            woken.store(0, SeqCst);
+            word.store(turn + 1, SeqCst);
+            let began = ticks.now();
+            let many = wake(&word);
+            let done = ticks.now();
+            while woken.load(SeqCst) == 0 {
+                spin_loop();
+            }
+            if many == 1 {
+                calls.push(ticks.ns(done - began) as f64);
+                runs.push(ticks.ns(woken.load(SeqCst).saturating_sub(began)) as f64);
+            }
+        }
+        Rousing { call: median(&mut calls), run: median(&mut runs) }
+    };
+    Ok(both(pair, waker, sleeper)?.0)
+}
+
+/// Half a round of two threads of one processor that wake each other and sleep.
+pub(super) fn relay(cpu: usize) -> Result<f64, Error> {
+    const ROUNDS: u32 = 500;
+    let ticks = Ticks::calibrated();
+    let mut tries = Vec::new();
+    for _ in 0..10 {
+        let words = [U32::new(0), U32::new(0)];
+        let run = |mine: usize| {
+            let from = ticks.now();
+            for round in 0..ROUNDS {
+                if mine == 0 {
+                    words[1].store(round + 1, SeqCst);
+                    wake(&words[1]);
+                }
+                while words[mine].load(SeqCst) == round {
+                    wait(&words[mine], round);
+                }
+                if mine == 1 {
+                    words[0].store(round + 1, SeqCst);
+                    wake(&words[0]);
+                }
+            }
+            ticks.ns(ticks.now() - from) as f64 / f64::from(2 * ROUNDS)
+        };
+        tries.push(both((cpu, cpu), || run(0), || run(1))?.0);
+    }
+    Ok(median(&mut tries))
+}
+
+/// How long one of two threads that compute on one processor runs before the other does.
+pub(super) fn slice(cpu: usize) -> Result<f64, Error> {
+    const LENGTH: u64 = 120_000_000;
+    /// A thread that saw no time for so long had lost the processor.
+    const AWAY: u64 = 200_000;
+    let ticks = Ticks::calibrated();
+    let run = || {
+        let (began, mut since) = (ticks.now(), ticks.now());
+        let (mut last, mut runs) = (began, Vec::new());
+        loop {
+            let now = ticks.now();
+            if ticks.ns(now - last) > AWAY {
+                runs.push(ticks.ns(last - since) as f64);
+                since = now;
+            }
+            last = now;
+            if ticks.ns(now - began) > LENGTH {
+                return runs;
+            }
+        }
+    };
+    let (mut one, other) = both((cpu, cpu), run, run)?;
+    one.extend(other);
+    Ok(median(&mut one))
+}
+
+/// How long a thread that has slept waits for a processor on which another one computes.
+pub(super) fn intrude(pair: (usize, usize)) -> Result<f64, Error> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            super::pinned::alone(pair.1, || {
+                while !over.load(SeqCst) {
+                    spin_loop();
+                }
+            })
+        });
+        let rousing = rouse(pair, 3_000_000, 20);
+        over.store(true, SeqCst);
+        busy.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        rousing.map(|rousing| rousing.run)
+    })
+}
