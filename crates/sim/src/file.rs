@@ -34,13 +34,35 @@ impl Place<'_> {
         if holds {
             return Ok(());
         }
+        Err(self.error(1, key, what))
+    }
+
+    /// The same for `key` in one of several tables of a kind, from 0.
+    pub(crate) fn expect_in(
+        &self,
+        (table, number): (&str, usize),
+        key: &str,
+        holds: bool,
+        what: &str,
+    ) -> Result<(), FileError> {
+        if holds {
+            return Ok(());
+        }
+        let head = format!("[[{table}]]");
+        let heads = self.text.lines().enumerate().filter(|(_, line)| line.trim() == head);
+        let from = heads.map(|(index, _)| index + 1).nth(number).unwrap_or(1);
+        Err(self.error(from, key, what))
+    }
+
+    /// At the first line from `from` on that gives `key` a value, else at `from`.
+    fn error(&self, from: usize, key: &str, what: &str) -> FileError {
         let names = |line: &str| line.split_once('=').is_some_and(|(left, _)| left.trim() == key);
-        let line = self.text.lines().position(names).map_or(1, |index| index + 1);
-        Err(FileError {
+        let found = self.text.lines().skip(from - 1).position(names);
+        FileError {
             file: self.file.to_owned(),
-            line,
+            line: from + found.unwrap_or(0),
             what: format!("`{key}` is not possible; expected: {what}"),
-        })
+        }
     }
 }
 
@@ -49,6 +71,10 @@ pub(crate) fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Fi
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text[..at].bytes().filter(|&b| b == b'\n').count() + 1;
-        FileError { file: file.to_owned(), line, what: error.message().replace('\n', "; ") }
+        let mut found = error.message().replace('\n', "; ");
+        if !found.contains("expected") {
+            found += "; expected: the fields of the files that are built in";
+        }
+        FileError { file: file.to_owned(), line, what: found }
     })
 }

@@ -22,7 +22,7 @@ pub use engine::Step;
 pub use engine::StepKind;
 pub use engine::world::{How, Place};
 pub use file::FileError;
-pub use locks::{LOCKS, LockName};
+pub use locks::{INGREDIENTS, LOCKS, LockName};
 pub use machine::{
     BUNDLED as MACHINES, Kernel, LISTS, Layout, Lines, Machine, NUMBERS, PartError, Scheduler, Smt,
 };

@@ -3,6 +3,7 @@
 //! A wait and a wake-up cost a system call, an exchange on the line of the kernel's
 //! bucket for that address, and what the scheduler takes.
 
+use crate::engine::Kind;
 use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{self, in_kernel};
 use crate::engine::world::{Place, with};
@@ -16,6 +17,9 @@ use std::cell::UnsafeCell;
 /// The simulated machine: a platform for the locks of the core.
 #[derive(Clone, Copy, Debug)]
 pub struct Sim;
+
+/// As natively.
+const HEAT: u32 = 255;
 
 /// Added to an address for those who inherit a lock.
 const HEIR: usize = 1;
@@ -79,7 +83,9 @@ impl Atomic64 for U64 {
     }
 }
 
-/// The machines of the documents have no restartable release: it is an exchange.
+/// Where there is a restartable release, it is as cheap as a store and loses nothing: what
+/// restarting costs is the business of [`Platform::restart_releases`]. The machines of the
+/// documents have none: there it is an exchange.
 impl Halves for U64 {
     fn compare_exchange_low(&self, current: u32, new: u32, _: Ordering) -> bool {
         let fits = |old: u64| old as u32 == current;
@@ -87,6 +93,21 @@ impl Halves for U64 {
     }
     fn fetch_and_low(&self, mask: u32, _: Ordering) -> u32 {
         self.update(|old| old & ((!0 << 32) | u64::from(mask))) as u32
+    }
+    fn erase_low(&self, most: u32, order: Ordering) -> bool {
+        let seen = self.load(Ordering::Relaxed) as u32;
+        if seen > most {
+            return false;
+        }
+        if !with(|w| w.restartable()) {
+            return self.compare_exchange_low(seen, 0, order);
+        }
+        let fits = |old: u64| old as u32 == seen;
+        let erase = |old: u64| if fits(old) { old & !0 << 32 } else { old };
+        let done = fits(self.update_quietly(erase));
+        with(|w| w.was_plain());
+        self.note(Kind::Store, self.get());
+        done
     }
 }
 
@@ -147,11 +168,28 @@ impl Platform for Sim {
     fn on_cpu(slot: Slot) -> OnCpu {
         // Natively two readings of the owner's processor clock.
         with(|w| {
+            if w.blind {
+                return OnCpu::Unknown;
+            }
             let cost = 2.0 * w.machine.kernel.call;
             w.pay(cost);
             let task = &w.tasks[slot.get() as usize - 1];
             if task.state == crate::engine::world::State::Running { OnCpu::Yes } else { OnCpu::No }
         })
+    }
+
+    fn heat() -> u32 {
+        if with(|w| w.cold) { 0 } else { HEAT }
+    }
+
+    fn restart_releases() {
+        with(|w| {
+            if w.restartable() {
+                let cost = w.machine.kernel.call + w.machine.kernel.restart;
+                w.pay(cost);
+            }
+        });
+        calls::settle();
     }
 
     fn dozing() -> u32 {
@@ -197,12 +235,15 @@ impl Platform for Sim {
 /// Enters the kernel and has the bucket of an address to itself.
 fn call(address: usize) {
     let bucket = with(|w| {
+        // Two that call in turn would stay in step for ever.
+        let jitter = 1.0 + w.machine.lines.jitter * (2.0 * w.random.unit() - 1.0);
         let cost = w.machine.kernel.call + w.machine.kernel.futex;
-        w.pay(cost);
+        w.pay(cost * jitter);
         let offset = w.arena.offset(address);
         w.buckets[(offset / 8).wrapping_mul(0x9e37_79b9) >> 8 & (w.buckets.len() - 1)]
     });
-    bucket.update(|value| value.wrapping_add(1));
+    // The kernel's own step.
+    bucket.update_quietly(|value| value.wrapping_add(1));
 }
 
 fn wait(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {

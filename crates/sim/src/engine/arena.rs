@@ -58,6 +58,25 @@ impl Arena {
         }
     }
 
+    /// Puts values on cache lines that they have to themselves, one behind the other.
+    pub(crate) fn place_all<T>(&mut self, values: Vec<T>) -> &'static [T] {
+        const { assert!(!std::mem::needs_drop::<T>(), "M2") };
+        let align = LINE.max(align_of::<T>());
+        let at = self.used.next_multiple_of(align);
+        let end = at + size_of::<T>() * values.len();
+        assert!(end <= BYTES, "a simulation may use {BYTES} bytes of memory");
+        self.used = end.next_multiple_of(LINE);
+        let many = values.len();
+        // SAFETY: as in `place`, for each of them; the elements of a slice lie like this.
+        unsafe {
+            let first = self.base.add(at).cast::<T>();
+            for (index, value) in values.into_iter().enumerate() {
+                first.add(index).write(value);
+            }
+            std::slice::from_raw_parts(first, many)
+        }
+    }
+
     /// The number of the line at `address`; `None` for memory outside, which is the
     /// caller's own.
     #[inline]

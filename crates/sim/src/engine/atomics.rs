@@ -6,7 +6,7 @@
 use super::line::Went;
 use super::strand::suspend;
 use super::trace::Kind;
-use super::world::{NOBODY, World, with};
+use super::world::{NOBODY, World, inside, with};
 use std::cell::UnsafeCell;
 
 /// Passes the running task's debt, then tries `access` until it is done; false if a store
@@ -63,7 +63,7 @@ macro_rules! atomic {
                 unsafe { self.0.get().write(value) }
             }
 
-            fn note(&self, kind: Kind, value: $value) {
+            pub(crate) fn note(&self, kind: Kind, value: $value) {
                 with(|w| {
                     if w.trace.on && w.current != NOBODY {
                         w.note(kind, self.address(), value.into());
@@ -82,6 +82,11 @@ macro_rules! atomic {
 
             /// Writes.
             pub(crate) fn write(&self, value: $value) {
+                if !inside() {
+                    // A lock is made before its simulation begins.
+                    self.set(value);
+                    return;
+                }
                 let address = self.address();
                 let here = until_done(|w| {
                     w.write(address, Some((value.into(), $wide)))
@@ -94,11 +99,20 @@ macro_rules! atomic {
 
             /// Changes in one step; returns the value before.
             pub(crate) fn update(&self, change: impl FnOnce($value) -> $value) -> $value {
+                let before = self.update_quietly(change);
+                self.note(Kind::Update, self.get());
+                before
+            }
+
+            /// As [`Self::update`], and not noted as a step of the task.
+            pub(crate) fn update_quietly(
+                &self,
+                change: impl FnOnce($value) -> $value,
+            ) -> $value {
                 let address = self.address();
                 until_done(|w| w.write(address, None));
                 let before = self.get();
                 self.set(change(before));
-                self.note(Kind::Update, self.get());
                 before
             }
 

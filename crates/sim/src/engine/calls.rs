@@ -164,8 +164,10 @@ pub(crate) fn wake(task: usize) -> bool {
         }
         w.note(Kind::Wake, 0, task as u64);
         if w.tasks[task].state == State::Asleep {
-            let cpu = w.tasks[w.current].cpu;
-            w.awaken(task, cpu);
+            let waker = w.current;
+            if w.awaken(task, w.tasks[waker].cpu) {
+                w.tasks[waker].debt += w.machine.cost.kick;
+            }
         }
         true
     })

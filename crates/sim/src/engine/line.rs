@@ -362,6 +362,18 @@ impl World {
         Some(task)
     }
 
+    /// Whether releases can be restarted, and are cheap for it.
+    pub(crate) fn restartable(&self) -> bool {
+        self.machine.kernel.restart > 0.0
+    }
+
+    /// The running task's latest exchange was none: it cost what a store does.
+    pub(crate) fn was_plain(&mut self) {
+        let spared = self.machine.cost.exchange.saturating_sub(self.machine.cost.hit);
+        let task = &mut self.tasks[self.current];
+        task.debt = task.debt.saturating_sub(spared);
+    }
+
     /// Time for a plain cost.
     pub(crate) fn pay(&mut self, ns: f64) {
         self.charge(ns);

@@ -116,8 +116,9 @@ impl World {
         self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].task.is_some())
     }
 
-    /// A sleeping task becomes ready; `from`: where it is woken from.
-    pub(crate) fn awaken(&mut self, task: usize, from: usize) {
+    /// A sleeping task becomes ready; `from`: where it is woken from. Whether an idle
+    /// processor had to be told.
+    pub(crate) fn awaken(&mut self, task: usize, from: usize) -> bool {
         debug_assert_eq!(self.tasks[task].state, State::Asleep);
         let before = self.tasks[task].cpu;
         let target = if self.is_idle(before) {
@@ -134,7 +135,9 @@ impl World {
         let floor = self.cpus[target].floor - credit;
         let task_ = &mut self.tasks[task];
         task_.virtual_time = task_.virtual_time.max(floor);
+        let idle = self.is_idle(target);
         self.enqueue(task, target);
+        idle
     }
 
     fn migrate(&mut self, task: usize, to: usize) {

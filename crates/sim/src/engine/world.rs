@@ -145,6 +145,10 @@ pub(crate) struct World {
     pub(crate) every_poll: bool,
     pub(crate) trace: Trace,
     pub(crate) dozing: u32,
+    /// Nobody can tell whether an owner runs.
+    pub(crate) blind: bool,
+    /// A mutex that was fought over is not hot.
+    pub(crate) cold: bool,
     pub(crate) events: u64,
     pub(crate) accesses: u64,
     heap: BinaryHeap<Event>,
@@ -166,6 +170,12 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     // used by whoever has the turn (R1 of `strand.rs`), and `f` does not suspend (E3)
     // nor call back here.
     f(unsafe { &mut *world })
+}
+
+/// Whether the caller is in a simulation that runs.
+#[inline]
+pub(crate) fn inside() -> bool {
+    !WORLD.get().is_null()
 }
 
 /// Runs `f` with `world` as the world of the calling thread.
@@ -226,6 +236,8 @@ impl World {
             every_poll: how.every_poll,
             trace: Trace::new(how.trace),
             dozing: 0,
+            blind: false,
+            cold: false,
             events: 0,
             accesses: 0,
             heap: BinaryHeap::new(),

@@ -1,19 +1,23 @@
 //! The locks that can be simulated: those of the core, unchanged, and those of the past.
 
+mod cohort;
 mod counter;
-mod crowd;
+mod futex;
 mod semaphore;
 pub(crate) mod spin;
+mod without;
 
 use crate::engine::Kind;
 use crate::engine::calls::{at, note, now};
 use crate::engine::world::{Place, World, with};
 use crate::platform::Sim;
+use cohort::SpinMutex;
 use counter::{CounterMutex, Steps};
-use crowd::Crowd;
-use lockstead_core::{NoSpin, Off, RawMutex, Standard};
+use futex::Futex;
+use lockstead_core::{ClassicSemaphore, NoSpin, Off, RawMutex, Standard, TunedSemaphore};
 use semaphore::Semaphore2005;
 use std::panic::Location;
+use without::Without;
 
 /// A lock's name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,10 +38,28 @@ pub enum LockName {
     LocksteadCrowd,
     /// lockstead's mutex without spinning.
     LocksteadSleeping,
+    /// lockstead's mutex, whose spinners do not know whether the owner runs.
+    LocksteadBlind,
+    /// lockstead's mutex without a bound on waiting.
+    LocksteadUnbounded,
+    /// lockstead's mutex, whose waiters do not rest when they are passed by.
+    LocksteadRestless,
+    /// lockstead's mutex, which forgets at once that it was fought over.
+    LocksteadCold,
+    /// lockstead's semaphore of 2005, with one permit.
+    SemaphoreClassic,
+    /// lockstead's semaphore with the mutex's tricks, with one permit.
+    SemaphoreTuned,
+    /// A word that one sleeps on: the C library's mutex.
+    Futex,
+    /// Nobody sleeps, spinners queue in the order of their coming.
+    SpinQueue,
+    /// The same, by memory node.
+    SpinQueueNuma,
 }
 
 /// All of them, with their names.
-pub const LOCKS: [(LockName, &str, &str); 8] = [
+pub const LOCKS: [(LockName, &str, &str); 17] = [
     (LockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
     (LockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
     (LockName::Spinning2013, "spinning-2013", "the kernel's mutex of 2013, spinners in no queue"),
@@ -46,6 +68,26 @@ pub const LOCKS: [(LockName, &str, &str); 8] = [
     (LockName::Lockstead, "lockstead", "lockstead's mutex"),
     (LockName::LocksteadCrowd, "lockstead-crowd", "lockstead's mutex, spinners in no queue"),
     (LockName::LocksteadSleeping, "lockstead-sleeping", "lockstead's mutex without spinning"),
+    (LockName::LocksteadBlind, "lockstead-blind", "lockstead's mutex, who owns it may not run"),
+    (LockName::LocksteadUnbounded, "lockstead-unbounded", "lockstead's mutex, waits have no bound"),
+    (LockName::LocksteadRestless, "lockstead-restless", "lockstead's mutex, waiters take no naps"),
+    (LockName::LocksteadCold, "lockstead-cold", "lockstead's mutex without its heat"),
+    (LockName::SemaphoreClassic, "semaphore-classic", "lockstead's semaphore of 2005, one permit"),
+    (LockName::SemaphoreTuned, "semaphore-tuned", "lockstead's tuned semaphore, one permit"),
+    (LockName::Futex, "futex", "a word that one sleeps on: the C library's mutex"),
+    (LockName::SpinQueue, "spin-queue", "a mutex that only spins, in a queue"),
+    (LockName::SpinQueueNuma, "spin-queue-numa", "the same, its queue goes by memory node"),
+];
+
+/// lockstead's mutex, and the same with one ingredient left out each: which one.
+pub const INGREDIENTS: [(LockName, &str); 7] = [
+    (LockName::Lockstead, "none"),
+    (LockName::LocksteadSleeping, "spinning"),
+    (LockName::LocksteadCrowd, "queue of spinners"),
+    (LockName::LocksteadBlind, "owner's state"),
+    (LockName::LocksteadUnbounded, "bound on waiting"),
+    (LockName::LocksteadRestless, "naps"),
+    (LockName::LocksteadCold, "heat"),
 ];
 
 impl LockName {
@@ -68,8 +110,14 @@ pub(crate) enum Lock {
     Semaphore(&'static Semaphore2005),
     Counter(&'static CounterMutex),
     Core(&'static RawMutex<Sim, Off, Standard>),
-    Crowd(&'static RawMutex<Sim, Off, Crowd>),
+    Crowd(&'static RawMutex<Sim, Off, Without<{ without::QUEUE }>>),
+    Unbounded(&'static RawMutex<Sim, Off, Without<{ without::BOUND }>>),
+    Restless(&'static RawMutex<Sim, Off, Without<{ without::NAPS }>>),
     Sleeping(&'static RawMutex<Sim, Off, NoSpin>),
+    Classic(&'static ClassicSemaphore<Sim>),
+    Tuned(&'static TunedSemaphore<Sim>),
+    Futex(&'static Futex),
+    Spin(&'static SpinMutex),
 }
 
 impl Lock {
@@ -83,9 +131,24 @@ impl Lock {
             LockName::Spinning2013 => counter(w, true, false, false),
             LockName::ReadFirst2013 => counter(w, true, true, false),
             LockName::Queued2013 => counter(w, true, true, true),
-            LockName::Lockstead => Lock::Core(w.arena.place(RawMutex::new())),
+            LockName::Lockstead | LockName::LocksteadBlind | LockName::LocksteadCold => {
+                w.blind |= name == LockName::LocksteadBlind;
+                w.cold |= name == LockName::LocksteadCold;
+                Lock::Core(w.arena.place(RawMutex::new()))
+            }
+            LockName::LocksteadUnbounded => Lock::Unbounded(w.arena.place(RawMutex::new())),
+            LockName::LocksteadRestless => Lock::Restless(w.arena.place(RawMutex::new())),
             LockName::LocksteadCrowd => Lock::Crowd(w.arena.place(RawMutex::new())),
             LockName::LocksteadSleeping => Lock::Sleeping(w.arena.place(RawMutex::new())),
+            LockName::SemaphoreClassic => {
+                Lock::Classic(w.arena.place(ClassicSemaphore::new(1).expect("one permit")))
+            }
+            LockName::SemaphoreTuned => {
+                Lock::Tuned(w.arena.place(TunedSemaphore::new(1).expect("one permit")))
+            }
+            LockName::Futex => Lock::Futex(w.arena.place(Futex::new())),
+            LockName::SpinQueue => Lock::Spin(SpinMutex::place(w, false)),
+            LockName::SpinQueueNuma => Lock::Spin(SpinMutex::place(w, true)),
         }
     }
 
@@ -96,7 +159,13 @@ impl Lock {
             Lock::Counter(mutex) => mutex.lock(),
             Lock::Core(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             Lock::Crowd(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            Lock::Unbounded(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            Lock::Restless(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             Lock::Sleeping(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            Lock::Classic(semaphore) => semaphore.down(site),
+            Lock::Tuned(semaphore) => semaphore.down(site),
+            Lock::Futex(mutex) => mutex.lock(),
+            Lock::Spin(mutex) => mutex.lock(),
         }
     }
 
@@ -109,7 +178,15 @@ impl Lock {
             // SAFETY: as above.
             Lock::Crowd(mutex) => unsafe { mutex.unlock() },
             // SAFETY: as above.
+            Lock::Unbounded(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: as above.
+            Lock::Restless(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: as above.
             Lock::Sleeping(mutex) => unsafe { mutex.unlock() },
+            Lock::Classic(semaphore) => semaphore.up().expect("the permit that was taken"),
+            Lock::Tuned(semaphore) => semaphore.up().expect("the permit that was taken"),
+            Lock::Futex(mutex) => mutex.unlock(),
+            Lock::Spin(mutex) => mutex.unlock(),
         }
     }
 

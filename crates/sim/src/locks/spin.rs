@@ -82,8 +82,8 @@ impl RwSpinLock {
 
 /// A task's place in a queue of spinners.
 pub(crate) struct QueueNode {
-    next: U64,
-    locked: U32,
+    pub(super) next: U64,
+    pub(super) locked: U32,
 }
 
 impl QueueNode {

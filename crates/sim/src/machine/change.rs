@@ -3,7 +3,7 @@
 use super::Machine;
 
 /// Numbers that can be changed, by the name that they have in a file.
-pub const NUMBERS: [&str; 20] = [
+pub const NUMBERS: [&str; 22] = [
     "hit",
     "exchange",
     "sibling",
@@ -20,10 +20,12 @@ pub const NUMBERS: [&str; 20] = [
     "credit",
     "switch",
     "wake",
+    "kick",
     "signal",
     "call",
     "futex",
     "clock",
+    "restart",
 ];
 
 /// Lists that can be scaled as a whole.
@@ -50,10 +52,12 @@ impl Machine {
             "credit" => &mut scheduler.credit,
             "switch" => &mut scheduler.switch,
             "wake" => &mut scheduler.wake,
+            "kick" => &mut scheduler.kick,
             "signal" => &mut scheduler.signal,
             "call" => &mut kernel.call,
             "futex" => &mut kernel.futex,
             "clock" => &mut kernel.clock,
+            "restart" => &mut kernel.restart,
             _ => return None,
         })
     }

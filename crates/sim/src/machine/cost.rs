@@ -20,6 +20,7 @@ pub(crate) struct Cost {
     pub(crate) credit: u64,
     pub(crate) switch: u64,
     pub(crate) wake: u64,
+    pub(crate) kick: u64,
     pub(crate) signal: u64,
     pub(crate) idle: Vec<(u64, u64)>,
 }
@@ -48,6 +49,7 @@ impl Machine {
             credit: us(scheduler.credit),
             switch: us(scheduler.switch),
             wake: us(scheduler.wake),
+            kick: us(scheduler.kick),
             signal: us(scheduler.signal),
             idle: scheduler.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
         };

@@ -70,6 +70,10 @@ impl Machine {
             || layout.hops.len() == layout.nodes
                 && layout.hops.iter().all(|row| row.len() == layout.nodes);
         place.expect("hops", shape, "a row for each node, with a number for each node")?;
+        let mirrored = shape
+            && (0..layout.hops.len())
+                .all(|a| (0..a).all(|b| layout.hops[a][b] == layout.hops[b][a]));
+        place.expect("hops", mirrored, "the same distance there and back")?;
         let known = layout.hops.iter().flatten().all(|&class| class < classes);
         place.expect("hops", known, "numbers of distances in `transfer`, counted from 0")?;
         let lines = &self.lines;
@@ -99,10 +103,12 @@ impl Machine {
             ("credit", self.scheduler.credit),
             ("switch", self.scheduler.switch),
             ("wake", self.scheduler.wake),
+            ("kick", self.scheduler.kick),
             ("signal", self.scheduler.signal),
             ("call", self.kernel.call),
             ("futex", self.kernel.futex),
             ("clock", self.kernel.clock),
+            ("restart", self.kernel.restart),
         ] {
             place.expect(key, fine(value), TIME)?;
         }

@@ -7,6 +7,7 @@ mod change;
 mod cost;
 mod file;
 mod part;
+mod text;
 
 pub use change::{LISTS, NUMBERS};
 pub(crate) use cost::Cost;
@@ -100,7 +101,7 @@ pub struct Lines {
     /// How often a request may be passed over for that.
     #[serde(default = "some_patience")]
     pub patience: u32,
-    /// By what share transfers vary.
+    /// By what share transfers and calls of the kernel vary.
     #[serde(default)]
     pub jitter: f64,
     /// One turn of a spin loop.
@@ -135,6 +136,9 @@ pub struct Scheduler {
     pub switch: f64,
     /// Waking a task, for the one that wakes it.
     pub wake: f64,
+    /// What the waker pays beyond that for a processor that was idle.
+    #[serde(default)]
+    pub kick: f64,
     /// From there to an idle processor that notices.
     pub signal: f64,
     /// Leaving an idle state: after so many microseconds of idleness it costs so many.
@@ -152,9 +156,30 @@ pub struct Kernel {
     pub futex: f64,
     /// Reading the clock.
     pub clock: f64,
+    /// Restarting the releases of other threads; 0: there are none that can be restarted,
+    /// and a release is an exchange.
+    #[serde(default)]
+    pub restart: f64,
 }
 
 impl Machine {
+    /// A machine of these parts.
+    #[must_use]
+    pub fn new(
+        (name, about): (&str, &str),
+        layout: Layout,
+        lines: Lines,
+        smt: Smt,
+        scheduler: Scheduler,
+        kernel: Kernel,
+    ) -> Machine {
+        let (name, about) = (name.to_owned(), about.to_owned());
+        let cost = Cost::default();
+        let mut machine = Machine { name, about, layout, lines, smt, scheduler, kernel, cost };
+        machine.settle();
+        machine
+    }
+
     /// Logical processors.
     #[must_use]
     pub fn cpus(&self) -> usize {

@@ -52,15 +52,19 @@ impl Workload {
         place.expect("away", fine(workload.away), time)?;
         place.expect("warm_up", fine(workload.warm_up), time)?;
         place.expect("length", fine(workload.length) && workload.length > 0.0, "a time above 0")?;
-        let locks: usize = workload.locks.iter().map(|user| user.many).sum();
+        let many = workload.locks.iter().map(|user| user.many);
+        let locks = many.fold(0, usize::saturating_add);
         place.expect("many", locks <= MOST_LOCKS, "at most 4096 locks in all")?;
-        for user in &workload.locks {
-            place.expect("many", user.many >= 1, "a number from 1")?;
-            place.expect("burst", fine(user.burst), "a number of acquisitions")?;
-            place.expect("section", fine(user.section), time)?;
-            place.expect("gap", fine(user.gap), time)?;
-            place.expect("lines", user.lines <= 64, "at most 64 lines")?;
-            place.expect("writes", (0.0..=1.0).contains(&user.writes), "a share from 0 to 1")?;
+        for (number, user) in workload.locks.iter().enumerate() {
+            let within = |key: &str, holds: bool, what: &str| {
+                place.expect_in(("locks", number), key, holds, what)
+            };
+            within("many", user.many >= 1, "a number from 1")?;
+            within("burst", fine(user.burst), "a number of acquisitions")?;
+            within("section", fine(user.section), time)?;
+            within("gap", fine(user.gap), time)?;
+            within("lines", user.lines <= 64, "at most 64 lines")?;
+            within("writes", (0.0..=1.0).contains(&user.writes), "a share from 0 to 1")?;
         }
         let moves = workload.compute > 0.0
             || workload.away > 0.0

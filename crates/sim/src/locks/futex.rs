@@ -1,0 +1,41 @@
+//! The mutex of today's C libraries: a word that one sleeps on.
+//!
+//! # Role
+//! What a program uses that has not heard of any other: 0 is free, 1 held, 2 held and
+//! somebody may sleep. Nobody spins. After Drepper, "Futexes are tricky" (2004).
+
+use crate::engine::atomics::U32;
+use crate::engine::calls::at;
+use crate::engine::world::Place;
+use crate::platform::Sim;
+use lockstead_core::{Platform, Wait};
+
+/// The mutex.
+#[repr(transparent)]
+pub(crate) struct Futex(U32);
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const WAITED_FOR: u32 = 2;
+
+impl Futex {
+    pub(crate) const fn new() -> Self {
+        Futex(U32::ZERO)
+    }
+
+    pub(crate) fn lock(&self) {
+        if self.0.replace(FREE, HELD).is_err() {
+            at(Place::SlowPath, || {
+                while self.0.update(|_| WAITED_FOR) != FREE {
+                    Sim::wait32(&self.0, WAITED_FOR, &Wait::FOREVER);
+                }
+            });
+        }
+    }
+
+    pub(crate) fn unlock(&self) {
+        if self.0.update(|_| FREE) == WAITED_FOR {
+            at(Place::SlowPath, || Sim::wake(Sim::address32(&self.0), 1));
+        }
+    }
+}

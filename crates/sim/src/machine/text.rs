@@ -1,0 +1,73 @@
+//! A machine as a file, with what each number is.
+
+use super::Machine;
+use std::fmt::Write;
+
+impl Machine {
+    /// The content of a file that says the same.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (layout, lines) = (&self.layout, &self.lines);
+        let (scheduler, kernel) = (&self.scheduler, &self.kernel);
+        let classes = lines.transfer.len();
+        let mut text = format!("name = {:?}\nabout = {:?}\n\n[layout]\n", self.name, self.about);
+        let _ = writeln!(
+            text,
+            "nodes = {}\ncaches = {}\ncores = {}\nthreads = {}\npace = {:?}",
+            layout.nodes, layout.caches, layout.cores, layout.threads, layout.pace
+        );
+        if !layout.hops.is_empty() {
+            let _ = writeln!(text, "hops = {:?}", layout.hops);
+        }
+        text += "\n# Nanoseconds; lists by distance.\n[lines]\n";
+        for (name, value, what) in [
+            ("hit", lines.hit, "an access to a line at hand"),
+            ("exchange", lines.exchange, "a locked instruction there"),
+            ("sibling", lines.sibling, "between two threads of a core"),
+            ("memory", lines.memory, "a line that nobody has"),
+            ("hold_write", lines.hold_write, "how long an owner keeps it from a writer"),
+            ("hold_read", lines.hold_read, "and from a reader"),
+            ("preference", lines.preference, "the chance that the nearest goes first"),
+            ("jitter", lines.jitter, "by what share transfers and calls vary"),
+            ("pause", lines.pause, "one turn of a spin loop"),
+        ] {
+            let _ = writeln!(text, "{name} = {value:?} # {what}");
+        }
+        // What was filled up when the file was read stands behind the distances.
+        let listed = |list: &[f64]| list[..list.len().min(classes)].to_vec();
+        let _ = writeln!(
+            text,
+            "patience = {}\ntransfer = {:?}\noccupied = {:?}\ncontended = {:?}",
+            lines.patience,
+            lines.transfer,
+            listed(&lines.occupied),
+            listed(&lines.contended)
+        );
+        let _ = writeln!(text, "\n[smt]\nspeed = {:?}", self.smt.speed);
+        text += "\n# Microseconds.\n[scheduler]\n";
+        for (name, value, what) in [
+            ("latency", scheduler.latency, "in which each ready task has its turn"),
+            ("slice", scheduler.slice, "the least turn"),
+            ("granularity", scheduler.granularity, "who wakes up waits for less than this"),
+            ("credit", scheduler.credit, "how far a sleeper may be behind"),
+            ("switch", scheduler.switch, "changing tasks"),
+            ("wake", scheduler.wake, "waking a task, for who wakes it"),
+            ("kick", scheduler.kick, "the same, beyond that, if its processor is idle"),
+            ("signal", scheduler.signal, "until that processor notices"),
+        ] {
+            let _ = writeln!(text, "{name} = {value:?} # {what}");
+        }
+        let idle: Vec<[f64; 2]> = scheduler.idle.iter().map(|&(a, b)| [a, b]).collect();
+        let _ = writeln!(text, "idle = {idle:?} # after so much idleness, so much more");
+        text += "\n# Nanoseconds.\n[kernel]\n";
+        for (name, value, what) in [
+            ("call", kernel.call, "a system call"),
+            ("futex", kernel.futex, "finding an address's bucket"),
+            ("clock", kernel.clock, "reading the clock"),
+            ("restart", kernel.restart, "restarting releases; 0: a release is an exchange"),
+        ] {
+            let _ = writeln!(text, "{name} = {value:?} # {what}");
+        }
+        text
+    }
+}
