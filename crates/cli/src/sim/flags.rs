@@ -1,7 +1,9 @@
 //! The flags of `lockstead sim`.
 
+use crate::values::{self, List};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `lockstead sim`.
 #[derive(Debug, Subcommand)]
@@ -23,8 +25,18 @@ pub(crate) enum Sim {
     Whatif(Whatif),
     /// Show what happens to one contended lock, step by step
     Trace(Trace),
+    /// Compare the simulator with the machine it runs on
+    ///
+    /// Measures this machine's numbers and `lockstead bench contended`, simulates the same, and
+    /// prints the error of each cell. Takes two minutes; other work on the machine spoils it.
+    Check(Check),
+    /// Measure the machine it runs on, and print it as a machine file
+    ///
+    /// Transfers between processors, system calls, wake-ups, switches, slices: a few seconds. Other
+    /// work on the machine spoils it.
+    Measure(Measure),
     /// List the machines, locks and workloads that are built in
-    List(List),
+    List(ListAll),
 }
 
 #[derive(Debug, Args)]
@@ -106,13 +118,17 @@ pub(crate) struct RunOne {
 #[command(after_help = "\
 Examples:
   lockstead sim sweep --machine mesh-256 --workload storm --locks lockstead,queued-2013
-  lockstead sim sweep --machine epyc-2x64 --workload storm --cores 1,8,64,128 --svg sweep.svg")]
+  lockstead sim sweep --machine epyc-2x64 --workload storm --cores 1,8,64,128 --svg sweep.svg
+  lockstead sim sweep --machine mesh-1024 --workload storm --ingredients --task-each")]
 pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) scene: Scene,
     /// Only these locks [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) locks: Vec<String>,
+    /// lockstead's mutex, and the same with one ingredient left out each
+    #[arg(long, conflicts_with = "locks")]
+    pub(crate) ingredients: bool,
     /// Only these numbers of cores [default: doubling]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
@@ -151,6 +167,9 @@ pub(crate) struct Whatif {
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a chart as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -170,6 +189,9 @@ pub(crate) struct Trace {
     /// Each read and write, too
     #[arg(long)]
     pub(crate) accesses: bool,
+    /// Write steps and spans as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Write a picture as well
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
@@ -178,5 +200,43 @@ pub(crate) struct Trace {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  lockstead sim check
+  lockstead sim check --threads 2,8 --section 1us --think 0,1x --json
+  lockstead sim measure > here.toml && lockstead sim check --machine here.toml --quick")]
+pub(crate) struct Check {
+    /// A machine that is built in, or a file [default: measured now]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Numbers of threads, each 2 to 1024
+    #[arg(long, value_name = "LIST", default_value = "2,4,16", value_parser = values::threads)]
+    pub(crate) threads: List<usize>,
+    /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
+    #[arg(long, value_name = "LIST", default_value = "0,50ns,1us,20us")]
+    #[arg(value_parser = values::sections)]
+    pub(crate) section: List<Duration>,
+    /// Time between two sections of a thread: 0 or a multiple of the section
+    #[arg(long, value_name = "LIST", default_value = "0,1x,10x", value_parser = values::thinks)]
+    pub(crate) think: List<f64>,
+    /// Seeds of each simulation; figures are medians
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Make each cell short
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the comparison as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim measure > here.toml
+  lockstead sim run --machine here.toml --lock lockstead --workload storm")]
+pub(crate) struct Measure {}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
   lockstead sim list")]
-pub(crate) struct List {}
+pub(crate) struct ListAll {}

@@ -1,6 +1,9 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
+mod check;
 mod flags;
+mod life;
+mod measure;
 mod page;
 mod picture;
 mod profile;
@@ -31,6 +34,8 @@ pub(crate) fn run(sim: &Sim) -> Result<(), Failure> {
         Sim::Sweep(flags) => sweep::run(flags),
         Sim::Whatif(flags) => whatif::run(flags),
         Sim::Trace(flags) => trace::run(flags),
+        Sim::Check(flags) => check::run(flags),
+        Sim::Measure(flags) => measure::run(flags),
         Sim::List(_) => output::print(&list()),
     }
 }

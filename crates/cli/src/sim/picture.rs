@@ -1,5 +1,6 @@
 //! Pictures: curves over numbers of cores, and the timeline of a lock.
 
+use super::life::{Doing, Span};
 use crate::report::{escape, open};
 use std::fmt::Write;
 
@@ -81,21 +82,13 @@ pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     svg + "</svg>\n"
 }
 
-/// What a task does for a while.
-pub(super) struct Span {
-    pub(super) task: u32,
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) what: &'static str,
-}
-
 /// A row for each task, time from left to right.
 pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
     let mut tasks: Vec<u32> = spans.iter().map(|span| span.task).collect();
     tasks.sort_unstable();
     tasks.dedup();
-    let height = 90 + 26 * tasks.len() as u32;
-    let across = f64::from(WIDTH) - LEFT - 20.0;
+    let height = 110 + 26 * tasks.len() as u32;
+    let across = f64::from(WIDTH) - LEFT - 30.0;
     let mut svg = open(WIDTH, height, title);
     let _ = write!(
         svg,
@@ -103,13 +96,13 @@ pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
          <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
         escape(title)
     );
-    for (at, what) in ["holds", "waits", "sleeps"].iter().enumerate() {
-        let left = 20 + 120 * at as u32;
+    for (at, (_, words, colour)) in Doing::ALL.iter().enumerate() {
+        let left = 20 + 170 * at as u32;
         let _ = write!(
             svg,
             "<rect x=\"{left}\" y=\"40\" width=\"14\" height=\"14\" fill=\"{}\"/>\
-             <text x=\"{}\" y=\"52\" font-family=\"sans-serif\" font-size=\"12\">{what}</text>",
-            colour(what),
+             <text x=\"{}\" y=\"52\" font-family=\"sans-serif\" font-size=\"12\">{words}</text>",
+            colour,
             left + 20
         );
     }
@@ -126,17 +119,21 @@ pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
                 "<rect x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"18\" fill=\"{}\"/>",
                 LEFT + span.from / length * across,
                 ((span.to - span.from) / length * across).max(0.3),
-                colour(span.what)
+                span.what.colour()
             );
         }
     }
-    svg + "</svg>\n"
-}
-
-fn colour(what: &str) -> &'static str {
-    match what {
-        "holds" => "#1f66a8",
-        "waits" => "#d98b1f",
-        _ => "#cdd2d8",
+    let foot = 70 + 26 * tasks.len() as u32;
+    for quarter in 0..=4 {
+        let share = f64::from(quarter) / 4.0;
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" font-family=\"sans-serif\" \
+             font-size=\"12\">{} µs</text>",
+            LEFT + share * across,
+            foot + 18,
+            share * length
+        );
     }
+    svg + "</svg>\n"
 }

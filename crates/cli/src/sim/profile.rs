@@ -1,5 +1,6 @@
 //! A workload from a report of `lockstead run --json`.
 
+use super::scene;
 use crate::failure::Failure;
 use lockstead_sim::{Use, UseKind, Workload};
 use serde::Deserialize;
@@ -21,6 +22,17 @@ struct Process {
 #[derive(Deserialize)]
 struct Threads {
     peak: u64,
+    /// Those that waited longest.
+    #[serde(default)]
+    worst: Vec<Thread>,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    lived_ns: u64,
+    waited_ns: u64,
+    idled_ns: u64,
+    acquisitions: u64,
 }
 
 #[derive(Deserialize)]
@@ -43,7 +55,41 @@ struct Lock {
 struct Durations {
     count: u64,
     total_ns: u64,
+    #[serde(default)]
+    p99_ns: u64,
+    #[serde(default)]
+    histogram: Vec<Bucket>,
 }
+
+/// Durations from here to twice as long.
+#[derive(Deserialize)]
+struct Bucket {
+    from_ns: u64,
+    count: u64,
+}
+
+/// A hold of so many times what 99 of a hundred take did not run all the while.
+const PREEMPTED: u64 = 8;
+
+impl Durations {
+    /// The mean, in nanoseconds. Without those whose thread lost its processor: the
+    /// simulated machine takes it away by itself.
+    fn mean(&self) -> f64 {
+        let mean = self.total_ns as f64 / self.count.max(1) as f64;
+        let most = self.p99_ns.saturating_mul(PREEMPTED);
+        let usual = || self.histogram.iter().filter(|bucket| bucket.from_ns <= most);
+        let many: f64 = usual().map(|bucket| bucket.count as f64).sum();
+        if many == 0.0 {
+            return mean;
+        }
+        let sum: f64 =
+            usual().map(|bucket| 1.5 * bucket.from_ns as f64 * bucket.count as f64).sum();
+        mean.min(sum / many)
+    }
+}
+
+/// What a profile is.
+const REPORT: &str = "a report of `lockstead run --json`";
 
 /// The most locks that are simulated: the worst by waiting come first in a report.
 const MOST: usize = 16;
@@ -55,16 +101,14 @@ const MOST: usize = 16;
 /// If the file is no such report, or there is nothing in it to simulate.
 pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    let text = scene::text(&file.display().to_string(), bytes, REPORT)?;
     let report: Report = serde_json::from_str(&text).map_err(|error| {
         let line = error.line();
-        Failure::Usage(format!(
-            "{}:{line}: {error}; expected: a report of `lockstead run --json`",
-            file.display()
-        ))
+        Failure::Usage(format!("{}:{line}: {error}; expected: {REPORT}", file.display()))
     })?;
     if report.schema != "lockstead-run" {
-        return Err(wrong("expected: a report of `lockstead run --json`".into()));
+        return Err(wrong(format!("`schema` is not possible; expected: {REPORT}")));
     }
     let busiest = report
         .processes
@@ -80,18 +124,28 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
         .collect();
     let jobs = locks.iter().map(|lock| lock.acquisitions).max();
     let jobs = jobs.ok_or_else(|| wrong("no mutex in it was taken".into()))? as f64;
-    let section = |lock: &Lock| lock.hold.total_ns as f64 / lock.hold.count.max(1) as f64;
+    let section = |lock: &Lock| lock.hold.mean();
+    // What cannot be would not be simulated in any time.
+    let threads = busiest.waiting.thread_ns as f64;
+    for lock in &locks {
+        if lock.hold.total_ns as f64 / lock.hold.count.max(1) as f64 > threads
+            || lock.acquisitions > busiest.waiting.thread_ns
+        {
+            return Err(wrong(format!(
+                "`{}` was held or taken more than its threads had time for; expected: {REPORT}",
+                lock.name
+            )));
+        }
+    }
     let held: f64 = locks.iter().map(|lock| section(lock) * lock.acquisitions as f64).sum();
-    let waiting = &busiest.waiting;
-    // What a thread did when it neither waited nor idled nor held: it computed.
-    let running = waiting.thread_ns.saturating_sub(waiting.waited_ns + waiting.idled_ns) as f64;
+    let (running, idled) = work(busiest, &locks);
     Ok(Workload {
         name: file.display().to_string(),
         about: "recorded by `lockstead run`".into(),
         tasks: busiest.threads.peak.max(1) as usize,
         kernel: false,
         compute: (running - held).max(0.0) / jobs / 1e3,
-        away: waiting.idled_ns as f64 / jobs / 1e3,
+        away: idled / jobs / 1e3,
         rounds: 1,
         variation: 0.5,
         warm_up: 5.0,
@@ -110,4 +164,23 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
             })
             .collect(),
     })
+}
+
+/// What the threads did in all, in nanoseconds: computing (what a thread did when it neither
+/// waited nor idled) and idling. Threads that wait are listed one by one: what they did stands
+/// for all that use locks, so that one which only starts the others does not count.
+fn work(process: &Process, locks: &[&Lock]) -> (f64, f64) {
+    let running = |lived: u64, waited: u64, idled: u64| {
+        lived.saturating_sub(waited.saturating_add(idled)) as f64
+    };
+    let listed = || process.threads.worst.iter().filter(|thread| thread.acquisitions > 0);
+    let taken: f64 = listed().map(|thread| thread.acquisitions as f64).sum();
+    if taken == 0.0 {
+        let all = &process.waiting;
+        return (running(all.thread_ns, all.waited_ns, all.idled_ns), all.idled_ns as f64);
+    }
+    let share = locks.iter().map(|lock| lock.acquisitions as f64).sum::<f64>() / taken;
+    let ran: f64 = listed().map(|t| running(t.lived_ns, t.waited_ns, t.idled_ns)).sum();
+    let idled: f64 = listed().map(|thread| thread.idled_ns as f64).sum();
+    (ran * share, idled * share)
 }

@@ -31,11 +31,24 @@ fn read<T>(
     known: &[&str],
     parse: fn(&str, &str) -> Result<T, FileError>,
 ) -> Result<T, Failure> {
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+    let bytes = std::fs::read(Path::new(name)).map_err(|error| {
         let built_in = known.join(", ");
         Failure::option(option, name, format!("built in are {built_in}; as a file: {error}"))
     })?;
+    let text = text(name, bytes, "text in TOML")?;
     parse(name, &text).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// A file's content as text; `what` was expected.
+///
+/// # Errors
+/// With file and line, if it is none.
+pub(super) fn text(name: &str, bytes: Vec<u8>, what: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Failure::Usage(format!("{name}:{line}: not in UTF-8; expected: {what}"))
+    })
 }
 
 /// What `--lock` means.

@@ -6,8 +6,8 @@ use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
 use crate::report::{can_write, write};
-use crate::table::{Table, rate};
-use lockstead_sim::{How, LOCKS, LockName, run as run_simulation};
+use crate::table::{Table, rate, ratio, time};
+use lockstead_sim::{Figures, How, INGREDIENTS, LOCKS, LockName, run as run_simulation};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -26,6 +26,7 @@ struct Point {
     lowest: f64,
     highest: f64,
     processors_used_percent: f64,
+    longest_wait_ns: u64,
 }
 
 /// Simulates, prints, draws.
@@ -37,7 +38,9 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
     }
     let (machine, workload) = flags.scene.resolve()?;
-    let locks: Vec<LockName> = if flags.locks.is_empty() {
+    let locks: Vec<LockName> = if flags.ingredients {
+        INGREDIENTS.iter().map(|&(lock, _)| lock).collect()
+    } else if flags.locks.is_empty() {
         LOCKS.iter().map(|&(lock, ..)| lock).collect()
     } else {
         flags.locks.iter().map(|name| scene::lock(name)).collect::<Result<_, _>>()?
@@ -74,6 +77,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
                 lowest: jobs[0].round(),
                 highest: jobs[seeds - 1].round(),
                 processors_used_percent: (used * 1000.0).round() / 10.0,
+                longest_wait_ns: longest(chunk),
             }
         })
         .collect();
@@ -94,14 +98,39 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         let report = Report { machine: machine.name, workload: workload.name, points };
         return output::print_json(&report);
     }
-    let titles: Vec<String> = std::iter::once("jobs a second".to_owned())
+    let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
+    let rows: Vec<&[Point]> = points.chunks(parts.len()).collect();
+    let waits = grid("longest wait", &cores, &rows, |_, point| time(point.longest_wait_ns as f64));
+    if !flags.ingredients {
+        let jobs = grid("jobs a second", &cores, &rows, |_, point| rate(point.jobs_per_second));
+        return output::print(&format!("{head}\n\n{jobs}\n{waits}"));
+    }
+    let jobs = grid("jobs a second without", &cores, &rows, |at, point| {
+        let whole = rows[0][at].jobs_per_second;
+        format!("{} {:>5}", rate(point.jobs_per_second), ratio(point.jobs_per_second, whole))
+    });
+    output::print(&format!("{head}\n\n{jobs}\n{waits}"))
+}
+
+/// A row for each lock, a column for each number of cores.
+fn grid(
+    title: &str,
+    cores: &[usize],
+    rows: &[&[Point]],
+    figure: impl Fn(usize, &Point) -> String,
+) -> String {
+    let titles: Vec<String> = std::iter::once(title.to_owned())
         .chain(cores.iter().map(|cores| format!("{cores} cores")))
         .collect();
     let mut table = Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
-    for chunk in points.chunks(parts.len()) {
-        let figures = chunk.iter().map(|point| rate(point.jobs_per_second));
-        table.row(std::iter::once(chunk[0].lock.to_owned()).chain(figures));
+    for row in rows {
+        let figures = row.iter().enumerate().map(|(at, point)| figure(at, point));
+        table.row(std::iter::once(row[0].lock.to_owned()).chain(figures));
     }
-    let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
-    output::print(&format!("{head}\n\n{}", table.render()))
+    table.render()
+}
+
+/// The longest wait in any of the runs, in nanoseconds.
+fn longest(runs: &[Figures]) -> u64 {
+    runs.iter().map(|run| (run.longest() * 1e9) as u64).max().unwrap_or(0)
 }

@@ -1,17 +1,39 @@
 //! `lockstead sim trace`: one lock, step by step.
 
 use super::flags::Trace;
-use super::picture::{Span, timeline};
+use super::life::{Span, lives};
+use super::picture::timeline;
 use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
 use crate::report::{can_write, write};
+use crate::table::time;
 use lockstead_sim::{How, Step, StepKind, run_traced};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Picoseconds of a microsecond.
 const US: f64 = 1e6;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    machine: &'a str,
+    workload: &'a str,
+    lock: &'static str,
+    tasks: usize,
+    steps: Vec<Line>,
+    spans: &'a [Span],
+}
+
+/// A step as data.
+#[derive(Serialize)]
+struct Line {
+    at_us: f64,
+    task: u32,
+    processor: u32,
+    what: String,
+}
 
 /// Simulates, prints, draws.
 ///
@@ -28,80 +50,108 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
     let tasks = flags.scene.tasks(&workload);
     let how = How { seed: flags.scene.seed, trace: true, ..How::default() };
     let steps = simulate(1, |_| run_traced(&machine, lock, &workload, tasks, how).1)?.remove(0);
+    let spans = lives(&steps, begin, flags.length as f64);
     if let Some(file) = &flags.svg {
         let title = format!("{} with {tasks} tasks on {}", lock.name(), machine.name);
-        let picture = timeline(&title, flags.length as f64, &spans(&steps, begin, flags.length));
+        let picture = timeline(&title, flags.length as f64, &spans);
         write(file, &picture).map_err(|error| {
             Failure::Run(format!("cannot write the picture to {}: {error}", file.display()))
         })?;
     }
+    let lines = lines(&steps, begin, flags.accesses);
+    if flags.json {
+        return output::print_json(&Report {
+            machine: &machine.name,
+            workload: &workload.name,
+            lock: lock.name(),
+            tasks,
+            steps: lines,
+            spans: &spans,
+        });
+    }
     let mut text = format!("{:>10}  {:>5} {:>4}  step\n", "us", "task", "cpu");
-    for step in steps.iter().filter(|step| step.at as f64 >= begin) {
-        let access = matches!(step.kind, StepKind::Load | StepKind::Store | StepKind::Update);
-        if access && !flags.accesses {
-            continue;
-        }
+    for line in lines {
         let _ = writeln!(
             text,
             "{:>10.3}  {:>5} {:>4}  {}",
-            (step.at as f64 - begin) / US,
-            step.task,
-            step.cpu,
-            words(step)
+            line.at_us, line.task, line.processor, line.what
         );
     }
     output::print(&text)
 }
 
-fn words(step: &Step) -> String {
-    let at = format!("{:#x}", step.offset);
-    match step.kind {
-        StepKind::Load => format!("reads {:#x} at {at}", step.value),
-        StepKind::Store => format!("writes {:#x} to {at}", step.value),
-        StepKind::Update => format!("exchanges, leaves {:#x} at {at}", step.value),
-        StepKind::Ask => format!("asks for lock {}", step.value),
-        StepKind::Take => format!("has lock {}", step.value),
-        StepKind::Release => format!("releases lock {}", step.value),
-        StepKind::Sleep => "goes to sleep".into(),
-        StepKind::Wake => format!("wakes task {}", step.value),
-        StepKind::Run => "gets a processor".into(),
-        StepKind::Preempted => "loses its processor".into(),
+/// The steps after the warm-up in words.
+fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
+    let mut story = Story::default();
+    let mut lines = Vec::new();
+    for step in steps {
+        // Also what came before: it says how long somebody has waited.
+        let what = story.words(step);
+        let access = matches!(step.kind, StepKind::Load | StepKind::Store | StepKind::Update);
+        if step.at as f64 >= begin && (accesses || !access) {
+            let at_us = (step.at as f64 - begin).round() / US;
+            lines.push(Line { at_us, task: step.task, processor: step.cpu, what });
+        }
     }
+    lines
 }
 
-/// What each task does when, from the steps.
-fn spans(steps: &[Step], begin: f64, length: u64) -> Vec<Span> {
-    let mut since: HashMap<u32, (f64, &'static str)> = HashMap::new();
-    let mut spans = Vec::new();
-    let end = length as f64;
-    let mut close = |since: &mut HashMap<u32, (f64, &'static str)>, task: u32, at: f64| {
-        if let Some((from, what)) = since.remove(&task)
-            && at > 0.0
-        {
-            spans.push(Span { task, from: from.max(0.0), to: at.min(end), what });
-        }
-    };
-    for step in steps {
-        let at = (step.at as f64 - begin) / US;
-        let next = match step.kind {
-            StepKind::Ask => Some("waits"),
-            StepKind::Take => Some("holds"),
-            StepKind::Sleep => Some("sleeps"),
-            StepKind::Run if since.get(&step.task).is_some_and(|s| s.1 == "sleeps") => {
-                Some("waits")
+/// What has to be remembered to tell a step from its number.
+#[derive(Default)]
+struct Story {
+    /// By task: since when it asks, and how often it has slept for that.
+    asks: HashMap<u32, (u64, u32)>,
+    /// By lock: who has it, since when; who had it last.
+    holders: HashMap<u64, (u32, u64)>,
+    last: HashMap<u64, u32>,
+}
+
+impl Story {
+    fn words(&mut self, step: &Step) -> String {
+        let at = format!("{:#x}", step.offset);
+        let ns = |from: u64| time(step.at.saturating_sub(from) as f64 / 1000.0);
+        match step.kind {
+            StepKind::Load => format!("reads {:#x} at {at}", step.value),
+            StepKind::Store => format!("writes {:#x} to {at}", step.value),
+            StepKind::Update => format!("exchanges, leaves {:#x} at {at}", step.value),
+            StepKind::Ask => {
+                self.asks.insert(step.task, (step.at, 0));
+                match self.holders.get(&step.value) {
+                    Some((holder, _)) => {
+                        format!("asks for lock {}, which task {holder} has", step.value)
+                    }
+                    None => format!("asks for lock {}", step.value),
+                }
             }
-            StepKind::Release => None,
-            _ => continue,
-        };
-        close(&mut since, step.task, at);
-        if let Some(what) = next {
-            since.insert(step.task, (at, what));
+            StepKind::Take => {
+                self.holders.insert(step.value, (step.task, step.at));
+                let (asked, slept) = self.asks.remove(&step.task).unwrap_or((step.at, 0));
+                let how = match slept {
+                    0 => "awake".to_owned(),
+                    1 => "slept once".to_owned(),
+                    n => format!("slept {n} times"),
+                };
+                let from = match self.last.get(&step.value) {
+                    Some(last) if *last == step.task => ", which it had last itself".to_owned(),
+                    Some(last) => format!(", which task {last} had"),
+                    None => String::new(),
+                };
+                format!("has lock {}{from}, after {}, {how}", step.value, ns(asked))
+            }
+            StepKind::Release => {
+                self.last.insert(step.value, step.task);
+                let since = self.holders.remove(&step.value).map_or(step.at, |(_, since)| since);
+                format!("releases lock {} after {}", step.value, ns(since))
+            }
+            StepKind::Sleep => {
+                if let Some((_, slept)) = self.asks.get_mut(&step.task) {
+                    *slept += 1;
+                }
+                "goes to sleep".into()
+            }
+            StepKind::Wake => format!("wakes task {}", step.value),
+            StepKind::Run => "gets a processor".into(),
+            StepKind::Preempted => "loses its processor".into(),
         }
     }
-    let mut open: Vec<u32> = since.keys().copied().collect();
-    open.sort_unstable();
-    for task in open {
-        close(&mut since, task, end);
-    }
-    spans
 }

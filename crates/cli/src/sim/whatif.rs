@@ -1,17 +1,19 @@
 //! `lockstead sim whatif`: a recorded program on another machine.
 
 use super::flags::Whatif;
+use super::picture::{Curve, curves};
 use super::{profile, scene, simulate};
 use crate::failure::Failure;
 use crate::output;
+use crate::report::{can_write, write};
 use crate::table::{Table, rate, time};
 use lockstead_sim::{Figures, How, LockName, run as run_simulation};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The present lock stands for the C library's: a word that one sleeps on, no spinning.
+/// The present lock is the C library's.
 const LOCKS: [(LockName, &str); 2] =
-    [(LockName::LocksteadSleeping, "present (sleeping)"), (LockName::Lockstead, "lockstead")];
+    [(LockName::Futex, "present"), (LockName::Lockstead, "lockstead")];
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -51,6 +53,9 @@ fn point(name: &'static str, cores: usize, figures: &Figures) -> Point {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
+    if let Some(file) = &flags.svg {
+        can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
+    }
     let machine = scene::machine(&flags.machine)?;
     let workload = profile::read(&flags.profile)?;
     let cores =
@@ -69,6 +74,19 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
         .enumerate()
         .map(|(job, figures)| point(LOCKS[job / parts.len()].1, cores[job % parts.len()], figures))
         .collect();
+    if let Some(file) = &flags.svg {
+        let lines: Vec<Curve> = points
+            .chunks(parts.len())
+            .map(|chunk| Curve {
+                name: chunk[0].lock.to_owned(),
+                points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
+            })
+            .collect();
+        let title = format!("{} on {}: jobs a second by cores", workload.name, machine.name);
+        write(file, &curves(&title, &lines)).map_err(|error| {
+            Failure::Run(format!("cannot write the chart to {}: {error}", file.display()))
+        })?;
+    }
     if flags.json {
         return output::print_json(&Report { machine: &machine.name, points });
     }
