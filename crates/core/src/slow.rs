@@ -148,7 +148,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             return Err(error);
         }
         let bound = Y::BOUND + u64::from(crowd) * Y::SHARE;
-        let mut insist = began.after(bound);
+        let due = began.after(bound);
+        let mut insist = due;
         if now >= insist {
             if K::available(seen) {
                 // Kept for an heir that is slow, or was left behind by `fork`.
@@ -168,7 +169,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
-        let naps = passed.is_common() && !K::available(seen);
+        // Not past the bound, where the releases of heirs wake the next.
+        let naps = now < due && passed.is_common() && !K::available(seen);
         let asleep = if naps {
             waiter.settle::<Y>(seen).with_mark()
         } else {
