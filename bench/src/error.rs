@@ -118,6 +118,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The machine does not let this user limit its own processor time.
+    #[error(
+        "--quota: this process cannot have a processor quota here ({source}); run as root, or in \
+         a control group that is yours (`systemd-run --user --scope -p Delegate=yes ...`), or \
+         leave --quota out and give the quota from outside (`systemd-run -p CPUQuota=...`)"
+    )]
+    Quota {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A segment could not be made or used.
     #[error("{what}: {why}")]
     Segment {

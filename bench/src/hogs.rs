@@ -7,7 +7,8 @@
 //!
 //! # Invariants
 //! - A hog does not outlive whoever started it: it is killed when [`Hogs`] is dropped,
-//!   and by the kernel when the thread that made it ends in whatever way.
+//!   and by the kernel when the thread that made it ends in whatever way. (A thread that
+//!   ends before its hog has run leaves it to the drop; a process that does, does not.)
 
 use crate::Error;
 use std::io;
@@ -132,6 +133,12 @@ mod tests {
     fn a_hog_ends_with_the_thread_that_started_it() {
         let pid = std::thread::spawn(|| {
             let hogs = std::mem::ManuallyDrop::new(Hogs::start(1).expect("a process"));
+            // Until it is in its loop.
+            let start = Instant::now();
+            while hogs.cpu() < Duration::from_millis(5) {
+                assert!(start.elapsed() < Duration::from_secs(30), "no processor time in 30 s");
+                std::thread::sleep(Duration::from_millis(1));
+            }
             hogs.0[0]
         })
         .join()

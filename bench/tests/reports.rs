@@ -28,7 +28,7 @@ fn contended_options() -> contended::Options {
         thinks: vec![0.0, 1.0],
         rounds: 2,
         slice: Duration::from_millis(4),
-        foreign: 0,
+        ..contended::Options::default()
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Grid {
 pub struct Place {
     /// Threads.
     pub threads: usize,
+    /// Whether threads were pinned to processors.
+    #[serde(default)]
+    pub pinned: bool,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
     /// Think time as a multiple of the section.
@@ -50,6 +53,16 @@ pub struct Figures {
 }
 
 impl Grid {
+    /// Without the cells of pinned threads, if there are others: a cell is then known by
+    /// its threads, section and think time.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        let all_pinned = self.cells.iter().all(|cell| cell.pinned);
+        let counts = |cell: &&Place| all_pinned || !cell.pinned;
+        let cells = self.cells.iter().filter(counts).cloned().collect();
+        Self { machine: self.machine.clone(), cells }
+    }
+
     /// All locks, in the order of their first appearance.
     #[must_use]
     pub fn locks(&self) -> Vec<&str> {
@@ -104,6 +117,7 @@ impl From<&Cell> for Place {
     fn from(cell: &Cell) -> Self {
         Self {
             threads: cell.threads,
+            pinned: cell.pinned,
             section_ns: cell.section_ns,
             think_ratio: cell.think_ratio,
             results: cell.results.iter().map(Figures::from).collect(),

@@ -86,6 +86,7 @@ impl Map {
     /// [`SUBJECT`] and a peer it has no panels.
     #[must_use]
     pub fn of(grid: &Grid, thinks: &[f64]) -> Self {
+        let grid = &grid.plain();
         let there = ascending(grid.cells.iter().map(|cell| cell.think_ratio), f64::total_cmp);
         let chosen = there.into_iter().filter(|think| thinks.is_empty() || thinks.contains(think));
         let panels = chosen

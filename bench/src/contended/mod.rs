@@ -10,31 +10,32 @@
 //! undisturbed processor with the line at hand; fetching the line from another
 //! processor comes on top, for all locks alike.
 
+pub(crate) mod beside;
 pub mod grid;
 pub mod map;
 mod options;
+pub(crate) mod pinning;
 mod report;
 pub(crate) mod slices;
 pub mod summary;
 pub(crate) mod work;
 
 pub use options::{
-    MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Options, parse_section, parse_think,
+    MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Options, Sleep, parse_section, parse_sleep,
+    parse_think,
 };
-pub use report::{Cell, Report, Row};
+pub use report::{Cell, QuotaUsed, Report, Row};
 
-pub(crate) use options::check_times;
+pub(crate) use options::{Spot, check_times};
 
 use crate::clock::Ticks;
-use crate::foreign::{Observation, TOLERATED};
 use crate::harness::Slice;
-use crate::hogs::Hogs;
 use crate::locks::with_lock;
 use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, LockName, Session, stats};
+use beside::{Beside, Rounds};
 use grid::Grid;
-use options::Spot;
 use slices::{Load, Waits};
 use std::time::Duration;
 use summary::Summary;
@@ -51,11 +52,11 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
     let machine = Machine::here();
     let bench = Bench { options, clock: Ticks::calibrated(), pace: Pace::calibrated() };
     let grid = options.grid();
-    let hogs = Hogs::start(options.foreign)?;
+    let beside = Beside::enter(options)?;
     let mut progress = Progress::new(grid.len() * options.rounds * options.locks.len());
     let cells = grid
         .into_iter()
-        .map(|place| bench.cell(place, &hogs, &mut progress, session))
+        .map(|spot| bench.cell(spot, &beside, &mut progress, session))
         .collect::<Result<_, _>>()?;
     progress.end(session)?;
     let mut report = Report {
@@ -64,6 +65,9 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         slice_ms: options.slice.as_secs_f64() * 1e3,
         wait_slice_ms: options.wait_slice().as_secs_f64() * 1e3,
         foreign_processes: options.foreign,
+        quota: beside.quota_used(),
+        sleep_in_section_ns: options.sleep.map(|sleep| sleep.length.as_nanos() as u64),
+        sleep_every: options.sleep.map(|sleep| sleep.every),
         cells,
         summary: None,
     };
@@ -96,31 +100,23 @@ struct Sample {
 impl Bench<'_> {
     fn cell(
         &self,
-        (threads, section, think): Spot,
-        hogs: &Hogs,
+        spot: Spot,
+        beside: &Beside,
         progress: &mut Progress,
         session: &mut Session<'_>,
     ) -> Result<Cell, Error> {
         let options = self.options;
-        let label = format!("{threads} threads, {section:?} section, {think}x think");
-        let load = Load {
-            section: self.pace.steps(section),
-            think: self.pace.steps(section.mul_f64(think)),
-        };
-        let slice = |lock, length| Slice {
-            lock,
-            threads,
-            length,
-            patience: Duration::from_secs(20) + 4 * section.mul_f64(1.0 + think) * threads as u32,
-        };
+        let (pinned, threads, section, think) = spot;
+        let label = label(spot);
+        let load = Load::of(spot, options.sleep, self.pace);
+        let slice =
+            |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
         let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::new()).collect();
         let mut order: Vec<usize> = (0..options.locks.len()).collect();
-        let mut foreign = Vec::new();
-        let mut discarded = 0;
-        let (mut kept, mut disturbed) = (0, 0);
-        while kept < options.rounds {
+        let mut rounds = Rounds::new(options.rounds);
+        while rounds.more() {
             fastrand::shuffle(&mut order);
-            let (observation, hogged) = (Observation::begin(), hogs.cpu());
+            let observation = beside.observe();
             let mut round = Vec::new();
             for &index in &order {
                 let lock = options.locks[index];
@@ -133,28 +129,22 @@ impl Bench<'_> {
                 })?;
                 round.push((index, sample));
             }
-            let others = observation.foreign_percent_beside(hogs.cpu().saturating_sub(hogged));
-            if others.is_some_and(|percent| percent > TOLERATED) {
-                if discarded < options.rounds {
-                    discarded += 1;
-                    progress.again(order.len());
-                    continue;
-                }
-                disturbed += 1;
+            if !rounds.counts(observation.foreign_percent()) {
+                progress.again(order.len());
+                continue;
             }
-            kept += 1;
-            foreign.extend(others);
             for (index, sample) in round {
                 samples[index].add(sample);
             }
         }
         Ok(Cell {
             threads,
+            pinned,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
-            foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
-            rounds_discarded: discarded,
-            rounds_disturbed: disturbed,
+            foreign_cpu_percent: rounds.foreign_percent(),
+            rounds_discarded: rounds.discarded,
+            rounds_disturbed: rounds.disturbed,
             results: options
                 .locks
                 .iter()
@@ -163,6 +153,18 @@ impl Bench<'_> {
                 .collect(),
         })
     }
+}
+
+/// A cell in the words of the progress.
+pub(crate) fn label((pinned, threads, section, think): Spot) -> String {
+    let pinned = if pinned { " pinned" } else { "" };
+    format!("{threads}{pinned} threads, {section:?} section, {think}x think")
+}
+
+/// How long threads may take to end when they are told to: each may first have its turn.
+pub(crate) fn patience((_, threads, section, think): Spot, options: &Options) -> Duration {
+    let sleep = options.sleep.map_or(Duration::ZERO, |sleep| sleep.length);
+    Duration::from_secs(20) + 4 * (section.mul_f64(1.0 + think) + sleep) * threads as u32
 }
 
 impl Samples {

@@ -1,6 +1,7 @@
 //! What `lockstead bench contended` measures, and how users write it.
 
 use crate::hogs::MAX_HOGS;
+use crate::quota::{MAX_QUOTA, MIN_QUOTA};
 use crate::{Error, LockName, options};
 use std::time::Duration;
 
@@ -21,6 +22,22 @@ pub struct Options {
     pub slice: Duration,
     /// Busy processes beside the run, at most [`MAX_HOGS`].
     pub foreign: usize,
+    /// Per cent of one processor that the run may use, all threads together.
+    pub quota: Option<u32>,
+    /// The holder sleeps inside its section.
+    pub sleep: Option<Sleep>,
+    /// Whether threads are pinned to processors, in turn; both ways are measured if both
+    /// are there.
+    pub pinned: Vec<bool>,
+}
+
+/// Sleeping with the lock held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sleep {
+    /// How long.
+    pub length: Duration,
+    /// In every so many sections, from 1.
+    pub every: u64,
 }
 
 /// The largest number of threads.
@@ -43,6 +60,9 @@ impl Default for Options {
             rounds: 5,
             slice: Duration::from_millis(100),
             foreign: 0,
+            quota: None,
+            sleep: None,
+            pinned: vec![false],
         }
     }
 }
@@ -71,6 +91,26 @@ pub fn parse_section(text: &str) -> Result<Duration, Error> {
     })
 }
 
+/// A sleep inside of sections as users write it: `50us`, in every section, or `1ms:100`,
+/// in every hundredth.
+///
+/// # Errors
+/// [`Error::Option`] naming `--sleep-in-section`.
+pub fn parse_sleep(text: &str) -> Result<Sleep, Error> {
+    let (length, every) = text.split_once(':').unwrap_or((text, "1"));
+    let length = humantime::parse_duration(length.trim()).ok();
+    let length = length.filter(|length| (Duration::from_nanos(1)..=MAX_SECTION).contains(length));
+    let every = every.trim().parse().ok().filter(|&every| every >= 1);
+    length.zip(every).map(|(length, every)| Sleep { length, every }).ok_or_else(|| Error::Option {
+        option: "--sleep-in-section",
+        given: text.to_owned(),
+        allowed: format!(
+            "a duration up to {MAX_SECTION:?}, alone or with `:N` for every Nth section, written \
+             50us or 1ms:100"
+        ),
+    })
+}
+
 /// A think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
 ///
 /// # Errors
@@ -92,8 +132,8 @@ pub fn parse_think(text: &str) -> Result<f64, Error> {
         })
 }
 
-/// Threads, section, think ratio.
-pub(super) type Spot = (usize, Duration, f64);
+/// Whether pinned, threads, section, think ratio.
+pub(crate) type Spot = (bool, usize, Duration, f64);
 
 /// Whether sections and think times, as multiples of them, can be measured.
 pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
@@ -114,7 +154,7 @@ pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), E
 }
 
 impl Options {
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         options::locks(&self.locks)?;
         options::some("--threads", &self.threads, "at least one number")?;
         for &threads in &self.threads {
@@ -122,23 +162,32 @@ impl Options {
         }
         check_times(&self.sections, &self.thinks)?;
         options::within("--foreign", self.foreign, 0..=MAX_HOGS, "")?;
+        if let Some(percent) = self.quota {
+            options::within("--quota", percent, MIN_QUOTA..=MAX_QUOTA, "")?;
+        }
+        if let Some(sleep) = self.sleep {
+            let longest = MAX_SECTION.as_nanos();
+            options::within("--sleep-in-section", sleep.length.as_nanos(), 1..=longest, "ns")?;
+            options::within("--sleep-in-section", sleep.every, 1..=u64::MAX, "")?;
+        }
+        options::some("--pin", &self.pinned, "off, on or both")?;
         options::within("--rounds", self.rounds, 1..=1000, "")?;
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
     }
 
-    pub(super) fn grid(&self) -> Vec<Spot> {
+    pub(crate) fn grid(&self) -> Vec<Spot> {
         let mut grid = Vec::new();
-        for &threads in &self.threads {
-            for &section in &self.sections {
-                for &think in &self.thinks {
-                    grid.push((threads, section, think));
+        for &pinned in &self.pinned {
+            for &threads in &self.threads {
+                for &section in &self.sections {
+                    grid.extend(self.thinks.iter().map(|&think| (pinned, threads, section, think)));
                 }
             }
         }
         grid
     }
 
-    pub(super) fn wait_slice(&self) -> Duration {
+    pub(crate) fn wait_slice(&self) -> Duration {
         self.slice / 2
     }
 }

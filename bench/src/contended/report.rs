@@ -19,10 +19,27 @@ pub struct Report {
     pub wait_slice_ms: f64,
     /// Busy processes that ran beside it; what they used is not foreign.
     pub foreign_processes: usize,
+    /// The processor quota under which it ran.
+    pub quota: Option<QuotaUsed>,
+    /// How long holders slept inside of sections, if they did.
+    pub sleep_in_section_ns: Option<u64>,
+    /// In every so many sections.
+    pub sleep_every: Option<u64>,
     /// One entry for each combination.
     pub cells: Vec<Cell>,
     /// What they come to; `None` without lockstead's mutex and a peer.
     pub summary: Option<Summary>,
+}
+
+/// A processor quota, and whether it was felt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct QuotaUsed {
+    /// Per cent of one processor.
+    pub percent: u32,
+    /// The generation of control groups that kept it: `v1` or `v2`.
+    pub control_groups: &'static str,
+    /// Periods of 100 ms in which it was used up before their end.
+    pub throttled_periods: Option<u64>,
 }
 
 /// One combination of threads, section and think time.
@@ -30,6 +47,8 @@ pub struct Report {
 pub struct Cell {
     /// Threads.
     pub threads: usize,
+    /// Whether each thread was pinned to one processor, in turn.
+    pub pinned: bool,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
     /// Think time as a multiple of the section.
@@ -75,6 +94,14 @@ pub struct Row {
     /// Throughput with every wait timed over throughput without: how much the
     /// timing of waits disturbs.
     pub timed_ratio: f64,
+}
+
+impl Report {
+    /// How holders slept inside of sections: nanoseconds, and in every so many.
+    #[must_use]
+    pub fn sleep(&self) -> Option<(u64, u64)> {
+        self.sleep_in_section_ns.zip(self.sleep_every)
+    }
 }
 
 impl Cell {

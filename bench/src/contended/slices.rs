@@ -7,7 +7,9 @@
 //! inside lengthens short sections; by how much is reported with each row
 //! (`timed_ratio`).
 
-use super::work::{Shared, busy};
+use super::options::{Sleep, Spot};
+use super::pinning;
+use super::work::{Pace, Shared, busy};
 use crate::clock::Ticks;
 use crate::harness::{Slice, Window, Worker};
 use crate::locks::{BenchLock, Placed};
@@ -15,16 +17,55 @@ use crate::{Error, Session};
 use hdrhistogram::Histogram;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest wait that keeps its place in the histogram, in ticks (hours); the
 /// maximum is kept apart and exact.
 const LONGEST: u64 = 1 << 45;
 
-/// Steps of work inside and outside of the lock.
+/// What a thread does: steps of work inside and outside of the lock, and where.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) section: u64,
     pub(crate) think: u64,
+    /// The holder sleeps for so many nanoseconds in every so many sections; 0: in none.
+    sleep: (u64, u64),
+    /// Threads are pinned to processors, in turn.
+    pinned: bool,
+}
+
+impl Load {
+    /// So many steps, and nothing else.
+    pub(crate) const fn steps(section: u64, think: u64) -> Self {
+        Self { section, think, sleep: (0, 0), pinned: false }
+    }
+
+    /// That of a cell.
+    pub(crate) fn of((pinned, _, section, think): Spot, sleep: Option<Sleep>, pace: Pace) -> Self {
+        let sleep = sleep.map_or((0, 0), |sleep| (sleep.length.as_nanos() as u64, sleep.every));
+        let (section, think) = (pace.steps(section), pace.steps(section.mul_f64(think)));
+        Self { section, think, sleep, pinned }
+    }
+
+    /// What a thread does before its first turn.
+    fn settle(self, worker: &Worker<'_>) {
+        if self.pinned {
+            pinning::pin(worker.index);
+        }
+        if self.sleep.1 != 0 {
+            pinning::sleep_exactly();
+        }
+    }
+
+    /// What the holder does.
+    #[inline(always)]
+    fn inside(self, shared: &Shared) {
+        shared.section(self.section);
+        let (length, every) = self.sleep;
+        if every != 0 && shared.sections().is_multiple_of(every) {
+            std::thread::sleep(Duration::from_nanos(length));
+        }
+    }
 }
 
 /// Waits of one or more threads, in ticks.
@@ -74,8 +115,9 @@ pub(crate) fn throughput<L: BenchLock>(
         (),
         |_, ()| {},
         move |worker, lock, shared| {
+            load.settle(worker);
             while worker.goes_on() {
-                lock.with(|| shared.section(load.section));
+                lock.with(|| load.inside(shared));
                 worker.turn();
                 think(load, worker);
             }
@@ -97,12 +139,13 @@ pub(crate) fn waits<L: BenchLock>(
         Waits::new(),
         |sum, one| sum.merge(&one),
         move |worker, lock, shared| {
+            load.settle(worker);
             let mut waits = Waits::new();
             while worker.goes_on() {
                 let asked = clock.now();
                 let granted = lock.with(|| {
                     let granted = clock.now();
-                    shared.section(load.section);
+                    load.inside(shared);
                     granted
                 });
                 worker.turn();
@@ -153,9 +196,8 @@ mod tests {
     use super::*;
     use crate::LockName;
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
 
-    const LOAD: Load = Load { section: 40, think: 0 };
+    const LOAD: Load = Load::steps(40, 0);
 
     fn slice(lock: LockName, threads: usize) -> Slice {
         let length = Duration::from_millis(15);
@@ -190,6 +232,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_holder_that_sleeps_keeps_the_lock_that_long() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        let spot = (true, 2, Duration::ZERO, 0.0);
+        let sleep = Sleep { length: Duration::from_millis(1), every: 1 };
+        let load = Load::of(spot, Some(sleep), Pace::calibrated());
+        let slice = Slice { length: Duration::from_millis(50), ..slice(LockName::Std, 2) };
+        let window = throughput::<crate::locks::Std>(&slice, load, &session).expect("excludes");
+        let (sections, most) = (window.turns.iter().sum::<u64>(), window.elapsed.as_millis() + 1);
+        assert!(u128::from(sections) <= most, "{sections} sections of 1 ms in {most} ms");
+    }
+
     /// Lets everybody in.
     struct Open;
 
@@ -210,7 +266,7 @@ mod tests {
         // On one processor a count is lost only when a thread is preempted
         // between its load and its store: allow many slices.
         let found = (0..200).any(|_| {
-            let load = Load { section: 0, think: 0 };
+            let load = Load::steps(0, 0);
             matches!(
                 throughput::<Open>(&slice(LockName::Std, 4), load, &session),
                 Err(Error::Broken { .. })

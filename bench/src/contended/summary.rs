@@ -113,6 +113,7 @@ impl Summary {
     /// Of these cells; `None` if none has both [`SUBJECT`] and a peer.
     #[must_use]
     pub fn of(grid: &Grid) -> Option<Self> {
+        let grid = &grid.plain();
         let rivals: Vec<String> = grid.rivals().into_iter().map(str::to_owned).collect();
         let compared = grid.cells.iter().any(|cell| to_best(cell, THROUGHPUT).is_some());
         compared.then(|| Self {
@@ -372,7 +373,7 @@ mod tests {
     fn cell(threads: usize, section_ns: u64, think_ratio: f64, rates: [f64; 4]) -> Place {
         let locks = ["lockstead", "std", "parking_lot", "sem_t"];
         let results = locks.into_iter().zip(rates).map(|(lock, rate)| figures(lock, rate));
-        Place { threads, section_ns, think_ratio, results: results.collect() }
+        Place { threads, pinned: false, section_ns, think_ratio, results: results.collect() }
     }
 
     fn grid(cells: Vec<Place>) -> Grid {

@@ -7,7 +7,7 @@
 
 use super::ingredients::Ingredient;
 use super::subjects::{self, Lock, Subject};
-use super::{Figure, Options};
+use super::{Figure, Options, Samples};
 use crate::clock::Ticks;
 use crate::contended::slices::Load;
 use crate::contended::work::Pace;
@@ -96,25 +96,6 @@ impl Cell {
     }
 }
 
-/// What the rounds gave for one subject.
-#[derive(Default)]
-struct Samples {
-    ops_per_s: Vec<f64>,
-    ops_per_cpu_s: Vec<f64>,
-    wait_max_ns: Vec<f64>,
-}
-
-impl Samples {
-    /// These over `others`, round by round.
-    fn over(&self, others: &Samples) -> [Figure; 3] {
-        [
-            Figure::ratio(&self.ops_per_s, &others.ops_per_s),
-            Figure::ratio(&self.ops_per_cpu_s, &others.ops_per_cpu_s),
-            Figure::ratio(&self.wait_max_ns, &others.wait_max_ns),
-        ]
-    }
-}
-
 struct Place {
     cell: &'static str,
     threads: usize,
@@ -147,10 +128,8 @@ pub(super) fn measure(
     places()
         .into_iter()
         .map(|place| {
-            let load = Load {
-                section: pace.steps(place.section),
-                think: pace.steps(place.section.mul_f64(place.think)),
-            };
+            let think = pace.steps(place.section.mul_f64(place.think));
+            let load = Load::steps(pace.steps(place.section), think);
             cell(&place, load, clock, &subjects, options, progress, session)
         })
         .collect()
@@ -181,10 +160,7 @@ fn cell(
                 patience: Duration::from_secs(30),
             };
             let (window, waits) = subject.measure(&mut slice, load, clock, session)?;
-            let into = &mut samples[index];
-            into.ops_per_s.push(window.per_second());
-            into.ops_per_cpu_s.push(window.per_cpu_second());
-            into.wait_max_ns.push(waits.max_ns(clock) as f64);
+            samples[index].add(&window, &waits, clock);
         }
         foreign.extend(observation.foreign_percent());
     }

@@ -30,6 +30,14 @@ pub enum Ingredient {
     OneWake,
     /// The fast paths say who has the lock.
     Owner,
+    /// The release is a store that the kernel restarts.
+    OneAtomic,
+    /// A lock that was fought over keeps to releases that need not be restarted.
+    Heat,
+    /// A spinner that was itself preempted leaves.
+    Preemption,
+    /// The distance between a spinner's looks doubles.
+    SpacedLooks,
 }
 
 impl Ingredient {
@@ -47,6 +55,23 @@ impl Ingredient {
         Ingredient::Owner,
     ];
 
+    /// Those of a contended mutex, in the order of the reports: what `bench ablation` knows.
+    pub const MUTEX: [Ingredient; 13] = [
+        Ingredient::Spinning,
+        Ingredient::Queue,
+        Ingredient::ReadFirst,
+        Ingredient::SpacedLooks,
+        Ingredient::OwnerRunning,
+        Ingredient::Preemption,
+        Ingredient::Handoff,
+        Ingredient::WakeUps,
+        Ingredient::Naps,
+        Ingredient::OneWake,
+        Ingredient::OneAtomic,
+        Ingredient::Heat,
+        Ingredient::Inline,
+    ];
+
     /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -61,6 +86,10 @@ impl Ingredient {
             Ingredient::Naps => "naps",
             Ingredient::OneWake => "one-wake",
             Ingredient::Owner => "owner",
+            Ingredient::OneAtomic => "one-atomic",
+            Ingredient::Heat => "heat",
+            Ingredient::Preemption => "preemption",
+            Ingredient::SpacedLooks => "spaced-looks",
         }
     }
 
@@ -92,6 +121,17 @@ impl Ingredient {
             Ingredient::Owner => {
                 "fast paths name the owner; without: one number for all (undisputed pairs alone)"
             }
+            Ingredient::OneAtomic => {
+                "a release is a store that the kernel restarts; without: a locked instruction"
+            }
+            Ingredient::Heat => {
+                "a lock that was fought over is released by a locked instruction for a while; \
+                 without: each sleeper restarts the others' releases"
+            }
+            Ingredient::Preemption => "a spinner that was preempted leaves; without: it spins on",
+            Ingredient::SpacedLooks => {
+                "the distance of a spinner's looks doubles; without: they stay close together"
+            }
         }
     }
 
@@ -117,16 +157,16 @@ const NEVER: u64 = 1 << 60;
 
 /// The standard policy without the ingredients in `LACKS`. That of the caller's
 /// code, that of the process and those of the machine ([`Ingredient::Inline`],
-/// [`Ingredient::OwnerRunning`], [`Ingredient::OneWake`], [`Ingredient::Owner`]) are no
-/// policy's business.
+/// [`Ingredient::OwnerRunning`], [`Ingredient::OneWake`], [`Ingredient::Owner`],
+/// [`Ingredient::OneAtomic`], [`Ingredient::Heat`]) are no policy's business.
 pub(crate) struct Without<const LACKS: u32>;
 
 impl<const LACKS: u32> Policy for Without<LACKS> {
     const SPIN: u64 = Standard::SPIN;
     const TURNS: u32 = Standard::TURNS;
-    const GAP: u64 = Standard::GAP;
+    const GAP: u64 = if lacks(LACKS, Ingredient::Preemption) { NEVER } else { Standard::GAP };
     const STALE: u64 = Standard::STALE;
-    const LOOK: u64 = Standard::LOOK;
+    const LOOK: u64 = if lacks(LACKS, Ingredient::SpacedLooks) { 0 } else { Standard::LOOK };
     const FIRST: u32 = Standard::FIRST;
     const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) { NEVER } else { Standard::BOUND };
     const SHARE: u64 = Standard::SHARE;
@@ -150,6 +190,7 @@ mod tests {
         type All = Without<0>;
         assert_eq!(All::BOUND, Standard::BOUND);
         assert_eq!(All::HEIR_SPIN, Standard::HEIR_SPIN);
+        assert_eq!((All::GAP, All::LOOK), (Standard::GAP, Standard::LOOK));
         assert_eq!(All::MISSES, Standard::MISSES);
         assert_eq!((All::NAP, All::DOUBLINGS), (Standard::NAP, Standard::DOUBLINGS));
         assert_eq!(

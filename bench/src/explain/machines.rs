@@ -1,5 +1,6 @@
 //! Machines that differ from the one that programs run on in one thing, for what is
-//! not a matter of policy: whom a lock names, and how many a release wakes.
+//! not a matter of policy: whom a lock names, how many a release wakes, and how it is
+//! released.
 //!
 //! # Invariants
 //! All that is not the one thing is passed on to [`Linux`]. The seats of the table are
@@ -8,7 +9,8 @@
 //! [`Linux`] gives out.
 
 use lockstead_core::{
-    Address, MAX_SLOTS, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait,
+    Address, Atomic64, Halves, MAX_SLOTS, Nanos, OnCpu, Ordering, Outcome, Participant, Platform,
+    Slot, Wait,
 };
 use lockstead_linux::{Cell, Linux, U32, U64};
 
@@ -16,16 +18,85 @@ use lockstead_linux::{Cell, Linux, U32, U64};
 /// threads take locks at a time.
 const SEATS: usize = 1024;
 
-/// `machine! { Name, "what it does", me: ..., wake: ... }`.
+/// A word that is released by a locked instruction.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct LockedU64(U64);
+
+impl Atomic64 for LockedU64 {
+    const ZERO: Self = LockedU64(U64::ZERO);
+
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+    #[inline(always)]
+    fn store(&self, value: u64, order: Ordering) {
+        self.0.store(value, order);
+    }
+    #[inline(always)]
+    fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+        self.0.fetch_add(value, order)
+    }
+    #[inline(always)]
+    fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+        self.0.fetch_sub(value, order)
+    }
+    #[inline(always)]
+    fn compare_exchange(
+        &self,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.0.compare_exchange(current, new, success, failure)
+    }
+}
+
+/// The release is the trait's own: one look and one locked instruction.
+impl Halves for LockedU64 {
+    #[inline(always)]
+    fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
+        self.0.compare_exchange_low(current, new, order)
+    }
+
+    #[inline]
+    fn fetch_and_low(&self, mask: u32, order: Ordering) -> u32 {
+        self.0.fetch_and_low(mask, order)
+    }
+}
+
+/// A word as [`Linux`] knows it.
+trait Real {
+    fn real(&self) -> &U64;
+}
+
+impl Real for U64 {
+    #[inline(always)]
+    fn real(&self) -> &U64 {
+        self
+    }
+}
+
+impl Real for LockedU64 {
+    #[inline(always)]
+    fn real(&self) -> &U64 {
+        &self.0
+    }
+}
+
+/// `machine! { Name, words: ..., me: ..., heat: ..., restarts: ..., wakes: ... }`.
 macro_rules! machine {
-    ($(#[$doc:meta])* $name:ident, me: $me:expr, wakes: |$count:ident| $wakes:expr) => {
+    ($(#[$doc:meta])* $name:ident, words: $u64:ty, me: $me:expr, heat: $heat:expr,
+        restarts: $restarts:expr, wakes: |$count:ident| $wakes:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name;
 
         impl Platform for $name {
             type U32 = U32;
-            type U64 = U64;
+            type U64 = $u64;
             type Cell<T> = Cell<T>;
 
             #[inline(always)]
@@ -60,8 +131,22 @@ macro_rules! machine {
                 Linux::on_cpu(slot)
             }
 
+            fn heat() -> u32 {
+                $heat
+            }
+
             fn restart_releases() {
-                Linux::restart_releases();
+                if $restarts {
+                    Linux::restart_releases();
+                }
+            }
+
+            fn holds() {
+                Linux::holds();
+            }
+
+            fn lets_go() {
+                Linux::lets_go();
             }
 
             fn dozing() -> u32 {
@@ -76,28 +161,28 @@ macro_rules! machine {
                 Linux::wait32(word, expected, &passed_on(how))
             }
 
-            fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_low(word, expected, &passed_on(how))
+            fn wait_low(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_low(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_heir(word, expected, &passed_on(how))
+            fn wait_heir(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_heir(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_low_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_low_owned(word, expected, &passed_on(how))
+            fn wait_low_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_low_owned(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_heir_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_heir_owned(word, expected, &passed_on(how))
+            fn wait_heir_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_heir_owned(word.real(), expected, &passed_on(how))
             }
 
             fn address32(word: &U32) -> Address {
                 Linux::address32(word)
             }
 
-            fn address_low(word: &U64) -> Address {
-                Linux::address_low(word)
+            fn address_low(word: &$u64) -> Address {
+                Linux::address_low(word.real())
             }
 
             fn wake(address: Address, $count: u32) -> u32 {
@@ -118,7 +203,8 @@ fn passed_on<'a, P: Platform<U32 = U32>>(how: &Wait<'a, P>) -> Wait<'a, Linux> {
 
 machine!(
     /// Where a release that wakes anybody wakes all who sleep for the lock.
-    Herd, me: Linux::me_or_zero(), wakes: |count| {
+    Herd, words: U64, me: Linux::me_or_zero(), heat: Linux::heat(), restarts: true,
+    wakes: |count| {
         let _ = count;
         u32::MAX
     }
@@ -126,7 +212,17 @@ machine!(
 machine!(
     /// Where all threads have one name, which is nobody's: for the pair that nobody
     /// disputes, since whoever waited would be told that this one has the lock.
-    Nameless, me: MAX_SLOTS, wakes: |count| count
+    Nameless, words: U64, me: MAX_SLOTS, heat: Linux::heat(), restarts: true, wakes: |count| count
+);
+machine!(
+    /// Where a release is one locked instruction, so that none has to be restarted, and
+    /// nothing is gained by heat.
+    Locked, words: LockedU64, me: Linux::me_or_zero(), heat: 0, restarts: false,
+    wakes: |count| count
+);
+machine!(
+    /// Where a lock does not stay hot: whoever goes to sleep restarts the others' releases.
+    Cold, words: U64, me: Linux::me_or_zero(), heat: 0, restarts: true, wakes: |count| count
 );
 
 #[cfg(test)]
@@ -134,7 +230,7 @@ mod tests {
     use super::*;
     use lockstead_core::RawMutex;
     use std::panic::Location;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -146,7 +242,7 @@ mod tests {
             for _ in 0..SLEEPERS {
                 scope.spawn(|| {
                     assert_eq!(Herd::wait32(&word, 0, &Wait::FOREVER), Outcome::Woken);
-                    awake.fetch_add(1, Ordering::Relaxed);
+                    awake.fetch_add(1, Relaxed);
                 });
             }
             let late = Instant::now() + Duration::from_secs(20);
@@ -154,12 +250,38 @@ mod tests {
             std::thread::sleep(Duration::from_millis(50));
             let mut woken = Herd::wake(address, 1);
             assert!(woken > 1, "{woken}");
-            while awake.load(Ordering::Relaxed) < SLEEPERS && Instant::now() < late {
+            while awake.load(Relaxed) < SLEEPERS && Instant::now() < late {
                 woken += Herd::wake(address, 1);
                 std::thread::yield_now();
             }
             assert_eq!(woken, SLEEPERS);
         });
+    }
+
+    #[test]
+    fn mutexes_of_machines_without_heat_exclude() {
+        fn excludes<P: Platform>()
+        where
+            RawMutex<P>: Send + Sync,
+        {
+            const TURNS: u64 = 20_000;
+            let (lock, count) = (RawMutex::<P>::new(), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        for _ in 0..TURNS {
+                            lock.lock(Location::caller()).expect("not held by this thread");
+                            count.store(count.load(Relaxed) + 1, Relaxed);
+                            // SAFETY: locked above.
+                            unsafe { lock.unlock() };
+                        }
+                    });
+                }
+            });
+            assert_eq!(count.load(Relaxed), 4 * TURNS);
+        }
+        excludes::<Locked>();
+        excludes::<Cold>();
     }
 
     #[test]

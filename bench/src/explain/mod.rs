@@ -14,12 +14,14 @@
 //! | `ingredients` | what can be left out, and the policy that does |
 //! | `machines` | machines that differ in one thing, where a policy does not reach |
 //! | `subjects` | the locks with and without |
+//! | [`ablation`] | the mutex's ingredients over a whole grid |
 //! | [`contended`] | throughput, processor time and the longest wait, and each ingredient's share |
 //! | [`text`] | bytes of code: of call sites in this command, and of objects built both ways |
 //! | [`sizes`] | bytes of the locks beside the published ones |
 //! | [`owners`] | what is tried with each lock that needs an owner |
 //! | [`answers`] | questions and conclusions |
 
+pub mod ablation;
 pub mod answers;
 mod compiled;
 pub mod contended;
@@ -30,6 +32,9 @@ pub mod sizes;
 mod subjects;
 pub mod text;
 
+use crate::clock::Ticks;
+use crate::contended::slices::Waits;
+use crate::harness::Window;
 use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, Session, options, stats, uncontended};
@@ -111,6 +116,32 @@ impl Figure {
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
+    }
+}
+
+/// What the rounds gave for one subject.
+#[derive(Default)]
+struct Samples {
+    ops_per_s: Vec<f64>,
+    ops_per_cpu_s: Vec<f64>,
+    wait_max_ns: Vec<f64>,
+}
+
+impl Samples {
+    /// One round more.
+    fn add(&mut self, window: &Window, waits: &Waits, clock: Ticks) {
+        self.ops_per_s.push(window.per_second());
+        self.ops_per_cpu_s.push(window.per_cpu_second());
+        self.wait_max_ns.push(waits.max_ns(clock) as f64);
+    }
+
+    /// These over `others`, round by round.
+    fn over(&self, others: &Samples) -> [Figure; 3] {
+        [
+            Figure::ratio(&self.ops_per_s, &others.ops_per_s),
+            Figure::ratio(&self.ops_per_cpu_s, &others.ops_per_cpu_s),
+            Figure::ratio(&self.wait_max_ns, &others.wait_max_ns),
+        ]
     }
 }
 

@@ -2,7 +2,7 @@
 //! left out, and the semaphore of 2005.
 
 use super::ingredients::{Ingredient, Without, lacks};
-use super::machines::{Herd, Nameless};
+use super::machines::{Cold, Herd, Locked, Nameless};
 use crate::clock::Ticks;
 use crate::contended::slices::{self, Load, Waits};
 use crate::harness::{Slice, Window};
@@ -252,6 +252,21 @@ impl Drop for Unasked {
     fn drop(&mut self) {
         owner::set_oracle(self.0);
     }
+}
+
+/// The mutex whole, and without each of [`Ingredient::MUTEX`].
+pub(crate) fn mutexes() -> Vec<Subject> {
+    const SPACED: u32 = Ingredient::SpacedLooks.bit();
+    const PREEMPTION: u32 = Ingredient::Preemption.bit();
+    let mutex = |subject: &Subject| subject.lock == Lock::Mutex;
+    let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
+    subjects.extend([
+        Subject::new::<Mutex<Linux, SPACED>>(Lock::Mutex, Some(Ingredient::SpacedLooks)),
+        Subject::new::<Mutex<Linux, PREEMPTION>>(Lock::Mutex, Some(Ingredient::Preemption)),
+        Subject::new::<Mutex<Locked, 0>>(Lock::Mutex, Some(Ingredient::OneAtomic)),
+        Subject::new::<Mutex<Cold, 0>>(Lock::Mutex, Some(Ingredient::Heat)),
+    ]);
+    subjects
 }
 
 /// All subjects, each whole lock before its parts.

@@ -1,6 +1,6 @@
 //! Every flag of the command, in one place.
 
-use crate::bench_flags::{Contended, Map};
+use crate::bench_flags::{Ablation, Contended, Map};
 use crate::check::CheckFlags;
 use crate::explain::Explain;
 use crate::oncpu::{self, Oncpu};
@@ -133,6 +133,12 @@ pub(crate) enum Bench {
     /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none
     /// from a report of `bench contended`.
     Map(Map),
+    /// What each ingredient of the mutex is worth: threads x critical section x think time
+    ///
+    /// The mutex whole and without one ingredient at a time, in turn in the same rounds; for each
+    /// ingredient the geometric mean and the lowest and highest cell of what it gives. A quarter
+    /// of an hour, or some minutes with --quick.
+    Ablation(Ablation),
     /// A priority inversion: how long the thread with the highest priority waits for a lock
     ///
     /// Three threads on one processor: low holds a lock, high asks for it, middle wants the processor

@@ -1,6 +1,7 @@
 //! `lockstead bench contended`: threads × critical section × think time.
 
 use crate::bench_flags::Contended;
+use crate::bench_scaling;
 use crate::bench_summary;
 use crate::compare::best;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::{self, Table};
 use lockstead_bench::Session;
-use lockstead_bench::contended::{self, Cell, Report, Row};
+use lockstead_bench::contended::{self, Cell, QuotaUsed, Report, Row};
 use lockstead_bench::stats::geometric_mean;
 
 /// Measures and prints.
@@ -18,8 +19,7 @@ use lockstead_bench::stats::geometric_mean;
 /// As [`Failure`].
 pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options =
-        flags.conduct.options((&flags.threads, &flags.section, &flags.think), &flags.locks);
+    let options = flags.options();
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
@@ -28,12 +28,17 @@ pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     if flags.json {
         return output::print_json(&report);
     }
-    output::print(&render(&report))
+    let scaling = if flags.scaling { bench_scaling::render(&report) } else { String::new() };
+    output::print(&(render(&report) + &scaling))
 }
 
 /// The tables, one a cell, and what they come to.
 fn render(report: &Report) -> String {
     let mut text = String::new();
+    let around = surroundings(report.foreign_processes, report.quota.as_ref(), report.sleep());
+    if !around.is_empty() {
+        text += &format!("Measured{}\n\n", around.trim_start_matches(','));
+    }
     for cell in &report.cells {
         text += &format!("{}\n{}\n", title(cell), grid(cell));
     }
@@ -47,10 +52,39 @@ fn render(report: &Report) -> String {
         of the slowest round from the fastest. Longest waits include waiting for a processor.\n"
 }
 
+/// What a measurement had around it, each with a comma before it.
+pub(crate) fn surroundings(
+    foreign: usize,
+    quota: Option<&QuotaUsed>,
+    sleep: Option<(u64, u64)>,
+) -> String {
+    let mut text = String::new();
+    match foreign {
+        0 => {}
+        1 => text += ", beside a busy process",
+        n => text += &format!(", beside {n} busy processes"),
+    }
+    if let Some(quota) = quota {
+        text += &format!(", with {}% of a processor", quota.percent);
+        if let Some(periods) = quota.throttled_periods {
+            text += &format!(" (used up in {periods} periods of 100 ms)");
+        }
+    }
+    if let Some((ns, every)) = sleep {
+        text += &format!(", the holder asleep for {}", table::time(ns as f64));
+        if every > 1 {
+            text += &format!(" in every {every} sections");
+        }
+    }
+    text
+}
+
 fn title(cell: &Cell) -> String {
     let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
     let place = (cell.section_ns, cell.think_ratio);
-    let mut title = table::cell_title(cell.threads, ("thread", "threads"), place, disturbed);
+    let threads =
+        if cell.pinned { ("pinned thread", "pinned threads") } else { ("thread", "threads") };
+    let mut title = table::cell_title(cell.threads, threads, place, disturbed);
     if cell.rounds_disturbed > 0 {
         title += &format!("; {} that count were disturbed, too", cell.rounds_disturbed);
     }

@@ -2,8 +2,10 @@
 
 use crate::args::Locks;
 use crate::values::{self, List};
-use clap::Args;
-use lockstead_bench::contended::Options;
+use clap::{Args, ValueEnum};
+use lockstead_bench::contended::{Options, Sleep};
+use lockstead_bench::explain::Ingredient;
+use lockstead_bench::machine;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +17,9 @@ Examples:
   lockstead bench contended --threads 16 --section 1us --think 0 --seconds 20
                                               16 threads hammer one lock: its longest wait
   lockstead bench contended --foreign 2       beside two busy processes
+  lockstead bench contended --quota 100       with the time of one processor, if there are more
+  lockstead bench contended --sleep-in-section 50us
+  lockstead bench contended --scaling --locks lockstead,std,pthread --section 1us --think 1x
   lockstead bench contended --json > grid.json && lockstead plot grid.json -o grid.svg
   lockstead bench map --from grid.json --svg map.svg")]
 pub(crate) struct Contended {
@@ -30,6 +35,10 @@ pub(crate) struct Contended {
     #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
     #[arg(value_parser = values::thinks)]
     pub(crate) think: List<f64>,
+    /// From one thread to twice as many as there are processors, pinned and not, and a table of
+    /// the throughput by threads
+    #[arg(long, conflicts_with_all = ["threads", "pin"])]
+    pub(crate) scaling: bool,
     #[command(flatten)]
     pub(crate) locks: Locks,
     #[command(flatten)]
@@ -50,6 +59,7 @@ pub(crate) struct Map {
     /// Measure nothing: take the cells from a report of `lockstead bench contended --json`
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["threads", "section", "locks", "seconds", "quick", "foreign"])]
+    #[arg(conflicts_with_all = ["quota", "sleep_in_section", "pin"])]
     pub(crate) from: Option<PathBuf>,
     /// Numbers of threads, each 1 to 1024
     #[arg(long, default_value = "2,4,8,16,32,64", value_name = "LIST")]
@@ -78,6 +88,36 @@ pub(crate) struct Map {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench ablation --quick
+  lockstead bench ablation --threads 16 --section 1us --think 0,1x
+  lockstead bench ablation --ingredients spinning,queue --foreign 2 --json")]
+pub(crate) struct Ablation {
+    /// Numbers of threads, each 1 to 1024
+    #[arg(long, default_value = "2,4,16", value_name = "LIST")]
+    #[arg(value_parser = values::threads)]
+    pub(crate) threads: List<usize>,
+    /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
+    #[arg(long, default_value = "50ns,1us,20us", value_name = "LIST")]
+    #[arg(value_parser = values::sections)]
+    pub(crate) section: List<Duration>,
+    /// Time between two sections of a thread: 0 or a multiple of the section
+    #[arg(long, default_value = "0,1x", value_name = "LIST")]
+    #[arg(value_parser = values::thinks)]
+    pub(crate) think: List<f64>,
+    /// Only these, in this order
+    #[arg(long, value_name = "LIST", value_parser = values::ingredients)]
+    #[arg(help = values::ingredients_help())]
+    pub(crate) ingredients: Option<List<Ingredient>>,
+    #[command(flatten)]
+    pub(crate) conduct: Conduct,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// How each cell is measured, and beside what.
 #[derive(Debug, Args)]
 pub(crate) struct Conduct {
@@ -91,6 +131,43 @@ pub(crate) struct Conduct {
     /// Busy processes beside the run, 0 to 256; what they use does not spoil a round
     #[arg(long, default_value = "0", value_name = "N", value_parser = values::hogs)]
     pub(crate) foreign: usize,
+    /// Limit the run to so many per cent of one processor, by a control group of its own that is
+    /// removed at the end
+    #[arg(long, value_name = "PERCENT", value_parser = values::quota)]
+    pub(crate) quota: Option<u32>,
+    /// Have the holder sleep inside its section, for example 50us; 1ms:100 in every 100th section
+    #[arg(long, value_name = "TIME[:N]", value_parser = values::sleep)]
+    pub(crate) sleep_in_section: Option<Sleep>,
+    /// Pin each thread to a processor, in turn
+    #[arg(long, value_name = "WHETHER", default_value = "off")]
+    pub(crate) pin: Pin,
+}
+
+/// `--pin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pin {
+    /// The scheduler places the threads
+    Off,
+    /// Each thread has its processor
+    On,
+    /// Measure both
+    Both,
+}
+
+impl Contended {
+    /// What to measure.
+    pub(crate) fn options(&self) -> Options {
+        let grid = (&self.threads, &self.section, &self.think);
+        let mut options = self.conduct.options(grid, Some(&self.locks));
+        if self.scaling {
+            let last = 2 * machine::processors();
+            let doubling = std::iter::successors(Some(1), |threads| Some(2 * threads));
+            options.threads = doubling.take_while(|&threads| threads < last).collect();
+            options.threads.push(last);
+            options.pinned = vec![false, true];
+        }
+        options
+    }
 }
 
 impl Conduct {
@@ -98,16 +175,23 @@ impl Conduct {
     pub(crate) fn options(
         &self,
         (threads, sections, thinks): (&List<usize>, &List<Duration>, &List<f64>),
-        locks: &Locks,
+        locks: Option<&Locks>,
     ) -> Options {
         let mut options = Options {
             threads: threads.0.clone(),
             sections: sections.0.clone(),
             thinks: thinks.0.clone(),
             foreign: self.foreign,
+            quota: self.quota,
+            sleep: self.sleep_in_section,
+            pinned: match self.pin {
+                Pin::Off => vec![false],
+                Pin::On => vec![true],
+                Pin::Both => vec![false, true],
+            },
             ..Options::default()
         };
-        if let Some(locks) = &locks.locks {
+        if let Some(locks) = locks.and_then(|locks| locks.locks.as_ref()) {
             options.locks.clone_from(&locks.0);
         }
         if self.quick {

@@ -73,7 +73,8 @@ fn measure(flags: &Flags) -> Result<Grid, Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let usual = List(vec![1.0]);
     let think = flags.think.as_ref().unwrap_or(&usual);
-    let options = flags.conduct.options((&flags.threads, &flags.section, think), &flags.locks);
+    let options =
+        flags.conduct.options((&flags.threads, &flags.section, think), Some(&flags.locks));
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;

@@ -87,6 +87,7 @@ impl From<lockstead_bench::Error> for Failure {
             | Error::Worker { .. }
             | Error::Namespaces { .. }
             | Error::Priorities { .. }
+            | Error::Quota { .. }
             | Error::Segment { .. } => Failure::Run(error.to_string()),
         }
     }

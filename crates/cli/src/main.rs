@@ -2,10 +2,12 @@
 //! draw the results. Flags are in `args`, each subcommand has its file.
 
 mod args;
+mod bench_ablation;
 mod bench_contended;
 mod bench_flags;
 mod bench_map;
 mod bench_rt;
+mod bench_scaling;
 mod bench_summary;
 mod bench_uncontended;
 mod bench_vfs;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Uncontended(flags)) => bench_uncontended::run(&flags),
         Command::Bench(Bench::Contended(flags)) => bench_contended::run(&flags),
         Command::Bench(Bench::Map(flags)) => bench_map::run(&flags),
+        Command::Bench(Bench::Ablation(flags)) => bench_ablation::run(&flags),
         Command::Bench(Bench::Rt(flags)) => bench_rt::run(&flags),
         Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
         Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),

@@ -4,7 +4,8 @@
 //! the name of the option and the exit status 2.
 
 use crate::args::Patience;
-use lockstead_bench::{Error, LockName, MAX_HOGS, contended, shared, vfs};
+use lockstead_bench::explain::Ingredient;
+use lockstead_bench::{Error, LockName, MAX_HOGS, MAX_QUOTA, MIN_QUOTA, contended, shared, vfs};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -109,6 +110,41 @@ pub(crate) fn hogs(text: &str) -> Result<usize, String> {
         Ok(number) if number <= MAX_HOGS => Ok(number),
         _ => Err(format!("`{text}` is not possible; allowed: a whole number from 0 to {MAX_HOGS}")),
     }
+}
+
+/// A processor quota in per cent of one processor.
+pub(crate) fn quota(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.parse() {
+        Ok(percent) if (MIN_QUOTA..=MAX_QUOTA).contains(&percent) => Ok(percent),
+        _ => Err(format!(
+            "`{text}` is not possible; allowed: whole per cent of one processor from {MIN_QUOTA} to \
+             {MAX_QUOTA}"
+        )),
+    }
+}
+
+/// How long, and in which sections, a holder sleeps.
+pub(crate) fn sleep(text: &str) -> Result<contended::Sleep, String> {
+    contended::parse_sleep(text).map_err(reason)
+}
+
+/// A list of ingredients of the contended mutex.
+pub(crate) fn ingredients(text: &str) -> Result<List<Ingredient>, String> {
+    list(text, |item| {
+        Ingredient::MUTEX.into_iter().find(|ingredient| ingredient.name() == item).ok_or_else(
+            || {
+                let names = Ingredient::MUTEX.map(Ingredient::name).join(", ");
+                format!("`{item}` is not possible; allowed: {names}")
+            },
+        )
+    })
+}
+
+/// What `--ingredients` takes, for its help.
+pub(crate) fn ingredients_help() -> String {
+    let names = Ingredient::MUTEX.map(Ingredient::name).join(", ");
+    format!("Only these ingredients, in this order; of {names} [default: all]")
 }
 
 /// A list of critical sections.
@@ -244,6 +280,29 @@ mod tests {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["0", "-1", "inf", "NaN", "1e9", "ten", "", "99999999999999999999999"] {
             assert!(seconds(text).expect_err(text).contains("from 0.1 to 86400"), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotas_and_sleeps_say_what_is_allowed() {
+        assert_eq!(quota("50"), Ok(50));
+        assert_eq!(quota("150%"), Ok(150));
+        for text in ["", "0", "-1", "half", "100001", "1.5"] {
+            assert!(quota(text).expect_err(text).contains("from 1 to 100000"), "{text}");
+        }
+        let ms = Duration::from_millis(1);
+        assert_eq!(sleep("1ms"), Ok(contended::Sleep { length: ms, every: 1 }));
+        assert_eq!(sleep("1000us:100"), Ok(contended::Sleep { length: ms, every: 100 }));
+        for text in ["", "0", "0s", "1", "1s", "1ms:", "1ms:0", "1ms:x", ":3", "-1ms"] {
+            assert!(sleep(text).expect_err(text).contains("allowed"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ingredients_are_known_by_name() {
+        assert_eq!(ingredients("queue,heat").map(|list| list.0.len()), Ok(2));
+        for text in ["", "owner", "Queue", "queue,queue"] {
+            assert!(ingredients(text).expect_err(text).contains("allowed"), "{text}");
         }
     }
 

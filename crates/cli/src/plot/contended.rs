@@ -39,7 +39,7 @@ pub(super) fn draw(grid: &Grid) -> Result<String, Failure> {
     let peers = locks.iter().any(|lock| !ours(lock));
     let panel = ABSOLUTE + COLUMN * pixels(locks.len());
     let width = (2 * MARGIN + LABELS + 2 * panel + BETWEEN).max(760);
-    let groups = grid.cells.chunk_by(|a, b| a.threads == b.threads).count();
+    let groups = grid.cells.chunk_by(same_threads).count();
     let rows = pixels(grid.cells.len()) * ROW + pixels(groups) * GROUP_GAP;
     let first = TOP + NAMES;
     let height = first + rows + KEY + 40;
@@ -70,12 +70,16 @@ fn pixels(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX / 4096)
 }
 
+fn same_threads(a: &Place, b: &Place) -> bool {
+    (a.threads, a.pinned) == (b.threads, b.pinned)
+}
+
 /// The cells with the height of their rows' middles; a gap before each group
 /// of threads, of which the first row is marked.
 fn rows(cells: &[Place], first: i32) -> impl Iterator<Item = (&Place, i32, bool)> {
     let mut y = first - ROW / 2;
     cells.iter().enumerate().map(move |(number, cell)| {
-        let opens = number == 0 || cells[number - 1].threads != cell.threads;
+        let opens = number == 0 || !same_threads(&cells[number - 1], cell);
         y += ROW + if opens && number > 0 { GROUP_GAP } else { 0 };
         (cell, y, opens)
     })
@@ -89,7 +93,8 @@ fn labels(canvas: &Canvas<'_>, cells: &[Place], first: i32) -> Result<(), Failur
     let pen = Pen::new(12, INK);
     for (cell, y, opens) in rows(cells, first) {
         if opens {
-            let threads = cell.threads.to_string();
+            let pinned = if cell.pinned { "pinned " } else { "" };
+            let threads = format!("{pinned}{}", cell.threads);
             canvas.text(&threads, (MARGIN + 46, y), Align::Right, pen.bold())?;
         }
         let section = table::section(cell.section_ns);

@@ -1,0 +1,331 @@
+//! What each ingredient of the mutex is worth over a whole grid.
+//!
+//! As the contended cells of [`super::contended`], for cells of one's choice and the
+//! mutex alone: in a round the whole lock and the locks without one ingredient each take
+//! their turn in shuffled order, and an effect is the ratio of the whole lock to the one
+//! without *in the same round*: above 1 the ingredient is worth having there.
+
+use super::ingredients::Ingredient;
+use super::subjects::{self, Subject};
+use super::{Figure, Samples};
+use crate::clock::Ticks;
+use crate::contended::beside::{Beside, Rounds};
+use crate::contended::slices::Load;
+use crate::contended::work::Pace;
+use crate::contended::{self, QuotaUsed, Spot};
+use crate::harness::Slice;
+use crate::machine::Machine;
+use crate::session::Progress;
+use crate::{Error, LockName, Session, stats};
+use serde::Serialize;
+
+/// The result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// Rounds of each cell.
+    pub rounds: usize,
+    /// Length of a slice that counts sections.
+    pub slice_ms: f64,
+    /// Busy processes that ran beside it.
+    pub foreign_processes: usize,
+    /// The processor quota under which it ran.
+    pub quota: Option<QuotaUsed>,
+    /// How long holders slept inside of sections, if they did.
+    pub sleep_in_section_ns: Option<u64>,
+    /// In every so many sections.
+    pub sleep_every: Option<u64>,
+    /// What each ingredient comes to.
+    pub ingredients: Vec<Worth>,
+    /// One entry for each combination of threads, section and think time.
+    pub cells: Vec<Cell>,
+}
+
+impl Report {
+    /// How holders slept inside of sections: nanoseconds, and in every so many.
+    #[must_use]
+    pub fn sleep(&self) -> Option<(u64, u64)> {
+        self.sleep_in_section_ns.zip(self.sleep_every)
+    }
+}
+
+/// An ingredient over all cells.
+#[derive(Clone, Debug, Serialize)]
+pub struct Worth {
+    /// Which.
+    pub ingredient: Ingredient,
+    /// What it is, and what there is without it.
+    pub description: &'static str,
+    /// Of throughput.
+    pub throughput: Share,
+    /// Of sections per second of processor time.
+    pub efficiency: Share,
+    /// Of the longest wait: above 1 it is longer with the ingredient.
+    pub longest_wait: Share,
+}
+
+/// The whole lock over the one without, over all cells.
+#[derive(Clone, Debug, Serialize)]
+pub struct Share {
+    /// The geometric mean.
+    pub mean: f64,
+    /// The cell with the lowest ratio.
+    pub lowest: Extreme,
+    /// The cell with the highest.
+    pub highest: Extreme,
+}
+
+/// A cell and its ratio.
+#[derive(Clone, Debug, Serialize)]
+pub struct Extreme {
+    /// Whether threads were pinned.
+    pub pinned: bool,
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// The ratio.
+    pub value: f64,
+}
+
+/// One combination.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Threads.
+    pub threads: usize,
+    /// Whether each was pinned to one processor, in turn.
+    pub pinned: bool,
+    /// Length of the section in nanoseconds.
+    pub section_ns: u64,
+    /// Think time as a multiple of the section.
+    pub think_ratio: f64,
+    /// As [`contended::Cell::foreign_cpu_percent`].
+    pub foreign_cpu_percent: Option<f64>,
+    /// As [`contended::Cell::rounds_discarded`].
+    pub rounds_discarded: usize,
+    /// As [`contended::Cell::rounds_disturbed`].
+    pub rounds_disturbed: usize,
+    /// Throughput of the whole lock.
+    pub ops_per_s: Figure,
+    /// What each ingredient is worth here.
+    pub effects: Vec<Effect>,
+}
+
+/// The whole lock over the one without an ingredient, round by round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Effect {
+    /// The ingredient.
+    pub ingredient: Ingredient,
+    /// Of throughput.
+    pub throughput: Figure,
+    /// Of sections per second of processor time.
+    pub efficiency: Figure,
+    /// Of the longest wait.
+    pub longest_wait: Figure,
+}
+
+/// Measures the mutex whole and without each of `ingredients` in the cells of `options`,
+/// whose locks do not matter.
+///
+/// # Errors
+/// As [`contended::measure`]; [`Error::Option`] for an ingredient that is none of a
+/// contended mutex's ([`Ingredient::MUTEX`]).
+pub fn measure(
+    options: &contended::Options,
+    ingredients: &[Ingredient],
+    session: &mut Session<'_>,
+) -> Result<Report, Error> {
+    options.check()?;
+    let subjects = chosen(ingredients)?;
+    let machine = Machine::here();
+    let bench = Bench { options, subjects, clock: Ticks::calibrated(), pace: Pace::calibrated() };
+    let grid = options.grid();
+    let beside = Beside::enter(options)?;
+    let mut progress = Progress::new(grid.len() * options.rounds * bench.subjects.len());
+    let cells: Vec<Cell> = grid
+        .into_iter()
+        .map(|spot| bench.cell(spot, &beside, &mut progress, session))
+        .collect::<Result<_, _>>()?;
+    progress.end(session)?;
+    Ok(Report {
+        machine,
+        rounds: options.rounds,
+        slice_ms: options.slice.as_secs_f64() * 1e3,
+        foreign_processes: options.foreign,
+        quota: beside.quota_used(),
+        sleep_in_section_ns: options.sleep.map(|sleep| sleep.length.as_nanos() as u64),
+        sleep_every: options.sleep.map(|sleep| sleep.every),
+        ingredients: ingredients.iter().filter_map(|&i| Worth::of(i, &cells)).collect(),
+        cells,
+    })
+}
+
+/// The whole mutex first, then each without.
+fn chosen(ingredients: &[Ingredient]) -> Result<Vec<Subject>, Error> {
+    crate::options::some("--ingredients", ingredients, "at least one ingredient")?;
+    let mut all = subjects::mutexes();
+    let mut chosen = Vec::new();
+    for without in std::iter::once(None).chain(ingredients.iter().copied().map(Some)) {
+        let at = all.iter().position(|subject| subject.without == without);
+        let at = at.ok_or_else(|| Error::Option {
+            option: "--ingredients",
+            given: without.map_or("", Ingredient::name).to_owned(),
+            allowed: format!(
+                "each once, of {}",
+                Ingredient::MUTEX.map(Ingredient::name).join(", ")
+            ),
+        })?;
+        chosen.push(all.swap_remove(at));
+    }
+    Ok(chosen)
+}
+
+struct Bench<'a> {
+    options: &'a contended::Options,
+    subjects: Vec<Subject>,
+    clock: Ticks,
+    pace: Pace,
+}
+
+impl Bench<'_> {
+    fn cell(
+        &self,
+        spot: Spot,
+        beside: &Beside,
+        progress: &mut Progress,
+        session: &mut Session<'_>,
+    ) -> Result<Cell, Error> {
+        let options = self.options;
+        let (pinned, threads, section, think) = spot;
+        let label = contended::label(spot);
+        let load = Load::of(spot, options.sleep, self.pace);
+        let patience = contended::patience(spot, options);
+        let mut samples: Vec<Samples> = self.subjects.iter().map(|_| Samples::default()).collect();
+        let mut order: Vec<usize> = (0..self.subjects.len()).collect();
+        let mut rounds = Rounds::new(options.rounds);
+        while rounds.more() {
+            fastrand::shuffle(&mut order);
+            let observation = beside.observe();
+            let mut round = Vec::new();
+            for &index in &order {
+                let subject = &self.subjects[index];
+                progress.step(session, &format!("{label}: {}", subject.name()))?;
+                let (lock, length) = (LockName::Lockstead, options.slice);
+                let mut slice = Slice { lock, threads, length, patience };
+                round.push((index, subject.measure(&mut slice, load, self.clock, session)?));
+            }
+            if !rounds.counts(observation.foreign_percent()) {
+                progress.again(order.len());
+                continue;
+            }
+            for (index, (window, waits)) in round {
+                samples[index].add(&window, &waits, self.clock);
+            }
+        }
+        let (whole, without) = samples.split_first().expect("the whole lock is the first");
+        let effects = self.subjects[1..].iter().zip(without).filter_map(|(subject, samples)| {
+            let [throughput, efficiency, longest_wait] = whole.over(samples);
+            let ingredient = subject.without?;
+            Some(Effect { ingredient, throughput, efficiency, longest_wait })
+        });
+        Ok(Cell {
+            threads,
+            pinned,
+            section_ns: section.as_nanos() as u64,
+            think_ratio: think,
+            foreign_cpu_percent: rounds.foreign_percent(),
+            rounds_discarded: rounds.discarded,
+            rounds_disturbed: rounds.disturbed,
+            ops_per_s: Figure::of(&whole.ops_per_s),
+            effects: effects.collect(),
+        })
+    }
+}
+
+impl Worth {
+    fn of(ingredient: Ingredient, cells: &[Cell]) -> Option<Self> {
+        let share = |figure: fn(&Effect) -> &Figure| Share::of(ingredient, cells, figure);
+        Some(Self {
+            ingredient,
+            description: ingredient.description(),
+            throughput: share(|effect| &effect.throughput)?,
+            efficiency: share(|effect| &effect.efficiency)?,
+            longest_wait: share(|effect| &effect.longest_wait)?,
+        })
+    }
+}
+
+impl Share {
+    fn of(ingredient: Ingredient, cells: &[Cell], figure: fn(&Effect) -> &Figure) -> Option<Self> {
+        let mut ratios: Vec<Extreme> = cells
+            .iter()
+            .filter_map(|cell| {
+                let effect = cell.effects.iter().find(|e| e.ingredient == ingredient)?;
+                Some(Extreme {
+                    pinned: cell.pinned,
+                    threads: cell.threads,
+                    section_ns: cell.section_ns,
+                    think_ratio: cell.think_ratio,
+                    value: figure(effect).median,
+                })
+            })
+            .collect();
+        ratios.sort_by(|a, b| a.value.total_cmp(&b.value));
+        let values: Vec<f64> = ratios.iter().map(|extreme| extreme.value).collect();
+        let (lowest, highest) = (ratios.first()?.clone(), ratios.last()?.clone());
+        Some(Self { mean: stats::geometric_mean(&values), lowest, highest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    fn options() -> contended::Options {
+        contended::Options {
+            threads: vec![2, 4],
+            sections: vec![Duration::from_nanos(50)],
+            thinks: vec![1.0],
+            rounds: 2,
+            slice: Duration::from_millis(2),
+            ..contended::Options::default()
+        }
+    }
+
+    #[test]
+    fn every_ingredient_of_the_mutex_is_left_out_in_every_cell() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let mut session = Session::new(&stop, &mut quiet);
+        let report = measure(&options(), &Ingredient::MUTEX, &mut session).expect("measures");
+        assert_eq!(report.cells.len(), 2);
+        for cell in &report.cells {
+            let measured: Vec<_> = cell.effects.iter().map(|effect| effect.ingredient).collect();
+            assert_eq!(measured, Ingredient::MUTEX);
+        }
+        assert_eq!(report.ingredients.len(), Ingredient::MUTEX.len());
+        for worth in &report.ingredients {
+            for share in [&worth.throughput, &worth.efficiency, &worth.longest_wait] {
+                let (low, high) = (share.lowest.value, share.highest.value);
+                assert!(low <= share.mean * 1.001 && share.mean <= high * 1.001, "{worth:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_the_mutex_s_is_refused() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let mut session = Session::new(&stop, &mut quiet);
+        for ingredients in [&[][..], &[Ingredient::Owner], &[Ingredient::Queue, Ingredient::Queue]]
+        {
+            let error = measure(&options(), ingredients, &mut session).expect_err("refused");
+            assert!(error.to_string().contains("--ingredients"), "{error}");
+        }
+    }
+}
