@@ -47,6 +47,8 @@ struct Request {
 pub(crate) struct Line {
     /// The core that wrote or fetched it last.
     owner: usize,
+    /// The thread of the owner that did so.
+    keeper: usize,
     /// The owner alone has it, and may write.
     exclusive: bool,
     /// Last-level caches in which it is.
@@ -68,6 +70,7 @@ impl Line {
     fn new() -> Self {
         Line {
             owner: NOBODY,
+            keeper: NOBODY,
             exclusive: false,
             caches: 0,
             since: 0,
@@ -78,6 +81,15 @@ impl Line {
             queue: VecDeque::new(),
             watchers: Vec::new(),
         }
+    }
+}
+
+impl Line {
+    /// Whether a thread has to ask for a line that its core has: while others wait, the
+    /// line stays for the instruction that fetched it, and a sibling competes with them.
+    #[inline]
+    fn kept_from(&self, cpu: usize) -> bool {
+        self.keeper != cpu && (self.serving.is_some() || !self.queue.is_empty())
     }
 }
 
@@ -106,20 +118,24 @@ impl World {
         self.copies[line * self.stride + core / 64] >> (core % 64) & 1 != 0
     }
 
-    /// Whether `core` can read from its own cache.
+    /// Whether `cpu` can read from its own cache.
     #[inline]
-    pub(crate) fn readable(&self, line: usize, core: usize) -> bool {
+    pub(crate) fn readable(&self, line: usize, cpu: usize) -> bool {
         let l = &self.lines[line];
-        self.has_copy(line, core)
+        self.has_copy(line, self.machine.core_of(cpu))
             && !(l.exclusive
-                && self.now >= l.leaves
-                && l.serving.as_ref().is_some_and(|r| r.want == Want::Write))
+                && (l.kept_from(cpu)
+                    || self.now >= l.leaves
+                        && l.serving.as_ref().is_some_and(|r| r.want == Want::Write)))
     }
 
     #[inline]
-    fn writable(&self, line: usize, core: usize) -> bool {
+    fn writable(&self, line: usize, cpu: usize) -> bool {
         let l = &self.lines[line];
-        l.exclusive && l.owner == core && self.now < l.leaves
+        l.exclusive
+            && l.owner == self.machine.core_of(cpu)
+            && self.now < l.leaves
+            && !l.kept_from(cpu)
     }
 
     fn charge(&mut self, ns: f64) {
@@ -144,7 +160,7 @@ impl World {
             self.cpus[cpu].drainers.push(current);
             return Went::Drains;
         }
-        if self.readable(line, core) {
+        if self.readable(line, cpu) {
             self.tasks[current].poll.read(line, value);
             self.tasks[current].debt += self.machine.cost.hit;
             return Went::Hit;
@@ -173,7 +189,7 @@ impl World {
             self.cpus[cpu].drainers.push(current);
             return Went::Drains;
         }
-        if self.writable(line, core) {
+        if self.writable(line, cpu) {
             self.tasks[current].debt += cost;
             self.notice(line);
             return Went::Hit;
@@ -194,9 +210,8 @@ impl World {
         if self.lines.is_empty() {
             return;
         }
-        let core = self.machine.core_of(cpu);
         if self.lines[line].serving.is_none() && self.lines[line].reads_until <= self.now {
-            self.give(line, core, Want::Write);
+            self.give(line, cpu, Want::Write);
         }
         self.notice(line);
     }
@@ -221,7 +236,9 @@ impl World {
         }
         let l = &mut self.lines[line];
         let owner = l.owner;
-        let distance = |r: &Request| self.machine.distance(owner, r.core);
+        let distance = |r: &Request| {
+            self.machine.between(self.machine.cache_of(owner), self.machine.cache_of(r.core))
+        };
         let (chosen, _) =
             l.queue.iter().map(distance).enumerate().min_by_key(|&(n, d)| (d, n)).unwrap_or((0, 0));
         for request in l.queue.iter_mut().take(chosen) {
@@ -309,8 +326,9 @@ impl World {
         })
     }
 
-    /// `core` has the line from now on.
-    fn give(&mut self, line: usize, core: usize, want: Want) {
+    /// `cpu` has the line from now on.
+    fn give(&mut self, line: usize, cpu: usize, want: Want) {
+        let core = self.machine.core_of(cpu);
         let row = line * self.stride;
         let cache = 1 << self.machine.cache_of(core);
         let now = self.now;
@@ -318,7 +336,8 @@ impl World {
         let fresh = l.owner == NOBODY;
         if want == Want::Write || fresh {
             self.copies[row..row + self.stride].fill(0);
-            (l.exclusive, l.owner, l.caches, l.since) = (true, core, cache, now);
+            (l.exclusive, l.owner, l.keeper) = (true, core, cpu);
+            (l.caches, l.since) = (cache, now);
         } else {
             l.exclusive = false;
             l.caches |= cache;
@@ -330,7 +349,7 @@ impl World {
     pub(crate) fn arrived(&mut self, line: usize) -> Option<usize> {
         let request = self.lines[line].serving.take().expect("a request is being served");
         self.lines[line].leaves = Ps::MAX;
-        self.give(line, request.core, request.want);
+        self.give(line, request.cpu, request.want);
         let mut goes_on = None;
         if request.want == Want::Write {
             self.notice(line);
@@ -356,8 +375,7 @@ impl World {
 
     /// A read of a shared line is done.
     pub(crate) fn was_read(&mut self, task: usize, line: usize) -> Option<usize> {
-        let core = self.machine.core_of(self.tasks[task].cpu);
-        self.give(line, core, Want::Read);
+        self.give(line, self.tasks[task].cpu, Want::Read);
         self.tasks[task].debt += self.machine.cost.hit;
         Some(task)
     }

@@ -94,9 +94,9 @@ impl World {
 
     /// Whether a line of the latest turn has left the task's cache since.
     fn copies_lost(&self, task: usize) -> bool {
-        let core = self.machine.core_of(self.tasks[task].cpu);
+        let cpu = self.tasks[task].cpu;
         let poll = &self.tasks[task].poll;
-        poll.last[..poll.last_reads].iter().any(|&(line, _)| !self.readable(line as usize, core))
+        poll.last[..poll.last_reads].iter().any(|&(line, _)| !self.readable(line as usize, cpu))
     }
 
     fn watch(&mut self, line: usize, task: usize, number: u32) {

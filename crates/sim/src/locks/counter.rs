@@ -67,6 +67,7 @@ impl CounterMutex {
                     self.sleep();
                 }
             });
+            return;
         }
         self.own();
     }
@@ -149,6 +150,7 @@ impl CounterMutex {
             list.retain(|&task| task != me);
             list.is_empty()
         });
+        self.own();
         if nobody {
             self.count.write(0);
         }
@@ -162,7 +164,7 @@ impl CounterMutex {
         if signed(self.count.update(|count| count.wrapping_add(1))) >= 0 {
             return;
         }
-        at(Place::SlowPath, || self.wake());
+        self.wake();
     }
 
     fn wake(&self) {

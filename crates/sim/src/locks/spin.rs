@@ -5,35 +5,30 @@ use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{at, me, pause};
 use crate::engine::world::{Place, with};
 
-/// Takes turns by number: the next number in the high half, the one whose turn it is in
-/// the low half.
-#[repr(transparent)]
-pub(crate) struct TicketLock(U32);
-
-const TICKET: u32 = 1 << 16;
+/// Takes turns by number. The real one has both numbers in the halves of one word.
+#[repr(C)]
+pub(crate) struct TicketLock {
+    next: U32,
+    turn: U32,
+}
 
 impl TicketLock {
     pub(crate) const fn new() -> Self {
-        TicketLock(U32::ZERO)
+        TicketLock { next: U32::ZERO, turn: U32::ZERO }
     }
 
     pub(crate) fn lock(&self) {
         at(Place::SpinLock, || {
-            let mine = self.0.update(|word| word.wrapping_add(TICKET));
-            let ticket = mine >> 16;
-            if mine & 0xffff == ticket {
-                return;
-            }
-            while self.0.read() & 0xffff != ticket {
+            let ticket = self.next.update(|next| next.wrapping_add(1));
+            while self.turn.read() != ticket {
                 pause();
             }
         });
     }
 
     pub(crate) fn unlock(&self) {
-        // The processor of that time wrote the low half alone; nobody else changes it. A
-        // ticket drawn while the write is on its way must not be lost, so it is an exchange.
-        self.0.update(|word| (word & !0xffff) | (word.wrapping_add(1) & 0xffff));
+        // A plain store: nobody else changes it.
+        self.turn.write(self.turn.read().wrapping_add(1));
     }
 }
 

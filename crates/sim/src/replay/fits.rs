@@ -5,6 +5,7 @@ use crate::file::parse;
 use crate::machine::Machine;
 use crate::work::{Use, Workload};
 use serde::Deserialize;
+use std::fmt;
 
 /// One set of numbers. What each is: [`Machine`] and [`Workload`].
 #[derive(Clone, Debug, Deserialize)]
@@ -40,6 +41,22 @@ pub struct Fit {
     pub gap: f64,
     /// Lines that the section changes.
     pub lines: usize,
+}
+
+impl fmt::Display for Fit {
+    /// As in the file of fits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [near, far] = self.contended;
+        writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
+        writeln!(f, "hold_write = {:.1}\nhold_read = {:.1}", self.hold_write, self.hold_read)?;
+        writeln!(f, "preference = {:.2}\npatience = {}", self.preference, self.patience)?;
+        writeln!(f, "transfer = [{:.1}, {:.1}]", self.transfer[0], self.transfer[1])?;
+        writeln!(f, "contended = [{near:.2}, {far:.2}]")?;
+        writeln!(f, "occupied = [{:.1}, {:.1}]", self.occupied[0], self.occupied[1])?;
+        writeln!(f, "switch = {:.2}\nwake = {:.2}", self.switch, self.wake)?;
+        writeln!(f, "rounds = {}\nacquisitions = {:.1}", self.rounds, self.acquisitions)?;
+        writeln!(f, "section = {:.2}\ngap = {:.2}\nlines = {}", self.section, self.gap, self.lines)
+    }
 }
 
 #[derive(Deserialize)]

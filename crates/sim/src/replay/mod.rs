@@ -6,9 +6,13 @@
 
 mod fits;
 mod published;
+mod search;
+mod sensitivity;
 mod tables;
 
 pub use fits::{Fit, shipped};
+pub use search::{Found, RANGES, Search, search};
+pub use sensitivity::{DIALS, Effect, FACTORS, WATCHED, sensitivity};
 pub use tables::CALIBRATED;
 
 use crate::engine::world::{How, Place};
@@ -82,18 +86,7 @@ pub fn replay(
         let (point, fit, seed) = jobs[index];
         points[point].simulate(fit, seed)
     })?;
-    let rows = entries
-        .iter()
-        .map(|entry| {
-            let mut values: Vec<f64> = figures
-                .chunks(points.len())
-                .map(|figures| entry.value.of(&Lookup { points: &points, figures }))
-                .collect();
-            values.sort_by(f64::total_cmp);
-            entry.row(&values)
-        })
-        .collect();
-    Ok(rows)
+    Ok(rows_of(&entries, &points, &figures))
 }
 
 /// How far rows are from the published ones: the mean logarithm of the ratio. Sees the
@@ -114,6 +107,21 @@ pub fn score(rows: &[Row]) -> f64 {
         }
     }
     if weights > 0.0 { sum / weights } else { 0.0 }
+}
+
+/// The rows of `entries`, from the figures of all points for each fit and seed in turn.
+fn rows_of(entries: &[Entry], points: &[Point], figures: &[Figures]) -> Vec<Row> {
+    entries
+        .iter()
+        .map(|entry| {
+            let mut values: Vec<f64> = figures
+                .chunks(points.len())
+                .map(|figures| entry.value.of(&Lookup { points, figures }))
+                .collect();
+            values.sort_by(f64::total_cmp);
+            entry.row(&values)
+        })
+        .collect()
 }
 
 fn all_points(entries: &[Entry]) -> Vec<Point> {

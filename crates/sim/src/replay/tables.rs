@@ -69,8 +69,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) const QUICK: Samples =
-        Samples { low: &[50], middle: &[300, 500, 800], high: &[1500] };
+    pub(super) const QUICK: Samples = Samples { low: &[50], middle: &[400, 800], high: &[1500] };
     pub(super) const FULL: Samples =
         Samples { low: &[20, 80], middle: &[200, 400, 600, 800, 1000], high: &[1200, 1500, 1900] };
 

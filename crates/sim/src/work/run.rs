@@ -173,9 +173,6 @@ fn task(plan: *const Plan) {
     let plan = unsafe { &*plan };
     let workload = &plan.workload;
     let rounds = f64::from(workload.rounds);
-    if workload.away > 0.0 {
-        away(ps(workload.away * 1e3 * chance()).max(1));
-    }
     loop {
         for _ in 0..workload.rounds {
             compute(vary(workload.compute / rounds, workload.variation));

@@ -1,0 +1,124 @@
+//! What the numbers that no document gives do to the figures.
+
+use super::tables::Point;
+use super::{Fit, shipped};
+use crate::engine::world::Place;
+use crate::locks::LockName;
+use crate::many::{Stopped, many};
+use crate::work::Figures;
+use std::sync::atomic::AtomicBool;
+
+/// Each number of the best fit is multiplied by these.
+pub const FACTORS: [f64; 2] = [0.8, 1.25];
+
+/// The numbers of a fit, by the names that they have in its file. Lists change as a whole.
+pub const DIALS: [&str; 12] = [
+    "hold_write",
+    "hold_read",
+    "preference",
+    "contended",
+    "occupied",
+    "switch",
+    "wake",
+    "rounds",
+    "acquisitions",
+    "section",
+    "gap",
+    "lines",
+];
+
+/// The figures that are looked at: high_systime with 1500 users.
+pub const WATCHED: [&str; 5] = [
+    "8 nodes, without patch, jobs a minute",
+    "8 nodes, with patch, jobs a minute",
+    "8 nodes, with patch, slow path in per cent",
+    "4 nodes, without patch, jobs a minute",
+    "8 nodes, HT on, without patch, jobs a minute",
+];
+
+/// What a change does.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// The number that is changed; empty for the fit as it is.
+    pub dial: &'static str,
+    /// By what.
+    pub factor: f64,
+    /// The figures: see [`WATCHED`].
+    pub figures: Vec<f64>,
+}
+
+impl Fit {
+    /// Multiplies the number with this name.
+    fn turn(&mut self, dial: &str, factor: f64) {
+        let whole = |n: f64| (n * factor).round().max(1.0);
+        match dial {
+            "hold_write" => self.hold_write *= factor,
+            "hold_read" => self.hold_read *= factor,
+            "preference" => self.preference *= factor,
+            "contended" => self.contended.iter_mut().for_each(|n| *n = 1.0 + (*n - 1.0) * factor),
+            "occupied" => self.occupied.iter_mut().for_each(|n| *n *= factor),
+            "switch" => self.switch *= factor,
+            "wake" => self.wake *= factor,
+            "rounds" => self.rounds = whole(f64::from(self.rounds)) as u32,
+            "acquisitions" => self.acquisitions *= factor,
+            "section" => self.section *= factor,
+            "gap" => self.gap *= factor,
+            "lines" => self.lines = whole(self.lines as f64) as usize,
+            _ => {}
+        }
+    }
+}
+
+fn point(nodes: usize, threads: usize, lock: LockName) -> Point {
+    Point { machine: "westmere-8x10", nodes, threads, lock, workload: "high-systime", users: 1500 }
+}
+
+/// Changes each number of the best fit, one at a time; the first result is without a change.
+///
+/// # Errors
+/// [`Stopped`] if `stop` was set.
+///
+/// # Panics
+/// If no fit is shipped.
+pub fn sensitivity(
+    seeds: u64,
+    stop: &AtomicBool,
+    step: &mut dyn FnMut(u64, u64, &str),
+) -> Result<Vec<Effect>, Stopped> {
+    let fit = shipped().into_iter().next().expect("at least one fit is shipped");
+    let points = [
+        point(8, 1, LockName::Spinning2013),
+        point(8, 1, LockName::ReadFirst2013),
+        point(4, 1, LockName::Spinning2013),
+        point(8, 2, LockName::Spinning2013),
+    ];
+    let changes: Vec<(&'static str, f64)> = std::iter::once(("", 1.0))
+        .chain(DIALS.iter().flat_map(|&dial| FACTORS.map(|factor| (dial, factor))))
+        .collect();
+    let runs = points.len() * seeds as usize;
+    let figures = many(changes.len() * runs, stop, step, "simulations", |index| {
+        let (dial, factor) = changes[index / runs];
+        let mut fit = fit.clone();
+        fit.turn(dial, factor);
+        points[index % points.len()].simulate(&fit, (index % runs / points.len()) as u64 + 1)
+    })?;
+    let effects = changes.iter().zip(figures.chunks(runs)).map(|(&(dial, factor), figures)| {
+        let median = |point: usize, of: fn(&Figures) -> f64| {
+            let mut values: Vec<f64> =
+                figures.iter().skip(point).step_by(points.len()).map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let jobs = |figures: &Figures| figures.jobs * 60.0;
+        let slow = |figures: &Figures| figures.share(Place::SlowPath) * 100.0;
+        let figures = vec![
+            median(0, jobs),
+            median(1, jobs),
+            median(1, slow),
+            median(2, jobs),
+            median(3, jobs),
+        ];
+        Effect { dial, factor, figures }
+    });
+    Ok(effects.collect())
+}
