@@ -14,6 +14,7 @@
 //! | [`explain`] | one ingredient of the locks at a time: what each is worth |
 //! | [`rt`] | priority inversion, with and without inheritance |
 //! | [`costs`] | the steps that locks are made of: transfers, calls, wake-ups |
+//! | [`oncpu`] | whether an owner runs: how well each source knows, what it costs |
 //! | [`shared`] | locks between processes, and what is left when those are killed |
 //!
 //! [`locks`] names the locks, [`published`] holds the tables of the documents
@@ -37,6 +38,7 @@ mod hogs;
 pub mod instructions;
 pub mod locks;
 pub mod machine;
+pub mod oncpu;
 mod options;
 pub mod published;
 mod quota;

@@ -1,6 +1,8 @@
 //! The flags of `lockstead oncpu`.
 
+use crate::values;
 use clap::{Args, Subcommand};
+use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Oncpu {
@@ -14,6 +16,33 @@ pub(crate) enum Oncpu {
     Stop,
     /// Say whether the table is kept
     Status(Status),
+    /// Measure how well the other sources know whether an owner runs, and what all of them cost
+    ///
+    /// The table is the truth. Starts it for so long if nobody keeps it, and measures then what it
+    /// adds to a switch. Some seconds.
+    Check(Check),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo lockstead oncpu check
+  sudo lockstead oncpu check --threads 64 --section 1 --json")]
+pub(crate) struct Check {
+    /// Threads that fight for one mutex, 2 to 1024
+    #[arg(long, default_value = "8", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(2..=1024))]
+    pub(crate) threads: u16,
+    /// Microseconds that they hold it, and do without, 1 to 100000
+    #[arg(long, default_value = "20", value_name = "US")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) section: u64,
+    /// Seconds for each source
+    #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) seconds: Duration,
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -35,6 +64,7 @@ pub(crate) const HELP: &str = "\
 Examples:
   sudo lockstead oncpu start
   lockstead oncpu status --json
+  sudo lockstead oncpu check                  what the sources know and cost
   lockstead features | grep oncpu_table       whether locks use it
   sudo lockstead oncpu stop
 

@@ -1,5 +1,6 @@
 //! `lockstead oncpu`: the table of which thread runs where, started and stopped.
 
+mod check;
 mod flags;
 
 pub(crate) use flags::{HELP, Oncpu};
@@ -28,6 +29,7 @@ pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
             let was = oncpu::stop().map_err(failed("stop"))?;
             output::print(if was { "stopped; nothing is left of it\n" } else { NONE })
         }
+        Oncpu::Check(flags) => check::run(flags),
         Oncpu::Status(flags) => {
             let found = oncpu::status().map_err(failed("read"))?;
             if flags.json {

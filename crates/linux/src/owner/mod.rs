@@ -85,7 +85,15 @@ pub fn set_oracle(oracle: Oracle) {
 
 /// Whether the thread in `slot` runs, as far as the chosen oracle knows.
 pub(crate) fn on_cpu(slot: Slot) -> OnCpu {
-    match oracle() {
+    ask(slot, oracle())
+}
+
+/// Whether the thread in `slot` runs, as far as this oracle knows; for measurements. The
+/// calling thread should ask one of those with clocks at a time: it remembers what the
+/// last reading was.
+#[must_use]
+pub fn ask(slot: Slot, oracle: Oracle) -> OnCpu {
+    match oracle {
         Oracle::Nobody => OnCpu::Unknown,
         Oracle::Clock => clock::ask(slot, false),
         Oracle::Processor if on_my_processor(slot) => OnCpu::No,
