@@ -19,7 +19,7 @@
 //! nothing of all this, and an owner of it is in nobody's way.
 //!
 //! # Invariants
-//! - **SL1** [`CONTROL`] is null, or the address of two bytes in the calling thread's
+//! - **SL1** `CONTROL` is null, or the address of two bytes in the calling thread's
 //!   registered area: the request, which the thread writes, and the grant, which the
 //!   kernel writes. It stays registered until the thread ends.
 //!

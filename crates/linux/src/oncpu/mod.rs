@@ -12,12 +12,12 @@
 //!
 //! | at | what |
 //! |---|---|
-//! | 0 | [`Header`], a cache line |
-//! | [`CPUS`] | for each processor a line, whose first 32 bits are the thread that runs on it |
+//! | 0 | `Header`, a cache line |
+//! | `CPUS` | for each processor a line, whose first 32 bits are the thread that runs on it |
 //! | after them | for each of `threads` numbers 32 bits: the thread that runs, if it does |
 //!
 //! Threads are named by the kernel's number in the first PID namespace; 0 is nobody. A
-//! thread has the entry [`spread`] says, and shares it with those whose number is the
+//! thread has the entry `spread` says, and shares it with those whose number is the
 //! same modulo `threads`. So the table may deny that a thread runs, if another one with
 //! its entry was switched in or out meanwhile; it never says so of one that does not,
 //! but in the nanoseconds of a switch.

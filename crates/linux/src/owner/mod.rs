@@ -6,7 +6,7 @@
 //! [`Oracle`] answers.
 //!
 //! # The chain
-//! 1. The table that an eBPF program keeps at each switch ([`oncpu`](crate::oncpu)):
+//! 1. The table that an eBPF program keeps at each switch ([`oncpu`]):
 //!    exact, two loads, no call; there only if somebody with privileges started it
 //!    before the process took its first lock.
 //! 2. The processor: who was last seen on mine does not run, for I do. Threads say
