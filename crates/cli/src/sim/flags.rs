@@ -13,6 +13,13 @@ pub(crate) enum Sim {
     /// The median over seeds and over equally good fits, with the range. Rows that served to
     /// calibrate are marked; all others are predictions. docs/simulator.md says what they are worth.
     Replay(Replay),
+    /// Search for the numbers that no document gives
+    ///
+    /// Draws them at random within limits that make physical sense, and judges each draw by the
+    /// calibrated rows alone. Prints the best as the file that the simulator is built with.
+    Fit(Fit),
+    /// Change each of those numbers, and print what it does to the figures
+    Sensitivity(Sensitivity),
     /// Simulate one workload on one machine
     Run(RunOne),
     /// Simulate a workload for several locks and numbers of cores
@@ -61,6 +68,40 @@ pub(crate) struct Replay {
     /// Write them as one HTML page with charts as well
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim fit --draws 20 --keep 1
+  lockstead sim fit --draws 500 --seed 2 > fits.toml")]
+pub(crate) struct Fit {
+    /// How many sets of numbers are drawn
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) draws: usize,
+    /// What chance depends on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many fits are printed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) keep: usize,
+    /// Seeds of the simulations by which the best are judged again
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead sim sensitivity
+  lockstead sim sensitivity --seeds 5 --json")]
+pub(crate) struct Sensitivity {
+    /// Seeds of each simulation; figures are medians
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Write the figures as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Machine and workload.

@@ -1,6 +1,7 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
 mod check;
+mod fit;
 mod flags;
 mod life;
 mod measure;
@@ -9,6 +10,7 @@ mod picture;
 mod profile;
 mod replay;
 mod scene;
+mod sensitivity;
 mod single;
 mod sweep;
 mod trace;
@@ -30,6 +32,8 @@ use std::fmt::Write;
 pub(crate) fn run(sim: &Sim) -> Result<(), Failure> {
     match sim {
         Sim::Replay(flags) => replay::run(flags),
+        Sim::Fit(flags) => fit::run(flags),
+        Sim::Sensitivity(flags) => sensitivity::run(flags),
         Sim::Run(flags) => single::run(flags),
         Sim::Sweep(flags) => sweep::run(flags),
         Sim::Whatif(flags) => whatif::run(flags),

@@ -1,0 +1,74 @@
+//! `lockstead sim sensitivity`.
+
+use super::flags::Sensitivity;
+use crate::failure::Failure;
+use crate::interrupt::{self, Interrupt};
+use crate::output;
+use crate::progress::Progress;
+use crate::table::Table;
+use lockstead_sim::Stopped;
+use lockstead_sim::replay::{Effect, WATCHED, sensitivity};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Json<'a> {
+    figures: [&'a str; WATCHED.len()],
+    effects: Vec<JsonEffect<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonEffect<'a> {
+    number: &'a str,
+    factor: f64,
+    figures: &'a [f64],
+}
+
+/// Simulates and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn run(flags: &Sensitivity) -> Result<(), Failure> {
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    let effects = sensitivity(flags.seeds, interrupt.flag(), &mut step)
+        .map_err(|Stopped| Failure::Interrupted)?;
+    drop(progress);
+    if flags.json {
+        let effects = effects
+            .iter()
+            .map(|effect| JsonEffect {
+                number: effect.dial,
+                factor: effect.factor,
+                figures: &effect.figures,
+            })
+            .collect();
+        return output::print_json(&Json { figures: WATCHED, effects });
+    }
+    output::print(&text(&effects))
+}
+
+fn text(effects: &[Effect]) -> String {
+    let mut text = String::from("high_systime with 1500 users, the best fit:\n");
+    for (place, what) in WATCHED.iter().enumerate() {
+        text += &format!("  {}: {what}\n", letter(place));
+    }
+    let mut head = vec!["number".to_owned(), "factor".to_owned()];
+    head.extend((0..WATCHED.len()).map(letter));
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = Table::new(&head);
+    for effect in effects {
+        let name = if effect.dial.is_empty() { "as it is" } else { effect.dial };
+        let mut cells = vec![name.to_owned(), format!("{:.2}", effect.factor)];
+        let figure = |&value: &f64| {
+            if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+        };
+        cells.extend(effect.figures.iter().map(figure));
+        table.row(cells);
+    }
+    text + &table.render()
+}
+
+fn letter(place: usize) -> String {
+    char::from(b'A' + place as u8).to_string()
+}
