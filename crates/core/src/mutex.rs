@@ -232,23 +232,23 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // Free, with somebody near: the usual case for the thread that keeps
         // taking the lock while another one spins.
         let result = if Exclusive::free(seen)
-            && exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me)).is_ok()
+            && let Ok(taken) = exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me))
         {
-            Ok(())
+            Ok(taken)
         } else if seen.owner() == Some(me) {
             Err(LockError::Recursive)
         } else {
             slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
         // Only if the release will come by `unlock_slow`, and say so.
-        if result.is_ok() && self.peek().hot() {
+        if result.is_ok_and(Word::hot) {
             P::holds();
         }
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
+            Ok(_) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
-        result
+        result.map(|_| ())
     }
 
     /// Takes a free lock that has waiters, or for a thread that has not joined.

@@ -60,12 +60,13 @@ use crate::platform::{Address, Atomic64, LockError, Nanos, Ordering, Outcome, Pl
 use crate::policy::Policy;
 use crate::word::{Kind, Word};
 
-/// Spins, then sleeps, until acquired or given up. `me` does not hold it.
+/// Spins, then sleeps, until acquired or given up; the word as the acquisition left it.
+/// `me` does not hold it.
 pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
-) -> Result<(), LockError> {
+) -> Result<Word, LockError> {
     let mut passed = Passed::new();
     let taken = match osq::spin::<P, K, Y>(word, me, how, &mut passed) {
         Spun::Took(taken) => taken,
@@ -77,7 +78,7 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     if K::free(taken) && taken.waiters() {
         P::wake(P::address_low(word), 1);
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// After a release that found `erased` in the low half of the word at `at`.

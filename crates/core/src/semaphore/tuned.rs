@@ -200,10 +200,10 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
         let result = slow::acquire::<P, Counting, Y>(&self.word, P::me(), how);
         match result {
-            Ok(()) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
+            Ok(_) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
-        result
+        result.map(|_| ())
     }
 
     /// Takes a free permit that others fought over a moment ago.
