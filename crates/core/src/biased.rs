@@ -10,11 +10,11 @@
 //! | word | value | meaning | written by |
 //! |---|---|---|---|
 //! | own | 0 | nobody's yet, or no longer its owner's | the owner |
-//! | | slot and [`FREE`] | belongs to that thread, which does not hold it | the owner |
+//! | | slot and `FREE` | belongs to that thread, which does not hold it | the owner |
 //! | | slot | that thread holds it, or is about to look whether it may | the owner; who makes itself the owner |
 //! | revoked | 0 | it is biased, or nobody's yet | |
-//! | | [`ASKED`] | somebody waits, or has waited, for the owner to leave | a holder of the inner mutex |
-//! | | [`PLAIN`] | the inner mutex is the lock, for ever | a holder of the inner mutex |
+//! | | `ASKED` | somebody waits, or has waited, for the owner to leave | a holder of the inner mutex |
+//! | | `PLAIN` | the inner mutex is the lock, for ever | a holder of the inner mutex |
 //! | inner | | a mutex: see `word.rs` | |
 //!
 //! # Protocol
@@ -38,6 +38,7 @@
 //! - **B2** *own* names one thread from its first value on, but for 0: who comes later
 //!   with the same slot is its heir in all things (T2).
 //! - **B3** ASKED, PLAIN and the first value of *own* are written under the inner mutex.
+//! - **B4** *own* is never `FREE` alone: who has not joined is not taken for the owner.
 //! - The store that releases is the last access to the lock: the next holder may free it.
 //!
 //! # Progress
@@ -246,16 +247,21 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.own.store(me, Ordering::Relaxed);
         // ord: BIAS-5 for the compiler: the look comes after the store.
         compiler_fence(Ordering::SeqCst);
-        if self.revoked.load(Ordering::Relaxed) == 0 { Some(Hold(me)) } else { self.back_out() }
+        if self.revoked.load(Ordering::Relaxed) == 0 {
+            // SAFETY: B4.
+            unsafe { core::hint::assert_unchecked(me != 0) };
+            return Some(Hold(me));
+        }
+        self.back_out();
+        None
     }
 
     /// The owner is no longer the owner.
     #[cold]
     #[inline(never)]
-    fn back_out(&self) -> Option<Hold> {
+    fn back_out(&self) {
         // ord: BIAS-4 release, pairs with BIAS-3: the sections before this attempt.
         self.own.store(0, Ordering::Release);
-        None
     }
 
     /// The way of all when the bias is gone.
