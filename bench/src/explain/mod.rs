@@ -250,8 +250,8 @@ mod tests {
                 // Who is named is a matter of the pair that nobody disputes.
                 let named = ingredient == Ingredient::Owner;
                 assert_eq!(cell.effect(Lock::Mutex, ingredient).is_none(), named, "{ingredient:?}");
-                let owners = named || ingredient == Ingredient::OwnerRunning;
-                assert_eq!(cell.effect(Lock::Semaphore, ingredient).is_none(), owners);
+                let owners = [Ingredient::OwnerRunning, Ingredient::Naps].contains(&ingredient);
+                assert_eq!(cell.effect(Lock::Semaphore, ingredient).is_none(), named || owners);
             }
             for effect in &cell.effects {
                 let share = effect.throughput;
