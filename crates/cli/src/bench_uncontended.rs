@@ -16,7 +16,11 @@ use std::time::Duration;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
-    let interrupt = Interrupt::install(interrupt::BRIEF)?;
+    let interrupt = if flags.one_thread {
+        Interrupt::install_alone()?
+    } else {
+        Interrupt::install(interrupt::BRIEF)?
+    };
     let mut options = Options::default();
     if let Some(locks) = &flags.locks.locks {
         options.locks.clone_from(&locks.0);

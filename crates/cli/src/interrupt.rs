@@ -31,7 +31,19 @@ impl Interrupt {
     /// If the handlers cannot be installed.
     pub(crate) fn install(grace: Duration) -> Result<Self, Failure> {
         let flag = Arc::new(AtomicBool::new(false));
-        install(&flag, grace)
+        install(&flag, Some(grace))
+            .map_err(|error| Failure::Run(format!("cannot handle signals: {error}")))?;
+        Ok(Interrupt(flag))
+    }
+
+    /// The same without a thread, for what is measured in a process that has one alone: the
+    /// first signal sets the flag, a second one ends the process.
+    ///
+    /// # Errors
+    /// If the handlers cannot be installed.
+    pub(crate) fn install_alone() -> Result<Self, Failure> {
+        let flag = Arc::new(AtomicBool::new(false));
+        install(&flag, None)
             .map_err(|error| Failure::Run(format!("cannot handle signals: {error}")))?;
         Ok(Interrupt(flag))
     }
@@ -42,13 +54,17 @@ impl Interrupt {
     }
 }
 
-fn install(flag: &Arc<AtomicBool>, grace: Duration) -> io::Result<()> {
+/// Without `grace` the process ends when the measurement sees the flag, or at a second signal.
+fn install(flag: &Arc<AtomicBool>, grace: Option<Duration>) -> io::Result<()> {
     let status = i32::from(Failure::Interrupted.status());
-    let (bell, ringer) = io::pipe()?;
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal finds the flag not set yet.
         flag::register_conditional_shutdown(signal, status, flag.clone())?;
         flag::register(signal, flag.clone())?;
+    }
+    let Some(grace) = grace else { return Ok(()) };
+    let (bell, ringer) = io::pipe()?;
+    for signal in [SIGINT, SIGTERM] {
         low_level::pipe::register(signal, ringer.try_clone()?)?;
     }
     thread::Builder::new()

@@ -86,7 +86,7 @@ fn features_say_what_is_in_use_and_what_falls_back() {
     assert!(json["capabilities"].as_array().is_some_and(|all| !all.is_empty()));
     let locks = json["locks"].as_array().expect("locks").len();
     let absent = json["locks_absent"].as_array().expect("locks_absent").len();
-    assert_eq!(locks + absent, 15);
+    assert_eq!(locks + absent, 16);
 }
 
 #[test]

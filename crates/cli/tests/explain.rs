@@ -16,9 +16,9 @@ fn json_and_page_of_a_quick_run() {
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 2);
     for cell in cells {
-        // Eight ingredients of the mutex, seven of the semaphore.
-        assert_eq!(cell["effects"].as_array().expect("effects").len(), 15);
-        assert_eq!(cell["results"].as_array().expect("results").len(), 18);
+        // Nine ingredients of the mutex, seven of the semaphore.
+        assert_eq!(cell["effects"].as_array().expect("effects").len(), 16);
+        assert_eq!(cell["results"].as_array().expect("results").len(), 19);
     }
     assert_eq!(report["sizes"][0]["bytes"], 8);
 
