@@ -11,8 +11,15 @@ pub(crate) enum Oncpu {
     /// Loads an eBPF program that writes down at every switch which thread runs on which processor,
     /// and makes the table readable for everybody at /run/lockstead/oncpu. It stays until `stop` or
     /// the next start of the machine. Programs that take their first lock from now on use it.
+    #[command(after_help = "\
+Examples:
+  sudo lockstead oncpu start
+  sudo lockstead oncpu start && lockstead features | grep oncpu_table")]
     Start,
     /// Stop the table; programs that use it go on without
+    #[command(after_help = "\
+Examples:
+  sudo lockstead oncpu stop")]
     Stop,
     /// Say whether the table is kept
     Status(Status),
@@ -54,6 +61,10 @@ pub(crate) struct Status {
 }
 
 const STATUS_EXIT: &str = "\
+Examples:
+  lockstead oncpu status
+  lockstead oncpu status --json
+
 Exit status:
   0    it is kept
   1    it cannot be read
