@@ -36,7 +36,7 @@ pub enum Ingredient {
     Heat,
     /// A spinner that was itself preempted leaves.
     Preemption,
-    /// The distance between a spinner's looks doubles.
+    /// The distance between a spinner's looks grows with the time it has spent.
     SpacedLooks,
 }
 
@@ -99,7 +99,10 @@ impl Ingredient {
         match self {
             Ingredient::Inline => "fast paths in the caller; without: two calls",
             Ingredient::Spinning => "spin, then sleep; without: sleep at once",
-            Ingredient::Queue => "one spinner looks at a time; without: all of them",
+            Ingredient::Queue => {
+                "one spinner looks at a time, answers for sleepers and sees who passes it by; \
+                 without: all look, none does the rest"
+            }
             Ingredient::ReadFirst => {
                 "read, then compare-exchange; without: each look is a compare-exchange"
             }
@@ -128,9 +131,11 @@ impl Ingredient {
                 "a lock that was fought over is released by a locked instruction for a while; \
                  without: each sleeper restarts the others' releases"
             }
-            Ingredient::Preemption => "a spinner that was preempted leaves; without: it spins on",
+            Ingredient::Preemption => {
+                "a spinner that was preempted leaves at once; without: when its time is up"
+            }
             Ingredient::SpacedLooks => {
-                "the distance of a spinner's looks doubles; without: they stay close together"
+                "a spinner's looks come at growing distances; without: at every turn"
             }
         }
     }
@@ -163,18 +168,24 @@ pub(crate) struct Without<const LACKS: u32>;
 
 impl<const LACKS: u32> Policy for Without<LACKS> {
     const SPIN: u64 = Standard::SPIN;
-    const TURNS: u32 = Standard::TURNS;
+    // An heir makes so many turns before it asks whether its time is up.
+    const TURNS: u32 = if lacks(LACKS, Ingredient::Spinning) { 1 } else { Standard::TURNS };
     const GAP: u64 = if lacks(LACKS, Ingredient::Preemption) { NEVER } else { Standard::GAP };
     const STALE: u64 = Standard::STALE;
     const LOOK: u64 = if lacks(LACKS, Ingredient::SpacedLooks) { 0 } else { Standard::LOOK };
-    const FIRST: u32 = Standard::FIRST;
+    const PARTS: u32 =
+        if lacks(LACKS, Ingredient::SpacedLooks) { u32::MAX } else { Standard::PARTS };
+    const FIRST: u32 = if lacks(LACKS, Ingredient::SpacedLooks) { 1 } else { Standard::FIRST };
     const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) { NEVER } else { Standard::BOUND };
     const SHARE: u64 = Standard::SHARE;
     const HEIR_SPIN: u64 = if lacks(LACKS, Ingredient::Spinning) { 0 } else { Standard::HEIR_SPIN };
+    const UNMARKED: u32 = Standard::UNMARKED;
+    const MISSES: u32 = if lacks(LACKS, Ingredient::Naps) { 0 } else { Standard::MISSES };
+    const NAP: u64 = Standard::NAP;
+    const DOUBLINGS: u32 = Standard::DOUBLINGS;
     const QUEUE: bool = !lacks(LACKS, Ingredient::Queue);
     const READ_FIRST: bool = !lacks(LACKS, Ingredient::ReadFirst);
     const VOUCH: bool = !lacks(LACKS, Ingredient::WakeUps);
-    const MISSES: u32 = if lacks(LACKS, Ingredient::Naps) { 0 } else { Standard::MISSES };
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         !lacks(LACKS, Ingredient::Spinning) && Standard::joins(tail, processors)
@@ -185,21 +196,65 @@ impl<const LACKS: u32> Policy for Without<LACKS> {
 mod tests {
     use super::*;
 
+    /// The constants of a policy, by name.
+    fn constants<Y: Policy>() -> Vec<(&'static str, u64)> {
+        macro_rules! list {
+            ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
+        }
+        list!(SPIN TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HEIR_SPIN UNMARKED MISSES NAP
+              DOUBLINGS QUEUE READ_FIRST VOUCH)
+    }
+
+    /// What differs from the standard policy without these.
+    fn changed<const LACKS: u32>() -> Vec<&'static str> {
+        let pairs = constants::<Standard>().into_iter().zip(constants::<Without<LACKS>>());
+        pairs.filter(|(standard, without)| standard != without).map(|(s, _)| s.0).collect()
+    }
+
     #[test]
-    fn without_nothing_is_the_standard_policy() {
-        type All = Without<0>;
-        assert_eq!(All::BOUND, Standard::BOUND);
-        assert_eq!(All::HEIR_SPIN, Standard::HEIR_SPIN);
-        assert_eq!((All::GAP, All::LOOK), (Standard::GAP, Standard::LOOK));
-        assert_eq!(All::MISSES, Standard::MISSES);
-        assert_eq!((All::NAP, All::DOUBLINGS), (Standard::NAP, Standard::DOUBLINGS));
-        assert_eq!(
-            (All::QUEUE, All::READ_FIRST, All::VOUCH),
-            (Standard::QUEUE, Standard::READ_FIRST, Standard::VOUCH)
-        );
+    fn an_ingredient_changes_what_it_is_made_of_and_nothing_else() {
+        macro_rules! changes {
+            ($ingredient:ident: $($name:expr),*) => {
+                assert_eq!(changed::<{ Ingredient::$ingredient.bit() }>(), [$($name),*] as [&str; _]);
+            };
+        }
+        changes!(Spinning: "TURNS", "HEIR_SPIN");
+        changes!(Queue: "QUEUE");
+        changes!(ReadFirst: "READ_FIRST");
+        changes!(Handoff: "BOUND");
+        changes!(WakeUps: "VOUCH");
+        changes!(Naps: "MISSES");
+        changes!(Preemption: "GAP");
+        changes!(SpacedLooks: "LOOK", "PARTS", "FIRST");
+        // These are no policy's business.
+        changes!(Inline:);
+        changes!(OwnerRunning:);
+        changes!(OneWake:);
+        changes!(Owner:);
+        changes!(OneAtomic:);
+        changes!(Heat:);
+        assert!(changed::<0>().is_empty());
         for processors in [1, 2, 64] {
-            assert_eq!(All::joins(None, processors), Standard::joins(None, processors));
+            assert_eq!(Without::<0>::joins(None, processors), Standard::joins(None, processors));
         }
         assert!(!Without::<{ Ingredient::Spinning.bit() }>::joins(None, 64));
+    }
+
+    /// A number that is not passed on would be the trait's, and not the standard policy's.
+    #[test]
+    fn every_constant_of_a_policy_is_known_here() {
+        let source = include_str!("../../../crates/core/src/policy.rs");
+        let source = source.split("\n}\n").find(|part| part.contains("pub trait Policy"));
+        let declared: Vec<&str> = source
+            .expect("the trait")
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("const ")?.split(':').next())
+            .collect();
+        let known: Vec<&str> = constants::<Standard>().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(declared, known);
+        let own = include_str!("ingredients.rs");
+        for name in declared {
+            assert!(own.contains(&format!("    const {name}: ")), "{name} is not passed on");
+        }
     }
 }
