@@ -86,6 +86,18 @@ pub(crate) const SHARED: &[Variant] = &[
         instead: "} else if false {",
     },
     Variant {
+        name: "shared_late_release_wakes_nobody",
+        file: "shared/mutex.rs",
+        line: "            self.given_late();",
+        instead: "",
+    },
+    Variant {
+        name: "shared_late_release_overlooks_the_heir",
+        file: "shared/mutex.rs",
+        line: "if P::wake_shared(&raw const self.word, 1) == 0 {",
+        instead: "if true {",
+    },
+    Variant {
         name: "shared_successor_tells_nobody",
         file: "shared/wait.rs",
         line: "return self.own(word, kept | INCONSISTENT, goal);",

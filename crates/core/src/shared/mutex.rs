@@ -5,9 +5,11 @@
 //! for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
 //!
 //! # Protocol
-//! Taking: the word from 0 to me. Releasing: from me to 0. Neither touches anything
-//! else. If either fails, `wait` and [`SharedMutex::unlock`]'s second
-//! half.
+//! Taking: the word from 0 to me. Releasing: a look whether it is me, and me less, which
+//! a processor does sooner than a compare-exchange. Neither touches anything else. If
+//! taking fails, `wait`; if the look shows more than me, [`SharedMutex::unlock`]'s second
+//! half. A flag set between the look and the subtraction stays, beside no owner: a lock
+//! that is free for all, or for its heir, and whose next owner has the flag.
 //!
 //! # Source
 //! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006); watching one
@@ -91,9 +93,25 @@ impl<P: Robust> SharedMutex<P> {
     #[inline(always)]
     #[must_use]
     pub fn give(&self, me: Identity) -> bool {
+        if self.word.load(Ordering::Relaxed) != me.bits() {
+            return false;
+        }
         // ord: SHR-2 (release): the critical section.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        self.word.compare_exchange(me.bits(), 0, success, failure).is_ok()
+        if self.word.fetch_sub(me.bits(), Ordering::Release) != me.bits() {
+            self.given_late();
+        }
+        true
+    }
+
+    /// After a release that another participant was faster than, with a flag: wakes as
+    /// for both flags, by address alone. Which of them it was is not known, for a
+    /// subtraction is fastest where nobody asks for the value before.
+    #[cold]
+    fn given_late(&self) {
+        // As in the second half of `unlock`.
+        if P::wake_shared(&raw const self.word, 1) == 0 {
+            P::wake_shared(&raw const self.heir, 1);
+        }
     }
 
     /// Releases it; if [`Got::OwnerDied`] was not followed by
@@ -103,17 +121,12 @@ impl<P: Robust> SharedMutex<P> {
     /// After the release nothing of the mutex is read or written.
     #[inline]
     pub fn unlock(&self, party: &Party<'_, P>) -> bool {
-        // ord: SHR-2 (release): the critical section.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        match self.word.compare_exchange(party.me.bits(), 0, success, failure) {
-            Ok(_) => true,
-            Err(found) => self.unlock_slow(party, found),
-        }
+        self.give(party.me) || self.unlock_slow(party)
     }
 
     #[cold]
-    pub(super) fn unlock_slow(&self, party: &Party<'_, P>, found: u32) -> bool {
-        let mut word = found;
+    pub(super) fn unlock_slow(&self, party: &Party<'_, P>) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & OWNER != party.me.bits() || word == NOT_RECOVERABLE {
                 return false;

@@ -18,6 +18,8 @@ cores!(
     shared_owner_is_known_by_its_slot,
     shared_waiter_compares_the_word_first,
     shared_release_overlooks_waiters,
+    shared_late_release_wakes_nobody,
+    shared_late_release_overlooks_the_heir,
     shared_successor_tells_nobody,
     shared_heir_stays_when_it_leaves,
     shared_release_overlooks_the_heir,
@@ -72,6 +74,9 @@ misses! {
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
     wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
+    no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
+    heir_not_woken_late: shared_late_release_overlooks_the_heir, Kind::Deadlock,
+        killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
     death_not_told: shared_successor_tells_nobody, Kind::Panic(_), killing(1), { locks(&[ONE, ONE]) }
     heir_stays: shared_heir_stays_when_it_leaves, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
