@@ -23,7 +23,8 @@
 //! one, and the doorbell stays named until then.
 //!
 //! A waiter that finds a word changed when it was about to sleep waits for critical
-//! sections shorter than the way to sleep. It *rests* if it finds the lock taken again:
+//! sections shorter than the way to sleep; one that a release has woken, and that finds the
+//! lock taken, for a lock that is taken again faster than it wakes up. Either *rests*:
 //! the mark is not set meanwhile, and who has the lock pays for no wake-ups.
 //!
 //! A lock that is reserved is its heir's, as if it had it: who waits watches the heir's
@@ -95,7 +96,7 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     /// on yet.
     woken: bool,
     is_heir: bool,
-    /// The lock changed hands on its way to sleep.
+    /// The lock changed hands on its way to sleep, or a release woke it.
     hot: bool,
     /// Since when it sleeps, on and off.
     since: Option<Nanos>,
@@ -327,7 +328,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             self.woken = true;
             self.party.domain.after_wake(index, bell);
         }
-        self.hot = ended == Woken::Changed;
+        self.hot = matches!(ended, Woken::Changed | Woken::At(0));
         self.ended(ended)
     }
 
