@@ -248,7 +248,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     node.beat.store(FRESH, Ordering::Relaxed);
     let mut pace = Pace::start::<Y>();
     if !Y::QUEUE && Y::joins(None, P::processors()) {
-        return spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how);
+        return spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how, passed);
     }
 
     let mut seen = Word(word.load(Ordering::Relaxed));
@@ -350,6 +350,7 @@ fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
     seat: &Seat<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
+    passed: &mut Passed<P, K, Y>,
 ) -> Spun {
     loop {
         let seen = look::<P, Y>(word);
@@ -357,7 +358,7 @@ fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
             if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
                 return Spun::Took(taken);
             }
-        } else if !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
+        } else if passed.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
             return Spun::Left;
         }
     }
