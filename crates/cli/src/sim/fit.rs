@@ -6,8 +6,10 @@ use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use lockstead_sim::Stopped;
-use lockstead_sim::replay::{Found, RANGES, Search, search};
-use std::fmt::Write;
+use lockstead_sim::replay::{
+    BOX_RANGES, Found, FoundBox, RANGES, Row, Search, search, search_boxes,
+};
+use std::fmt::{Display, Write};
 
 /// Searches, and prints the fits as the file that the simulator reads.
 ///
@@ -19,32 +21,47 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let wanted =
         Search { draws: flags.draws, seed: flags.seed, keep: flags.keep, seeds: flags.seeds };
-    let found =
-        search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
+    let text = if flags.boxes {
+        let found = search_boxes(&wanted, interrupt.flag(), &mut step)
+            .map_err(|Stopped| Failure::Interrupted)?;
+        let entry = |found: &FoundBox| entry(found.score, &found.rows, &found.fit);
+        let found: String = found.iter().map(entry).collect();
+        format!("{}{found}", head(&wanted, &BOX_RANGES))
+    } else {
+        let found =
+            search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
+        let entry = |found: &Found| entry(found.score, &found.rows, &found.fit);
+        let found: String = found.iter().map(entry).collect();
+        format!("{}{found}", head(&wanted, &RANGES))
+    };
     drop(progress);
-    output::print(&text(&wanted, &found))
+    output::print(&text)
 }
 
-fn text(wanted: &Search, found: &[Found]) -> String {
+/// What was searched for, and where.
+fn head(wanted: &Search, ranges: &[(&str, f64, f64)]) -> String {
     let mut text = format!(
         "# Numbers that no document gives: the best of {} draws (seed {}), judged by the\n\
          # calibrated rows over {} seeds, the best first. Drawn from:\n",
         wanted.draws, wanted.seed, wanted.seeds
     );
-    for (name, low, high) in RANGES {
+    for (name, low, high) in ranges {
         let _ = writeln!(text, "#   {name}: {low} to {high}");
     }
-    for Found { fit, score, rows } in found {
-        let _ = write!(text, "\n# Mean logarithm of simulated over published: {score:.3}\n");
-        for row in rows {
-            let (low, high) = row.range;
-            let _ = writeln!(
-                text,
-                "#   {} ({}): {:.1}, simulated {:.1}, {low:.1} to {high:.1}",
-                row.row, row.unit, row.published, row.simulated
-            );
-        }
-        let _ = write!(text, "{fit}");
+    text
+}
+
+/// A fit, with what it explains.
+fn entry(score: f64, rows: &[Row], fit: &impl Display) -> String {
+    let mut text = format!("\n# Logarithm of simulated over published: {score:.3}\n");
+    for row in rows {
+        let (low, high) = row.range;
+        let _ = writeln!(
+            text,
+            "#   {} ({}): {:.1}, simulated {:.1}, {low:.1} to {high:.1}",
+            row.row, row.unit, row.published, row.simulated
+        );
     }
+    let _ = write!(text, "{fit}");
     text
 }

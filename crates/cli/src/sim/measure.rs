@@ -84,6 +84,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         wake: us(costs.wake),
         kick: us(costs.kick),
         signal: us(costs.signal),
+        leaving: false,
         idle: costs.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
     };
     let kernel = Kernel {

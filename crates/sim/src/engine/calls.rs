@@ -151,9 +151,14 @@ pub(crate) fn schedule() {
 /// Wakes a task; whether that had an effect.
 pub(crate) fn wake(task: usize) -> bool {
     at(Place::Kernel, || {
+        if with(|w| w.machine.scheduler.leaving) {
+            settle();
+            with(|w| w.wait_for_leaving(task));
+            settle();
+        }
         with(|w| {
-            let wake = w.machine.cost.wake;
             let current = w.current;
+            let wake = w.kernel_time(w.machine.cost.wake, w.tasks[current].cpu);
             w.tasks[current].debt += wake;
         });
         settle();

@@ -27,6 +27,8 @@ pub(crate) struct Cpu {
     /// Switching, or waking up.
     switching: bool,
     idle_since: Ps,
+    /// Until when the task that left it last is on its way.
+    left_at: Ps,
     /// What its tasks have had, never less than before.
     floor: i64,
     slice: u32,
@@ -45,6 +47,7 @@ impl Cpu {
             resched: false,
             switching: false,
             idle_since: 0,
+            left_at: 0,
             floor: 0,
             slice: 0,
             store: None,
@@ -59,6 +62,20 @@ impl World {
     pub(crate) fn speed(&self, cpu: usize) -> f64 {
         let busy = self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some());
         if busy { self.machine.smt.speed } else { 1.0 }
+    }
+
+    /// What a step of the kernel takes on `cpu`.
+    pub(crate) fn kernel_time(&self, time: Ps, cpu: usize) -> Ps {
+        (time as f64 / self.speed(cpu)) as Ps
+    }
+
+    /// The running task is about to wake `task`, which may be on its way out.
+    pub(crate) fn wait_for_leaving(&mut self, task: usize) {
+        let left_at = self.cpus[self.tasks[task].cpu].left_at;
+        if self.tasks[task].state == State::Asleep {
+            let current = self.current;
+            self.tasks[current].debt += left_at.saturating_sub(self.now);
+        }
     }
 
     /// A sibling became busy or idle.
@@ -159,10 +176,9 @@ impl World {
             self.cpus[cpu].switching = true;
             let idle = self.now - self.cpus[cpu].idle_since;
             let exit = self.machine.idle_exit(idle);
-            self.announce(
-                exit + self.machine.cost.signal + self.machine.cost.switch,
-                What::Dispatch(cpu as u32),
-            );
+            let switch = self.kernel_time(self.machine.cost.switch, cpu);
+            self.spent[Place::Kernel as usize] += switch;
+            self.announce(exit + self.machine.cost.signal + switch, What::Dispatch(cpu as u32));
             return;
         }
         let Some(running) = self.cpus[cpu].task else { return };
@@ -233,13 +249,15 @@ impl World {
         task_.on_cpu.set(0);
         let address = task_.on_cpu.address();
         self.write_at_once(cpu, address);
+        let switch = self.kernel_time(self.machine.cost.switch, cpu);
         let cpu_ = &mut self.cpus[cpu];
-        cpu_.busy += ran + self.machine.cost.switch;
+        cpu_.busy += ran + switch;
+        cpu_.left_at = now + switch;
         cpu_.task = None;
         cpu_.resched = false;
         cpu_.switching = true;
-        self.spent[Place::Kernel as usize] += self.machine.cost.switch;
-        self.announce(self.machine.cost.switch, What::Dispatch(cpu as u32));
+        self.spent[Place::Kernel as usize] += switch;
+        self.announce(switch, What::Dispatch(cpu as u32));
     }
 
     /// The running task has ended.

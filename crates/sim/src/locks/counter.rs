@@ -11,7 +11,8 @@
 //! - patch 2: reads before each exchange ([`Steps::reads_first`]).
 //! - patch 3: spinners stand in a queue ([`Steps::queues`]).
 
-use super::spin::{QueueLock, TicketLock};
+use super::list::ListLock;
+use super::spin::QueueLock;
 use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{
     at, get_sleepy, me, need_resched, pause, runs, schedule, stay_awake, wake,
@@ -30,7 +31,7 @@ pub(crate) struct Steps {
 #[repr(C)]
 pub(crate) struct CounterMutex {
     count: U32,
-    wait_lock: TicketLock,
+    wait_lock: ListLock,
     /// Head of the list of sleepers: two pointers.
     list: [U64; 2],
     owner: U64,
@@ -49,7 +50,7 @@ impl CounterMutex {
         w.lists.push(std::collections::VecDeque::new());
         let mutex = w.arena.place(CounterMutex {
             count: U32::ZERO,
-            wait_lock: TicketLock::new(),
+            wait_lock: if steps.spins { ListLock::ticket() } else { ListLock::byte() },
             list: [const { U64::ZERO }; 2],
             owner: U64::ZERO,
             queue: QueueLock::new(),

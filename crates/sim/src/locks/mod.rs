@@ -3,6 +3,7 @@
 mod cohort;
 mod counter;
 mod futex;
+mod list;
 mod semaphore;
 pub(crate) mod spin;
 mod without;

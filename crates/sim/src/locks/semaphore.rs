@@ -5,7 +5,7 @@
 //! lock. Who is woken looks again; who gets it, wakes the next one too, which looks in
 //! vain. A wake-up reaches the first of the queue that really sleeps.
 
-use super::spin::TicketLock;
+use super::list::ListLock;
 use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{at, get_sleepy, me, schedule, stay_awake, wake};
 use crate::engine::world::{Place, World, with};
@@ -15,7 +15,7 @@ use crate::engine::world::{Place, World, with};
 pub(crate) struct Semaphore2005 {
     count: U32,
     sleepers: U32,
-    wait_lock: TicketLock,
+    wait_lock: ListLock,
     list: U64,
     queue: usize,
 }
@@ -26,7 +26,7 @@ impl Semaphore2005 {
         let semaphore = w.arena.place(Semaphore2005 {
             count: U32::ZERO,
             sleepers: U32::ZERO,
-            wait_lock: TicketLock::new(),
+            wait_lock: ListLock::byte(),
             list: U64::ZERO,
             queue: w.lists.len() - 1,
         });

@@ -141,6 +141,10 @@ pub struct Scheduler {
     pub kick: f64,
     /// From there to an idle processor that notices.
     pub signal: f64,
+    /// Whether who wakes a task waits until it has left its processor, whose queue is
+    /// locked meanwhile.
+    #[serde(default)]
+    pub leaving: bool,
     /// Leaving an idle state: after so many microseconds of idleness it costs so many.
     #[serde(default)]
     pub idle: Vec<(f64, f64)>,

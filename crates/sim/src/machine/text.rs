@@ -57,6 +57,11 @@ impl Machine {
         ] {
             let _ = writeln!(text, "{name} = {value:?} # {what}");
         }
+        let _ = writeln!(
+            text,
+            "leaving = {} # whether who wakes a task waits until it has left",
+            scheduler.leaving
+        );
         let idle: Vec<[f64; 2]> = scheduler.idle.iter().map(|&(a, b)| [a, b]).collect();
         let _ = writeln!(text, "idle = {idle:?} # after so much idleness, so much more");
         text += "\n# Nanoseconds.\n[kernel]\n";

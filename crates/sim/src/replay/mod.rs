@@ -4,12 +4,14 @@
 //! `tables` says which simulations a figure is read off, `fits` has the numbers that were
 //! calibrated, this file runs it all, and [`score`] is all that a calibration gets to see.
 
+mod boxes;
 mod fits;
 mod published;
 mod search;
 mod sensitivity;
 mod tables;
 
+pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
 pub use fits::{Fit, shipped};
 pub use search::{Found, RANGES, Search, search};
 pub use sensitivity::{DIALS, Effect, FACTORS, WATCHED, sensitivity};
@@ -19,13 +21,14 @@ use crate::engine::world::{How, Place};
 use crate::machine::Machine;
 use crate::many::{Stopped, many};
 use crate::work::{Figures, Workload, run};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use tables::{Entry, Point, Samples, Value, entries};
 
 /// What is to be replayed.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Few numbers of users, the best fit, one seed.
+    /// Few numbers of users, the best fit (all of those of 2005), one seed.
     pub quick: bool,
     /// Seeds of each simulation, unless quick.
     pub seeds: u64,
@@ -75,17 +78,34 @@ pub fn replay(
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
         .collect();
     let fits = shipped();
-    let (fits, seeds) = if options.quick { (&fits[..1], 1) } else { (&fits[..], options.seeds) };
+    let boxes = shipped_boxes();
+    let (numbers, seeds) = if options.quick {
+        // The boxes of 2005 take no time.
+        (boxes.iter().map(|boxes| Numbers { fit: &fits[0], boxes }).collect::<Vec<_>>(), 1)
+    } else {
+        let pairs = fits.iter().zip(boxes.iter().cycle());
+        (pairs.map(|(fit, boxes)| Numbers { fit, boxes }).collect(), options.seeds)
+    };
     let points = all_points(&entries);
-    let jobs: Vec<(usize, &Fit, u64)> = fits
-        .iter()
-        .flat_map(|fit| (1..=seeds).map(move |seed| (fit, seed)))
-        .flat_map(|(fit, seed)| (0..points.len()).map(move |point| (point, fit, seed)))
-        .collect();
+    let mut jobs: Vec<(usize, Numbers<'_>, u64)> = Vec::new();
+    let mut known = HashMap::new();
+    let mut places = Vec::new();
+    for &numbers in &numbers {
+        for (seed, point) in (1..=seeds).flat_map(|seed| (0..points.len()).map(move |p| (seed, p)))
+        {
+            let place =
+                *known.entry((point, points[point].fit_of(numbers), seed)).or_insert(jobs.len());
+            if place == jobs.len() {
+                jobs.push((point, numbers, seed));
+            }
+            places.push(place);
+        }
+    }
     let figures = many(jobs.len(), stop, step, "simulations", |index| {
-        let (point, fit, seed) = jobs[index];
-        points[point].simulate(fit, seed)
+        let (point, numbers, seed) = jobs[index];
+        points[point].simulate(numbers, seed)
     })?;
+    let figures: Vec<Figures> = places.into_iter().map(|place| figures[place].clone()).collect();
     Ok(rows_of(&entries, &points, &figures))
 }
 
@@ -196,18 +216,29 @@ impl Entry {
     }
 }
 
+/// A set of numbers for each of the documents' machines.
+#[derive(Clone, Copy)]
+struct Numbers<'a> {
+    fit: &'a Fit,
+    boxes: &'a BoxFit,
+}
+
 impl Point {
-    fn simulate(&self, fit: &Fit, seed: u64) -> Figures {
-        let machine = if self.machine == "westmere-8x10" {
-            fit.machine()
+    /// The name of the fit that its numbers come from.
+    fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
+        if self.machine == "westmere-8x10" { &numbers.fit.name } else { &numbers.boxes.name }
+    }
+
+    fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> Figures {
+        let (machine, workload): (Machine, Workload) = if self.machine == "westmere-8x10" {
+            (numbers.fit.machine(), numbers.fit.workload(self.workload))
         } else {
-            Machine::bundled(self.machine).expect("it is built in")
+            (numbers.boxes.machine(self.machine), numbers.boxes.workload(self.workload))
         };
         let part = machine
             .with_nodes(self.nodes)
             .and_then(|machine| machine.with_threads(self.threads))
             .expect("a part that there is");
-        let workload: Workload = fit.workload(self.workload);
         run(&part, self.lock, &workload, self.users, How { seed, ..How::default() })
     }
 }

@@ -13,7 +13,7 @@
 //! [`CALIBRATED`]: super::CALIBRATED
 
 use super::tables::{Entry, Samples, entries};
-use super::{Fit, Row, all_points, rows_of, score};
+use super::{Fit, Numbers, Row, all_points, rows_of, score, shipped_boxes};
 use crate::engine::world::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
@@ -122,11 +122,19 @@ pub fn search(
 /// The score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
     let points = all_points(entries);
+    let boxes = shipped_boxes();
+    let numbers = Numbers { fit, boxes: &boxes[0] };
     let figures: Vec<_> = (1..=seeds)
-        .flat_map(|seed| points.iter().map(move |point| point.simulate(fit, seed)))
+        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
         .collect();
     let rows = rows_of(entries, &points, &figures);
     (score(&rows), rows)
+}
+
+/// From a number between 0 and 1: one between two others, on a logarithmic scale where those
+/// are above 0.
+pub(super) fn between(unit: f64, low: f64, high: f64) -> f64 {
+    if low > 0.0 { low * (high / low).powf(unit) } else { low + (high - low) * unit }
 }
 
 /// The draw of this number.
@@ -134,10 +142,7 @@ fn draw(seed: u64, number: usize) -> Fit {
     let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number as u64);
     // The first values of neighbouring seeds are alike.
     random.next();
-    let mut between = |low: f64, high: f64| {
-        let unit = random.unit();
-        if low > 0.0 { low * (high / low).powf(unit) } else { low + (high - low) * unit }
-    };
+    let mut between = |low: f64, high: f64| between(random.unit(), low, high);
     let [
         hold_write,
         hold_read,

@@ -1,7 +1,7 @@
 //! What the numbers that no document gives do to the figures.
 
 use super::tables::Point;
-use super::{Fit, shipped};
+use super::{Fit, Numbers, shipped, shipped_boxes};
 use crate::engine::world::Place;
 use crate::locks::LockName;
 use crate::many::{Stopped, many};
@@ -86,6 +86,7 @@ pub fn sensitivity(
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<Effect>, Stopped> {
     let fit = shipped().into_iter().next().expect("at least one fit is shipped");
+    let boxes = shipped_boxes();
     let points = [
         point(8, 1, LockName::Spinning2013),
         point(8, 1, LockName::ReadFirst2013),
@@ -100,7 +101,8 @@ pub fn sensitivity(
         let (dial, factor) = changes[index / runs];
         let mut fit = fit.clone();
         fit.turn(dial, factor);
-        points[index % points.len()].simulate(&fit, (index % runs / points.len()) as u64 + 1)
+        let numbers = Numbers { fit: &fit, boxes: &boxes[0] };
+        points[index % points.len()].simulate(numbers, (index % runs / points.len()) as u64 + 1)
     })?;
     let effects = changes.iter().zip(figures.chunks(runs)).map(|(&(dial, factor), figures)| {
         let median = |point: usize, of: fn(&Figures) -> f64| {

@@ -1,0 +1,248 @@
+//! The boxes of 2005: fits to their mutex rows, from which the semaphore's rows are predicted.
+//!
+//! # Role
+//! Two boxes ran the same test. What it does in a loop is the same on both, but for the pace
+//! of their processors; what switches and wake-ups cost is one multiple of the other's; how
+//! long a signal takes, each has for itself. [`search_boxes`] draws these numbers and judges
+//! them by the calibrated rows of `vfs_2005`: the larger box first, then, for the best of
+//! those, the smaller one.
+//!
+//! # Invariant
+//! As **F1** of `search`: no row that is not calibrated is simulated here.
+
+use super::search::{Search, between};
+use super::tables::{Entry, Point, Samples, entries};
+use super::{Numbers, Row, all_points, rows_of, shipped};
+use crate::engine::world::Random;
+use crate::file::parse;
+use crate::machine::Machine;
+use crate::many::{Stopped, many};
+use crate::work::Workload;
+use serde::Deserialize;
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+
+/// One set of numbers for both boxes. Times in microseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoxFit {
+    /// Its name in reports.
+    pub name: String,
+    /// Changing tasks on the 8-way box.
+    pub switch: f64,
+    /// Waking a task there.
+    pub wake: f64,
+    /// Until an idle processor notices, there.
+    pub signal: f64,
+    /// A section of the test.
+    pub section: f64,
+    /// Between its two sections.
+    pub gap: f64,
+    /// The rest of a loop.
+    pub compute: f64,
+    /// The P4's switches and wake-ups: this multiple.
+    pub kernel: f64,
+    /// Its signal.
+    pub signal_p4: f64,
+    /// Its sections and computing: this multiple.
+    pub pace: f64,
+}
+
+/// What is drawn, from where to where, on a logarithmic scale.
+pub const BOX_RANGES: [(&str, f64, f64); 9] = [
+    ("switch", 2.0, 12.0),
+    // A switch does what a wake-up does, and changes the address space.
+    ("wake over switch", 0.1, 0.5),
+    ("signal", 1.0, 16.0),
+    ("section", 1.5, 5.5),
+    ("gap", 0.2, 4.0),
+    ("compute", 1.0, 9.0),
+    ("kernel", 0.08, 0.8),
+    ("signal of the P4", 0.5, 8.0),
+    ("pace", 0.35, 0.65),
+];
+
+/// Leaving the idle state takes this part of a signal.
+const EXIT: f64 = 1.0 / 3.0;
+
+/// The larger box, whose name the smaller one does not have.
+const LARGE: &str = "smp-8way-2005";
+
+impl fmt::Display for BoxFit {
+    /// As in the file of fits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
+        writeln!(
+            f,
+            "switch = {:.2}\nwake = {:.2}\nsignal = {:.2}",
+            self.switch, self.wake, self.signal
+        )?;
+        writeln!(
+            f,
+            "section = {:.2}\ngap = {:.2}\ncompute = {:.2}",
+            self.section, self.gap, self.compute
+        )?;
+        writeln!(
+            f,
+            "kernel = {:.3}\nsignal_p4 = {:.2}\npace = {:.3}",
+            self.kernel, self.signal_p4, self.pace
+        )
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fits {
+    fit: Vec<BoxFit>,
+}
+
+/// The fits of the boxes that are shipped, the best first.
+///
+/// # Panics
+/// If their file is wrong, which a test would have noticed.
+#[must_use]
+pub fn shipped_boxes() -> Vec<BoxFit> {
+    let fits: Fits = parse("fits-2005.toml", include_str!("../../fits-2005.toml"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    fits.fit
+}
+
+impl BoxFit {
+    /// The box of this name with these numbers.
+    pub(super) fn machine(&self, name: &str) -> Machine {
+        let mut machine = Machine::bundled(name).expect("it is built in");
+        let (kernel, signal, pace) = if name == LARGE {
+            (1.0, self.signal, 1.0)
+        } else {
+            (self.kernel, self.signal_p4, self.pace)
+        };
+        machine.layout.pace = pace;
+        machine.scheduler.switch = self.switch * kernel;
+        machine.scheduler.wake = self.wake * kernel;
+        machine.scheduler.signal = signal;
+        machine.scheduler.idle = vec![(0.0, signal * EXIT)];
+        machine.settle();
+        machine
+    }
+
+    /// The test with these numbers.
+    pub(super) fn workload(&self, name: &str) -> Workload {
+        let mut workload = Workload::bundled(name).expect("it is built in");
+        workload.compute = self.compute;
+        for user in &mut workload.locks {
+            (user.section, user.gap) = (self.section, self.gap);
+        }
+        workload
+    }
+}
+
+/// A fit of the boxes that was found.
+#[derive(Clone, Debug)]
+pub struct FoundBox {
+    /// The numbers.
+    pub fit: BoxFit,
+    /// The largest logarithm of simulated over published of the calibrated figures.
+    pub score: f64,
+    /// The calibrated rows.
+    pub rows: Vec<Row>,
+}
+
+/// Draws of the smaller box for each fit of the larger one that was good enough.
+const SMALL: usize = 60;
+
+/// Good enough: within so much of each figure with one seed.
+const NEAR: f64 = 0.08;
+
+/// Searches.
+///
+/// # Errors
+/// [`Stopped`] if `stop` was set.
+pub fn search_boxes(
+    search: &Search,
+    stop: &AtomicBool,
+    step: &mut dyn FnMut(u64, u64, &str),
+) -> Result<Vec<FoundBox>, Stopped> {
+    let all: Vec<Entry> = entries(&Samples::QUICK)
+        .into_iter()
+        .filter(|entry| entry.calibrated() && entry.table == "vfs_2005")
+        .collect();
+    let of = |large: bool| -> Vec<Entry> {
+        let all = all.iter().filter(|entry| is_large(entry) == large);
+        all.cloned().collect()
+    };
+    let (large, small) = (of(true), of(false));
+    let fits: Vec<BoxFit> = (0..search.draws).map(|number| draw(search.seed, number)).collect();
+    let scores = many(fits.len(), stop, step, "draws", |number| judge(&fits[number], &large, 1).0)?;
+    let near = |fits: Vec<BoxFit>, scores: Vec<f64>| -> Vec<BoxFit> {
+        let pairs = fits.into_iter().zip(scores);
+        pairs.filter(|&(_, score)| score < NEAR).map(|(fit, _)| fit).collect()
+    };
+    let first = near(fits, scores);
+    let fits: Vec<BoxFit> = first
+        .iter()
+        .flat_map(|fit| (0..SMALL).map(move |number| draw_small(search.seed, number, fit)))
+        .collect();
+    let scores = many(fits.len(), stop, step, "draws", |number| judge(&fits[number], &small, 1).0)?;
+    let both = near(fits, scores);
+    let mut found = many(both.len(), stop, step, "fits, again", |place| {
+        let fit = both[place].clone();
+        let (score, rows) = judge(&fit, &all, search.seeds);
+        FoundBox { fit, score, rows }
+    })?;
+    found.sort_by(|one, other| one.score.total_cmp(&other.score));
+    // One for each fit of the larger box: they shall differ.
+    let mut seen = Vec::new();
+    found.retain(|found| {
+        let large = found.fit.name.split('.').next().map(str::to_owned);
+        let fresh = !seen.contains(&large);
+        seen.push(large);
+        fresh
+    });
+    found.truncate(search.keep);
+    Ok(found)
+}
+
+fn is_large(entry: &Entry) -> bool {
+    entry.value.points().iter().all(|point| point.machine == LARGE)
+}
+
+/// The score of a fit over some seeds, and the rows it is made of: medians.
+fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
+    let points: Vec<Point> = all_points(entries);
+    let fits = shipped();
+    let numbers = Numbers { fit: &fits[0], boxes: fit };
+    let figures: Vec<_> = (1..=seeds)
+        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
+        .collect();
+    let rows = rows_of(entries, &points, &figures);
+    // The farthest seed counts as well: some draws have one runner in one run and two in another.
+    let far = |value: f64, row: &Row| (value / row.published).ln().abs();
+    let worst = |row: &Row| {
+        (far(row.range.0, row) + far(row.range.1, row)) / 4.0 + far(row.simulated, row) / 2.0
+    };
+    (rows.iter().map(worst).fold(0.0, f64::max), rows)
+}
+
+/// The draw of this number for the larger box.
+fn draw(seed: u64, number: usize) -> BoxFit {
+    let mut random = Random::new(seed.wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ number as u64);
+    // The first values of neighbouring seeds are alike.
+    random.next();
+    let [switch, wake, signal, section, gap, compute, kernel, signal_p4, pace] =
+        BOX_RANGES.map(|(_, low, high)| between(random.unit(), low, high));
+    let name = format!("{seed}-{number}");
+    let wake = wake * switch;
+    BoxFit { name, switch, wake, signal, section, gap, compute, kernel, signal_p4, pace }
+}
+
+/// The same with another draw for the smaller box.
+fn draw_small(seed: u64, number: usize, large: &BoxFit) -> BoxFit {
+    let other = draw(seed ^ 0x5_ca1e, number);
+    BoxFit {
+        name: format!("{}.{number}", large.name),
+        kernel: other.kernel,
+        signal_p4: other.signal_p4,
+        pace: other.pace,
+        ..large.clone()
+    }
+}
