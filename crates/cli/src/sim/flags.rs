@@ -221,7 +221,7 @@ pub(crate) struct Whatif {
 #[command(after_help = "\
 Examples:
   lockstead sim trace --machine vm-2 --workload storm --lock lockstead --tasks 3
-  lockstead sim trace --machine westmere-8x10 --workload storm --lock queued-2013 --tasks 6 --svg t.svg")]
+  lockstead sim trace --machine epyc-2x64 --workload storm --lock queued-2013 --tasks 6 --svg t.svg")]
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) scene: Scene,
