@@ -1,6 +1,7 @@
 //! The mutex that belongs to one thread until another one comes, with its data.
 
 use crate::error::{Cancelled, Interrupted, TimedOut};
+use crate::guard::shown_as_data;
 use crate::refusal::{Subject, refuse};
 use crate::{CancelToken, Hooks, Owner, Unnamed, time};
 use core::cell::UnsafeCell;
@@ -335,6 +336,8 @@ impl<T: ?Sized, H: Hooks> fmt::Debug for BiasedMutex<T, H> {
     }
 }
 
+shown_as_data!(BiasedMutexGuard);
+
 /// The holder's access to the data of a [`BiasedMutex`]; dropping it releases.
 ///
 /// Stays on its thread, since the owner alone releases:
@@ -377,17 +380,5 @@ impl<T: ?Sized, H: Hooks> Drop for BiasedMutexGuard<'_, T, H> {
     fn drop(&mut self) {
         // SAFETY: the guard was made by the holder, of how it acquired, and is not Send.
         unsafe { self.mutex.raw.unlock(self.hold) }
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for BiasedMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for BiasedMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -1,13 +1,36 @@
 //! Proof of holding a mutex.
 
 use crate::{Hooks, Mutex, Unnamed};
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use lockstead_core::{LockError, RawMutex};
 use lockstead_linux::Linux;
+
+/// Guards that are shown as the data that they give access to.
+macro_rules! shown_as_data {
+    ($($guard:ident),+) => {$(
+        impl<T: ?Sized + core::fmt::Debug, H: $crate::Hooks> core::fmt::Debug
+            for $guard<'_, T, H>
+        {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        impl<T: ?Sized + core::fmt::Display, H: $crate::Hooks> core::fmt::Display
+            for $guard<'_, T, H>
+        {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    )+};
+}
+pub(crate) use shown_as_data;
+
+shown_as_data!(MutexGuard, MappedMutexGuard);
 
 /// The holder's access to the data of a [`Mutex`]; dropping it releases.
 ///
@@ -98,18 +121,6 @@ impl<T: ?Sized, H: Hooks> Drop for MutexGuard<'_, T, H> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for MutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for MutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
 /// A [`MutexGuard`] narrowed to a part of the data by [`MutexGuard::map`];
 /// dropping it releases the whole mutex.
 #[must_use = "the mutex is released as soon as the guard is dropped"]
@@ -160,17 +171,5 @@ impl<T: ?Sized, H: Hooks> Drop for MappedMutexGuard<'_, T, H> {
     fn drop(&mut self) {
         // SAFETY: made from a guard of the holder and not Send.
         unsafe { self.raw.unlock() }
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for MappedMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for MappedMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -1,10 +1,12 @@
 //! Proof of holding a reader-writer lock.
 
+use crate::guard::shown_as_data;
 use crate::{Hooks, RwLock, Unnamed};
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
+
+shown_as_data!(RwLockReadGuard, RwLockWriteGuard);
 
 /// A reader's access to the data of a [`RwLock`]; dropping it releases.
 #[must_use = "the lock is released as soon as the guard is dropped"]
@@ -110,29 +112,5 @@ impl<T: ?Sized, H: Hooks> Drop for RwLockWriteGuard<'_, T, H> {
         // SAFETY: the guard was made by the holder and is not Send, so the
         // calling thread holds the lock for writing.
         unsafe { self.lock.raw.unlock_write() }
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RwLockReadGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for RwLockReadGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RwLockWriteGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for RwLockWriteGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -2,12 +2,14 @@
 
 use super::RtMutex;
 use super::raw::Raw;
+use crate::guard::shown_as_data;
 use crate::{Hooks, Unnamed};
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
+
+shown_as_data!(RtMutexGuard, MappedRtMutexGuard);
 
 /// The holder's access to the data of an [`RtMutex`]; dropping it releases.
 ///
@@ -60,18 +62,6 @@ impl<T: ?Sized, H: Hooks> Drop for RtMutexGuard<'_, T, H> {
         // SAFETY: the guard was made by the holder and is not Send, so the calling
         // thread holds the mutex.
         unsafe { self.mutex.raw().unlock() }
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RtMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display, H: Hooks> fmt::Display for RtMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }
 
@@ -129,11 +119,5 @@ impl<T: ?Sized, H: Hooks> Drop for MappedRtMutexGuard<'_, T, H> {
     fn drop(&mut self) {
         // SAFETY: made from a guard of the holder and not Send.
         unsafe { self.raw.unlock() }
-    }
-}
-
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for MappedRtMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -4,6 +4,7 @@ use super::Owner;
 use super::raw::Raw;
 use super::refusal::{refuse, too_deep};
 use crate::error::{Cancelled, Interrupted, TimedOut};
+use crate::guard::shown_as_data;
 use crate::{CancelToken, Hooks, Unnamed, time};
 use core::cell::Cell;
 use core::fmt;
@@ -299,8 +300,4 @@ impl<T: ?Sized, H: Hooks> Drop for RtRecursiveMutexGuard<'_, T, H> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug, H: Hooks> fmt::Debug for RtRecursiveMutexGuard<'_, T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_data!(RtRecursiveMutexGuard);
