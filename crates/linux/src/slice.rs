@@ -139,6 +139,7 @@ pub(crate) fn probe() -> (bool, String, bool) {
         0.. if small => "offered, but the libc registers too small an area".into(),
         0.. => "offered, off in this thread".into(),
         _ if errno == SWITCHED_OFF => "switched off when the kernel was started".into(),
+        _ if errno == libc::EINVAL => "the kernel does not know it; Linux 7.0 does".into(),
         _ => std::io::Error::from_raw_os_error(errno).to_string(),
     };
     (answer >= 0, detail, in_use)

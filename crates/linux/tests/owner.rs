@@ -98,17 +98,7 @@ fn nobody_knows_nothing_and_a_vacant_seat_does_not_run() {
 #[test]
 fn locks_exclude_with_every_oracle() {
     let _watchdog = Watchdog::new(60);
-    for chosen in [
-        Oracle::Nobody,
-        Oracle::Clock,
-        Oracle::Processor,
-        Oracle::Both,
-        Oracle::Table,
-        Oracle::Chain,
-        Oracle::Yes,
-        Oracle::No,
-        Oracle::Random,
-    ] {
+    for chosen in Oracle::ALL {
         let _alone = choose(chosen);
         common::count_with(8, 10_000);
         readers_and_writers(chosen);

@@ -5,6 +5,7 @@ use crate::{Linux, futex, oncpu, owner, pi, rseq, sys};
 use core::ptr::null;
 use libc::{c_int, c_long};
 use lockstead_core::Platform;
+use lockstead_core::biased::Fences;
 
 pub(super) fn all(kernel: &str) -> Vec<Facility> {
     vec![
@@ -19,8 +20,8 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
         membarrier(
             "membarrier",
             libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
-            false,
-            "none needed: no lock uses asymmetric barriers",
+            Linux::can_fence(),
+            "a biased mutex is an ordinary one from the start",
         ),
         membarrier(
             "membarrier_rseq",
@@ -260,7 +261,11 @@ fn perf_instructions() -> Facility {
     Facility {
         name: "perf_instructions",
         offered: result.is_ok(),
-        detail: result.map_or_else(error, |_| "a counter could be opened".into()),
+        detail: match result {
+            Ok(_) => "a counter could be opened".into(),
+            Err(libc::ENOENT) => "the processor has no counter, or the hypervisor hides it".into(),
+            Err(errno) => error(errno),
+        },
         in_use: false,
         fallback: "benchmarks count instructions by single-stepping, or not at all",
     }

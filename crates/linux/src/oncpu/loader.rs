@@ -99,7 +99,7 @@ pub fn status() -> Result<Option<Running>, Refusal> {
     let Some(mapping) = Mapping::open() else {
         return Err(Refusal::Kernel(
             "open the table",
-            format!("{TABLE:?} is none of this version"),
+            format!("{TABLE:?} is no table of this version; `lockstead oncpu stop` removes it"),
         ));
     };
     let header = mapping.header;
@@ -163,11 +163,8 @@ pub fn stop() -> Result<bool, Refusal> {
     if !Path::new(folder()).exists() {
         return Ok(false);
     }
-    let map = match bpf::open(TABLE) {
-        Ok(map) => Some(map),
-        Err(libc::ENOENT) => None,
-        Err(errno) => return Err(refused("open the table")(errno)),
-    };
+    // What is no table has no mark to make, and goes with the folder.
+    let map = bpf::open(TABLE).ok();
     remove()?;
     // Last, for whoever is refused this has stopped it all the same.
     if let Some(map) = map {

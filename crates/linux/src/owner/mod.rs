@@ -58,24 +58,27 @@ pub enum Oracle {
     Random,
 }
 
-const ALL: [Oracle; 9] = [
-    Oracle::Nobody,
-    Oracle::Clock,
-    Oracle::Processor,
-    Oracle::Both,
-    Oracle::Table,
-    Oracle::Chain,
-    Oracle::Yes,
-    Oracle::No,
-    Oracle::Random,
-];
+impl Oracle {
+    /// All there are.
+    pub const ALL: [Oracle; 9] = [
+        Oracle::Nobody,
+        Oracle::Clock,
+        Oracle::Processor,
+        Oracle::Both,
+        Oracle::Table,
+        Oracle::Chain,
+        Oracle::Yes,
+        Oracle::No,
+        Oracle::Random,
+    ];
+}
 
 static CHOSEN: AtomicU8 = AtomicU8::new(Oracle::Chain as u8);
 
 /// The oracle in use.
 #[must_use]
 pub fn oracle() -> Oracle {
-    ALL[usize::from(CHOSEN.load(Relaxed))]
+    Oracle::ALL[usize::from(CHOSEN.load(Relaxed))]
 }
 
 /// Chooses the oracle for all locks of the process; for measurements and tests.

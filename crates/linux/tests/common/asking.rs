@@ -1,11 +1,9 @@
-//! Asking whether threads run; and processes in which more is allowed, or less.
+//! Asking whether threads run; and a process in which less is allowed.
 
 use super::{my_slot, until};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::{OnCpu, Platform, Slot};
 use lockstead_linux::Linux;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Asks for `milliseconds`, as a spinner would; counts yes, no and unknown.
@@ -64,48 +62,6 @@ pub(crate) fn sleep(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         std::thread::sleep(Duration::from_secs(1));
     }
-}
-
-/// In the environment of the process that [`apart`] starts.
-const APART: &str = "LOCKSTEAD_TEST_APART";
-
-/// Runs the test `name`, whose `body` this is, once more in a process that sees an
-/// empty `/run` of its own; skips where that is not allowed.
-pub(crate) fn apart(name: &str, body: impl FnOnce()) {
-    if std::env::var_os(APART).is_some() {
-        return body();
-    }
-    let mut again = Command::new(std::env::current_exe().expect("this program"));
-    again.args(["--exact", name, "--nocapture"]).env(APART, "1");
-    // SAFETY: only calls that are safe after a fork.
-    unsafe {
-        again.pre_exec(|| {
-            let none = c"none".as_ptr();
-            let hidden = libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(
-                    none,
-                    c"/".as_ptr(),
-                    core::ptr::null(),
-                    libc::MS_REC | libc::MS_PRIVATE,
-                    core::ptr::null(),
-                ) == 0
-                && libc::mount(none, c"/run".as_ptr(), c"tmpfs".as_ptr(), 0, core::ptr::null())
-                    == 0;
-            if hidden { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-        });
-    }
-    let output = match again.output() {
-        Ok(output) => output,
-        Err(why) => {
-            println!("skipped: no /run of its own for a child: {why}");
-            return;
-        }
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let more = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n{more}");
-    assert!(text.contains("1 passed"), "{text}");
-    text.lines().filter(|line| line.contains("skipped:")).for_each(|line| println!("{line}"));
 }
 
 /// Gives up all privileges, for good.

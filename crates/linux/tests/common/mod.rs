@@ -1,11 +1,16 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+#[path = "apart.rs"]
+mod apart;
 #[path = "asking.rs"]
 mod asking;
 
 #[allow(unused_imports, reason = "each test program uses a part")]
-pub(crate) use asking::{apart, ask, become_nobody, beside, pin, sleep, spin};
+pub(crate) use {
+    apart::apart,
+    asking::{ask, become_nobody, beside, pin, sleep, spin},
+};
 
 use core::ffi::c_void;
 use core::panic::Location;
