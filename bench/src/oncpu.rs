@@ -85,6 +85,8 @@ const ROUNDS: usize = 7;
 pub enum Failure {
     /// There is no table, and none can be started.
     Table(oncpu::Refusal),
+    /// Somebody has stopped the table on the way.
+    Stopped,
     /// As in other measurements.
     Other(Error),
 }
@@ -113,7 +115,11 @@ impl Drop for Started {
 /// # Errors
 /// [`Failure`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Failure> {
-    let kept = oncpu::status().map_err(Failure::Table)?.is_some_and(|running| running.kept);
+    let is_kept = || match oncpu::status() {
+        Ok(found) => Ok(found.is_some_and(|running| running.kept)),
+        Err(why) => Err(Failure::Table(why)),
+    };
+    let kept = is_kept()?;
     let mut progress = Progress::new(ROUNDS + 2 * SOURCES.len() - 1);
     let mut started = Started(!kept);
     let (mut starts, mut plain, mut added) = (Vec::new(), Vec::new(), Vec::new());
@@ -140,6 +146,10 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, F
             progress.step(session, name)?;
             compare(oracle, options, session)
         };
+        // Of a table that is no more nothing can be learnt.
+        if !session.stopped() && !is_kept()? {
+            return Err(Failure::Stopped);
+        }
         sources.push(Source::new(name, counts, costs));
     }
     progress.end(session)?;

@@ -5,8 +5,8 @@ use super::report::QuotaUsed;
 use crate::foreign::{Observation, TOLERATED};
 use crate::hogs::Hogs;
 use crate::quota::Quota;
+use crate::session::Progress;
 use crate::{Error, stats};
-use std::time::Duration;
 
 /// The surroundings that options ask for. They end when this is dropped.
 pub(crate) struct Beside {
@@ -22,9 +22,11 @@ impl Beside {
         Ok(Self { hogs, quota: options.quota.map(enter).transpose()? })
     }
 
-    /// From now on, who uses the processors?
-    pub(crate) fn observe(&self) -> Observed<'_> {
-        Observed { observation: Observation::begin(), hogs: &self.hogs, hogged: self.hogs.cpu() }
+    /// From now on, who uses the processors? As [`Observation::foreign_percent`], when it is
+    /// asked; the busy processes of the run are its own.
+    pub(crate) fn observe(&self) -> impl Fn() -> Option<f64> {
+        let (observation, before) = (Observation::begin(), self.hogs.cpu());
+        move || observation.foreign_percent_beside(self.hogs.cpu().saturating_sub(before))
     }
 
     /// The quota so far.
@@ -34,20 +36,6 @@ impl Beside {
             control_groups: quota.generation(),
             throttled_periods: quota.throttled(),
         })
-    }
-}
-
-/// The beginning of an observation.
-pub(crate) struct Observed<'a> {
-    observation: Observation,
-    hogs: &'a Hogs,
-    hogged: Duration,
-}
-
-impl Observed<'_> {
-    /// As [`Observation::foreign_percent`]; the busy processes of the run are its own.
-    pub(crate) fn foreign_percent(&self) -> Option<f64> {
-        self.observation.foreign_percent_beside(self.hogs.cpu().saturating_sub(self.hogged))
     }
 }
 
@@ -64,17 +52,42 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    pub(crate) fn new(wanted: usize) -> Self {
+    /// Measures `0..of`, each once a round, in shuffled order, until `wanted` rounds count;
+    /// `keep` gets what these gave. `observe` begins to look at what others use.
+    ///
+    /// # Errors
+    /// The first of `measure`.
+    pub(crate) fn run<S, O: Fn() -> Option<f64>>(
+        (wanted, of): (usize, usize),
+        progress: &mut Progress,
+        observe: impl Fn() -> O,
+        mut measure: impl FnMut(usize, &mut Progress) -> Result<S, Error>,
+        mut keep: impl FnMut(usize, S),
+    ) -> Result<Self, Error> {
+        let mut rounds = Self::new(wanted);
+        let mut order: Vec<usize> = (0..of).collect();
+        while rounds.kept < wanted {
+            fastrand::shuffle(&mut order);
+            let others = observe();
+            let mut round = Vec::new();
+            for &index in &order {
+                round.push((index, measure(index, progress)?));
+            }
+            if rounds.counts(others()) {
+                round.into_iter().for_each(|(index, sample)| keep(index, sample));
+            } else {
+                progress.again(of);
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn new(wanted: usize) -> Self {
         Self { wanted, kept: 0, foreign: Vec::new(), discarded: 0, disturbed: 0 }
     }
 
-    /// Whether there is another round.
-    pub(crate) fn more(&self) -> bool {
-        self.kept < self.wanted
-    }
-
     /// Whether the round that has ended counts, in which others used so much.
-    pub(crate) fn counts(&mut self, others: Option<f64>) -> bool {
+    fn counts(&mut self, others: Option<f64>) -> bool {
         let disturbed = others.is_some_and(|percent| percent > TOLERATED);
         if disturbed && self.discarded < self.wanted {
             self.discarded += 1;
@@ -95,6 +108,7 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn disturbed_rounds_are_measured_again_but_not_for_ever() {
@@ -102,8 +116,7 @@ mod tests {
         let counted: Vec<bool> =
             [7.0, 1.0, 90.0, 8.0].map(|percent| rounds.counts(Some(percent))).to_vec();
         assert_eq!(counted, [false, true, false, true]);
-        assert!(!rounds.more());
-        assert_eq!((rounds.discarded, rounds.disturbed), (2, 1));
+        assert_eq!((rounds.kept, rounds.discarded, rounds.disturbed), (2, 2, 1));
         assert_eq!(rounds.foreign_percent(), Some(4.5));
     }
 
@@ -111,21 +124,45 @@ mod tests {
     fn rounds_too_short_to_judge_count() {
         let mut rounds = Rounds::new(1);
         assert!(rounds.counts(None));
-        assert!(!rounds.more());
         assert_eq!((rounds.discarded, rounds.disturbed, rounds.foreign_percent()), (0, 0, None));
+    }
+
+    #[test]
+    fn what_counts_is_kept_each_round_whole() {
+        let foreign = std::cell::Cell::new(90.0);
+        let (mut kept, mut measured) = (vec![0; 3], 0);
+        let rounds = Rounds::run(
+            (2, 3),
+            &mut Progress::new(6),
+            || || Some(foreign.replace(0.0)),
+            |index, _| {
+                measured += 1;
+                Ok(index)
+            },
+            |index, sample| kept[index] += usize::from(index == sample),
+        )
+        .expect("nothing fails");
+        assert_eq!((kept, measured), (vec![2; 3], 9));
+        assert_eq!(
+            (rounds.discarded, rounds.disturbed, rounds.foreign_percent()),
+            (1, 0, Some(0.0))
+        );
+        let failed = |_: usize, _: &mut Progress| Err::<(), _>(Error::Interrupted);
+        let run = Rounds::run((2, 3), &mut Progress::new(6), || || None, failed, |_, ()| ());
+        assert!(matches!(run.err(), Some(Error::Interrupted)));
     }
 
     #[test]
     fn the_own_busy_processes_are_not_foreign() {
         let beside =
             Beside::enter(&Options { foreign: 1, ..Options::default() }).expect("a process");
-        let observed = beside.observe();
+        let (observation, foreign_percent) = (Observation::begin(), beside.observe());
         let mut plain = None;
         while plain.is_none() {
             std::thread::sleep(Duration::from_millis(20));
-            plain = observed.observation.foreign_percent();
+            plain = observation.foreign_percent();
         }
-        let without = observed.foreign_percent().expect("long enough by now");
+        let without = foreign_percent().expect("long enough by now");
         assert!(without <= plain.expect("a figure") + 1.0, "{without} of {plain:?}");
         assert!(beside.quota_used().is_none());
     }

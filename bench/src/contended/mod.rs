@@ -112,31 +112,22 @@ impl Bench<'_> {
         let slice =
             |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
         let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::new()).collect();
-        let mut order: Vec<usize> = (0..options.locks.len()).collect();
-        let mut rounds = Rounds::new(options.rounds);
-        while rounds.more() {
-            fastrand::shuffle(&mut order);
-            let observation = beside.observe();
-            let mut round = Vec::new();
-            for &index in &order {
+        let rounds = Rounds::run(
+            (options.rounds, options.locks.len()),
+            progress,
+            || beside.observe(),
+            |index, progress| {
                 let lock = options.locks[index];
                 progress.step(session, &format!("{label}: {lock}"))?;
                 let (count, time) = (slice(lock, options.slice), slice(lock, options.wait_slice()));
-                let sample = with_lock!(lock, L => {
+                with_lock!(lock, L => {
                     let counted = slices::throughput::<L>(&count, load, session)?;
                     let (timed, waits) = slices::waits::<L>(&time, load, self.clock, session)?;
                     Sample { counted, timed, waits }
-                })?;
-                round.push((index, sample));
-            }
-            if !rounds.counts(observation.foreign_percent()) {
-                progress.again(order.len());
-                continue;
-            }
-            for (index, sample) in round {
-                samples[index].add(sample);
-            }
-        }
+                })
+            },
+            |index, sample| samples[index].add(sample),
+        )?;
         Ok(Cell {
             threads,
             pinned,
@@ -158,7 +149,8 @@ impl Bench<'_> {
 /// A cell in the words of the progress.
 pub(crate) fn label((pinned, threads, section, think): Spot) -> String {
     let pinned = if pinned { " pinned" } else { "" };
-    format!("{threads}{pinned} threads, {section:?} section, {think}x think")
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("{threads}{pinned} thread{plural}, {section:?} section, {think}x think")
 }
 
 /// How long threads may take to end when they are told to: each may first have its turn.

@@ -36,6 +36,8 @@ pub struct Report {
     pub sleep_in_section_ns: Option<u64>,
     /// In every so many sections.
     pub sleep_every: Option<u64>,
+    /// What the whole lock comes to.
+    pub whole: Fairness,
     /// What each ingredient comes to.
     pub ingredients: Vec<Worth>,
     /// One entry for each combination of threads, section and think time.
@@ -63,9 +65,20 @@ pub struct Worth {
     pub efficiency: Share,
     /// Of the longest wait: above 1 it is longer with the ingredient.
     pub longest_wait: Share,
+    /// Of the lock without it, no ratios.
+    pub without: Fairness,
 }
 
-/// The whole lock over the one without, over all cells.
+/// How even the threads of a lock fared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fairness {
+    /// Jain's index over the threads' sections in a slice.
+    pub jain: Share,
+    /// The longest wait of a round in nanoseconds.
+    pub wait_max_ns: Share,
+}
+
+/// The whole lock over the one without, or a figure of one of them, over all cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Share {
     /// The geometric mean.
@@ -110,6 +123,10 @@ pub struct Cell {
     pub rounds_disturbed: usize,
     /// Throughput of the whole lock.
     pub ops_per_s: Figure,
+    /// Jain's index of the whole lock.
+    pub jain: Figure,
+    /// The longest wait of each round for the whole lock.
+    pub wait_max_ns: Figure,
     /// What each ingredient is worth here.
     pub effects: Vec<Effect>,
 }
@@ -125,6 +142,10 @@ pub struct Effect {
     pub efficiency: Figure,
     /// Of the longest wait.
     pub longest_wait: Figure,
+    /// Jain's index of the lock without the ingredient.
+    pub jain: Figure,
+    /// The longest wait of each round for it.
+    pub wait_max_ns: Figure,
 }
 
 /// Measures the mutex whole and without each of `ingredients` in the cells of `options`,
@@ -158,6 +179,10 @@ pub fn measure(
         quota: beside.quota_used(),
         sleep_in_section_ns: options.sleep.map(|sleep| sleep.length.as_nanos() as u64),
         sleep_every: options.sleep.map(|sleep| sleep.every),
+        whole: Fairness {
+            jain: Share::of(&cells, |cell| Some(&cell.jain)).expect("at least one cell"),
+            wait_max_ns: Share::of(&cells, |cell| Some(&cell.wait_max_ns)).expect("as above"),
+        },
         ingredients: ingredients.iter().filter_map(|&i| Worth::of(i, &cells)).collect(),
         cells,
     })
@@ -204,33 +229,27 @@ impl Bench<'_> {
         let load = Load::of(spot, options.sleep, self.pace);
         let patience = contended::patience(spot, options);
         let mut samples: Vec<Samples> = self.subjects.iter().map(|_| Samples::default()).collect();
-        let mut order: Vec<usize> = (0..self.subjects.len()).collect();
-        let mut rounds = Rounds::new(options.rounds);
-        while rounds.more() {
-            fastrand::shuffle(&mut order);
-            let observation = beside.observe();
-            let mut round = Vec::new();
-            for &index in &order {
+        let rounds = Rounds::run(
+            (options.rounds, self.subjects.len()),
+            progress,
+            || beside.observe(),
+            |index, progress| {
                 let subject = &self.subjects[index];
                 progress.step(session, &format!("{label}: {}", subject.name()))?;
                 let (lock, length) = (LockName::Lockstead, options.slice);
                 let mut slice = Slice { lock, threads, length, patience };
-                round.push((index, subject.measure(&mut slice, load, self.clock, session)?));
-            }
-            if !rounds.counts(observation.foreign_percent()) {
-                progress.again(order.len());
-                continue;
-            }
-            for (index, (window, waits)) in round {
-                samples[index].add(&window, &waits, self.clock);
-            }
-        }
+                subject.measure(&mut slice, load, self.clock, session)
+            },
+            |index, (window, waits)| samples[index].add(&window, &waits, self.clock),
+        )?;
         let (whole, without) = samples.split_first().expect("the whole lock is the first");
         let effects = self.subjects[1..].iter().zip(without).filter_map(|(subject, samples)| {
             let [throughput, efficiency, longest_wait] = whole.over(samples);
             let ingredient = subject.without?;
-            Some(Effect { ingredient, throughput, efficiency, longest_wait })
+            let (jain, wait_max_ns) = samples.fairness();
+            Some(Effect { ingredient, throughput, efficiency, longest_wait, jain, wait_max_ns })
         });
+        let (jain, wait_max_ns) = whole.fairness();
         Ok(Cell {
             threads,
             pinned,
@@ -240,6 +259,8 @@ impl Bench<'_> {
             rounds_discarded: rounds.discarded,
             rounds_disturbed: rounds.disturbed,
             ops_per_s: Figure::of(&whole.ops_per_s),
+            jain,
+            wait_max_ns,
             effects: effects.collect(),
         })
     }
@@ -247,29 +268,36 @@ impl Bench<'_> {
 
 impl Worth {
     fn of(ingredient: Ingredient, cells: &[Cell]) -> Option<Self> {
-        let share = |figure: fn(&Effect) -> &Figure| Share::of(ingredient, cells, figure);
+        let share = |figure: fn(&Effect) -> &Figure| {
+            Share::of(cells, |cell| {
+                cell.effects.iter().find(|effect| effect.ingredient == ingredient).map(figure)
+            })
+        };
         Some(Self {
             ingredient,
             description: ingredient.description(),
             throughput: share(|effect| &effect.throughput)?,
             efficiency: share(|effect| &effect.efficiency)?,
             longest_wait: share(|effect| &effect.longest_wait)?,
+            without: Fairness {
+                jain: share(|effect| &effect.jain)?,
+                wait_max_ns: share(|effect| &effect.wait_max_ns)?,
+            },
         })
     }
 }
 
 impl Share {
-    fn of(ingredient: Ingredient, cells: &[Cell], figure: fn(&Effect) -> &Figure) -> Option<Self> {
+    fn of<'a>(cells: &'a [Cell], figure: impl Fn(&'a Cell) -> Option<&'a Figure>) -> Option<Self> {
         let mut ratios: Vec<Extreme> = cells
             .iter()
             .filter_map(|cell| {
-                let effect = cell.effects.iter().find(|e| e.ingredient == ingredient)?;
                 Some(Extreme {
                     pinned: cell.pinned,
                     threads: cell.threads,
                     section_ns: cell.section_ns,
                     think_ratio: cell.think_ratio,
-                    value: figure(effect).median,
+                    value: figure(cell)?.median,
                 })
             })
             .collect();
@@ -310,7 +338,10 @@ mod tests {
         }
         assert_eq!(report.ingredients.len(), Ingredient::MUTEX.len());
         for worth in &report.ingredients {
-            for share in [&worth.throughput, &worth.efficiency, &worth.longest_wait] {
+            let without = &worth.without;
+            let ratios = [&worth.throughput, &worth.efficiency, &worth.longest_wait];
+            assert!(without.jain.lowest.value > 0.0 && without.jain.highest.value <= 1.0);
+            for share in [&ratios[..], &[&without.jain, &without.wait_max_ns]].concat() {
                 let (low, high) = (share.lowest.value, share.highest.value);
                 assert!(low <= share.mean * 1.001 && share.mean <= high * 1.001, "{worth:?}");
             }

@@ -38,6 +38,8 @@ pub enum Ingredient {
     Preemption,
     /// The distance between a spinner's looks grows with the time it has spent.
     SpacedLooks,
+    /// Not left out but chosen otherwise: the bound on waiting.
+    ShortBound,
 }
 
 impl Ingredient {
@@ -56,7 +58,7 @@ impl Ingredient {
     ];
 
     /// Those of a contended mutex, in the order of the reports: what `bench ablation` knows.
-    pub const MUTEX: [Ingredient; 13] = [
+    pub const MUTEX: [Ingredient; 14] = [
         Ingredient::Spinning,
         Ingredient::Queue,
         Ingredient::ReadFirst,
@@ -64,6 +66,7 @@ impl Ingredient {
         Ingredient::OwnerRunning,
         Ingredient::Preemption,
         Ingredient::Handoff,
+        Ingredient::ShortBound,
         Ingredient::WakeUps,
         Ingredient::Naps,
         Ingredient::OneWake,
@@ -90,6 +93,7 @@ impl Ingredient {
             Ingredient::Heat => "heat",
             Ingredient::Preemption => "preemption",
             Ingredient::SpacedLooks => "spaced-looks",
+            Ingredient::ShortBound => "bound-1ms",
         }
     }
 
@@ -137,7 +141,17 @@ impl Ingredient {
             Ingredient::SpacedLooks => {
                 "a spinner's looks come at growing distances; without: at every turn"
             }
+            Ingredient::ShortBound => {
+                "a choice: who may insist on the lock, and when; in place of the shipped one: all, \
+                 after 1 ms, however many sleep"
+            }
         }
+    }
+
+    /// Whether it is not left out but chosen otherwise.
+    #[must_use]
+    pub const fn is_choice(self) -> bool {
+        matches!(self, Ingredient::ShortBound)
     }
 
     /// Its place in a set.
@@ -176,8 +190,14 @@ impl<const LACKS: u32> Policy for Without<LACKS> {
     const PARTS: u32 =
         if lacks(LACKS, Ingredient::SpacedLooks) { u32::MAX } else { Standard::PARTS };
     const FIRST: u32 = if lacks(LACKS, Ingredient::SpacedLooks) { 1 } else { Standard::FIRST };
-    const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) { NEVER } else { Standard::BOUND };
-    const SHARE: u64 = Standard::SHARE;
+    const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) {
+        NEVER
+    } else if lacks(LACKS, Ingredient::ShortBound) {
+        1_000_000
+    } else {
+        Standard::BOUND
+    };
+    const SHARE: u64 = if lacks(LACKS, Ingredient::ShortBound) { 0 } else { Standard::SHARE };
     const HEIR_SPIN: u64 = if lacks(LACKS, Ingredient::Spinning) { 0 } else { Standard::HEIR_SPIN };
     const UNMARKED: u32 = Standard::UNMARKED;
     const MISSES: u32 = if lacks(LACKS, Ingredient::Naps) { 0 } else { Standard::MISSES };
@@ -226,6 +246,7 @@ mod tests {
         changes!(Naps: "MISSES");
         changes!(Preemption: "GAP");
         changes!(SpacedLooks: "LOOK", "PARTS", "FIRST");
+        changes!(ShortBound: "BOUND", "SHARE");
         // These are no policy's business.
         changes!(Inline:);
         changes!(OwnerRunning:);

@@ -125,6 +125,7 @@ struct Samples {
     ops_per_s: Vec<f64>,
     ops_per_cpu_s: Vec<f64>,
     wait_max_ns: Vec<f64>,
+    jain: Vec<f64>,
 }
 
 impl Samples {
@@ -133,6 +134,12 @@ impl Samples {
         self.ops_per_s.push(window.per_second());
         self.ops_per_cpu_s.push(window.per_cpu_second());
         self.wait_max_ns.push(waits.max_ns(clock) as f64);
+        self.jain.push(stats::jain(&window.turns));
+    }
+
+    /// Jain's index and the longest wait.
+    fn fairness(&self) -> (Figure, Figure) {
+        (Figure::of(&self.jain), Figure::of(&self.wait_max_ns))
     }
 
     /// These over `others`, round by round.

@@ -233,6 +233,7 @@ impl Subject {
 pub fn label(lock: Lock, without: Option<Ingredient>) -> String {
     match without {
         None => lock.name().to_owned(),
+        Some(choice) if choice.is_choice() => format!("{} with {}", lock.name(), choice.name()),
         Some(ingredient) => format!("{} without {}", lock.name(), ingredient.name()),
     }
 }
@@ -258,11 +259,13 @@ impl Drop for Unasked {
 pub(crate) fn mutexes() -> Vec<Subject> {
     const SPACED: u32 = Ingredient::SpacedLooks.bit();
     const PREEMPTION: u32 = Ingredient::Preemption.bit();
+    const BOUND: u32 = Ingredient::ShortBound.bit();
     let mutex = |subject: &Subject| subject.lock == Lock::Mutex;
     let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
     subjects.extend([
         Subject::new::<Mutex<Linux, SPACED>>(Lock::Mutex, Some(Ingredient::SpacedLooks)),
         Subject::new::<Mutex<Linux, PREEMPTION>>(Lock::Mutex, Some(Ingredient::Preemption)),
+        Subject::new::<Mutex<Linux, BOUND>>(Lock::Mutex, Some(Ingredient::ShortBound)),
         Subject::new::<Mutex<Locked, 0>>(Lock::Mutex, Some(Ingredient::OneAtomic)),
         Subject::new::<Mutex<Cold, 0>>(Lock::Mutex, Some(Ingredient::Heat)),
     ]);

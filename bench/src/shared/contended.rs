@@ -11,9 +11,10 @@ use super::memory::{Memory, Plain};
 use super::process::{Place, Worker, ending, until};
 use crate::contended::{
     self,
+    beside::Rounds,
     work::{Pace, Shared, busy},
 };
-use crate::foreign::{Observation, TOLERATED};
+use crate::foreign::Observation;
 use crate::locks::BenchLock;
 use crate::session::Progress;
 use crate::{Error, Session, clock, options, stats};
@@ -70,6 +71,8 @@ pub struct Cell {
     pub foreign_cpu_percent: Option<f64>,
     /// As [`contended::Cell::rounds_discarded`](crate::contended::Cell).
     pub rounds_discarded: usize,
+    /// As [`contended::Cell::rounds_disturbed`](crate::contended::Cell).
+    pub rounds_disturbed: usize,
     /// One row for each lock.
     pub results: Vec<Row>,
 }
@@ -145,36 +148,30 @@ impl Options {
             think: pace.steps(section.mul_f64(think)),
         };
         let mut samples = SharedLock::ALL.map(|_| Samples::default());
-        let mut order: Vec<usize> = (0..SharedLock::ALL.len()).collect();
-        let (mut foreign, mut kept, mut discarded) = (Vec::new(), 0, 0);
-        while kept < self.rounds {
-            fastrand::shuffle(&mut order);
-            let (observation, children) = (Observation::begin(), clock::children_cpu());
-            let mut round = Vec::new();
-            for &index in &order {
+        // The workers are the run's own.
+        let observe = || {
+            let (observation, before) = (Observation::begin(), clock::children_cpu());
+            move || observation.foreign_percent_beside(clock::children_cpu() - before)
+        };
+        let rounds = Rounds::run(
+            (self.rounds, SharedLock::ALL.len()),
+            progress,
+            observe,
+            |index, progress| {
                 let lock = SharedLock::ALL[index];
                 progress.step(session, &format!("{label}: {lock}"))?;
                 let slice = Slice { part: Part { lock, ..part }, processes, length: self.slice };
-                round.push((index, with_home!(lock, H => slice.run::<H>(session))?));
-            }
-            let others = observation.foreign_percent_beside(clock::children_cpu() - children);
-            if others.is_some_and(|percent| percent > TOLERATED) && discarded < self.rounds {
-                discarded += 1;
-                progress.again(order.len());
-                continue;
-            }
-            kept += 1;
-            foreign.extend(others);
-            for (index, window) in round {
-                samples[index].add(&window);
-            }
-        }
+                with_home!(lock, H => slice.run::<H>(session))
+            },
+            |index, window| samples[index].add(&window),
+        )?;
         Ok(Cell {
             processes,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
-            foreign_cpu_percent: (!foreign.is_empty()).then(|| stats::median(&foreign)),
-            rounds_discarded: discarded,
+            foreign_cpu_percent: rounds.foreign_percent(),
+            rounds_discarded: rounds.discarded,
+            rounds_disturbed: rounds.disturbed,
             results: SharedLock::ALL.iter().zip(&samples).map(|(&l, s)| s.row(l)).collect(),
         })
     }

@@ -453,17 +453,4 @@ mod tests {
     fn the_flags_are_consistent() {
         Cli::command().debug_assert();
     }
-
-    #[test]
-    fn every_subcommand_that_works_shows_examples() {
-        fn check(command: &clap::Command) {
-            if command.has_subcommands() {
-                command.get_subcommands().for_each(check);
-            } else {
-                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-                assert!(help.contains("Examples:"), "{}", command.get_name());
-            }
-        }
-        check(&Cli::command());
-    }
 }

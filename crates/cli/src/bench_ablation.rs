@@ -5,12 +5,12 @@ use crate::bench_flags::Ablation as Flags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
 use crate::values::List;
 use lockstead_bench::Session;
 use lockstead_bench::explain::Ingredient;
-use lockstead_bench::explain::ablation::{self, Extreme, Report, Share, Worth};
+use lockstead_bench::explain::ablation::{self, Extreme, Fairness, Report, Share, Worth};
 
 /// Measures and prints.
 ///
@@ -21,11 +21,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let options = flags.conduct.options((&flags.threads, &flags.section, &flags.think), None);
     let all = List(Ingredient::MUTEX.to_vec());
     let ingredients = &flags.ingredients.as_ref().unwrap_or(&all).0;
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let mut session = Session::new(interrupt.flag(), &mut step);
-    let report = ablation::measure(&options, ingredients, &mut session)?;
-    drop(progress);
+    let measure = |session: &mut Session<'_>| ablation::measure(&options, ingredients, session);
+    let report = measured(&interrupt, measure)?;
     output::warn_about(&report.machine);
     if flags.json {
         return output::print_json(&report);
@@ -60,6 +57,25 @@ fn render(report: &Report) -> String {
         }
         text += &format!("\n{}", table.render());
     }
+    for (title, figure, number) in FAIRNESS {
+        let mut table = Table::new(&[title, "mean", "lowest", "at", "highest", "at"]);
+        let mut row = |name: &str, share: &Share| {
+            table.row([
+                name.to_owned(),
+                number(share.mean),
+                number(share.lowest.value),
+                place(&share.lowest),
+                number(share.highest.value),
+                place(&share.highest),
+            ]);
+        };
+        row("the whole mutex", figure(&report.whole));
+        for worth in &report.ingredients {
+            let with = if worth.ingredient.is_choice() { "with" } else { "without" };
+            row(&format!("{with} {}", worth.ingredient.name()), figure(&worth.without));
+        }
+        text += &format!("\n{}", table.render());
+    }
     text += "\n";
     for worth in &report.ingredients {
         text += &format!("  {:14} {}\n", worth.ingredient.name(), worth.description);
@@ -74,7 +90,15 @@ type Measure = (&'static str, fn(&Worth) -> &Share);
 const MEASURES: [Measure; 3] = [
     ("throughput", |worth| &worth.throughput),
     ("work per CPU-second", |worth| &worth.efficiency),
-    ("longest wait", |worth| &worth.longest_wait),
+    ("longest wait, ratio", |worth| &worth.longest_wait),
+];
+
+/// A figure of a lock that is no ratio: its title, where it stands, and how it is written.
+type Figure = (&'static str, fn(&Fairness) -> &Share, fn(f64) -> String);
+
+const FAIRNESS: [Figure; 2] = [
+    ("Jain's index", |fairness| &fairness.jain, |index| format!("{index:.2}")),
+    ("longest wait", |fairness| &fairness.wait_max_ns, table::time),
 ];
 
 /// A cell in few words: threads, section, think time.

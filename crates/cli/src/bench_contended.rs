@@ -7,9 +7,8 @@ use crate::compare::best;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::Session;
 use lockstead_bench::contended::{self, Cell, QuotaUsed, Report, Row};
 use lockstead_bench::stats::geometric_mean;
 
@@ -20,10 +19,7 @@ use lockstead_bench::stats::geometric_mean;
 pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options = flags.options();
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(&interrupt, |session| contended::measure(&options, session))?;
     output::warn_about(&report.machine);
     if flags.json {
         return output::print_json(&report);
@@ -67,13 +63,14 @@ pub(crate) fn surroundings(
     if let Some(quota) = quota {
         text += &format!(", with {}% of a processor", quota.percent);
         if let Some(periods) = quota.throttled_periods {
-            text += &format!(" (used up in {periods} periods of 100 ms)");
+            let plural = if periods == 1 { "" } else { "s" };
+            text += &format!(" (used up in {periods} period{plural} of 100 ms)");
         }
     }
     if let Some((ns, every)) = sleep {
-        text += &format!(", the holder asleep for {}", table::time(ns as f64));
+        text += &format!(", with the holder asleep for {}", table::time(ns as f64));
         if every > 1 {
-            text += &format!(" in every {every} sections");
+            text += &format!(" in each {every}th section");
         }
     }
     text
@@ -84,11 +81,12 @@ fn title(cell: &Cell) -> String {
     let place = (cell.section_ns, cell.think_ratio);
     let threads =
         if cell.pinned { ("pinned thread", "pinned threads") } else { ("thread", "threads") };
-    let mut title = table::cell_title(cell.threads, threads, place, disturbed);
-    if cell.rounds_disturbed > 0 {
-        title += &format!("; {} that count were disturbed, too", cell.rounds_disturbed);
-    }
-    title
+    table::cell_title(cell.threads, threads, place, disturbed) + &and_kept(cell.rounds_disturbed)
+}
+
+/// The end of a title, with how many rounds count although others disturbed them.
+pub(crate) fn and_kept(rounds: usize) -> String {
+    if rounds == 0 { String::new() } else { format!("; {rounds} that count were disturbed, too") }
 }
 
 /// A percentile of the waits: its name and where it stands.

@@ -6,12 +6,11 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::plot;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::report::{can_write, escape, write};
 use crate::table;
 use crate::values::List;
 use anstyle::{AnsiColor, Style};
-use lockstead_bench::Session;
 use lockstead_bench::contended;
 use lockstead_bench::contended::grid::Grid;
 use lockstead_bench::contended::map::{Cell, Map, Panel};
@@ -75,10 +74,7 @@ fn measure(flags: &Flags) -> Result<Grid, Failure> {
     let think = flags.think.as_ref().unwrap_or(&usual);
     let options =
         flags.conduct.options((&flags.threads, &flags.section, think), Some(&flags.locks));
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = contended::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(&interrupt, |session| contended::measure(&options, session))?;
     output::warn_about(&report.machine);
     Ok(Grid::from(&report))
 }

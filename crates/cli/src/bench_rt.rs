@@ -4,9 +4,8 @@ use crate::args::Rt;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::Session;
 use lockstead_bench::rt::{self, Options, Report};
 use std::time::Duration;
 
@@ -17,10 +16,7 @@ use std::time::Duration;
 pub(crate) fn run(flags: &Rt) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options = Options { rounds: flags.rounds, busy: Duration::from_millis(flags.busy) };
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = rt::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(&interrupt, |session| rt::measure(&options, session))?;
     output::warn_about(&report.machine);
     if flags.json {
         return output::print_json(&report);

@@ -4,10 +4,10 @@ use crate::args::Uncontended;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
+use lockstead_bench::LockName;
 use lockstead_bench::uncontended::{self, Options, Report, Row};
-use lockstead_bench::{LockName, Session};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -39,10 +39,7 @@ pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
 
 /// Measures with a progress bar.
 pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report, Failure> {
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = uncontended::measure(options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(interrupt, |session| uncontended::measure(options, session))?;
     output::warn_about(&report.machine);
     Ok(report)
 }

@@ -4,11 +4,11 @@ use crate::args::Vfs;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
+use lockstead_bench::LockName;
 use lockstead_bench::published::{Vfs2005, vfs_2005};
 use lockstead_bench::vfs::{self, Options, Report, Row};
-use lockstead_bench::{LockName, Session};
 
 /// A spread that a quiet machine does not show.
 const DISTURBED: f64 = 0.3;
@@ -42,10 +42,7 @@ pub(crate) fn run(flags: &Vfs) -> Result<(), Failure> {
 
 /// Measures with a progress bar.
 pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report, Failure> {
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = vfs::measure(options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(interrupt, |session| vfs::measure(options, session))?;
     output::warn_about(&report.machine);
     Ok(report)
 }

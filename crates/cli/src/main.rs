@@ -15,6 +15,8 @@ mod check;
 mod compare;
 mod demo;
 mod dump;
+#[cfg(test)]
+mod examples;
 mod explain;
 mod failure;
 mod features;

@@ -1,7 +1,9 @@
 //! How far a measurement is: a bar on a terminal, else a line now and then.
 
+use crate::interrupt::Interrupt;
 use crate::output::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lockstead_bench::Session;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -9,6 +11,19 @@ use std::time::{Duration, Instant};
 /// each further one after twice as long, up to the longest silence.
 const FIRST: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(32);
+
+/// Measures, until a signal asks for the end, and shows on the way how far it is.
+///
+/// # Errors
+/// Those of `measure`.
+pub(crate) fn measured<R, E>(
+    interrupt: &Interrupt,
+    measure: impl FnOnce(&mut Session<'_>) -> Result<R, E>,
+) -> Result<R, E> {
+    let mut progress = Progress::new();
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    measure(&mut Session::new(interrupt.flag(), &mut step))
+}
 
 /// Shows progress on standard error; clears up after itself when dropped.
 pub(crate) struct Progress {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{documented, entries, run, succeed, text};
+use common::{documented, entries, run, succeed, text, texts};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -27,22 +27,6 @@ fn store(folder: &Path, report: &Value) -> PathBuf {
     let path = folder.join("grid.json");
     std::fs::write(&path, report.to_string()).expect("a file");
     path
-}
-
-/// The texts of a picture, after checking that all lie on the sheet.
-fn texts(svg: &str) -> Vec<String> {
-    let document = roxmltree::Document::parse(svg).expect("well-formed XML");
-    let root = document.root_element();
-    let size = |name| root.attribute(name).expect(name).parse::<f64>().expect("a number");
-    let (width, height) = (size("width"), size("height"));
-    let texts = root.descendants().filter(|node| node.tag_name().name() == "text");
-    texts
-        .map(|node| {
-            let at = |name| node.attribute(name).expect(name).parse::<f64>().expect("a number");
-            assert!((0.0..width).contains(&at("x")) && (0.0..height).contains(&at("y")));
-            node.text().unwrap_or_default().trim().to_owned()
-        })
-        .collect()
 }
 
 #[test]

@@ -3,49 +3,18 @@
 //! In a child that sees an empty `/run` of its own, so that nothing of the machine's is
 //! touched or left.
 
+#[path = "../../linux/tests/common/apart.rs"]
+mod apart;
 mod common;
 
+use apart::apart;
 use common::{Outcome, finish, lockstead, run};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 const FOLDER: &str = "/run/lockstead/oncpu";
-
-/// In the environment of the child.
-const APART: &str = "LOCKSTEAD_TEST_APART";
-
-/// Runs the test `name`, whose `body` this is, once more where `/run` is empty and the
-/// process's own; skips where that is not allowed.
-fn apart(name: &str, body: impl FnOnce()) {
-    if std::env::var_os(APART).is_some() {
-        return body();
-    }
-    let mut again = Command::new(std::env::current_exe().expect("this program"));
-    again.args(["--exact", name, "--nocapture"]).env(APART, "1");
-    // SAFETY: only calls that are safe after a fork.
-    unsafe {
-        again.pre_exec(|| {
-            let (none, nothing) = (c"none".as_ptr(), core::ptr::null());
-            let private = libc::MS_REC | libc::MS_PRIVATE;
-            let hidden = libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(none, c"/".as_ptr(), nothing, private, nothing.cast()) == 0
-                && libc::mount(none, c"/run".as_ptr(), c"tmpfs".as_ptr(), 0, nothing.cast()) == 0;
-            if hidden { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-        });
-    }
-    match again.output() {
-        Err(why) => println!("skipped: no /run of its own for a child: {why}"),
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            let more = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{text}\n{more}");
-            assert!(text.contains("1 passed"), "{text}");
-            text.lines().filter(|line| line.contains("skipped:")).for_each(|l| println!("{l}"));
-        }
-    }
-}
 
 /// The command without any privilege.
 fn as_nobody(args: &[&str]) -> Outcome {
@@ -107,6 +76,83 @@ fn a_start_without_privileges_says_what_is_missing_and_leaves_nothing() {
         assert!(outcome.stdout.is_empty(), "{outcome:?}");
         let said = outcome.stderr.contains("CAP_BPF") || outcome.stderr.contains("BTF");
         assert!(said && outcome.stderr.lines().count() == 1, "{outcome:?}");
+        assert!(!Path::new("/run/lockstead").exists(), "something is left");
+    });
+}
+
+/// Starts the table, or says why it cannot be.
+fn starts() -> bool {
+    let started = run(&["oncpu", "start"]);
+    if started.status != 0 {
+        println!("skipped: {}", started.stderr.trim());
+    }
+    started.status == 0
+}
+
+const CHECK: [&str; 5] = ["oncpu", "check", "--seconds", "0.1", "--json"];
+
+#[test]
+fn sources_are_held_against_the_table() {
+    apart("sources_are_held_against_the_table", || {
+        let refused = as_nobody(&CHECK);
+        assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains("no table to compare with"), "{refused:?}");
+
+        // A table of its own, which is gone afterwards.
+        let own = run(&CHECK);
+        if own.status != 0 {
+            println!("skipped: {}", own.stderr.trim());
+            return;
+        }
+        assert!(!Path::new("/run/lockstead").exists(), "something is left");
+        let own: Value = serde_json::from_str(&own.stdout).expect("JSON");
+        common::documented(&own);
+        assert!(own["start_ms"].is_number() && own["switch_added_ns"].is_number(), "{own}");
+
+        // One that is kept is left alone, and anybody may compare with it.
+        assert!(starts());
+        let kept = as_nobody(&CHECK);
+        assert_eq!(kept.status, 0, "{kept:?}");
+        let kept: Value = serde_json::from_str(&kept.stdout).expect("JSON");
+        assert!(kept["start_ms"].is_null() && kept["switch_ns"].is_null(), "{kept}");
+        let sources = kept["sources"].as_array().expect("sources");
+        let names: Vec<_> = sources.iter().map(|source| source["source"].as_str()).collect();
+        assert_eq!(names, ["table", "processor", "clock", "both"].map(Some));
+        assert_eq!((status().0, run(&["oncpu", "stop"]).status), (0, 0));
+    });
+}
+
+#[test]
+fn a_table_that_is_stopped_meanwhile_is_no_truth() {
+    apart("a_table_that_is_stopped_meanwhile_is_no_truth", || {
+        if !starts() {
+            return;
+        }
+        let mut check = lockstead(&["oncpu", "check", "--seconds", "1"]);
+        let mut check = check.spawn().expect("the command starts");
+        // It is well on its way when it says so.
+        let said = BufReader::new(check.stderr.take().expect("a pipe"));
+        let step = said.lines().map_while(Result::ok).find(|line| line.starts_with("step"));
+        assert!(step.is_some(), "it ended early");
+        assert_eq!(run(&["oncpu", "stop"]).status, 0);
+        let outcome = finish(check);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_stranger_in_the_table_s_place_is_named_and_can_be_removed() {
+    apart("a_stranger_in_the_table_s_place_is_named_and_can_be_removed", || {
+        std::fs::create_dir_all(FOLDER).expect("a folder");
+        std::fs::write(format!("{FOLDER}/table"), "no table").expect("a file");
+        for what in ["status", "start"] {
+            let outcome = run(&["oncpu", what]);
+            assert_eq!(outcome.status, 1, "{outcome:?}");
+            assert!(outcome.stderr.contains("oncpu stop"), "{outcome:?}");
+        }
+        let refused = as_nobody(&["oncpu", "stop"]);
+        assert!(refused.status == 1 && refused.stderr.contains("this needs root"), "{refused:?}");
+        assert_eq!(run(&["oncpu", "stop"]).status, 0);
         assert!(!Path::new("/run/lockstead").exists(), "something is left");
     });
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{entries, finish, lockstead, run, succeed, text};
+use common::{entries, finish, lockstead, run, succeed, text, texts};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,23 +38,6 @@ fn contended() -> Value {
         })
     };
     json!({"machine": machine(), "cells": [cell(2), cell(16)]})
-}
-
-/// The texts of a picture, after checking that all lie on the sheet.
-fn texts(svg: &str) -> Vec<String> {
-    let document = roxmltree::Document::parse(svg).expect("well-formed XML");
-    let root = document.root_element();
-    assert_eq!(root.tag_name().name(), "svg");
-    let size = |name| root.attribute(name).expect(name).parse::<f64>().expect("a number");
-    let (width, height) = (size("width"), size("height"));
-    let texts = root.descendants().filter(|node| node.tag_name().name() == "text");
-    texts
-        .map(|node| {
-            let at = |name| node.attribute(name).expect(name).parse::<f64>().expect("a number");
-            assert!((0.0..width).contains(&at("x")) && (0.0..height).contains(&at("y")));
-            node.text().unwrap_or_default().trim().to_owned()
-        })
-        .collect()
 }
 
 /// Writes a report into `folder`.

@@ -11,9 +11,8 @@ pub(crate) use flags::Explain;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::report::{can_write, write};
-use lockstead_bench::Session;
 use lockstead_bench::explain::{self, Options};
 
 /// Measures, prints, and writes the page that was asked for.
@@ -26,10 +25,7 @@ pub(crate) fn run(flags: &Explain) -> Result<(), Failure> {
     }
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options = if flags.quick { Options::quick() } else { Options::default() };
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = explain::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(&interrupt, |session| explain::measure(&options, session))?;
     output::warn_about(&report.machine);
     if let Some(file) = &flags.html {
         let page = html::render(&report)

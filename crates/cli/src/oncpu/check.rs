@@ -4,9 +4,8 @@ use super::flags::Check;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::Table;
-use lockstead_bench::Session;
 use lockstead_bench::oncpu::{self, Options, Report};
 use std::time::Duration;
 
@@ -21,13 +20,13 @@ pub(super) fn run(flags: &Check) -> Result<(), Failure> {
         section: Duration::from_micros(flags.section),
         time: flags.seconds,
     };
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let measured = oncpu::measure(&options, &mut Session::new(interrupt.flag(), &mut step));
-    drop(progress);
-    let report = measured.map_err(|why| match why {
+    let report = measured(&interrupt, |session| oncpu::measure(&options, session));
+    let report = report.map_err(|why| match why {
         oncpu::Failure::Table(why) => {
             Failure::Run(format!("there is no table to compare with: {why}"))
+        }
+        oncpu::Failure::Stopped => {
+            Failure::Run("the table was stopped while the sources were held against it".into())
         }
         oncpu::Failure::Other(error) => error.into(),
     })?;
@@ -50,10 +49,15 @@ fn render(report: &Report) -> String {
     ]);
     let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{share:.1} %"));
     for source in &report.sources {
+        // The table itself is not asked about, but for what it costs.
+        let number = |number: u64| match source.questions {
+            0 => "-".into(),
+            _ => number.to_string(),
+        };
         table.row([
             source.source.into(),
-            source.questions.to_string(),
-            source.off.to_string(),
+            number(source.questions),
+            number(source.off),
             percent(source.right_percent),
             percent(source.found_percent),
             format!("{:.1}", source.running_ns),

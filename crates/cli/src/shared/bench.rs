@@ -1,13 +1,13 @@
 //! `lockstead bench shared`: locks between processes, disputed and not.
 
 use super::flags::Shared;
+use crate::bench_contended::and_kept;
 use crate::bench_uncontended;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::Session;
 use lockstead_bench::shared::contended::{self, Cell, Row};
 use lockstead_bench::shared::{SharedLock, pair};
 use lockstead_bench::uncontended;
@@ -29,17 +29,12 @@ struct Report {
 pub(crate) fn run(flags: &Shared) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let (pair, cells) = options(flags);
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let mut session = Session::new(interrupt.flag(), &mut step);
-    let pair = pair::measure(&pair, &mut session)?;
-    let contended = match cells {
-        Some(cells) => contended::measure(&cells, &mut session)?,
-        None => Vec::new(),
-    };
-    drop(progress);
-    output::warn_about(&pair.machine);
-    let report = Report { pair, contended };
+    let report = measured(&interrupt, |session| {
+        let pair = pair::measure(&pair, session)?;
+        let contended = cells.map_or(Ok(vec![]), |cells| contended::measure(&cells, session))?;
+        Ok::<_, lockstead_bench::Error>(Report { pair, contended })
+    })?;
+    output::warn_about(&report.pair.machine);
     if flags.json {
         return output::print_json(&report);
     }
@@ -87,7 +82,7 @@ fn title(cell: &Cell) -> String {
         ("process", "processes"),
         (cell.section_ns, cell.think_ratio),
         disturbed,
-    )
+    ) + &and_kept(cell.rounds_disturbed)
 }
 
 fn grid(cell: &Cell) -> String {

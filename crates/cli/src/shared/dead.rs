@@ -4,9 +4,8 @@ use super::flags::Dead;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::Session;
 use lockstead_bench::shared::SharedLock;
 use lockstead_bench::shared::dead::{self, Report};
 
@@ -26,9 +25,7 @@ pub(crate) fn run(flags: &Dead) -> Result<(), Failure> {
 
 /// Measures with a progress bar.
 pub(crate) fn measure(locks: usize, interrupt: &Interrupt) -> Result<Report, Failure> {
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    Ok(dead::measure(locks, &mut Session::new(interrupt.flag(), &mut step))?)
+    Ok(measured(interrupt, |session| dead::measure(locks, session))?)
 }
 
 /// The table.

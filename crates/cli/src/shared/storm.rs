@@ -4,9 +4,8 @@ use super::flags::Storm;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::Session;
 use lockstead_bench::shared::SharedLock;
 use lockstead_bench::shared::storm::{self, Options, Report, STALL};
 
@@ -26,10 +25,7 @@ pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
         exclusive: flags.exclusive,
         beside_robust: flags.beside_robust,
     };
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let report = storm::measure(&options, &mut Session::new(interrupt.flag(), &mut step))?;
-    drop(progress);
+    let report = measured(&interrupt, |session| storm::measure(&options, session))?;
     if flags.json {
         output::print_json(&report)?;
     } else {
@@ -58,7 +54,7 @@ fn failed(report: &Report) -> String {
 fn render(report: &Report) -> String {
     let count = |number: u64| table::count(number as f64);
     let mut text = format!(
-        "{} kills in {:.0} s, {} calms: {} workers of {} thread{}{}{}, {} locks of each kind, \
+        "{} kills in {:.1} s, {} calms: {} workers of {} thread{}{}{}, {} locks of each kind, \
          {} critical sections\n\
          \x20 told of a death     {}\n\
          \x20 torn without a word {}\n\

@@ -31,7 +31,7 @@ impl Target {
             io::ErrorKind::NotFound => Failure::Run(format!("there is no process {pid}")),
             io::ErrorKind::PermissionDenied => Failure::Run(format!(
                 "process {pid} may not be looked at: it belongs to another user, or has more \
-                 rights than you"
+                 rights than you; try: sudo lockstead top {pid}"
             )),
             _ => Failure::Run(format!("process {pid}: {error}")),
         };
