@@ -104,8 +104,8 @@ impl Ingredient {
             Ingredient::Inline => "fast paths in the caller; without: two calls",
             Ingredient::Spinning => "spin, then sleep; without: sleep at once",
             Ingredient::Queue => {
-                "one spinner looks at a time, answers for sleepers and sees who passes it by; \
-                 without: all look, none does the rest"
+                "one spinner looks at a time, and answers for sleepers; without: all look, and \
+                 none answers"
             }
             Ingredient::ReadFirst => {
                 "read, then compare-exchange; without: each look is a compare-exchange"
@@ -142,8 +142,8 @@ impl Ingredient {
                 "a spinner's looks come at growing distances; without: at every turn"
             }
             Ingredient::ShortBound => {
-                "a choice: who may insist on the lock, and when; in place of the shipped one: all, \
-                 after 1 ms, however many sleep"
+                "no ingredient but a choice, the bound on waiting; held against it: 1 ms, however \
+                 many sleep"
             }
         }
     }
