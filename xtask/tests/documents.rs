@@ -1,6 +1,8 @@
 //! The documents say what the code does: labels, commands, links.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use xtask::{files, root, text};
 
 /// `OSQ-1` and the like, wherever they stand in `line` behind `marker`.
@@ -112,18 +114,45 @@ fn relative_links_lead_somewhere() {
     assert!(checked > 0);
 }
 
+/// The blocks of code in this language.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let opening = format!("```{language}\n");
+    let blocks: Vec<&str> = document
+        .split(&opening)
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(str::trim)
+        .collect();
+    assert!(!blocks.is_empty(), "no {language} is shown");
+    blocks
+}
+
 #[test]
-fn the_readme_examples_are_those_that_are_compiled() {
-    for name in ["ten_lines", "ledger_file"] {
-        let example = text(&root().join(format!("crates/lockstead/examples/{name}.rs")));
-        let body: Vec<&str> = example
-            .lines()
-            .filter(|l| !l.starts_with("//!"))
-            .skip_while(|l| l.is_empty())
-            .collect();
-        assert!(
-            text(&root().join("README.md")).contains(body.join("\n").trim()),
-            "README.md does not show crates/lockstead/examples/{name}.rs"
-        );
+fn the_readme_s_rust_is_that_of_examples() {
+    let examples: Vec<String> =
+        files("crates/lockstead/examples", &["rs"]).iter().map(|path| text(path)).collect();
+    for block in blocks(&text(&root().join("README.md")), "rust") {
+        let shown = examples.iter().any(|example| example.contains(block));
+        assert!(shown, "no crates/lockstead/examples/*.rs contains\n{block}");
+    }
+}
+
+#[test]
+fn the_readme_s_c_is_accepted() {
+    for block in blocks(&text(&root().join("README.md")), "c") {
+        let compiler = Command::new("cc")
+            .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"])
+            .arg("-I")
+            .arg(root().join("crates/capi/include"))
+            .stdin(Stdio::piped())
+            .spawn();
+        let mut compiler = match compiler {
+            Ok(compiler) => compiler,
+            Err(why) => return println!("skipped: no C compiler: {why}"),
+        };
+        let mut source = compiler.stdin.take().expect("a pipe");
+        source.write_all(block.as_bytes()).expect("the compiler reads");
+        drop(source);
+        assert!(compiler.wait().expect("it ends").success(), "refused:\n{block}");
     }
 }
