@@ -29,6 +29,11 @@ macro_rules! robust {
                     Woken::Changed
                 }
 
+                // The other way is a variant of the core: `shared_release_exchanges`.
+                fn subtracts() -> bool {
+                    true
+                }
+
                 #[track_caller]
                 fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
                     let site = Location::caller();

@@ -5,11 +5,11 @@
 //! for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
 //!
 //! # Protocol
-//! Taking: the word from 0 to me. Releasing: a look whether it is me, and me less, which
-//! a processor does sooner than a compare-exchange. Neither touches anything else. If
-//! taking fails, `wait`; if the look shows more than me, [`SharedMutex::unlock`]'s second
-//! half. A flag set between the look and the subtraction stays, beside no owner: a lock
-//! that is free for all, or for its heir, and whose next owner has the flag.
+//! Taking: the word from 0 to me. Releasing: from me to 0; or a look whether it is me,
+//! and me less, where that is faster ([`Robust::subtracts`]). Neither touches anything
+//! else. If taking fails, `wait`; if the word is more than me, [`SharedMutex::unlock`]'s
+//! second half. A flag set between the look and the subtraction stays, beside no owner:
+//! a lock that is free for all, or for its heir, and whose next owner has the flag.
 //!
 //! # Source
 //! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006); watching one
@@ -93,6 +93,11 @@ impl<P: Robust> SharedMutex<P> {
     #[inline(always)]
     #[must_use]
     pub fn give(&self, me: Identity) -> bool {
+        if !P::subtracts() {
+            // ord: SHR-2 (release): the critical section.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            return self.word.compare_exchange(me.bits(), 0, success, failure).is_ok();
+        }
         if self.word.load(Ordering::Relaxed) != me.bits() {
             return false;
         }

@@ -105,6 +105,13 @@ pub trait Robust: Platform {
     /// How often a waiter looks before it sleeps.
     const SPINS: u32;
 
+    /// Whether this processor is sooner done with a look and a subtraction than with a
+    /// compare-exchange, right behind another locked instruction.
+    #[inline(always)]
+    fn subtracts() -> bool {
+        false
+    }
+
     /// Whether the participant in this slot has certainly ended, by another source
     /// than D1.
     fn has_ended(segment: &Self::Segment, slot: u32) -> bool;

@@ -41,6 +41,7 @@ mod oracle;
 mod page;
 mod process;
 mod registry;
+mod release;
 mod ring;
 mod sleep;
 

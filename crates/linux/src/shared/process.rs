@@ -66,6 +66,7 @@ pub(super) fn prepare() -> Result<(), i32> {
     if !PROCESS.load(Ordering::Relaxed).is_null() {
         return Ok(());
     }
+    super::release::choose();
     let bytes = size_of::<Process>().next_multiple_of(4096);
     let pages = map_wiped(bytes)?;
     let fresh = pages.cast::<Process>().as_ptr();

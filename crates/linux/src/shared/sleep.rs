@@ -16,7 +16,7 @@
 //! # Errors of the kernel
 //! As in [`futex`]; none of them consumes a wake-up.
 
-use super::{list, oracle, page, registry::Attached, ring};
+use super::{list, oracle, page, registry::Attached, release, ring};
 use crate::atomics::{U32, U64};
 use crate::futex::{self, Channel, Owned, Scope, Until};
 use crate::platform::Linux;
@@ -42,6 +42,11 @@ impl Robust for Linux {
     const TRUST: Option<u64> = Some(1_000_000_000);
 
     const SPINS: u32 = 40;
+
+    #[inline(always)]
+    fn subtracts() -> bool {
+        release::subtracts()
+    }
 
     /// With the kernel's slack, 50 to 100 microseconds: some fifty sections of those that
     /// are shorter than the way to sleep.

@@ -25,6 +25,7 @@ cores!(
     shared_release_overlooks_the_heir,
     shared_loser_overlooks_the_heir,
     shared_cancelled_waiter_passes_nothing_on,
+    shared_release_exchanges,
 );
 
 cores!(
@@ -108,4 +109,15 @@ misses! {
     condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_compares_first: shared_condition_compares_the_count_first, Kind::Deadlock, killing(1), { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_counts_late: shared_condition_counts_after_the_release, Kind::Deadlock, killing(0), { tokens(0, &[TAKES, PUTS]) }
+}
+
+/// Not broken: the release of processors that subtract no faster. All other tests have the
+/// one that subtracts.
+#[test]
+fn release_by_exchange_holds() {
+    use shared_release_exchanges::model::*;
+    locks(&[TWICE, TWICE]).verify("2 threads", &killing(2));
+    locks(&[ONE, ONE, ONE]).verify("3 threads", &killing(2));
+    locks(&[CARELESS, ONE, ONE]).verify("one is careless", &killing(1));
+    locks(&[TWICE, TWICE]).verify("an heir", &killing(1).jumps(1, 5_000_000));
 }
