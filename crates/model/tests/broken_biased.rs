@@ -3,31 +3,11 @@
 
 #[macro_use]
 mod common;
+#[macro_use]
+mod broken_cores;
 
 use lockstead_model::{Cell, Config, Kind, Membarrier, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
-
-/// Declares the broken cores, each with the policies of the models.
-macro_rules! cores {
-    ($($name:ident),+ $(,)?) => {
-        $(
-            #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks, reason = "broken")]
-            mod $name {
-                include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
-
-                /// As in `common`, for this core.
-                pub mod policies {
-                    use super::{Policy, Slot};
-                    use crate::common::NEVER;
-                    policies!();
-                }
-            }
-
-            lockstead_model::platform!(crate::$name);
-            lockstead_model::fences!(crate::$name);
-        )+
-    };
-}
 
 cores!(
     biased_revokes_without_a_fence,
@@ -44,25 +24,6 @@ cores!(
     biased_owner_is_made_beside_the_inner_mutex,
     biased_owner_takes_it_twice,
 );
-
-/// The core as it ships, in the shape of a broken one.
-mod shipped {
-    pub(crate) use crate::common as policies;
-    pub(crate) use lockstead_core::{biased, hooks, platform};
-}
-
-/// Checks that `$scenario`, a macro that makes it of a core, fails with the broken one
-/// only.
-macro_rules! missed {
-    ($scenario:ident, $core:ident, $kind:pat, $config:expr) => {
-        let stats = $scenario!(shipped).check(&$config).expect("correct as shipped");
-        println!("{}: {stats}", stringify!($core));
-        match $scenario!($core).check(&$config) {
-            Ok(stats) => panic!("{}: {stats}", stringify!($core)),
-            Err(failure) => assert!(matches!(failure.kind, $kind), "{failure}"),
-        }
-    };
-}
 
 macro_rules! lock {
     ($core:ident) => {

@@ -3,30 +3,11 @@
 
 #[macro_use]
 mod common;
+#[macro_use]
+mod broken_cores;
 
 use lockstead_model::{Cell, Config, Fault, Kind, Model, Scenario, freed, with_handler};
 use std::panic::Location;
-
-/// Declares the broken cores, each with the policies of the models.
-macro_rules! cores {
-    ($($name:ident),+ $(,)?) => {
-        $(
-            #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks, reason = "broken")]
-            mod $name {
-                include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
-
-                /// As in `common`, for this core.
-                pub mod policies {
-                    use super::{Policy, Slot};
-                    use crate::common::NEVER;
-                    policies!();
-                }
-            }
-
-            lockstead_model::platform!(crate::$name);
-        )+
-    };
-}
 
 cores!(
     mutex_looks_after_its_release,
@@ -58,25 +39,6 @@ cores!(
     walk_ends_at_a_leaver,
     handler_uses_the_node_of_its_thread,
 );
-
-/// The core as it ships, in the shape of a broken one.
-mod shipped {
-    pub(crate) use crate::common as policies;
-    pub(crate) use lockstead_core::{hooks, mutex, platform};
-}
-
-/// Checks that `$scenario`, a macro that makes it of a core, fails with the
-/// broken one only.
-macro_rules! missed {
-    ($scenario:ident, $policy:ident, $core:ident, $kind:pat, $config:expr) => {
-        let stats = $scenario!(shipped, $policy).check(&$config).expect("correct as shipped");
-        println!("{}: {stats}", stringify!($core));
-        match $scenario!($core, $policy).check(&$config) {
-            Ok(stats) => panic!("{}: {stats}", stringify!($core)),
-            Err(failure) => assert!(matches!(failure.kind, $kind), "{failure}"),
-        }
-    };
-}
 
 macro_rules! mutex {
     ($core:ident, $policy:ident) => {
