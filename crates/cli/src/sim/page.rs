@@ -27,7 +27,7 @@ pub(super) fn render(rows: &[Row]) -> String {
     let mut page = HEAD.to_owned();
     for name in table_names() {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.table == name).collect();
-        for unit in ["jpm", "per second", "percent"] {
+        for unit in ["jpm", "per second", "percent", "times"] {
             let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.unit == unit).collect();
             if !rows.is_empty() {
                 let _ = write!(page, "<h2>{}, {unit}</h2>{}", escape(name), chart(name, &rows));

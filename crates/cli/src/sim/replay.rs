@@ -93,7 +93,11 @@ pub(super) fn off(row: &Row) -> String {
 
 /// A figure with as many places as it deserves.
 pub(super) fn figure(row: &Row, value: f64) -> String {
-    if row.unit == "percent" { format!("{value:.1}") } else { format!("{value:.0}") }
+    match row.unit {
+        "percent" => format!("{value:.1}"),
+        "times" => format!("{value:.2}"),
+        _ => format!("{value:.0}"),
+    }
 }
 
 fn text(rows: &[Row]) -> String {

@@ -109,6 +109,9 @@ pub fn replay(
     Ok(rows_of(&entries, &points, &figures))
 }
 
+/// Shares in per cent below this count as this: how far below does not matter.
+const SMALL: f64 = 2.0;
+
 /// How far rows are from the published ones: the mean logarithm of the ratio. Sees the
 /// calibrated rows alone. Of those in per cent it looks at the shares of the slow path, with
 /// less weight; changes follow from other rows.
@@ -122,7 +125,9 @@ pub fn score(rows: &[Row]) -> f64 {
             _ => 1.0,
         };
         if weight > 0.0 {
-            sum += weight * (row.simulated / row.published).ln().abs();
+            let least = if row.unit == "percent" { SMALL } else { 0.0 };
+            let ratio = row.simulated.max(least) / row.published.max(least);
+            sum += weight * ratio.ln().abs();
             weights += weight;
         }
     }
@@ -180,6 +185,7 @@ impl Value {
             Value::PerMinute(points) => points.iter().collect(),
             Value::Change(before, after) => before.iter().chain(after).collect(),
             Value::PerSecond(point) | Value::SlowPath(point) | Value::Busy(point) => vec![point],
+            Value::Faster(one, other) | Value::Thriftier(one, other) => vec![one, other],
         }
     }
 
@@ -192,6 +198,11 @@ impl Value {
             }
             Value::SlowPath(point) => lookup.get(point).share(Place::SlowPath) * 100.0,
             Value::Busy(point) => lookup.get(point).busy * 100.0,
+            Value::Faster(one, other) => lookup.get(one).jobs / lookup.get(other).jobs,
+            Value::Thriftier(one, other) => {
+                let thrift = |point| lookup.get(point).jobs / lookup.get(point).busy;
+                thrift(one) / thrift(other)
+            }
         }
     }
 }

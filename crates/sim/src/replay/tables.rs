@@ -41,6 +41,10 @@ pub(super) enum Value {
     SlowPath(Point),
     /// Per cent of the processors used.
     Busy(Point),
+    /// Loops of the first over those of the second.
+    Faster(Point, Point),
+    /// Loops by processor time, likewise.
+    Thriftier(Point, Point),
 }
 
 /// A figure of a published table.
@@ -218,6 +222,7 @@ fn fserver(samples: &Samples) -> Vec<Entry> {
 fn vfs() -> Vec<Entry> {
     let table = "vfs_2005";
     let mut entries = Vec::new();
+    let mut before: Option<(Point, f64, f64)> = None;
     for cells in rows(table) {
         let (machine, nodes, threads) =
             if cells[0].contains("P4") { ("p4-2way-2005", 2, 2) } else { ("smp-8way-2005", 8, 1) };
@@ -240,7 +245,26 @@ fn vfs() -> Vec<Entry> {
             number(cells[4]),
             Value::PerSecond(point.clone()),
         ));
-        entries.push(entry("processors", "percent", number(cells[5]), Value::Busy(point)));
+        entries.push(entry("processors", "percent", number(cells[5]), Value::Busy(point.clone())));
+        let (loops, busy) = (number(cells[4]), number(cells[5]));
+        // A row of the semaphore comes before that of the mutex of the same box.
+        let Some((semaphore, slow, used)) = before.take() else {
+            before = Some((point, loops, busy));
+            continue;
+        };
+        let row = format!("{}, mutex over semaphore", cells[0]);
+        let entry = |column, published, value| Entry {
+            table,
+            row: row.clone(),
+            column,
+            unit: "times",
+            published,
+            value,
+        };
+        let pair = (point, semaphore);
+        entries.push(entry("loops", loops / slow, Value::Faster(pair.0.clone(), pair.1.clone())));
+        let thrift = (loops / busy) / (slow / used);
+        entries.push(entry("loops by processor time", thrift, Value::Thriftier(pair.0, pair.1)));
     }
     entries
 }

@@ -62,6 +62,7 @@ impl Workload {
             within("many", user.many >= 1, "a number from 1")?;
             within("burst", fine(user.burst), "a number of acquisitions")?;
             within("section", fine(user.section), time)?;
+            within("write_section", user.write_section.is_none_or(fine), time)?;
             within("gap", fine(user.gap), time)?;
             within("lines", user.lines <= 64, "at most 64 lines")?;
             within("writes", (0.0..=1.0).contains(&user.writes), "a share from 0 to 1")?;

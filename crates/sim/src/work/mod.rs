@@ -65,6 +65,9 @@ pub struct Use {
     pub burst: f64,
     /// The section, in microseconds.
     pub section: f64,
+    /// A reader-writer lock: the section of those who write, if it is another.
+    #[serde(default)]
+    pub write_section: Option<f64>,
     /// Between two acquisitions of a burst, in microseconds.
     #[serde(default)]
     pub gap: f64,

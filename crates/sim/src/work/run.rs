@@ -236,7 +236,12 @@ fn acquire(workload: &Workload, user: &Use, site: Site) {
                 data.write(value + 1);
             }
         }
-        work(vary(user.section, workload.variation));
+        let time = if writes && user.kind == UseKind::ReadWrite {
+            user.write_section.unwrap_or(user.section)
+        } else {
+            user.section
+        };
+        work(vary(time, workload.variation));
     };
     match site.kind {
         SiteKind::Mutex(lock) => lock.with(site.number, || section(true)),
