@@ -33,6 +33,7 @@ fn workload(section: f64, compute: f64) -> Workload {
             gap: 0.0,
             lines: 0,
             writes: 0.0,
+            write_section: None,
         }],
     }
 }

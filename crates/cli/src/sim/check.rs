@@ -198,6 +198,7 @@ fn workload(cell: &Cell, machine: &Machine) -> Workload {
             gap: 0.0,
             lines: 1,
             writes: 1.0,
+            write_section: None,
         }],
     }
 }

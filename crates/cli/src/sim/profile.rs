@@ -161,6 +161,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
                 gap: 0.0,
                 lines: 1,
                 writes: 1.0,
+                write_section: None,
             })
             .collect(),
     })
