@@ -1,7 +1,7 @@
 //! What surrounds a measurement: busy processes, a quota; and which rounds count.
 
 use super::options::Options;
-use super::report::QuotaUsed;
+use super::report::{Disturbance, QuotaUsed};
 use crate::foreign::{Observation, TOLERATED};
 use crate::hogs::Hogs;
 use crate::quota::Quota;
@@ -39,53 +39,48 @@ impl Beside {
     }
 }
 
-/// The rounds of a cell. One that others disturbed is measured again; as many as there
-/// are rounds, then they count all the same.
-pub(crate) struct Rounds {
+/// Measures `0..of`, each once a round, in shuffled order, until `wanted` rounds count;
+/// `keep` gets what these gave. A round that others disturbed is measured again; as many
+/// as there are rounds, then they count all the same. `observe` begins to look at what
+/// others use.
+///
+/// # Errors
+/// The first of `measure`.
+pub(crate) fn rounds<S, O: Fn() -> Option<f64>>(
+    (wanted, of): (usize, usize),
+    progress: &mut Progress,
+    observe: impl Fn() -> O,
+    mut measure: impl FnMut(usize, &mut Progress) -> Result<S, Error>,
+    mut keep: impl FnMut(usize, S),
+) -> Result<Disturbance, Error> {
+    let mut rounds = Rounds { wanted, kept: 0, foreign: Vec::new(), discarded: 0, disturbed: 0 };
+    let mut order: Vec<usize> = (0..of).collect();
+    while rounds.kept < wanted {
+        fastrand::shuffle(&mut order);
+        let others = observe();
+        let mut round = Vec::new();
+        for &index in &order {
+            round.push((index, measure(index, progress)?));
+        }
+        if rounds.counts(others()) {
+            round.into_iter().for_each(|(index, sample)| keep(index, sample));
+        } else {
+            progress.again(of);
+        }
+    }
+    Ok(rounds.disturbance())
+}
+
+/// Which rounds count.
+struct Rounds {
     wanted: usize,
     kept: usize,
     foreign: Vec<f64>,
-    /// Thrown away.
-    pub(crate) discarded: usize,
-    /// Disturbed, and kept.
-    pub(crate) disturbed: usize,
+    discarded: usize,
+    disturbed: usize,
 }
 
 impl Rounds {
-    /// Measures `0..of`, each once a round, in shuffled order, until `wanted` rounds count;
-    /// `keep` gets what these gave. `observe` begins to look at what others use.
-    ///
-    /// # Errors
-    /// The first of `measure`.
-    pub(crate) fn run<S, O: Fn() -> Option<f64>>(
-        (wanted, of): (usize, usize),
-        progress: &mut Progress,
-        observe: impl Fn() -> O,
-        mut measure: impl FnMut(usize, &mut Progress) -> Result<S, Error>,
-        mut keep: impl FnMut(usize, S),
-    ) -> Result<Self, Error> {
-        let mut rounds = Self::new(wanted);
-        let mut order: Vec<usize> = (0..of).collect();
-        while rounds.kept < wanted {
-            fastrand::shuffle(&mut order);
-            let others = observe();
-            let mut round = Vec::new();
-            for &index in &order {
-                round.push((index, measure(index, progress)?));
-            }
-            if rounds.counts(others()) {
-                round.into_iter().for_each(|(index, sample)| keep(index, sample));
-            } else {
-                progress.again(of);
-            }
-        }
-        Ok(rounds)
-    }
-
-    fn new(wanted: usize) -> Self {
-        Self { wanted, kept: 0, foreign: Vec::new(), discarded: 0, disturbed: 0 }
-    }
-
     /// Whether the round that has ended counts, in which others used so much.
     fn counts(&mut self, others: Option<f64>) -> bool {
         let disturbed = others.is_some_and(|percent| percent > TOLERATED);
@@ -99,57 +94,60 @@ impl Rounds {
         true
     }
 
-    /// What others used in the rounds that count: the median.
-    pub(crate) fn foreign_percent(&self) -> Option<f64> {
-        (!self.foreign.is_empty()).then(|| stats::median(&self.foreign))
+    fn disturbance(&self) -> Disturbance {
+        Disturbance {
+            foreign_cpu_percent: (!self.foreign.is_empty()).then(|| stats::median(&self.foreign)),
+            rounds_discarded: self.discarded,
+            rounds_disturbed: self.disturbed,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::time::Duration;
+
+    /// Rounds of three subjects in which others used so much, one after the other; how
+    /// often each was measured and kept.
+    fn three(wanted: usize, others: &[Option<f64>]) -> (Disturbance, usize, [usize; 3]) {
+        let (others, mut measured, mut kept) = (Cell::new(others), 0, [0; 3]);
+        let observe = || {
+            let (now, later) = others.get().split_first().expect("no round too many");
+            others.set(later);
+            move || *now
+        };
+        let measure = |index: usize, _: &mut Progress| {
+            measured += 1;
+            Ok(index)
+        };
+        let keep = |index: usize, sample| kept[index] += usize::from(index == sample);
+        let done = rounds((wanted, 3), &mut Progress::new(3 * wanted), observe, measure, keep);
+        (done.expect("nothing fails"), measured, kept)
+    }
 
     #[test]
     fn disturbed_rounds_are_measured_again_but_not_for_ever() {
-        let mut rounds = Rounds::new(2);
-        let counted: Vec<bool> =
-            [7.0, 1.0, 90.0, 8.0].map(|percent| rounds.counts(Some(percent))).to_vec();
-        assert_eq!(counted, [false, true, false, true]);
-        assert_eq!((rounds.kept, rounds.discarded, rounds.disturbed), (2, 2, 1));
-        assert_eq!(rounds.foreign_percent(), Some(4.5));
+        let (disturbance, measured, kept) = three(2, &[7.0, 1.0, 90.0, 8.0].map(Some));
+        assert_eq!((measured, kept), (12, [2; 3]));
+        assert_eq!((disturbance.rounds_discarded, disturbance.rounds_disturbed), (2, 1));
+        assert_eq!(disturbance.foreign_cpu_percent, Some(4.5));
     }
 
     #[test]
     fn rounds_too_short_to_judge_count() {
-        let mut rounds = Rounds::new(1);
-        assert!(rounds.counts(None));
-        assert_eq!((rounds.discarded, rounds.disturbed, rounds.foreign_percent()), (0, 0, None));
+        let (disturbance, measured, kept) = three(1, &[None]);
+        assert_eq!((measured, kept), (3, [1; 3]));
+        assert_eq!((disturbance.rounds_discarded, disturbance.rounds_disturbed), (0, 0));
+        assert_eq!(disturbance.foreign_cpu_percent, None);
     }
 
     #[test]
-    fn what_counts_is_kept_each_round_whole() {
-        let foreign = std::cell::Cell::new(90.0);
-        let (mut kept, mut measured) = (vec![0; 3], 0);
-        let rounds = Rounds::run(
-            (2, 3),
-            &mut Progress::new(6),
-            || || Some(foreign.replace(0.0)),
-            |index, _| {
-                measured += 1;
-                Ok(index)
-            },
-            |index, sample| kept[index] += usize::from(index == sample),
-        )
-        .expect("nothing fails");
-        assert_eq!((kept, measured), (vec![2; 3], 9));
-        assert_eq!(
-            (rounds.discarded, rounds.disturbed, rounds.foreign_percent()),
-            (1, 0, Some(0.0))
-        );
+    fn a_failure_ends_the_rounds() {
         let failed = |_: usize, _: &mut Progress| Err::<(), _>(Error::Interrupted);
-        let run = Rounds::run((2, 3), &mut Progress::new(6), || || None, failed, |_, ()| ());
-        assert!(matches!(run.err(), Some(Error::Interrupted)));
+        let done = rounds((2, 3), &mut Progress::new(6), || || None, failed, |_, ()| ());
+        assert!(matches!(done, Err(Error::Interrupted)));
     }
 
     #[test]

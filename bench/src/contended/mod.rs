@@ -24,7 +24,7 @@ pub use options::{
     MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Options, Sleep, parse_section, parse_sleep,
     parse_think,
 };
-pub use report::{Cell, QuotaUsed, Report, Row};
+pub use report::{Cell, Disturbance, QuotaUsed, Report, Row};
 
 pub(crate) use options::{Spot, check_times};
 
@@ -34,7 +34,7 @@ use crate::locks::with_lock;
 use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, LockName, Session, stats};
-use beside::{Beside, Rounds};
+use beside::{Beside, rounds};
 use grid::Grid;
 use slices::{Load, Waits};
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Bench<'_> {
         let slice =
             |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
         let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::new()).collect();
-        let rounds = Rounds::run(
+        let disturbance = rounds(
             (options.rounds, options.locks.len()),
             progress,
             || beside.observe(),
@@ -133,9 +133,7 @@ impl Bench<'_> {
             pinned,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
-            foreign_cpu_percent: rounds.foreign_percent(),
-            rounds_discarded: rounds.discarded,
-            rounds_disturbed: rounds.disturbed,
+            disturbance,
             results: options
                 .locks
                 .iter()

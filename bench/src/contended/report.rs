@@ -53,18 +53,26 @@ pub struct Cell {
     pub section_ns: u64,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
-    /// Processor time that other processes used in the rounds that count, in
-    /// per cent of all processors: the median of the rounds. `None` when the
-    /// rounds are too short to tell (below 200 ms), or the system does not.
-    pub foreign_cpu_percent: Option<f64>,
-    /// Rounds that were thrown away because others used more than 6 %. As many
-    /// as there are rounds; then rounds count whatever others do.
-    pub rounds_discarded: usize,
-    /// Rounds that count although others used more than 6 %: there were too many to
-    /// measure them all again.
-    pub rounds_disturbed: usize,
+    /// What others did meanwhile.
+    #[serde(flatten)]
+    pub disturbance: Disturbance,
     /// One row for each lock.
     pub results: Vec<Row>,
+}
+
+/// What other processes did to the rounds of a cell.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Disturbance {
+    /// Processor time that they used in the rounds that count, in per cent of all
+    /// processors: the median of the rounds. `None` when the rounds are too short
+    /// to tell (below 200 ms), or the system does not.
+    pub foreign_cpu_percent: Option<f64>,
+    /// Rounds that were thrown away because they used more than 6 %. As many as there are
+    /// rounds; then rounds count whatever others do.
+    pub rounds_discarded: usize,
+    /// Rounds that count although they used more than 6 %: there were too many to
+    /// measure them all again.
+    pub rounds_disturbed: usize,
 }
 
 /// One lock in one cell.

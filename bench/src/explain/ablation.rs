@@ -9,10 +9,10 @@ use super::ingredients::Ingredient;
 use super::subjects::{self, Subject};
 use super::{Figure, Samples};
 use crate::clock::Ticks;
-use crate::contended::beside::{Beside, Rounds};
+use crate::contended::beside::{Beside, rounds};
 use crate::contended::slices::Load;
 use crate::contended::work::Pace;
-use crate::contended::{self, QuotaUsed, Spot};
+use crate::contended::{self, Disturbance, QuotaUsed, Spot};
 use crate::harness::Slice;
 use crate::machine::Machine;
 use crate::session::Progress;
@@ -115,12 +115,9 @@ pub struct Cell {
     pub section_ns: u64,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
-    /// As [`contended::Cell::foreign_cpu_percent`].
-    pub foreign_cpu_percent: Option<f64>,
-    /// As [`contended::Cell::rounds_discarded`].
-    pub rounds_discarded: usize,
-    /// As [`contended::Cell::rounds_disturbed`].
-    pub rounds_disturbed: usize,
+    /// What others did meanwhile.
+    #[serde(flatten)]
+    pub disturbance: Disturbance,
     /// Throughput of the whole lock.
     pub ops_per_s: Figure,
     /// Jain's index of the whole lock.
@@ -229,7 +226,7 @@ impl Bench<'_> {
         let load = Load::of(spot, options.sleep, self.pace);
         let patience = contended::patience(spot, options);
         let mut samples: Vec<Samples> = self.subjects.iter().map(|_| Samples::default()).collect();
-        let rounds = Rounds::run(
+        let disturbance = rounds(
             (options.rounds, self.subjects.len()),
             progress,
             || beside.observe(),
@@ -255,9 +252,7 @@ impl Bench<'_> {
             pinned,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
-            foreign_cpu_percent: rounds.foreign_percent(),
-            rounds_discarded: rounds.discarded,
-            rounds_disturbed: rounds.disturbed,
+            disturbance,
             ops_per_s: Figure::of(&whole.ops_per_s),
             jain,
             wait_max_ns,

@@ -10,8 +10,8 @@ use super::job::{Files, Job};
 use super::memory::{Memory, Plain};
 use super::process::{Place, Worker, ending, until};
 use crate::contended::{
-    self,
-    beside::Rounds,
+    self, Disturbance,
+    beside::rounds,
     work::{Pace, Shared, busy},
 };
 use crate::foreign::Observation;
@@ -67,12 +67,9 @@ pub struct Cell {
     pub section_ns: u64,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
-    /// As [`contended::Cell::foreign_cpu_percent`](crate::contended::Cell).
-    pub foreign_cpu_percent: Option<f64>,
-    /// As [`contended::Cell::rounds_discarded`](crate::contended::Cell).
-    pub rounds_discarded: usize,
-    /// As [`contended::Cell::rounds_disturbed`](crate::contended::Cell).
-    pub rounds_disturbed: usize,
+    /// What others did meanwhile.
+    #[serde(flatten)]
+    pub disturbance: Disturbance,
     /// One row for each lock.
     pub results: Vec<Row>,
 }
@@ -153,7 +150,7 @@ impl Options {
             let (observation, before) = (Observation::begin(), clock::children_cpu());
             move || observation.foreign_percent_beside(clock::children_cpu() - before)
         };
-        let rounds = Rounds::run(
+        let disturbance = rounds(
             (self.rounds, SharedLock::ALL.len()),
             progress,
             observe,
@@ -169,9 +166,7 @@ impl Options {
             processes,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
-            foreign_cpu_percent: rounds.foreign_percent(),
-            rounds_discarded: rounds.discarded,
-            rounds_disturbed: rounds.disturbed,
+            disturbance,
             results: SharedLock::ALL.iter().zip(&samples).map(|(&l, s)| s.row(l)).collect(),
         })
     }

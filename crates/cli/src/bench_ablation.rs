@@ -38,7 +38,7 @@ fn render(report: &Report) -> String {
         if cells == 1 { "" } else { "s" },
         surroundings(report.foreign_processes, report.quota.as_ref(), report.sleep())
     );
-    let disturbed: usize = report.cells.iter().map(|cell| cell.rounds_disturbed).sum();
+    let disturbed: usize = report.cells.iter().map(|cell| cell.disturbance.rounds_disturbed).sum();
     if disturbed > 0 {
         text += &format!("{disturbed} rounds that count were disturbed by other work\n");
     }

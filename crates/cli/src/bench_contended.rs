@@ -77,16 +77,10 @@ pub(crate) fn surroundings(
 }
 
 fn title(cell: &Cell) -> String {
-    let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
     let place = (cell.section_ns, cell.think_ratio);
     let threads =
         if cell.pinned { ("pinned thread", "pinned threads") } else { ("thread", "threads") };
-    table::cell_title(cell.threads, threads, place, disturbed) + &and_kept(cell.rounds_disturbed)
-}
-
-/// The end of a title, with how many rounds count although others disturbed them.
-pub(crate) fn and_kept(rounds: usize) -> String {
-    if rounds == 0 { String::new() } else { format!("; {rounds} that count were disturbed, too") }
+    table::cell_title(cell.threads, threads, place) + &table::disturbance(&cell.disturbance)
 }
 
 /// A percentile of the waits: its name and where it stands.

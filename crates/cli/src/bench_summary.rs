@@ -60,7 +60,7 @@ fn reached(target: &Target) -> String {
 /// A cell by name.
 fn place(spot: &Spot) -> String {
     let cell = (spot.section_ns, spot.think_ratio);
-    table::cell_title(spot.threads, ("thread", "threads"), cell, (None, 0))
+    table::cell_title(spot.threads, ("thread", "threads"), cell)
 }
 
 fn against(unit: Unit, spot: &Spot) -> String {

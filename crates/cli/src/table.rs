@@ -1,6 +1,7 @@
 //! Tables of text, and numbers as people read them.
 
 use anstyle::Style;
+use lockstead_bench::contended::Disturbance;
 
 const HEAD: Style = Style::new().bold();
 
@@ -104,28 +105,32 @@ pub(crate) fn think(ratio: f64) -> String {
 }
 
 /// What a table of one cell of a grid is headed with: how many of what, at which section
-/// and think time, and what disturbed it.
+/// and think time.
 pub(crate) fn cell_title(
     number: usize,
     (one, many): (&str, &str),
     (section_ns, think_ratio): (u64, f64),
-    (foreign_cpu_percent, rounds_discarded): (Option<f64>, usize),
 ) -> String {
-    let mut title = format!(
-        "{number} {}, section {}, think {}",
-        if number == 1 { one } else { many },
-        section(section_ns),
-        think(think_ratio),
-    );
-    if let Some(foreign) = foreign_cpu_percent {
-        title += &format!("; others used {foreign:.0}% of the processors");
+    let unit = if number == 1 { one } else { many };
+    format!("{number} {unit}, section {}, think {}", section(section_ns), think(think_ratio))
+}
+
+/// The rest of such a heading: what disturbed the cell.
+pub(crate) fn disturbance(by: &Disturbance) -> String {
+    let mut text = String::new();
+    if let Some(foreign) = by.foreign_cpu_percent {
+        text += &format!("; others used {foreign:.0}% of the processors");
     }
-    match rounds_discarded {
+    match by.rounds_discarded {
         0 => {}
-        1 => title += "; 1 disturbed round thrown away",
-        n => title += &format!("; {n} disturbed rounds thrown away"),
+        1 => text += "; 1 disturbed round thrown away",
+        n => text += &format!("; {n} disturbed rounds thrown away"),
     }
-    title
+    match by.rounds_disturbed {
+        0 => {}
+        n => text += &format!("; {n} that count were disturbed, too"),
+    }
+    text
 }
 
 /// A ratio in three digits: `2.41x`, `0.97x`, `123x`; a dash where there is

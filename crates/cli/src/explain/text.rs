@@ -3,6 +3,7 @@
 use crate::bench_uncontended;
 use crate::table::{self, Table};
 use anstyle::Style;
+use lockstead_bench::contended::Disturbance;
 use lockstead_bench::explain::contended::{Cell, Effect, Row};
 use lockstead_bench::explain::{Figure, Ingredient, Lock, Report, label};
 
@@ -44,9 +45,9 @@ One share in twenty seems to be on one side by chance.\n\n";
 /// What a cell is headed with.
 pub(super) fn title(cell: &Cell) -> String {
     let shape = (cell.section_ns, cell.think_ratio);
-    let disturbed = (cell.foreign_cpu_percent, 0);
-    let title = table::cell_title(cell.threads, ("thread", "threads"), shape, disturbed);
-    format!("{title} ({})", cell.cell)
+    let by = Disturbance { foreign_cpu_percent: cell.foreign_cpu_percent, ..Default::default() };
+    let title = table::cell_title(cell.threads, ("thread", "threads"), shape);
+    format!("{title}{} ({})", table::disturbance(&by), cell.cell)
 }
 
 fn sizes(report: &Report) -> String {

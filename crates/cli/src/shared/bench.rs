@@ -1,7 +1,6 @@
 //! `lockstead bench shared`: locks between processes, disputed and not.
 
 use super::flags::Shared;
-use crate::bench_contended::and_kept;
 use crate::bench_uncontended;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
@@ -76,13 +75,9 @@ fn render(report: &Report) -> String {
 }
 
 fn title(cell: &Cell) -> String {
-    let disturbed = (cell.foreign_cpu_percent, cell.rounds_discarded);
-    table::cell_title(
-        cell.processes,
-        ("process", "processes"),
-        (cell.section_ns, cell.think_ratio),
-        disturbed,
-    ) + &and_kept(cell.rounds_disturbed)
+    let place = (cell.section_ns, cell.think_ratio);
+    table::cell_title(cell.processes, ("process", "processes"), place)
+        + &table::disturbance(&cell.disturbance)
 }
 
 fn grid(cell: &Cell) -> String {

@@ -240,7 +240,6 @@ fn render(report: &Report) -> String {
             first.threads,
             ("thread", "threads"),
             (first.section_ns, first.think_ratio),
-            (None, 0),
         );
         let titles = ["lock", "measured", "from", "to", "simulated", "from", "to", "error"];
         let mut table = Table::new(&titles);
