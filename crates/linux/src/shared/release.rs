@@ -32,3 +32,21 @@ fn looks_are_cheap() -> bool {
 fn looks_are_cheap() -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    /// `cpuid` by itself against what the kernel says.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_maker_is_the_one_that_the_kernel_names() {
+        let Ok(told) = std::fs::read_to_string("/proc/cpuinfo") else {
+            return println!("skipped: no /proc/cpuinfo here");
+        };
+        let maker =
+            told.lines().find_map(|line| line.strip_prefix("vendor_id")?.split(": ").nth(1));
+        let Some(maker) = maker else { return println!("skipped: no vendor_id in /proc/cpuinfo") };
+        let expected = ["AuthenticAMD", "HygonGenuine"].contains(&maker);
+        super::choose();
+        assert_eq!(super::subtracts(), expected, "{maker}");
+    }
+}
