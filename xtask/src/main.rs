@@ -52,5 +52,13 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
         }
     }
     options.prefix = prefix.ok_or_else(|| format!("--prefix is missing\n\n{USAGE}"))?;
-    install(&options)
+    install(&options)?;
+    let prefix = std::path::absolute(&options.prefix).map_err(|error| error.to_string())?;
+    let lib = prefix.join(&options.libdir);
+    let (prefix, lib) = (prefix.display(), lib.display());
+    println!("installed, for {prefix}");
+    println!("  to build: export PKG_CONFIG_PATH={lib}/pkgconfig");
+    println!("            cc program.c $(pkg-config --cflags --libs lockstead)");
+    println!("  to run:   export LD_LIBRARY_PATH={lib}   unless the system looks there");
+    Ok(())
 }
