@@ -44,7 +44,8 @@ pub(crate) enum Command {
     /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C on
     /// the spot), the announcement's benchmark of 2005 with five locks beside the published rows,
     /// the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter in
-    /// another container, is killed. Needs no option and leaves no file behind.
+    /// another container, is killed. Needs no option, and leaves no file behind but the library that
+    /// `run` keeps among the temporary files.
     Demo(Demo),
     /// Measure locks against each other
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
