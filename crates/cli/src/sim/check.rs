@@ -236,11 +236,8 @@ fn render(report: &Report) -> String {
     };
     for cell in report.cells.chunk_by(same) {
         let first = &cell[0];
-        let title = cell_title(
-            first.threads,
-            ("thread", "threads"),
-            (first.section_ns, first.think_ratio),
-        );
+        let place = (first.section_ns, first.think_ratio);
+        let title = cell_title(first.threads, ("thread", "threads"), place);
         let titles = ["lock", "measured", "from", "to", "simulated", "from", "to", "error"];
         let mut table = Table::new(&titles);
         for row in cell {
