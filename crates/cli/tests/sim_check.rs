@@ -60,3 +60,26 @@ fn a_trace_has_spans_of_one_holder_at_a_time() {
     holds.sort_by(|one, other| one.0.total_cmp(&other.0));
     assert!(holds.windows(2).all(|pair| pair[0].1 <= pair[1].0 + 1e-9), "{holds:?}");
 }
+
+#[test]
+fn a_page_has_the_picture_and_what_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("page.html");
+    let name = file.to_str().expect("a plain name");
+    let storm = ["--machine", "vm-2", "--workload", "storm", "--html", name];
+    for arguments in [
+        vec!["run", "--lock", "lockstead"],
+        vec!["trace", "--lock", "queued-2013", "--tasks", "3"],
+        vec!["sweep", "--locks", "lockstead,futex", "--seeds", "1"],
+    ] {
+        let printed = sim(&[&arguments[..], &storm].concat()).stdout;
+        let printed = String::from_utf8(printed).expect("text");
+        let page = std::fs::read_to_string(&file).expect("written");
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let page = roxmltree::Document::parse_with_options(&page, options).expect("well formed");
+        let part = |name| page.descendants().find(|node| node.has_tag_name(name));
+        let shown = part("pre").and_then(|pre| pre.text()).expect("the figures");
+        assert_eq!(shown.trim_end(), printed.trim_end());
+        assert!(page.descendants().any(|node| node.tag_name().name() == "svg"), "a picture");
+    }
+}

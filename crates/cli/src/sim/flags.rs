@@ -1,5 +1,6 @@
 //! The flags of `lockstead sim`.
 
+use super::files::Files;
 use crate::values::{self, List};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -157,6 +158,8 @@ pub(crate) struct RunOne {
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) files: Files,
 }
 
 #[derive(Debug, Args)]
@@ -186,16 +189,16 @@ pub(crate) struct Sweep {
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a chart as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: Files,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lockstead run --json profile.json -- ./server
-  lockstead sim whatif profile.json --machine epyc-2x64")]
+  lockstead sim whatif profile.json --machine epyc-2x64
+  lockstead sim whatif profile.json --machine epyc-2x64 --html whatif.html")]
 pub(crate) struct Whatif {
     /// A report of `lockstead run --json`
     #[arg(value_name = "PROFILE.json")]
@@ -212,9 +215,8 @@ pub(crate) struct Whatif {
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a chart as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: Files,
 }
 
 #[derive(Debug, Args)]
@@ -237,9 +239,8 @@ pub(crate) struct Trace {
     /// Write steps and spans as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a picture as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: Files,
 }
 
 #[derive(Debug, Args)]

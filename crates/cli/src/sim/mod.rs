@@ -1,6 +1,7 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
 mod check;
+mod files;
 mod fit;
 mod flags;
 mod life;

@@ -82,6 +82,36 @@ pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     svg + "</svg>\n"
 }
 
+/// A bar for each share, in per cent, with its name.
+pub(super) fn bars(title: &str, shares: &[(String, f64)]) -> String {
+    let height = 60 + 26 * shares.len() as u32;
+    let across = f64::from(WIDTH) - 2.0 * LEFT - RIGHT;
+    let mut svg = open(WIDTH, height, title);
+    let _ = write!(
+        svg,
+        "<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\
+         <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
+        escape(title)
+    );
+    for (row, (name, share)) in shares.iter().enumerate() {
+        let top = 44 + 26 * row as u32;
+        let _ = write!(
+            svg,
+            "<text x=\"20\" y=\"{}\" font-family=\"sans-serif\" font-size=\"12\">{}</text>\
+             <rect x=\"{:.1}\" y=\"{top}\" width=\"{:.2}\" height=\"18\" fill=\"{}\"/>\
+             <text x=\"{:.1}\" y=\"{}\" font-family=\"sans-serif\" font-size=\"12\">{share:.1} %</text>",
+            top + 14,
+            escape(name),
+            2.0 * LEFT,
+            share / 100.0 * across,
+            COLOURS[row % COLOURS.len()],
+            2.0 * LEFT + share / 100.0 * across + 6.0,
+            top + 14
+        );
+    }
+    svg + "</svg>\n"
+}
+
 /// A row for each task, time from left to right.
 pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
     let mut tasks: Vec<u32> = spans.iter().map(|span| span.task).collect();

@@ -1,6 +1,7 @@
 //! `lockstead sim run`: one simulation.
 
 use super::flags::RunOne;
+use super::picture::bars;
 use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
@@ -70,6 +71,7 @@ impl Summary {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
+    flags.files.check()?;
     let (mut machine, workload) = flags.scene.resolve()?;
     if let Some(cores) = flags.cores {
         machine = scene::with_cores(&machine, cores)?;
@@ -89,9 +91,6 @@ pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
     };
     let figures = simulate(1, |_| run_simulation(&machine, lock, &workload, tasks, how))?;
     let summary = Summary::new(&figures[0]);
-    if flags.json {
-        return output::print_json(&summary);
-    }
     let mut text = format!(
         "{}, {} processors; {}, {} tasks; {}\n\n",
         machine.name,
@@ -118,5 +117,12 @@ pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
             mean(lock.held_ns),
         ]);
     }
-    output::print(&format!("{text}\n{}", table.render()))
+    let text = format!("{text}\n{}", table.render());
+    let title = format!("{} with {tasks} tasks on {}", lock.name(), machine.name);
+    let picture = || bars(&format!("{title}: time used, by place"), &summary.time_percent);
+    flags.files.write(&title, picture, &text)?;
+    if flags.json {
+        return output::print_json(&summary);
+    }
+    output::print(&text)
 }

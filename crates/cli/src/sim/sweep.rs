@@ -1,11 +1,10 @@
 //! `lockstead sim sweep`: locks over numbers of cores.
 
 use super::flags::Sweep;
-use super::picture::{Curve, curves};
+use super::picture::Curve;
 use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
-use crate::report::{can_write, write};
 use crate::table::{Table, rate, ratio, time};
 use lockstead_sim::{Figures, How, INGREDIENTS, LOCKS, LockName, run as run_simulation};
 use serde::Serialize;
@@ -34,9 +33,7 @@ struct Point {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
-    if let Some(file) = &flags.svg {
-        can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
-    }
+    flags.files.check()?;
     let (machine, workload) = flags.scene.resolve()?;
     let locks: Vec<LockName> = if flags.ingredients {
         INGREDIENTS.iter().map(|&(lock, _)| lock).collect()
@@ -81,35 +78,31 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
             }
         })
         .collect();
-    if let Some(file) = &flags.svg {
-        let lines: Vec<Curve> = points
-            .chunks(parts.len())
-            .map(|chunk| Curve {
-                name: chunk[0].lock.to_owned(),
-                points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
-            })
-            .collect();
-        let title = format!("{} on {}: jobs a second by cores", workload.name, machine.name);
-        write(file, &curves(&title, &lines)).map_err(|error| {
-            Failure::Run(format!("cannot write the chart to {}: {error}", file.display()))
-        })?;
-    }
+    let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
+    let rows: Vec<&[Point]> = points.chunks(parts.len()).collect();
+    let waits = grid("longest wait", &cores, &rows, |_, point| time(point.longest_wait_ns as f64));
+    let jobs = if flags.ingredients {
+        grid("jobs a second without", &cores, &rows, |at, point| {
+            let whole = rows[0][at].jobs_per_second;
+            format!("{} {:>5}", rate(point.jobs_per_second), ratio(point.jobs_per_second, whole))
+        })
+    } else {
+        grid("jobs a second", &cores, &rows, |_, point| rate(point.jobs_per_second))
+    };
+    let text = format!("{head}\n\n{jobs}\n{waits}");
+    let lines: Vec<Curve> = rows
+        .iter()
+        .map(|chunk| Curve {
+            name: chunk[0].lock.to_owned(),
+            points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
+        })
+        .collect();
+    flags.files.write_curves((&workload.name, &machine.name), &lines, &text)?;
     if flags.json {
         let report = Report { machine: machine.name, workload: workload.name, points };
         return output::print_json(&report);
     }
-    let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
-    let rows: Vec<&[Point]> = points.chunks(parts.len()).collect();
-    let waits = grid("longest wait", &cores, &rows, |_, point| time(point.longest_wait_ns as f64));
-    if !flags.ingredients {
-        let jobs = grid("jobs a second", &cores, &rows, |_, point| rate(point.jobs_per_second));
-        return output::print(&format!("{head}\n\n{jobs}\n{waits}"));
-    }
-    let jobs = grid("jobs a second without", &cores, &rows, |at, point| {
-        let whole = rows[0][at].jobs_per_second;
-        format!("{} {:>5}", rate(point.jobs_per_second), ratio(point.jobs_per_second, whole))
-    });
-    output::print(&format!("{head}\n\n{jobs}\n{waits}"))
+    output::print(&text)
 }
 
 /// A row for each lock, a column for each number of cores.

@@ -6,7 +6,6 @@ use super::picture::timeline;
 use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
-use crate::report::{can_write, write};
 use crate::table::time;
 use lockstead_sim::{How, Step, StepKind, run_traced};
 use serde::Serialize;
@@ -40,9 +39,7 @@ struct Line {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
-    if let Some(file) = &flags.svg {
-        can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
-    }
+    flags.files.check()?;
     let (machine, mut workload) = flags.scene.resolve()?;
     let lock = scene::lock(&flags.lock)?;
     workload.length = flags.length as f64 / 1000.0;
@@ -51,14 +48,17 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
     let how = How { seed: flags.scene.seed, trace: true, ..How::default() };
     let steps = simulate(1, |_| run_traced(&machine, lock, &workload, tasks, how).1)?.remove(0);
     let spans = lives(&steps, begin, flags.length as f64);
-    if let Some(file) = &flags.svg {
-        let title = format!("{} with {tasks} tasks on {}", lock.name(), machine.name);
-        let picture = timeline(&title, flags.length as f64, &spans);
-        write(file, &picture).map_err(|error| {
-            Failure::Run(format!("cannot write the picture to {}: {error}", file.display()))
-        })?;
-    }
     let lines = lines(&steps, begin, flags.accesses);
+    let mut text = format!("{:>10}  {:>5} {:>4}  step\n", "us", "task", "cpu");
+    for line in &lines {
+        let _ = writeln!(
+            text,
+            "{:>10.3}  {:>5} {:>4}  {}",
+            line.at_us, line.task, line.processor, line.what
+        );
+    }
+    let title = format!("{} with {tasks} tasks on {}", lock.name(), machine.name);
+    flags.files.write(&title, || timeline(&title, flags.length as f64, &spans), &text)?;
     if flags.json {
         return output::print_json(&Report {
             machine: &machine.name,
@@ -68,14 +68,6 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
             steps: lines,
             spans: &spans,
         });
-    }
-    let mut text = format!("{:>10}  {:>5} {:>4}  step\n", "us", "task", "cpu");
-    for line in lines {
-        let _ = writeln!(
-            text,
-            "{:>10.3}  {:>5} {:>4}  {}",
-            line.at_us, line.task, line.processor, line.what
-        );
     }
     output::print(&text)
 }

@@ -1,11 +1,10 @@
 //! `lockstead sim whatif`: a recorded program on another machine.
 
 use super::flags::Whatif;
-use super::picture::{Curve, curves};
+use super::picture::Curve;
 use super::{profile, scene, simulate};
 use crate::failure::Failure;
 use crate::output;
-use crate::report::{can_write, write};
 use crate::table::{Table, rate, time};
 use lockstead_sim::{Figures, How, LockName, run as run_simulation};
 use serde::Serialize;
@@ -53,9 +52,7 @@ fn point(name: &'static str, cores: usize, figures: &Figures) -> Point {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
-    if let Some(file) = &flags.svg {
-        can_write(file).map_err(|why| Failure::option("--svg <FILE>", file.display(), why))?;
-    }
+    flags.files.check()?;
     let machine = scene::machine(&flags.machine)?;
     let workload = profile::read(&flags.profile)?;
     let cores =
@@ -74,22 +71,6 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
         .enumerate()
         .map(|(job, figures)| point(LOCKS[job / parts.len()].1, cores[job % parts.len()], figures))
         .collect();
-    if let Some(file) = &flags.svg {
-        let lines: Vec<Curve> = points
-            .chunks(parts.len())
-            .map(|chunk| Curve {
-                name: chunk[0].lock.to_owned(),
-                points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
-            })
-            .collect();
-        let title = format!("{} on {}: jobs a second by cores", workload.name, machine.name);
-        write(file, &curves(&title, &lines)).map_err(|error| {
-            Failure::Run(format!("cannot write the chart to {}: {error}", file.display()))
-        })?;
-    }
-    if flags.json {
-        return output::print_json(&Report { machine: &machine.name, points });
-    }
     let mut text = format!("{} on {}\n\n", workload.name, machine.name);
     let titles =
         ["lock", "cores", "jobs a second", "processors", "longest wait", "waited for most"];
@@ -112,6 +93,17 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
     }
     text += "\nA job is one acquisition of the busiest lock and what lies between two of them. \
              Spinning locks under saturation are predicted by direction only.\n";
+    let lines: Vec<Curve> = points
+        .chunks(parts.len())
+        .map(|chunk| Curve {
+            name: chunk[0].lock.to_owned(),
+            points: chunk.iter().map(|p| (p.cores as f64, p.jobs_per_second)).collect(),
+        })
+        .collect();
+    flags.files.write_curves((&workload.name, &machine.name), &lines, &text)?;
+    if flags.json {
+        return output::print_json(&Report { machine: &machine.name, points });
+    }
     output::print(&text)
 }
 
