@@ -37,7 +37,7 @@ fn a_replay_prints_rows_with_what_was_calibrated() {
     assert_eq!(output.stdout, replay().stdout);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = report["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 12);
     for row in rows {
         assert_eq!(row["table"], "vfs_2005");
         assert!(
@@ -45,7 +45,7 @@ fn a_replay_prints_rows_with_what_was_calibrated() {
         );
         assert!(row["published"].as_f64() > Some(0.0) && row["simulated"].as_f64() > Some(0.0));
     }
-    assert_eq!(rows.iter().filter(|row| row["calibrated"] == true).count(), 2);
+    assert_eq!(rows.iter().filter(|row| row["calibrated"] == true).count(), 4);
 }
 
 #[test]
