@@ -49,6 +49,51 @@ fn a_replay_prints_rows_with_what_was_calibrated() {
 }
 
 #[test]
+fn a_quick_replay_says_what_it_left_out() {
+    let output = sim(&["replay", "--quick", "--table", "vfs_2005"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("left out were all fits but the best"));
+}
+
+#[test]
+fn fits_are_printed_as_the_file_that_is_read() {
+    let fit = ["fit", "--boxes", "--draws", "2", "--keep", "1", "--seeds", "1"];
+    let output = sim(&fit);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, sim(&fit).stdout);
+    let printed = text(&output.stdout);
+    assert_eq!(printed.matches("[[fit]]\nname = ").count(), 1, "{printed}");
+    // The first draw with this seed is far off, and says so.
+    let output = sim(&["fit", "--draws", "1", "--seeds", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("hold_read: 8 to 14") && printed.contains("came near"), "{printed}");
+    assert!(printed.lines().all(|line| line.is_empty() || line.starts_with('#')), "{printed}");
+}
+
+#[test]
+fn sensitivities_are_to_each_number_both_ways() {
+    let few = ["sensitivity", "--number", "section", "--users", "30", "--json"];
+    let output = sim(&few);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let effects = report["effects"].as_array().expect("effects");
+    let changed: Vec<(&str, f64)> = effects
+        .iter()
+        .map(|e| (e["number"].as_str().expect("a name"), e["factor"].as_f64().expect("a number")))
+        .collect();
+    assert_eq!(changed, [("", 1.0), ("section", 0.8), ("section", 1.25)]);
+    for effect in effects {
+        let figures = effect["figures"].as_array().expect("figures");
+        assert_eq!(figures.len(), report["figures"].as_array().map_or(0, Vec::len));
+        assert!(figures.iter().all(|figure| figure.as_f64() >= Some(0.0)));
+    }
+    let output = sim(&["sensitivity", "--number", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there are hold_write"));
+}
+
+#[test]
 fn bad_files_are_refused_with_line_and_expectation() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("m.toml");

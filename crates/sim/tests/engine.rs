@@ -27,6 +27,27 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
     }
 }
 
+/// Jobs of a storm for all threads of one node, with a number of the machine changed.
+fn changed(threads: usize, name: &str, value: f64) -> Figures {
+    let part = westmere().with_nodes(1).and_then(|one| one.with_threads(threads));
+    let mut machine = part.expect("such a part");
+    assert!(machine.change(name, |_| value), "{name}");
+    run(&machine, LockName::Spinning2013, &storm(0.5), 20, How::default())
+}
+
+#[test]
+fn exchanges_are_slower_beside_a_busy_sibling_if_the_machine_says_so() {
+    assert!(same(&changed(1, "exchanges", 1.0), &changed(1, "exchanges", 0.5)));
+    assert!(changed(2, "exchanges", 1.0).jobs > changed(2, "exchanges", 0.1).jobs);
+}
+
+#[test]
+fn the_time_for_which_a_line_is_kept_varies_if_the_machine_says_so() {
+    let with = |variation| changed(1, "hold_variation", variation);
+    assert!(same(&with(0.3), &with(0.3)));
+    assert!(!same(&with(0.0), &with(0.3)));
+}
+
 fn steps(lock: LockName, oracle: bool) -> Vec<Step> {
     let machine = westmere().with_nodes(2).expect("there are two");
     let how = How { seed: 7, oracle, trace: true, ..How::default() };

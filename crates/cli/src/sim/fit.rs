@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Progress;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{
-    BOX_RANGES, Found, FoundBox, RANGES, Row, Search, search, search_boxes,
+    BOX_RANGES, CONTENDED, Found, FoundBox, RANGES, Row, Search, search, search_boxes,
 };
 use std::fmt::{Display, Write};
 
@@ -31,8 +31,10 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
         let found =
             search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
         let entry = |found: &Found| entry(found.score, &found.rows, &found.fit);
+        let (least, most) = CONTENDED;
+        let solved = format!("#   contended, beyond: solved for, from {least} to {most}\n");
         let found: String = found.iter().map(entry).collect();
-        format!("{}{found}", head(&wanted, &RANGES))
+        format!("{}{solved}{}", head(&wanted, &RANGES), or_none(found))
     };
     drop(progress);
     output::print(&text)
@@ -49,6 +51,14 @@ fn head(wanted: &Search, ranges: &[(&str, f64, f64)]) -> String {
         let _ = writeln!(text, "#   {name}: {low} to {high}");
     }
     text
+}
+
+fn or_none(found: String) -> String {
+    if found.is_empty() {
+        "\n# None of the draws came near with the patch.\n".to_owned()
+    } else {
+        found
+    }
 }
 
 /// A fit, with what it explains.

@@ -54,7 +54,7 @@ Examples:
   lockstead sim replay --table high_systime_2013 --json
   lockstead sim replay --html replay.html")]
 pub(crate) struct Replay {
-    /// Fewer numbers of users, one fit, one seed
+    /// Fewer numbers of users, the best fit alone, one seed
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seeds of each simulation
@@ -99,8 +99,14 @@ pub(crate) struct Fit {
 #[command(after_help = "\
 Examples:
   lockstead sim sensitivity
-  lockstead sim sensitivity --seeds 5 --json")]
+  lockstead sim sensitivity --number contended --number section --seeds 5 --json")]
 pub(crate) struct Sensitivity {
+    /// Only this number of the fits; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) number: Vec<String>,
+    /// Users of high_systime
+    #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) users: u64,
     /// Seeds of each simulation; figures are medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,

@@ -71,6 +71,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         preference: 0.0,
         patience: 8,
         // Chosen: two that took the same time for everything would stay in step for ever.
+        hold_variation: 0.0,
         jitter: 0.1,
         pause: rounded(costs.pause),
     };
@@ -93,7 +94,8 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         clock: rounded(costs.clock),
         restart: rounded(costs.restart),
     };
-    Machine::new(("here", about), layout, lines, Smt { speed: costs.speed }, scheduler, kernel)
+    let smt = Smt { speed: costs.speed, exchanges: 1.0 };
+    Machine::new(("here", about), layout, lines, smt, scheduler, kernel)
 }
 
 /// A transfer for each distance that a machine of this layout has. What does not exist

@@ -58,7 +58,7 @@ pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
     if flags.json {
         return output::print_json(&json(&rows));
     }
-    output::print(&text(&rows))
+    output::print(&format!("{}{}", text(&rows), left_out(flags.quick)))
 }
 
 /// To three places: what is behind them means nothing, and differs between processors.
@@ -125,4 +125,14 @@ fn text(rows: &[Row]) -> String {
     }
     text + "Rows marked `calibrated` fixed the numbers that no document gives; all others are \
             predictions.\n"
+}
+
+/// What a quick replay has left out, and how to have it.
+fn left_out(quick: bool) -> &'static str {
+    if quick {
+        "Quick: left out were all fits but the best, all seeds but one, and most numbers of users; \
+         the ranges above say nothing. `lockstead sim replay` has them all.\n"
+    } else {
+        ""
+    }
 }

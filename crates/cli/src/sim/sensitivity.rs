@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::Table;
 use lockstead_sim::Stopped;
-use lockstead_sim::replay::{Effect, WATCHED, sensitivity};
+use lockstead_sim::replay::{DIALS, Effect, Turns, WATCHED, sensitivity};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -28,11 +28,17 @@ struct JsonEffect<'a> {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn run(flags: &Sensitivity) -> Result<(), Failure> {
+    let dials = if flags.number.is_empty() {
+        DIALS.to_vec()
+    } else {
+        flags.number.iter().map(|name| dial(name)).collect::<Result<_, _>>()?
+    };
+    let turns = Turns { dials, users: flags.users as usize, seeds: flags.seeds };
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let effects = sensitivity(flags.seeds, interrupt.flag(), &mut step)
-        .map_err(|Stopped| Failure::Interrupted)?;
+    let effects =
+        sensitivity(&turns, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
     drop(progress);
     if flags.json {
         let effects = effects
@@ -45,11 +51,17 @@ pub(super) fn run(flags: &Sensitivity) -> Result<(), Failure> {
             .collect();
         return output::print_json(&Json { figures: WATCHED, effects });
     }
-    output::print(&text(&effects))
+    output::print(&text(flags.users, &effects))
 }
 
-fn text(effects: &[Effect]) -> String {
-    let mut text = String::from("high_systime with 1500 users, the best fit:\n");
+fn dial(name: &str) -> Result<&'static str, Failure> {
+    DIALS.into_iter().find(|&known| known == name).ok_or_else(|| {
+        Failure::option("--number <NAME>", name, format!("there are {}", DIALS.join(", ")))
+    })
+}
+
+fn text(users: u64, effects: &[Effect]) -> String {
+    let mut text = format!("high_systime with {users} users, the best fit:\n");
     for (place, what) in WATCHED.iter().enumerate() {
         text += &format!("  {}: {what}\n", letter(place));
     }

@@ -178,12 +178,12 @@ impl World {
         self.accesses += 1;
         let current = self.current;
         self.tasks[current].poll.spoil();
-        let cost = if store.is_some() { self.machine.cost.hit } else { self.machine.cost.exchange };
+        let cpu = self.tasks[current].cpu;
+        let cost = if store.is_some() { self.machine.cost.hit } else { self.exchange_on(cpu) };
         let Some(line) = self.arena.line(address) else {
             self.tasks[current].debt += cost;
             return Went::Hit;
         };
-        let cpu = self.tasks[current].cpu;
         let core = self.machine.core_of(cpu);
         if self.cpus[cpu].store.is_some() {
             self.cpus[cpu].drainers.push(current);
@@ -202,6 +202,23 @@ impl World {
         }
         self.ask(line, Request { core, cpu, task, want: Want::Write, store, passed_over: 0 });
         if store.is_some() { Went::Posted } else { Went::Asked }
+    }
+
+    /// An atomic exchange in its own cache: threads of a core share what executes it.
+    fn exchange_on(&self, cpu: usize) -> Ps {
+        let beside = self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some());
+        if beside { self.machine.cost.exchange_beside } else { self.machine.cost.exchange }
+    }
+
+    /// How long an owner keeps a line that another wants: a race, which varies.
+    fn hold(&mut self, writes: bool) -> Ps {
+        let costs = &self.machine.cost;
+        let hold = if writes { costs.hold_write } else { costs.hold_read };
+        let variation = self.machine.lines.hold_variation;
+        if variation == 0.0 {
+            return hold;
+        }
+        (hold as f64 * (1.0 + variation * (2.0 * self.random.unit() - 1.0))) as Ps
     }
 
     /// A write by the scheduler, which is part of its own cost.
@@ -269,18 +286,17 @@ impl World {
                 self.announce(done - now, What::Read(request.task as u32, line as u32));
                 continue;
             }
-            let class = if l.exclusive {
+            let (exclusive, since) = (l.exclusive, l.since);
+            let class = if exclusive {
                 self.machine.distance(l.owner, request.core)
             } else {
                 self.farthest(line, request.core)
             };
             let mut cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
-            let from = if l.exclusive {
-                let costs = &self.machine.cost;
-                let hold = if writes { costs.hold_write } else { costs.hold_read };
+            let from = if exclusive {
                 let there = if travels { cost / 2 } else { 0 };
                 cost -= there;
-                (now + there).max(l.since + hold)
+                (now + there).max(since + self.hold(writes))
             } else {
                 now.max(l.reads_until).max(l.port)
             };
@@ -361,9 +377,8 @@ impl World {
             // At most one task of a processor waits, and runs there.
             goes_on = cpu.drainers.pop();
         } else {
-            let task = &mut self.tasks[request.task];
-            task.debt += if request.want == Want::Write {
-                self.machine.cost.exchange
+            self.tasks[request.task].debt += if request.want == Want::Write {
+                self.exchange_on(request.cpu)
             } else {
                 self.machine.cost.hit
             };
@@ -387,7 +402,8 @@ impl World {
 
     /// The running task's latest exchange was none: it cost what a store does.
     pub(crate) fn was_plain(&mut self) {
-        let spared = self.machine.cost.exchange.saturating_sub(self.machine.cost.hit);
+        let exchange = self.exchange_on(self.tasks[self.current].cpu);
+        let spared = exchange.saturating_sub(self.machine.cost.hit);
         let task = &mut self.tasks[self.current];
         task.debt = task.debt.saturating_sub(spared);
     }

@@ -3,17 +3,19 @@
 use super::Machine;
 
 /// Numbers that can be changed, by the name that they have in a file.
-pub const NUMBERS: [&str; 22] = [
+pub const NUMBERS: [&str; 24] = [
     "hit",
     "exchange",
     "sibling",
     "memory",
     "hold_write",
     "hold_read",
+    "hold_variation",
     "preference",
     "jitter",
     "pause",
     "speed",
+    "exchanges",
     "latency",
     "slice",
     "granularity",
@@ -42,10 +44,12 @@ impl Machine {
             "memory" => &mut lines.memory,
             "hold_write" => &mut lines.hold_write,
             "hold_read" => &mut lines.hold_read,
+            "hold_variation" => &mut lines.hold_variation,
             "preference" => &mut lines.preference,
             "jitter" => &mut lines.jitter,
             "pause" => &mut lines.pause,
             "speed" => &mut self.smt.speed,
+            "exchanges" => &mut self.smt.exchanges,
             "latency" => &mut scheduler.latency,
             "slice" => &mut scheduler.slice,
             "granularity" => &mut scheduler.granularity,

@@ -8,6 +8,8 @@ use crate::engine::world::ps;
 pub(crate) struct Cost {
     pub(crate) hit: u64,
     pub(crate) exchange: u64,
+    /// An exchange beside a busy sibling.
+    pub(crate) exchange_beside: u64,
     pub(crate) pause: u64,
     pub(crate) hold_write: u64,
     pub(crate) hold_read: u64,
@@ -38,6 +40,7 @@ impl Machine {
         self.cost = Cost {
             hit: ps(lines.hit),
             exchange: ps(lines.exchange),
+            exchange_beside: ps(lines.exchange / self.smt.exchanges),
             pause: ps(lines.pause),
             hold_write: ps(lines.hold_write),
             hold_read: ps(lines.hold_read),

@@ -114,9 +114,12 @@ impl Machine {
         }
         place.expect("pause", lines.pause > 0.0, "more than 0: a spin loop has to end")?;
         place.expect("preference", (0.0..=1.0).contains(&lines.preference), SHARE)?;
-        place.expect("jitter", (0.0..=0.9).contains(&lines.jitter), "a share from 0 to 0.9")?;
-        let speed = self.smt.speed;
-        place.expect("speed", speed > 0.0 && speed <= 1.0, "a speed above 0, and at most 1")?;
+        for (key, value) in [("jitter", lines.jitter), ("hold_variation", lines.hold_variation)] {
+            place.expect(key, (0.0..=0.9).contains(&value), "a share from 0 to 0.9")?;
+        }
+        for (key, speed) in [("speed", self.smt.speed), ("exchanges", self.smt.exchanges)] {
+            place.expect(key, speed > 0.0 && speed <= 1.0, "a speed above 0, and at most 1")?;
+        }
         let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));
         place.expect("idle", rises && fine, "pairs of times, the first ones rising")

@@ -92,6 +92,9 @@ pub struct Lines {
     pub hold_write: f64,
     /// How long an owner keeps a line that another wants to read.
     pub hold_read: f64,
+    /// By what share both vary.
+    #[serde(default)]
+    pub hold_variation: f64,
     /// How much longer a transfer takes while others wait, by distance.
     #[serde(default)]
     pub contended: Vec<f64>,
@@ -118,6 +121,9 @@ fn some_patience() -> u32 {
 pub struct Smt {
     /// The speed of each while another one is busy.
     pub speed: f64,
+    /// The speed of its atomic exchanges then.
+    #[serde(default = "as_it_says")]
+    pub exchanges: f64,
 }
 
 /// The scheduler. Times in microseconds.

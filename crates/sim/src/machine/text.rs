@@ -27,6 +27,7 @@ impl Machine {
             ("memory", lines.memory, "a line that nobody has"),
             ("hold_write", lines.hold_write, "how long an owner keeps it from a writer"),
             ("hold_read", lines.hold_read, "and from a reader"),
+            ("hold_variation", lines.hold_variation, "by what share both vary"),
             ("preference", lines.preference, "the chance that the nearest goes first"),
             ("jitter", lines.jitter, "by what share transfers and calls vary"),
             ("pause", lines.pause, "one turn of a spin loop"),
@@ -44,6 +45,7 @@ impl Machine {
             listed(&lines.contended)
         );
         let _ = writeln!(text, "\n[smt]\nspeed = {:?}", self.smt.speed);
+        let _ = writeln!(text, "exchanges = {:?} # the speed of those", self.smt.exchanges);
         text += "\n# Microseconds.\n[scheduler]\n";
         for (name, value, what) in [
             ("latency", scheduler.latency, "in which each ready task has its turn"),

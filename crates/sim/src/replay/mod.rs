@@ -13,8 +13,8 @@ mod tables;
 
 pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
 pub use fits::{Fit, shipped};
-pub use search::{Found, RANGES, Search, search};
-pub use sensitivity::{DIALS, Effect, FACTORS, WATCHED, sensitivity};
+pub use search::{CONTENDED, Found, RANGES, Search, search};
+pub use sensitivity::{DIALS, Effect, FACTORS, Turns, WATCHED, sensitivity};
 pub use tables::CALIBRATED;
 
 use crate::engine::world::{How, Place};

@@ -27,7 +27,7 @@ pub const DIALS: [&str; 12] = [
     "lines",
 ];
 
-/// The figures that are looked at: high_systime with 1500 users.
+/// The figures of high_systime that are looked at.
 pub const WATCHED: [&str; 5] = [
     "8 nodes, without patch, jobs a minute",
     "8 nodes, with patch, jobs a minute",
@@ -35,6 +35,17 @@ pub const WATCHED: [&str; 5] = [
     "4 nodes, without patch, jobs a minute",
     "8 nodes, HT on, without patch, jobs a minute",
 ];
+
+/// What is changed, and how often it is simulated.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    /// The numbers: some of [`DIALS`].
+    pub dials: Vec<&'static str>,
+    /// Users of high_systime.
+    pub users: usize,
+    /// Seeds of each simulation; the figures are medians.
+    pub seeds: u64,
+}
 
 /// What a change does.
 #[derive(Clone, Debug)]
@@ -69,11 +80,7 @@ impl Fit {
     }
 }
 
-fn point(nodes: usize, threads: usize, lock: LockName) -> Point {
-    Point { machine: "westmere-8x10", nodes, threads, lock, workload: "high-systime", users: 1500 }
-}
-
-/// Changes each number of the best fit, one at a time; the first result is without a change.
+/// Changes numbers of the best fit, one at a time; the first result is without a change.
 ///
 /// # Errors
 /// [`Stopped`] if `stop` was set.
@@ -81,12 +88,20 @@ fn point(nodes: usize, threads: usize, lock: LockName) -> Point {
 /// # Panics
 /// If no fit is shipped.
 pub fn sensitivity(
-    seeds: u64,
+    turns: &Turns,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<Effect>, Stopped> {
     let fit = shipped().into_iter().next().expect("at least one fit is shipped");
     let boxes = shipped_boxes();
+    let point = |nodes, threads, lock| Point {
+        machine: "westmere-8x10",
+        nodes,
+        threads,
+        lock,
+        workload: "high-systime",
+        users: turns.users,
+    };
     let points = [
         point(8, 1, LockName::Spinning2013),
         point(8, 1, LockName::ReadFirst2013),
@@ -94,9 +109,9 @@ pub fn sensitivity(
         point(8, 2, LockName::Spinning2013),
     ];
     let changes: Vec<(&'static str, f64)> = std::iter::once(("", 1.0))
-        .chain(DIALS.iter().flat_map(|&dial| FACTORS.map(|factor| (dial, factor))))
+        .chain(turns.dials.iter().flat_map(|&dial| FACTORS.map(|factor| (dial, factor))))
         .collect();
-    let runs = points.len() * seeds as usize;
+    let runs = points.len() * turns.seeds as usize;
     let figures = many(changes.len() * runs, stop, step, "simulations", |index| {
         let (dial, factor) = changes[index / runs];
         let mut fit = fit.clone();
