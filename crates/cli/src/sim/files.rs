@@ -77,9 +77,12 @@ background:#fff}pre{overflow-x:auto}svg{background:#fff}\
 /// Nothing is fetched, everything is in it.
 fn page(title: &str, picture: &str, text: &str) -> String {
     let title = escape(title);
+    // As on a terminal, but for the styles.
+    let text = anstream::adapter::strip_str(text).to_string();
+    let lines: Vec<String> = text.lines().map(escape).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>{title}</title>\
          <style>{STYLE}</style></head><body><h1>{title}</h1>{picture}<pre>{}</pre></body></html>\n",
-        escape(text)
+        lines.join("\n")
     )
 }
