@@ -61,14 +61,14 @@ fn fits_are_printed_as_the_file_that_is_read() {
     let output = sim(&fit);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(output.stdout, sim(&fit).stdout);
-    let printed = text(&output.stdout);
-    assert_eq!(printed.matches("[[fit]]\nname = ").count(), 1, "{printed}");
-    // The first draw with this seed is far off, and says so.
+    assert!(text(&output.stdout).contains("switch: 2 to 12"));
     let output = sim(&["fit", "--draws", "1", "--seeds", "1"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
-    assert!(printed.contains("hold_read: 8 to 14") && printed.contains("came near"), "{printed}");
-    assert!(printed.lines().all(|line| line.is_empty() || line.starts_with('#')), "{printed}");
+    assert!(printed.contains("hold_read: 8 to 14"), "{printed}");
+    // What is no comment is a fit, or it says that there is none.
+    let first = printed.lines().find(|line| !line.is_empty() && !line.starts_with('#'));
+    assert_eq!(first, (!printed.contains("came near")).then_some("[[fit]]"), "{printed}");
 }
 
 #[test]
