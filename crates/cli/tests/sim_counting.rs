@@ -381,27 +381,33 @@ mod handed_over {
     const MOST: Duration = Duration::from_millis(2);
 
     /// One thread has the lock, another one sleeps for it and gets it: the steps of the
-    /// release and of the acquisition, natively.
-    fn native(lock: impl Fn() + Sync, unlock: impl Fn() + Sync) -> (Steps, Steps) {
+    /// release and of the acquisition, natively. Each attempt has a lock of its own, for
+    /// one that was fought over before takes other steps.
+    fn native<L: Sync>(
+        new: impl Fn() -> L,
+        lock: impl Fn(&L) + Sync,
+        unlock: impl Fn(&L) + Sync,
+    ) -> (Steps, Steps) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while Instant::now() < deadline {
+            let fresh = new();
             counted::ASLEEP.store(0, SeqCst);
             counted::sit(1);
-            lock();
+            lock(&fresh);
             let (release, (acquisition, undisturbed)) = std::thread::scope(|scope| {
                 let other = scope.spawn(|| {
                     counted::sit(2);
                     let began = Instant::now();
-                    let steps = counted::during(&lock);
+                    let steps = counted::during(|| lock(&fresh));
                     let fine = counted::slept_once() && began.elapsed() < MOST;
-                    unlock();
+                    unlock(&fresh);
                     (steps, fine)
                 });
                 while counted::ASLEEP.load(SeqCst) == 0 {
                     std::thread::yield_now();
                 }
                 std::thread::sleep(HELD);
-                (counted::during(&unlock), other.join().expect("it gets the lock"))
+                (counted::during(|| unlock(&fresh)), other.join().expect("it gets the lock"))
             });
             if undisturbed {
                 return (release, acquisition);
@@ -429,19 +435,23 @@ mod handed_over {
     #[test]
     fn a_mutex_that_is_handed_to_a_sleeper_takes_the_steps_that_are_simulated() {
         let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mutex = RawMutex::<Counted, Off, NoSpin>::new();
-        let lock = || mutex.lock(Location::caller()).expect("held by the other one");
+        type Mutex = RawMutex<Counted, Off, NoSpin>;
+        let lock = |mutex: &Mutex| mutex.lock(Location::caller()).expect("held by the other one");
         // SAFETY: called by who has it.
-        let unlock = || unsafe { mutex.unlock() };
-        assert_eq!(native(lock, unlock), simulated_handover(LockName::LocksteadSleeping));
+        let unlock = |mutex: &Mutex| unsafe { mutex.unlock() };
+        assert_eq!(
+            native(Mutex::new, lock, unlock),
+            simulated_handover(LockName::LocksteadSleeping)
+        );
     }
 
     #[test]
     fn a_semaphore_that_is_handed_to_a_sleeper_takes_the_steps_that_are_simulated() {
         let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let semaphore = ClassicSemaphore::<Counted>::new(1).expect("one permit");
-        let down = || semaphore.down(Location::caller());
-        let up = || semaphore.up().expect("a permit that was taken");
-        assert_eq!(native(down, up), simulated_handover(LockName::SemaphoreClassic));
+        type Semaphore = ClassicSemaphore<Counted>;
+        let new = || Semaphore::new(1).expect("one permit");
+        let down = |semaphore: &Semaphore| semaphore.down(Location::caller());
+        let up = |semaphore: &Semaphore| semaphore.up().expect("a permit that was taken");
+        assert_eq!(native(new, down, up), simulated_handover(LockName::SemaphoreClassic));
     }
 }
