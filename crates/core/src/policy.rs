@@ -78,7 +78,7 @@ impl Policy for Standard {
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
     const HEIR_SPIN: u64 = 15_000;
-    const MISSES: u32 = 2;
+    const MISSES: u32 = 1;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         match processors {
