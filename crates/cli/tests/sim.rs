@@ -141,8 +141,18 @@ fn a_recorded_program_is_predicted_and_its_worst_lock_named() {
     // Two microseconds of each job are in one lock.
     assert!(jobs(2) < 600_000.0, "{}", jobs(2));
     assert_eq!(points[5]["worst"], "cache.mutex");
-    let shown = text(&sim(&base).stdout);
+    let page = folder.path().join("page.html");
+    let shown = sim(&[&base[..], &["--html", page.to_str().expect("a plain name")]].concat());
+    let shown = text(&shown.stdout);
     assert!(shown.contains("stops to scale at") && shown.contains("cache.mutex"), "{shown}");
+    let page = std::fs::read_to_string(&page).expect("written");
+    assert!(page.contains("<polyline") && page.contains("cache.mutex"), "{page}");
+    // As of a program none of whose threads waited.
+    let (before, _) = PROFILE.split_once("\"locks\": [\n").expect("it names locks");
+    std::fs::write(&file, format!("{before}\"locks\": []}}]}}")).expect("written");
+    let output = sim(&base);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--sort acquisitions"), "{}", text(&output.stderr));
     std::fs::write(&file, "{\"schema\": 1}").expect("written");
     let output = sim(&base);
     assert_eq!(output.status.code(), Some(2));

@@ -26,7 +26,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
             .map_err(|Stopped| Failure::Interrupted)?;
         let entry = |found: &FoundBox| entry(found.score, &found.rows, &found.fit);
         let found: String = found.iter().map(entry).collect();
-        format!("{}{found}", head(&wanted, &BOX_RANGES))
+        format!("{}{}", head(&wanted, &BOX_RANGES), or_none(found, "to the mutex rows"))
     } else {
         let found =
             search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
@@ -34,7 +34,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
         let (least, most) = CONTENDED;
         let solved = format!("#   contended, beyond: solved for, from {least} to {most}\n");
         let found: String = found.iter().map(entry).collect();
-        format!("{}{solved}{}", head(&wanted, &RANGES), or_none(found))
+        format!("{}{solved}{}", head(&wanted, &RANGES), or_none(found, "with the patch"))
     };
     drop(progress);
     output::print(&text)
@@ -53,9 +53,9 @@ fn head(wanted: &Search, ranges: &[(&str, f64, f64)]) -> String {
     text
 }
 
-fn or_none(found: String) -> String {
+fn or_none(found: String, how: &str) -> String {
     if found.is_empty() {
-        "\n# None of the draws came near with the patch.\n".to_owned()
+        format!("\n# None of the draws came near {how}: try more (--draws).\n")
     } else {
         found
     }

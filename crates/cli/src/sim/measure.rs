@@ -70,8 +70,8 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         contended: Vec::new(),
         preference: 0.0,
         patience: 8,
-        // Chosen: two that took the same time for everything would stay in step for ever.
         hold_variation: 0.0,
+        // Chosen: two that took the same time for everything would stay in step for ever.
         jitter: 0.1,
         pause: rounded(costs.pause),
     };

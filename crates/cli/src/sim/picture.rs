@@ -19,6 +19,18 @@ const FOOT: f64 = 50.0;
 const COLOURS: [&str; 8] =
     ["#8a5a2b", "#c4a470", "#be3c28", "#d98b1f", "#6a4fa3", "#1f66a8", "#4aa3c7", "#9eaab8"];
 
+/// A white picture of this height with its title.
+fn begin(height: u32, title: &str) -> String {
+    let mut svg = open(WIDTH, height, title);
+    let _ = write!(
+        svg,
+        "<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\
+         <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
+        escape(title)
+    );
+    svg
+}
+
 /// Curves; cores on a scale of doublings.
 pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     let all = || curves.iter().flat_map(|curve| &curve.points);
@@ -28,13 +40,7 @@ pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     let down = f64::from(HEIGHT) - TOP - FOOT;
     let x = |cores: f64| LEFT + cores.log2() / last * across;
     let y = |value: f64| TOP + (1.0 - value / most) * down;
-    let mut svg = open(WIDTH, HEIGHT, title);
-    let _ = write!(
-        svg,
-        "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\
-         <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
-        escape(title)
-    );
+    let mut svg = begin(HEIGHT, title);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let at = y(most * share);
         let _ = write!(
@@ -86,13 +92,7 @@ pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
 pub(super) fn bars(title: &str, shares: &[(String, f64)]) -> String {
     let height = 60 + 26 * shares.len() as u32;
     let across = f64::from(WIDTH) - 2.0 * LEFT - RIGHT;
-    let mut svg = open(WIDTH, height, title);
-    let _ = write!(
-        svg,
-        "<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\
-         <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
-        escape(title)
-    );
+    let mut svg = begin(height, title);
     for (row, (name, share)) in shares.iter().enumerate() {
         let top = 44 + 26 * row as u32;
         let _ = write!(
@@ -119,13 +119,7 @@ pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
     tasks.dedup();
     let height = 110 + 26 * tasks.len() as u32;
     let across = f64::from(WIDTH) - LEFT - 30.0;
-    let mut svg = open(WIDTH, height, title);
-    let _ = write!(
-        svg,
-        "<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\
-         <text x=\"20\" y=\"28\" font-family=\"sans-serif\" font-size=\"17\">{}</text>",
-        escape(title)
-    );
+    let mut svg = begin(height, title);
     for (at, (_, words, colour)) in Doing::ALL.iter().enumerate() {
         let left = 20 + 170 * at as u32;
         let _ = write!(

@@ -94,6 +94,10 @@ const REPORT: &str = "a report of `lockstead run --json`";
 /// The most locks that are simulated: the worst by waiting come first in a report.
 const MOST: usize = 16;
 
+/// By default a report names only what somebody has waited for.
+const NONE_NAMED: &str = "names no mutex that was taken; if nobody waited for any, record it \
+     with `lockstead run --sort acquisitions --json FILE -- PROGRAM`";
+
 /// Reads the profile: a job is one acquisition of the busiest lock, with what lies between
 /// two of them.
 ///
@@ -123,7 +127,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
         .take(MOST)
         .collect();
     let jobs = locks.iter().map(|lock| lock.acquisitions).max();
-    let jobs = jobs.ok_or_else(|| wrong("no mutex in it was taken".into()))? as f64;
+    let jobs = jobs.ok_or_else(|| wrong(NONE_NAMED.into()))? as f64;
     let section = |lock: &Lock| lock.hold.mean();
     // What cannot be would not be simulated in any time.
     let threads = busiest.waiting.thread_ns as f64;
