@@ -6,7 +6,7 @@ mod common;
 #[path = "dump/support.rs"]
 mod support;
 
-use common::{finish, lockstead, run};
+use common::{finish, lockstead, run, start_copy};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -329,7 +329,7 @@ fn another_user_is_told_what_is_missing() {
         let mut command = Command::new(&copy);
         command.arg("dump").arg(hung.pid().to_string()).args(flags).uid(65534).gid(65534);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the copy starts"))
+        finish(start_copy(&mut command))
     };
     let outcome = nobody(&[]);
     assert_eq!(outcome.status, 0, "names can be shown: {outcome:?}");

@@ -26,6 +26,20 @@ pub(crate) fn lockstead(args: &[&str]) -> Command {
     command
 }
 
+/// Starts a program that this process has just written. A child that another test has forked
+/// meanwhile may have it open for writing until it becomes its own program.
+pub(crate) fn start_copy(command: &mut Command) -> Child {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        match command.spawn() {
+            Err(busy) if busy.raw_os_error() == Some(libc::ETXTBSY) && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            started => return started.expect("the copy starts"),
+        }
+    }
+}
+
 /// Runs to the end.
 pub(crate) fn run(args: &[&str]) -> Outcome {
     finish(lockstead(args).spawn().expect("the command starts"))

@@ -1,6 +1,6 @@
 //! Programs under `lockstead run` for `lockstead dump` to look at.
 
-use crate::common::{Outcome, finish};
+use crate::common::{Outcome, finish, start_copy};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -78,8 +78,7 @@ pub(crate) fn watch(what: &str, user: Option<u32>) -> Option<Watched> {
     let program: PathBuf = folder.join("held");
     let mut command = command(folder, user);
     command.args(["run", "--no-report", "--"]).arg(program).arg(what);
-    let mut run =
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
+    let mut run = start_copy(command.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut line = String::new();
     BufReader::new(run.stdout.take().expect("piped")).read_line(&mut line).expect("readable");
     let pid = line.trim().parse().expect("the program writes its id");
@@ -91,7 +90,7 @@ impl Watched {
         let mut command = command(folder().expect("there"), self.user);
         command.arg("dump").arg(self.pid.to_string()).args(flags);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the command starts"))
+        finish(start_copy(&mut command))
     }
 
     pub(crate) fn json(&self) -> Value {
