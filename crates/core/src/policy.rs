@@ -74,7 +74,7 @@ impl Policy for Standard {
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
     const LOOK: u64 = 3_000;
-    const FIRST: u32 = 6;
+    const FIRST: u32 = 1;
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
     const HEIR_SPIN: u64 = 15_000;
