@@ -189,7 +189,7 @@ impl<const LACKS: u32> Policy for Without<LACKS> {
     const LOOK: u64 = if lacks(LACKS, Ingredient::SpacedLooks) { 0 } else { Standard::LOOK };
     const PARTS: u32 =
         if lacks(LACKS, Ingredient::SpacedLooks) { u32::MAX } else { Standard::PARTS };
-    const FIRST: u32 = if lacks(LACKS, Ingredient::SpacedLooks) { 1 } else { Standard::FIRST };
+    const FIRST: u32 = Standard::FIRST;
     const BOUND: u64 = if lacks(LACKS, Ingredient::Handoff) {
         NEVER
     } else if lacks(LACKS, Ingredient::ShortBound) {
@@ -245,7 +245,7 @@ mod tests {
         changes!(WakeUps: "VOUCH");
         changes!(Naps: "MISSES");
         changes!(Preemption: "GAP");
-        changes!(SpacedLooks: "LOOK", "PARTS", "FIRST");
+        changes!(SpacedLooks: "LOOK", "PARTS");
         changes!(ShortBound: "BOUND", "SHARE");
         // These are no policy's business.
         changes!(Inline:);
