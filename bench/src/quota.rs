@@ -16,6 +16,7 @@ use crate::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the hierarchies are mounted: of the second generation, and those of the first
 /// that have the controller of processors.
@@ -30,6 +31,10 @@ const PERIOD: u64 = 100_000;
 pub const MIN_QUOTA: u32 = 1;
 /// The largest.
 pub const MAX_QUOTA: u32 = 100_000;
+
+/// Attempts to leave and remove a group, a millisecond apart: a process may start
+/// another one while it is moved, and one that ends stays a little longer.
+const LEAVING: u32 = 100;
 
 const PREFIX: &str = "lockstead-quota-";
 
@@ -107,9 +112,19 @@ impl Quota {
 }
 
 impl Drop for Quota {
+    /// With the process go those that it has started, or the group could not be removed.
     fn drop(&mut self) {
-        let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
-        let _ = fs::remove_dir(&self.group);
+        let home = self.home.join("cgroup.procs");
+        for _ in 0..LEAVING {
+            let inside = fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default();
+            for process in inside.lines() {
+                let _ = fs::write(&home, process);
+            }
+            if fs::remove_dir(&self.group).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -171,6 +186,7 @@ fn remove_left_over(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn the_own_group_is_found_in_both_generations() {
@@ -195,12 +211,14 @@ mod tests {
         let inside = fs::read_to_string("/proc/self/cgroup").expect("Linux");
         assert!(inside.contains(PREFIX), "{inside}");
         assert!(["v1", "v2"].contains(&quota.generation()));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
         // Half a processor: a thread that wants all of one is stopped in each period.
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         while quota.throttled().is_some_and(|periods| periods == 0) {
-            assert!(start.elapsed() < std::time::Duration::from_secs(60), "never stopped");
+            assert!(start.elapsed() < Duration::from_secs(60), "never stopped");
         }
         drop(quota);
+        child.kill().and_then(|()| child.wait()).expect("it sleeps");
         assert!(!group.exists(), "{} is left", group.display());
         assert_eq!(fs::read_to_string("/proc/self/cgroup").expect("Linux"), before);
     }
