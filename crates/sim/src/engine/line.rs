@@ -15,8 +15,9 @@
 //! - **D4** A processor has at most one store on the way; later stores and exchanges wait
 //!   for it: stores become visible in their order (TSO).
 
+use super::queue::Requests;
 use super::world::{NOBODY, Ps, What, World, ps};
-use std::collections::VecDeque;
+use crate::machine::Machine;
 
 /// What an access wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,13 +35,11 @@ pub(crate) struct Store {
 }
 
 struct Request {
-    core: usize,
     cpu: usize,
     /// Waits for it, unless it is a store.
     task: usize,
     want: Want,
     store: Option<Store>,
-    passed_over: u32,
 }
 
 /// A cache line.
@@ -61,7 +60,7 @@ pub(crate) struct Line {
     port: Ps,
     reads_until: Ps,
     serving: Option<Request>,
-    queue: VecDeque<Request>,
+    queue: Requests<Request>,
     /// Tasks that are parked while it does not change, with the numbers of their parking.
     pub(crate) watchers: Vec<(u32, u32)>,
 }
@@ -78,7 +77,7 @@ impl Line {
             port: 0,
             reads_until: 0,
             serving: None,
-            queue: VecDeque::new(),
+            queue: Requests::new(),
             watchers: Vec::new(),
         }
     }
@@ -89,7 +88,31 @@ impl Line {
     /// line stays for the instruction that fetched it, and a sibling competes with them.
     #[inline]
     fn kept_from(&self, cpu: usize) -> bool {
-        self.keeper != cpu && (self.serving.is_some() || !self.queue.is_empty())
+        self.keeper != cpu && (self.serving.is_some() || self.queue.len() > 0)
+    }
+}
+
+/// The last-level caches at each distance from each, as sets.
+pub(crate) struct Reach {
+    distances: usize,
+    caches: Vec<u128>,
+}
+
+impl Reach {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let many = machine.layout.nodes * machine.layout.caches;
+        let distances = machine.lines.transfer.len();
+        let mut caches = vec![0; many * distances];
+        for (one, other) in (0..many).flat_map(|one| (0..many).map(move |other| (one, other))) {
+            caches[one * distances + machine.between(one, other)] |= 1 << other;
+        }
+        Reach { distances, caches }
+    }
+
+    /// Those at distance 0 from `cache`, at distance 1, and so on.
+    #[inline]
+    fn of(&self, cache: usize) -> &[u128] {
+        &self.caches[cache * self.distances..][..self.distances]
     }
 }
 
@@ -122,7 +145,7 @@ impl World {
     #[inline]
     pub(crate) fn readable(&self, line: usize, cpu: usize) -> bool {
         let l = &self.lines[line];
-        self.has_copy(line, self.machine.core_of(cpu))
+        self.has_copy(line, self.cpus[cpu].core)
             && !(l.exclusive
                 && (l.kept_from(cpu)
                     || self.now >= l.leaves
@@ -132,10 +155,7 @@ impl World {
     #[inline]
     fn writable(&self, line: usize, cpu: usize) -> bool {
         let l = &self.lines[line];
-        l.exclusive
-            && l.owner == self.machine.core_of(cpu)
-            && self.now < l.leaves
-            && !l.kept_from(cpu)
+        l.exclusive && l.owner == self.cpus[cpu].core && self.now < l.leaves && !l.kept_from(cpu)
     }
 
     fn charge(&mut self, ns: f64) {
@@ -153,7 +173,6 @@ impl World {
             return Went::Hit;
         };
         let cpu = self.tasks[current].cpu;
-        let core = self.machine.core_of(cpu);
         if self.cpus[cpu].store == Some(line) {
             // Its own store comes first.
             self.tasks[current].poll.spoil();
@@ -166,10 +185,7 @@ impl World {
             return Went::Hit;
         }
         self.tasks[current].poll.spoil();
-        self.ask(
-            line,
-            Request { core, cpu, task: current, want: Want::Read, store: None, passed_over: 0 },
-        );
+        self.ask(line, Request { cpu, task: current, want: Want::Read, store: None });
         Went::Asked
     }
 
@@ -184,7 +200,6 @@ impl World {
             self.tasks[current].debt += cost;
             return Went::Hit;
         };
-        let core = self.machine.core_of(cpu);
         if self.cpus[cpu].store.is_some() {
             self.cpus[cpu].drainers.push(current);
             return Went::Drains;
@@ -200,7 +215,7 @@ impl World {
             self.cpus[cpu].store = Some(line);
             self.tasks[current].debt += cost;
         }
-        self.ask(line, Request { core, cpu, task, want: Want::Write, store, passed_over: 0 });
+        self.ask(line, Request { cpu, task, want: Want::Write, store });
         if store.is_some() { Went::Posted } else { Went::Asked }
     }
 
@@ -234,77 +249,75 @@ impl World {
     }
 
     fn ask(&mut self, line: usize, request: Request) {
-        let alone = self.lines[line].queue.is_empty();
-        self.lines[line].queue.push_back(request);
-        self.serve(line, alone);
+        if self.lines[line].serving.is_none() {
+            // Then nobody waits either.
+            self.begin(line, request, true);
+        } else {
+            let cache = self.cpus[request.cpu].cache;
+            self.lines[line].queue.push(cache, request);
+        }
     }
 
-    /// The place in the queue of the request that is served next.
-    fn choose(&mut self, line: usize) -> usize {
-        let l = &self.lines[line];
+    /// Takes the request that is served next out of the queue.
+    fn choose(&mut self, line: usize) -> Option<Request> {
+        let l = &mut self.lines[line];
         if l.queue.len() < 2
             || l.owner == NOBODY
-            || l.queue[0].passed_over >= self.machine.lines.patience
+            || l.queue.passed_over() >= self.machine.lines.patience as usize
+            || self.random.unit() >= self.machine.lines.preference
         {
-            return 0;
+            return l.queue.pop();
         }
-        if self.random.unit() >= self.machine.lines.preference {
-            return 0;
-        }
-        let l = &mut self.lines[line];
-        let owner = l.owner;
-        let distance = |r: &Request| {
-            self.machine.between(self.machine.cache_of(owner), self.machine.cache_of(r.core))
-        };
-        let (chosen, _) =
-            l.queue.iter().map(distance).enumerate().min_by_key(|&(n, d)| (d, n)).unwrap_or((0, 0));
-        for request in l.queue.iter_mut().take(chosen) {
-            request.passed_over += 1;
-        }
-        chosen
+        let reach = self.reach.of(self.cpus[l.keeper].cache);
+        reach.iter().find_map(|&caches| l.queue.pop_from(caches))
     }
 
-    /// Serves what can be served now. `travels`: the request has just been made, and has to
-    /// get to the owner first; one that waited is there when its turn comes.
-    fn serve(&mut self, line: usize, travels: bool) {
-        while self.lines[line].serving.is_none() && !self.lines[line].queue.is_empty() {
-            let chosen = self.choose(line);
-            let waiting = self.lines[line].queue.len() - 1;
-            let Some(request) = self.lines[line].queue.remove(chosen) else { return };
-            let now = self.now;
-            let jitter = 1.0 + self.machine.lines.jitter * (2.0 * self.random.unit() - 1.0);
-            let l = &self.lines[line];
-            let writes = request.want == Want::Write;
-            if !l.exclusive && !writes {
-                let class = self.nearest(line, request.core);
-                let cost = (self.latency(class, 0) as f64 * jitter) as Ps;
-                let begins = now.max(l.port);
-                let done = begins + cost;
-                let l = &mut self.lines[line];
-                l.port = begins + self.machine.cost.occupied[class];
-                l.reads_until = l.reads_until.max(done);
-                self.announce(done - now, What::Read(request.task as u32, line as u32));
-                continue;
-            }
-            let (exclusive, since) = (l.exclusive, l.since);
-            let class = if exclusive {
-                self.machine.distance(l.owner, request.core)
-            } else {
-                self.farthest(line, request.core)
-            };
-            let mut cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
-            let from = if exclusive {
-                let there = if travels { cost / 2 } else { 0 };
-                cost -= there;
-                (now + there).max(since + self.hold(writes))
-            } else {
-                now.max(l.reads_until).max(l.port)
-            };
-            let l = &mut self.lines[line];
-            l.leaves = from;
-            l.serving = Some(request);
-            self.announce(from + cost - now, What::Line(line as u32));
+    /// Serves what can be served now of what waited.
+    fn serve(&mut self, line: usize) {
+        while self.lines[line].serving.is_none()
+            && let Some(request) = self.choose(line)
+        {
+            self.begin(line, request, false);
         }
+    }
+
+    /// Begins to serve a request. `travels`: it has just been made, and has to get to the
+    /// owner first; one that waited is there when its turn comes.
+    fn begin(&mut self, line: usize, request: Request, travels: bool) {
+        let now = self.now;
+        let jitter = 1.0 + self.machine.lines.jitter * (2.0 * self.random.unit() - 1.0);
+        let l = &self.lines[line];
+        let waiting = l.queue.len();
+        let writes = request.want == Want::Write;
+        if !l.exclusive && !writes {
+            let class = self.nearest(line, request.cpu);
+            let cost = (self.latency(class, 0) as f64 * jitter) as Ps;
+            let begins = now.max(l.port);
+            let done = begins + cost;
+            let l = &mut self.lines[line];
+            l.port = begins + self.machine.cost.occupied[class];
+            l.reads_until = l.reads_until.max(done);
+            self.announce(done - now, What::Read(request.task as u32, line as u32));
+            return;
+        }
+        let (exclusive, since) = (l.exclusive, l.since);
+        let class = if exclusive {
+            self.to_owner(line, request.cpu)
+        } else {
+            self.farthest(line, request.cpu)
+        };
+        let mut cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
+        let from = if exclusive {
+            let there = if travels { cost / 2 } else { 0 };
+            cost -= there;
+            (now + there).max(since + self.hold(writes))
+        } else {
+            now.max(l.reads_until).max(l.port)
+        };
+        let l = &mut self.lines[line];
+        l.leaves = from;
+        l.serving = Some(request);
+        self.announce(from + cost - now, What::Line(line as u32));
     }
 
     fn latency(&self, class: usize, waiting: usize) -> Ps {
@@ -313,40 +326,36 @@ impl World {
     }
 
     /// The distance to the nearest copy.
-    fn nearest(&self, line: usize, core: usize) -> usize {
-        let here = self.machine.cache_of(core);
-        self.caches(line)
-            .map(|cache| self.machine.between(cache, here))
-            .min()
-            .unwrap_or(self.machine.memory_class())
+    fn nearest(&self, line: usize, cpu: usize) -> usize {
+        let caches = self.lines[line].caches;
+        let nearest = self.reach.of(self.cpus[cpu].cache).iter().position(|&at| at & caches != 0);
+        nearest.unwrap_or(self.machine.memory_class())
     }
 
     /// The distance to the farthest copy, which has to be withdrawn.
-    fn farthest(&self, line: usize, core: usize) -> usize {
-        let here = self.machine.cache_of(core);
-        self.caches(line)
-            .map(|cache| self.machine.between(cache, here))
-            .max()
-            .unwrap_or(self.machine.memory_class())
+    fn farthest(&self, line: usize, cpu: usize) -> usize {
+        let caches = self.lines[line].caches;
+        let farthest = self.reach.of(self.cpus[cpu].cache).iter().rposition(|&at| at & caches != 0);
+        farthest.unwrap_or(self.machine.memory_class())
     }
 
-    fn caches(&self, line: usize) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.lines[line].caches;
-        std::iter::from_fn(move || {
-            if left == 0 {
-                return None;
-            }
-            let cache = left.trailing_zeros() as usize;
-            left &= left - 1;
-            Some(cache)
-        })
+    /// The distance to the owner.
+    fn to_owner(&self, line: usize, cpu: usize) -> usize {
+        let l = &self.lines[line];
+        let cpu = &self.cpus[cpu];
+        if l.owner == cpu.core {
+            return self.machine.sibling_class();
+        }
+        let owner = 1 << self.cpus[l.keeper].cache;
+        let there = self.reach.of(cpu.cache).iter().position(|&at| at & owner != 0);
+        there.unwrap_or(self.machine.memory_class())
     }
 
     /// `cpu` has the line from now on.
     fn give(&mut self, line: usize, cpu: usize, want: Want) {
-        let core = self.machine.core_of(cpu);
+        let core = self.cpus[cpu].core;
         let row = line * self.stride;
-        let cache = 1 << self.machine.cache_of(core);
+        let cache = 1 << self.cpus[cpu].cache;
         let now = self.now;
         let l = &mut self.lines[line];
         let fresh = l.owner == NOBODY;
@@ -384,7 +393,7 @@ impl World {
             };
             goes_on = Some(request.task).or(goes_on);
         }
-        self.serve(line, false);
+        self.serve(line);
         goes_on
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod calls;
 mod event;
 mod line;
 mod poll;
+mod queue;
 mod sched;
 mod strand;
 #[cfg(test)]

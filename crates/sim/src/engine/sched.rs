@@ -17,9 +17,13 @@
 
 use super::trace::Kind;
 use super::world::{Place, Ps, State, What, World};
+use crate::machine::Machine;
 
 /// A logical processor.
 pub(crate) struct Cpu {
+    /// Its core, and the last-level cache of that.
+    pub(crate) core: usize,
+    pub(crate) cache: usize,
     pub(crate) task: Option<usize>,
     queue: Vec<usize>,
     /// Its task should make room.
@@ -40,8 +44,11 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(machine: &Machine, number: usize) -> Self {
+        let core = machine.core_of(number);
         Cpu {
+            core,
+            cache: machine.cache_of(core),
             task: None,
             queue: Vec::new(),
             resched: false,

@@ -14,9 +14,9 @@
 //! - **E3** No reference to the world lives across a suspension.
 
 use super::arena::Arena;
-use super::event::Event;
+use super::event::Queue;
 pub(crate) use super::event::{Random, What};
-use super::line::Line;
+use super::line::{Line, Reach};
 use super::poll::Poll;
 use super::sched::Cpu;
 use super::strand::{Body, Strand, Turn};
@@ -30,7 +30,7 @@ use crate::tally::Tally;
 use crate::work::Plan;
 use lockstead_core::Participant;
 use std::cell::Cell;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// Picoseconds.
 pub(crate) type Ps = u64;
@@ -131,6 +131,7 @@ pub(crate) struct World {
     pub(crate) lines: Vec<Line>,
     pub(crate) copies: Vec<u64>,
     pub(crate) stride: usize,
+    pub(crate) reach: Reach,
     pub(crate) seats: Vec<&'static Participant<Sim>>,
     pub(crate) sleepers: Sleepers,
     /// The lines of the kernel's buckets of waiters.
@@ -151,8 +152,7 @@ pub(crate) struct World {
     pub(crate) cold: bool,
     pub(crate) events: u64,
     pub(crate) accesses: u64,
-    heap: BinaryHeap<Event>,
-    order: u64,
+    to_come: Queue,
     oracle: bool,
     bodies: Vec<Body>,
 }
@@ -211,7 +211,7 @@ impl World {
             horizon: 0,
             current: NOBODY,
             tasks: Vec::new(),
-            cpus: (0..count).map(|_| Cpu::new()).collect(),
+            cpus: (0..count).map(|number| Cpu::new(machine, number)).collect(),
             idle: (0..count.div_ceil(64))
                 .map(|word| {
                     let here = (count - word * 64).min(64);
@@ -223,6 +223,7 @@ impl World {
             lines: Vec::new(),
             copies: Vec::new(),
             stride: machine.cores().div_ceil(64),
+            reach: Reach::new(machine),
             seats: Vec::new(),
             sleepers: Sleepers::default(),
             buckets: Vec::new(),
@@ -240,8 +241,7 @@ impl World {
             cold: false,
             events: 0,
             accesses: 0,
-            heap: BinaryHeap::new(),
-            order: 0,
+            to_come: Queue::new(),
             oracle: how.oracle,
             bodies: Vec::new(),
             machine: machine.clone(),
@@ -337,22 +337,21 @@ impl World {
     /// Announces what happens in `after`.
     #[inline]
     pub(crate) fn announce(&mut self, after: Ps, what: What) {
-        self.order += 1;
-        self.heap.push(Event { at: self.now + after, order: self.order, what });
+        self.to_come.push(self.now + after, what);
     }
 
     /// Lets things happen until it is a task's turn; `None` at the end.
     fn step(&mut self) -> Option<usize> {
         loop {
-            let event = self.heap.pop()?;
-            if event.at > self.horizon {
+            let (at, what) = self.to_come.pop()?;
+            if at > self.horizon {
                 self.now = self.horizon;
                 return None;
             }
-            debug_assert!(event.at >= self.now);
-            self.now = event.at;
+            debug_assert!(at >= self.now);
+            self.now = at;
             self.events += 1;
-            let turn = match event.what {
+            let turn = match what {
                 What::Passed(task, number) => self.passed(task as usize, number),
                 What::Line(line) => self.arrived(line as usize),
                 What::Read(task, line) => self.was_read(task as usize, line as usize),
@@ -381,7 +380,7 @@ impl World {
     /// Whether nothing happens up to and at `at`, which lies before the horizon (E2).
     #[inline]
     fn quiet_until(&self, at: Ps) -> bool {
-        at <= self.horizon && self.heap.peek().is_none_or(|event| event.at > at)
+        at <= self.horizon && at < self.to_come.earliest()
     }
 
     /// The running task passes its debt; true if it has to suspend itself for that.
