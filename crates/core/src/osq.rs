@@ -192,9 +192,7 @@ impl Pace {
         how: &Wait<'_, P>,
         owner: Option<Slot>,
     ) -> bool {
-        for _ in 0..self.pauses {
-            P::relax();
-        }
+        P::relax_for(self.pauses);
         self.turns += self.pauses;
         self.spent = self.spent.saturating_add(self.pauses);
         self.pauses = self.most.min(Y::FIRST.max(self.spent / Y::PARTS));

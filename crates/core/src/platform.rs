@@ -276,6 +276,14 @@ pub trait Platform: Sized + 'static {
     /// the turn of the calling thread here, the simulator lets time pass.
     fn relax();
 
+    /// So many turns of a spin loop.
+    #[inline]
+    fn relax_for(turns: u32) {
+        for _ in 0..turns {
+            Self::relax();
+        }
+    }
+
     /// The time.
     fn now() -> Nanos;
 

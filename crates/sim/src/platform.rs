@@ -153,6 +153,14 @@ impl Platform for Sim {
         });
     }
 
+    fn relax_for(turns: u32) {
+        with(|w| {
+            let pauses = w.machine.cost.pause * u64::from(turns);
+            let current = w.current;
+            w.tasks[current].debt += pauses;
+        });
+    }
+
     fn now() -> Nanos {
         with(|w| {
             let cost = w.machine.kernel.clock;

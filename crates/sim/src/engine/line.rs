@@ -221,8 +221,11 @@ impl World {
 
     /// An atomic exchange in its own cache: threads of a core share what executes it.
     fn exchange_on(&self, cpu: usize) -> Ps {
-        let beside = self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some());
-        if beside { self.machine.cost.exchange_beside } else { self.machine.cost.exchange }
+        if self.beside(cpu) {
+            self.machine.cost.exchange_beside
+        } else {
+            self.machine.cost.exchange
+        }
     }
 
     /// How long an owner keeps a line that another wants: a race, which varies.

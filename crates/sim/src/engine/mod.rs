@@ -12,6 +12,7 @@ mod line;
 mod poll;
 mod queue;
 mod sched;
+mod set;
 mod strand;
 #[cfg(test)]
 mod tests;

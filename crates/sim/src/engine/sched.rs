@@ -67,8 +67,19 @@ impl Cpu {
 impl World {
     /// How fast a processor computes: its sibling may be busy.
     pub(crate) fn speed(&self, cpu: usize) -> f64 {
-        let busy = self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some());
-        if busy { self.machine.smt.speed } else { 1.0 }
+        if self.beside(cpu) { self.machine.smt.speed } else { 1.0 }
+    }
+
+    /// Whether another thread of its core is busy.
+    pub(crate) fn beside(&self, cpu: usize) -> bool {
+        self.machine.layout.threads > 1
+            && self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some())
+    }
+
+    /// A processor has another task, or its queue others: may it spare any?
+    fn count_spare(&mut self, cpu: usize) {
+        let cpu_ = &self.cpus[cpu];
+        self.spare.set(cpu, cpu_.queue.len() > usize::from(cpu_.task.is_none()));
     }
 
     /// What a step of the kernel takes on `cpu`.
@@ -98,40 +109,16 @@ impl World {
         }
     }
 
-    fn set_idle(&mut self, cpu: usize, idle: bool) {
-        let bit = 1 << (cpu % 64);
-        if idle {
-            self.idle[cpu / 64] |= bit;
-        } else {
-            self.idle[cpu / 64] &= !bit;
-        }
-    }
-
-    fn is_idle(&self, cpu: usize) -> bool {
-        self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
-    }
-
     /// A processor without work among those of `from`'s last-level cache: one whose
     /// siblings have none either, if there is one.
     fn idle_near(&self, from: usize) -> Option<usize> {
         let range = self.machine.cpus_near(from);
         let mut found = None;
-        for word in range.start / 64..=(range.end - 1) / 64 {
-            let mut bits = self.idle[word];
-            if word == range.start / 64 {
-                bits &= u64::MAX << (range.start % 64);
+        for cpu in self.idle.within(range) {
+            if self.machine.siblings(cpu).all(|other| self.idle.has(other)) {
+                return Some(cpu);
             }
-            if range.end < (word + 1) * 64 {
-                bits &= (1 << (range.end % 64)) - 1;
-            }
-            while bits != 0 {
-                let cpu = word * 64 + bits.trailing_zeros() as usize;
-                if self.machine.siblings(cpu).all(|other| self.is_idle(other)) {
-                    return Some(cpu);
-                }
-                found = found.or(Some(cpu));
-                bits &= bits - 1;
-            }
+            found = found.or(Some(cpu));
         }
         found
     }
@@ -145,7 +132,7 @@ impl World {
     pub(crate) fn awaken(&mut self, task: usize, from: usize) -> bool {
         debug_assert_eq!(self.tasks[task].state, State::Asleep);
         let before = self.tasks[task].cpu;
-        let target = if self.is_idle(before) {
+        let target = if self.idle.has(before) {
             before
         } else if let Some(cpu) = self.idle_near(before).or_else(|| self.idle_near(from)) {
             cpu
@@ -159,7 +146,7 @@ impl World {
         let floor = self.cpus[target].floor - credit;
         let task_ = &mut self.tasks[task];
         task_.virtual_time = task_.virtual_time.max(floor);
-        let idle = self.is_idle(target);
+        let idle = self.idle.has(target);
         self.enqueue(task, target);
         idle
     }
@@ -177,9 +164,9 @@ impl World {
         self.tasks[task].state = State::Queued;
         self.tasks[task].cpu = cpu;
         self.cpus[cpu].queue.push(task);
-        self.queued += 1;
-        if self.is_idle(cpu) {
-            self.set_idle(cpu, false);
+        self.count_spare(cpu);
+        if self.idle.has(cpu) {
+            self.idle.set(cpu, false);
             self.cpus[cpu].switching = true;
             let idle = self.now - self.cpus[cpu].idle_since;
             let exit = self.machine.idle_exit(idle);
@@ -240,7 +227,7 @@ impl World {
         self.leave(task);
         self.tasks[task].state = State::Queued;
         self.cpus[cpu].queue.push(task);
-        self.queued += 1;
+        self.count_spare(cpu);
     }
 
     /// The running task's processor goes on to another.
@@ -264,6 +251,7 @@ impl World {
         cpu_.resched = false;
         cpu_.switching = true;
         self.spent[Place::Kernel as usize] += switch;
+        self.count_spare(cpu);
         self.announce(switch, What::Dispatch(cpu as u32));
     }
 
@@ -280,23 +268,19 @@ impl World {
             .iter()
             .enumerate()
             .min_by_key(|&(n, &task)| (self.tasks[task].virtual_time, n))?;
-        self.queued -= 1;
-        Some(self.cpus[cpu].queue.remove(index))
+        let task = self.cpus[cpu].queue.remove(index);
+        self.count_spare(cpu);
+        Some(task)
     }
 
     /// Work from another processor's queue, the nearest first.
     fn steal(&mut self, cpu: usize) -> Option<usize> {
-        if self.queued == 0 {
-            return None;
-        }
-        let near = self.machine.cpus_near(cpu);
-        let longest = |w: &World, range: std::ops::Range<usize>| {
-            range
-                .map(|other| (w.cpus[other].queue.len(), other))
-                .filter(|&(length, other)| length > usize::from(w.cpus[other].task.is_none()))
-                .max_by_key(|&(length, other)| (length, usize::MAX - other))
+        let longest = |range: std::ops::Range<usize>| {
+            let there = self.spare.within(range);
+            there.max_by_key(|&other| (self.cpus[other].queue.len(), usize::MAX - other))
         };
-        let (_, victim) = longest(self, near).or_else(|| longest(self, 0..self.cpus.len()))?;
+        let near = self.machine.cpus_near(cpu);
+        let victim = longest(near).or_else(|| longest(0..self.cpus.len()))?;
         let task = self.first(victim)?;
         self.migrate(task, cpu);
         Some(task)
@@ -307,13 +291,14 @@ impl World {
         self.cpus[cpu].switching = false;
         let next = self.first(cpu).or_else(|| self.steal(cpu));
         let Some(task) = next else {
-            self.set_idle(cpu, true);
+            self.idle.set(cpu, true);
             self.cpus[cpu].idle_since = self.now;
             self.speed_changes(cpu);
             return None;
         };
         let now = self.now;
         self.cpus[cpu].task = Some(task);
+        self.count_spare(cpu);
         let task_ = &mut self.tasks[task];
         (task_.state, task_.cpu, task_.since, task_.mark) = (State::Running, cpu, now, now);
         task_.on_cpu.set(1);

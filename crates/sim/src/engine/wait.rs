@@ -46,21 +46,22 @@ impl World {
 
     /// The running task stands among the sleepers of `address`.
     pub(crate) fn lie_down(&mut self, address: usize) {
+        self.tasks[self.current].lying = true;
         self.sleepers.queues.entry(address).or_default().push_back(self.current);
     }
 
     /// A sleeper goes on: how it was woken.
     pub(crate) fn get_up(&mut self, task: usize, address: usize) -> Outcome {
         self.cancel_timer(task);
-        let queue = self.sleepers.queues.get_mut(&address);
-        let here = queue.as_ref().and_then(|queue| queue.iter().position(|&other| other == task));
-        match (queue, here) {
-            (Some(queue), Some(at)) => {
-                queue.remove(at);
-                Outcome::TimedOut
-            }
-            _ => Outcome::Woken,
+        if !std::mem::replace(&mut self.tasks[task].lying, false) {
+            return Outcome::Woken;
         }
+        if let Some(queue) = self.sleepers.queues.get_mut(&address)
+            && let Some(at) = queue.iter().position(|&other| other == task)
+        {
+            queue.remove(at);
+        }
+        Outcome::TimedOut
     }
 
     /// Takes the task that has slept longest on `address`.
@@ -69,6 +70,9 @@ impl World {
         let first = queue.pop_front();
         if queue.is_empty() {
             self.sleepers.queues.remove(&address);
+        }
+        if let Some(task) = first {
+            self.tasks[task].lying = false;
         }
         first
     }

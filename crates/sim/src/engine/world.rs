@@ -19,6 +19,7 @@ pub(crate) use super::event::{Random, What};
 use super::line::{Line, Reach};
 use super::poll::Poll;
 use super::sched::Cpu;
+use super::set::Cpus;
 use super::strand::{Body, Strand, Turn};
 use super::trace::{Kind, Trace};
 use super::wait::Sleepers;
@@ -106,6 +107,8 @@ pub(crate) struct Task {
     pub(crate) timer: u32,
     /// Going to sleep unless woken before.
     pub(crate) sleepy: bool,
+    /// Stands among the sleepers of an address.
+    pub(crate) lying: bool,
     pub(crate) timed_out: bool,
     /// Processor time so far, as the scheduler weighs it.
     pub(crate) virtual_time: i64,
@@ -125,8 +128,9 @@ pub(crate) struct World {
     pub(crate) current: usize,
     pub(crate) tasks: Vec<Task>,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) idle: Vec<u64>,
-    pub(crate) queued: usize,
+    pub(crate) idle: Cpus,
+    /// Processors whose queues have more tasks than they are about to take themselves.
+    pub(crate) spare: Cpus,
     pub(crate) arena: Arena,
     pub(crate) lines: Vec<Line>,
     pub(crate) copies: Vec<u64>,
@@ -212,13 +216,8 @@ impl World {
             current: NOBODY,
             tasks: Vec::new(),
             cpus: (0..count).map(|number| Cpu::new(machine, number)).collect(),
-            idle: (0..count.div_ceil(64))
-                .map(|word| {
-                    let here = (count - word * 64).min(64);
-                    u64::MAX >> (64 - here)
-                })
-                .collect(),
-            queued: 0,
+            idle: Cpus::all(count),
+            spare: Cpus::none(count),
             arena: Arena::new(),
             lines: Vec::new(),
             copies: Vec::new(),
@@ -268,6 +267,7 @@ impl World {
             number: 0,
             timer: 0,
             sleepy: false,
+            lying: false,
             timed_out: false,
             virtual_time: 0,
             since: 0,

@@ -148,7 +148,9 @@ impl CounterMutex {
         let nobody = with(|w| {
             let me = w.current as u32;
             let list = &mut w.lists[self.sleepers];
-            list.retain(|&task| task != me);
+            if let Some(at) = list.iter().position(|&task| task == me) {
+                list.remove(at);
+            }
             list.is_empty()
         });
         self.own();

@@ -240,15 +240,6 @@ impl Machine {
         self.layout.hops.get(here).map_or(2, |row| row[there])
     }
 
-    /// The distance between two cores; of a core to itself, that of siblings.
-    #[inline]
-    pub(crate) fn distance(&self, one: usize, other: usize) -> usize {
-        if one == other {
-            return self.sibling_class();
-        }
-        self.between(self.cache_of(one), self.cache_of(other))
-    }
-
     /// The class after the last distance: threads of one core.
     pub(crate) fn sibling_class(&self) -> usize {
         self.lines.transfer.len()
