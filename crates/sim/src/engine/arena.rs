@@ -15,6 +15,9 @@ pub(crate) const LINE: usize = 64;
 /// Bytes of an arena: pages that are not touched cost nothing.
 const BYTES: usize = 32 << 20;
 
+/// The alignment of the whole.
+const PAGE: usize = 4096;
+
 thread_local! {
     /// The range of this thread while no simulation uses it.
     static IDLE: Cell<*mut u8> = const { Cell::new(std::ptr::null_mut()) };
@@ -30,12 +33,15 @@ impl Arena {
     pub(crate) fn new() -> Self {
         let mut base = IDLE.replace(std::ptr::null_mut());
         if base.is_null() {
-            let layout = Layout::from_size_align(BYTES, 4096).expect("a possible layout");
+            // Asked for an alignment, the allocator would erase all of it by itself.
+            let layout = Layout::array::<u8>(BYTES + PAGE).expect("a possible layout");
             // SAFETY: the layout is not empty.
-            base = unsafe { alloc_zeroed(layout) };
-            if base.is_null() {
+            let memory = unsafe { alloc_zeroed(layout) };
+            if memory.is_null() {
                 handle_alloc_error(layout);
             }
+            // SAFETY: less than a page further there are BYTES left.
+            base = unsafe { memory.add(memory.addr().next_multiple_of(PAGE) - memory.addr()) };
         }
         Arena { base, used: 0 }
     }

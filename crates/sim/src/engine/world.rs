@@ -38,7 +38,10 @@ pub(crate) type Ps = u64;
 
 /// Picoseconds of so many nanoseconds.
 pub(crate) fn ps(ns: f64) -> Ps {
-    (ns * 1000.0).round() as Ps
+    // As `f64::round`, which is a call of a function on old processors.
+    let exact = ns * 1000.0;
+    let whole = exact as Ps;
+    whole.saturating_add(Ps::from(exact - whole as f64 >= 0.5))
 }
 
 /// No task.
