@@ -1,8 +1,9 @@
 //! The engine: virtual time, tasks, cache lines, processors.
 //!
-//! Read in this order: `world` (what there is, and whose turn it is), `line` (what an
-//! access costs), `sched` (who runs where), `wait` (sleeping and waking), `calls` (what
-//! tasks can do), `strand` (what runs a task).
+//! Read in this order: `world` (what there is, and whose turn it is), `event` (what happens
+//! when), `line` (what an access costs), `queue` (who waits for a line), `sched` (who runs
+//! where), `wait` (sleeping and waking), `calls` (what tasks can do), `strand` (what runs a
+//! task).
 
 mod arena;
 pub(crate) mod atomics;

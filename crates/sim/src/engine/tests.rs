@@ -1,9 +1,12 @@
-//! What an access costs is what the machine's file says.
+//! What an access costs is what the machine's file says; whose turn it is.
 
 use super::atomics::{U32, U64};
 use super::calls::{at, now, pause};
-use super::world::{How, Place, World, ps};
+use super::event::Queue;
+use super::queue::Requests;
+use super::world::{How, Place, Random, What, World, ps};
 use crate::machine::Machine;
+use std::collections::BTreeMap;
 
 /// Two nodes of one core, with no chance in them.
 fn pair() -> Machine {
@@ -94,4 +97,54 @@ fn an_exchange_sees_the_stores_before_it() {
     world.run(ps(1e9));
     assert_eq!(flag.get(), 199);
     assert_eq!(seen.get(), 0);
+}
+
+#[test]
+fn events_come_by_time_and_those_of_one_time_as_they_were_announced() {
+    let mut random = Random::new(3);
+    let (mut queue, mut plain) = (Queue::new(), BTreeMap::new());
+    let (mut now, mut order) = (0, 0);
+    for _ in 0..20_000 {
+        if random.unit() < 0.52 {
+            // From none at all to days; often the same again.
+            let after = random.next() >> (64 - random.next() % 60).min(63);
+            queue.push(now + after, What::Timer(order, 0));
+            plain.insert((now + after, order), ());
+            order += 1;
+        } else {
+            let expected = plain.pop_first().map(|(key, ())| key);
+            assert_eq!(queue.earliest(), expected.map_or(u64::MAX, |(at, _)| at));
+            let found = queue.pop().map(|(at, what)| match what {
+                What::Timer(order, _) => (at, order),
+                _ => unreachable!("nothing else was announced"),
+            });
+            assert_eq!(found, expected);
+            now = found.map_or(now, |(at, _)| at);
+        }
+    }
+    assert!(order > 10_000);
+}
+
+#[test]
+fn requests_are_taken_by_their_turn_or_by_cache() {
+    let mut random = Random::new(4);
+    let (mut queue, mut plain): (Requests<u32>, Vec<(usize, u32, usize)>) =
+        (Requests::new(), Vec::new());
+    for number in 0..20_000 {
+        let cache = random.next() as usize % 128;
+        if random.unit() < 0.5 {
+            queue.push(cache, number);
+            plain.push((cache, number, 0));
+        } else if random.unit() < 0.3 {
+            let first = (!plain.is_empty()).then(|| plain.remove(0).1);
+            assert_eq!(queue.pop(), first);
+        } else {
+            let caches = 0xffff << cache;
+            let at = plain.iter().position(|&(cache, ..)| caches >> cache & 1 != 0);
+            plain.iter_mut().take(at.unwrap_or(0)).for_each(|request| request.2 += 1);
+            assert_eq!(queue.pop_from(caches), at.map(|at| plain.remove(at).1));
+        }
+        assert_eq!(queue.len(), plain.len());
+        assert_eq!(queue.passed_over(), plain.first().map_or(0, |&(.., passed)| passed));
+    }
 }
