@@ -16,7 +16,7 @@
 //! queues, a periodic balance (a processor balances when it has nothing to do).
 
 use super::trace::Kind;
-use super::world::{Place, Ps, State, What, World};
+use super::world::{Place, Ps, State, What, World, at_speed};
 use crate::machine::Machine;
 
 /// A logical processor.
@@ -84,7 +84,7 @@ impl World {
 
     /// What a step of the kernel takes on `cpu`.
     pub(crate) fn kernel_time(&self, time: Ps, cpu: usize) -> Ps {
-        (time as f64 / self.speed(cpu)) as Ps
+        at_speed(time, self.speed(cpu))
     }
 
     /// The running task is about to wake `task`, which may be on its way out.

@@ -39,9 +39,15 @@ pub(crate) type Ps = u64;
 /// Picoseconds of so many nanoseconds.
 pub(crate) fn ps(ns: f64) -> Ps {
     // As `f64::round`, which is a call of a function on old processors.
-    let exact = ns * 1000.0;
-    let whole = exact as Ps;
-    whole.saturating_add(Ps::from(exact - whole as f64 >= 0.5))
+    let exact = (ns * 1000.0).max(0.0);
+    let whole = exact as i64;
+    whole as Ps + Ps::from(exact - whole as f64 >= 0.5)
+}
+
+/// How long that much computing takes at this speed.
+#[inline]
+pub(crate) fn at_speed(time: Ps, speed: f64) -> Ps {
+    if speed == 1.0 { time } else { (time as f64 / speed) as Ps }
 }
 
 /// No task.
@@ -408,7 +414,7 @@ impl World {
         if time == 0 {
             return false;
         }
-        let needed = if scaled { (time as f64 / self.speed(cpu)) as Ps } else { time };
+        let needed = if scaled { at_speed(time, self.speed(cpu)) } else { time };
         let at = self.now + needed;
         if self.quiet_until(at) {
             self.now = at;
@@ -427,7 +433,7 @@ impl World {
         let task_ = &mut self.tasks[task];
         (task_.began, task_.speed, task_.planned) = (now, speed, true);
         task_.number = task_.number.wrapping_add(1);
-        let (number, needed) = (task_.number, (task_.left as f64 / speed) as Ps);
+        let (number, needed) = (task_.number, at_speed(task_.left, speed));
         self.announce(needed, What::Passed(task as u32, number));
     }
 
