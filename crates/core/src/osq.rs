@@ -223,6 +223,10 @@ impl Pace {
 /// is a turn of the spinning, with its pause, its bound and its look at the clock.
 const TRIES: u32 = 4;
 
+/// Turns of the spin loop between two attempts from then on, at least: more than before the
+/// first look at the lock, which one at a time takes.
+const APART: u32 = 6;
+
 /// How spinning ended.
 pub(crate) enum Spun {
     /// With the lock; the word as the acquisition left it.
@@ -277,6 +281,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         tries += 1;
         // Hundreds who try at once keep the line from one another, and from the owner.
         if tries > TRIES {
+            pace.pauses = pace.pauses.max(APART);
             if !pace.turn::<P, Y>(node, how, K::holder(seen)) {
                 return Spun::Left;
             }
