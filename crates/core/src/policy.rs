@@ -64,7 +64,7 @@ pub trait Policy: 'static {
 }
 
 /// The shipped policy. Each number has its measurement in
-/// `docs/benchmarks.md`.
+/// `docs/benchmarks-contended.md`.
 #[derive(Clone, Copy, Debug)]
 pub struct Standard;
 
