@@ -4,8 +4,8 @@
 //! # Role
 //! [`Quota::enter`] makes a group below the one that the process is in (or, where the
 //! kernel allows no groups below one with processes, beside it), gives it the quota and
-//! moves the process there. Dropping it moves the process back and removes the group.
-//! What a lock knows of quotas it learns when the first thread uses one: a program that
+//! moves the process there. Dropping it moves the process back, with those that it has
+//! started, and removes the group. What a lock knows of quotas it learns when the first thread uses one: a program that
 //! measures under a quota enters it before.
 //!
 //! # Progress

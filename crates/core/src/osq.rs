@@ -148,6 +148,7 @@ impl<P: Platform> Seat<P> {
         // A handler that runs between these two lines leaves `busy` clear and
         // the node perhaps linked, which the next look notices.
         node.busy.store(1, Ordering::Relaxed);
+        // ord: OSQ-9: a handler of this thread that finds the node in use finds `busy` set.
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         let seat = Seat { me, node };
         // Dropping the seat clears `busy` again.
@@ -157,6 +158,7 @@ impl<P: Platform> Seat<P> {
 
 impl<P: Platform> Drop for Seat<P> {
     fn drop(&mut self) {
+        // ord: OSQ-9: `busy` is cleared behind the last use of the node.
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.node.busy.store(0, Ordering::Relaxed);
     }

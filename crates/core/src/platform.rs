@@ -276,8 +276,9 @@ pub trait Platform: Sized + 'static {
     /// the turn of the calling thread here, the simulator lets time pass.
     fn relax();
 
-    /// So many turns of a spin loop.
+    /// So many turns of a spin loop. The simulator lets all of them pass at once.
     #[inline]
+    #[track_caller]
     fn relax_for(turns: u32) {
         for _ in 0..turns {
             Self::relax();

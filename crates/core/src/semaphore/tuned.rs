@@ -188,6 +188,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         else {
             return true;
         };
+        // ord: WORD-1 acquire, as the guess.
         Counting::free(Word(seen))
             && self
                 .word

@@ -4,6 +4,7 @@ use super::atomics::{U32, U64};
 use super::calls::{at, now, pause};
 use super::event::Queue;
 use super::queue::Requests;
+use super::set::Cpus;
 use super::world::{How, Place, Random, What, World, ps};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
@@ -146,5 +147,22 @@ fn requests_are_taken_by_their_turn_or_by_cache() {
         }
         assert_eq!(queue.len(), plain.len());
         assert_eq!(queue.passed_over(), plain.first().map_or(0, |&(.., passed)| passed));
+    }
+}
+
+#[test]
+fn a_set_has_what_was_added_within_any_range() {
+    const MANY: usize = 200;
+    let mut random = Random::new(5);
+    let (mut set, mut plain) = (Cpus::all(MANY), [true; MANY]);
+    assert!(Cpus::none(MANY).within(0..MANY).next().is_none());
+    for _ in 0..20_000 {
+        let (cpu, there) = (random.next() as usize % MANY, random.unit() < 0.5);
+        set.set(cpu, there);
+        plain[cpu] = there;
+        assert_eq!(set.has(cpu), there);
+        let end = random.next() as usize % (MANY + 1);
+        let start = random.next() as usize % (end + 1);
+        assert!(set.within(start..end).eq((start..end).filter(|&cpu| plain[cpu])));
     }
 }
