@@ -5,8 +5,8 @@
 //! [`Quota::enter`] makes a group below the one that the process is in (or, where the
 //! kernel allows no groups below one with processes, beside it), gives it the quota and
 //! moves the process there. Dropping it moves the process back, with those that it has
-//! started, and removes the group. What a lock knows of quotas it learns when the first thread uses one: a program that
-//! measures under a quota enters it before.
+//! started, and removes the group. What a lock knows of quotas it learns when the first
+//! thread uses one: a program that measures under a quota enters it before.
 //!
 //! # Progress
 //! A process that is killed leaves an empty group behind; the next one to enter a quota
