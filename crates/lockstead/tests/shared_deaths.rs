@@ -382,22 +382,22 @@ fn a_notification_is_not_lost_with_who_got_it() {
 #[test]
 fn a_seat_is_taken_again_after_each_death() {
     let options = Options::new().participants(2);
-    let segment = Segment::<[SharedMutex<u64>; 1]>::memfd("deaths", &options).expect("a segment");
-    let lock = &segment.root()[0];
+    let segment = Segment::<Root>::memfd("deaths", &options).expect("a segment");
+    let root = segment.root();
+    let lock = &root.pairs[0];
     for deaths in 0..30 {
-        let number = lock.lock_timeout(LONG).unwrap();
-        assert_eq!(number.is_inconsistent(), deaths > 0);
-        assert_eq!(*number.recover(|_| ()).unwrap(), deaths);
+        let pair = lock.lock_timeout(LONG).unwrap();
+        assert_eq!(pair.is_inconsistent(), deaths > 0);
+        assert_eq!(pair.recover(|_| ()).unwrap()[0], deaths);
+        root.reach(0);
         let child = Child::new(|| {
-            let mut number = lock.lock().unwrap().acquired().unwrap();
-            *number += 1;
-            core::mem::forget(number);
+            let mut pair = lock.lock().unwrap().acquired().unwrap();
+            pair[0] += 1;
+            // Not before: who sees it locked only might kill it too early.
+            root.reach(1);
+            core::mem::forget(pair);
         });
-        let end = Instant::now() + LONG;
-        while !lock.is_locked() {
-            assert!(Instant::now() < end, "the child never locks");
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        root.await_stage(1);
         child.kill();
     }
 }
