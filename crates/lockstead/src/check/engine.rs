@@ -108,7 +108,7 @@ pub(super) fn leave(shared: &Arc<Shared>) {
         for held in &leaked {
             if engine.broken.insert((held.site, None)) {
                 let text = text::leaked(engine, &shared.name, held);
-                found.push(engine.keep(Level::Rule, text));
+                found.push(Finding { level: Level::Rule, text });
             }
         }
         found
@@ -125,8 +125,13 @@ pub(super) fn breach(what: &str, story: &str, places: &[(&str, Site)]) -> Option
             return None;
         }
         let text = text::breach(what, story, places);
-        Some(engine.keep(Level::Rule, text))
+        Some(Finding { level: Level::Rule, text })
     })
+}
+
+/// Keeps what was found and, if that was wanted, printed.
+pub(super) fn keep(found: &[Finding]) {
+    with(|engine| engine.found.extend_from_slice(found));
 }
 
 /// What was found so far.
@@ -173,7 +178,7 @@ pub(super) fn ask(me: &Shared, held: &[Held], want: &Want, level: u32) -> Vec<Fi
                 return Vec::new();
             }
             let text = text::read_again(engine, &me.name, before, want);
-            return vec![engine.keep(Level::Rule, text)];
+            return vec![Finding { level: Level::Rule, text }];
         }
         let mut findings = Vec::new();
         for (at, from) in held.iter().enumerate() {
@@ -206,7 +211,7 @@ pub(super) fn ask(me: &Shared, held: &[Held], want: &Want, level: u32) -> Vec<Fi
                     lockstead_lockdep::Level::Potential => Level::Potential,
                 };
                 let text = text::inversion(engine, level, finding);
-                engine.keep(level, text)
+                Finding { level, text }
             })
             .collect()
     })
@@ -232,21 +237,15 @@ impl Engine {
         }))
     }
 
-    fn keep(&mut self, level: Level, text: String) -> Finding {
-        let finding = Finding { level, text };
-        self.found.push(finding.clone());
-        finding
-    }
-
     /// The threads that have used a lock and have not ended.
     pub(super) fn threads(&self) -> &[Arc<Shared>] {
         &self.threads
     }
 
     /// Threads wait for each other.
-    pub(super) fn deadlock(&mut self, members: &[Member]) -> Vec<Finding> {
+    pub(super) fn deadlock(&self, members: &[Member]) -> Vec<Finding> {
         let text = text::deadlock(self, members);
-        vec![self.keep(Level::Deadlock, text)]
+        vec![Finding { level: Level::Deadlock, text }]
     }
 
     pub(super) fn subject(&self, number: u32) -> Option<&Subject> {

@@ -175,7 +175,8 @@ pub(crate) fn breach(what: &str, story: &str, places: &[(&str, crate::Site)]) {
     }
 }
 
-/// Prints what was found, if that is wanted, and says whether to panic.
+/// Prints what was found, if that is wanted, keeps it, and says whether to panic. In this
+/// order: a program that has seen a finding may end, and has its text.
 fn act(found: &[Finding]) -> bool {
     let action = action();
     let printed = |finding: &&Finding| match action {
@@ -186,5 +187,6 @@ fn act(found: &[Finding]) -> bool {
     for finding in found.iter().filter(printed) {
         eprint!("{}", finding.text);
     }
+    engine::keep(found);
     action == Action::Panic && found.iter().any(|finding| finding.level > Level::Order)
 }
