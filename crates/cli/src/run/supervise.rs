@@ -16,7 +16,7 @@ use super::signals::{self, Signal, Signals};
 use crate::check::{Checked, Judge};
 use lockstead_inspect::ledger::{Call, Listener};
 use lockstead_inspect::proc::status::Status;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -79,6 +79,9 @@ struct Supervisor<'a> {
     options: &'a Options,
     listener: Listener,
     live: Vec<(Arc<Observed>, Watch)>,
+    /// The latest that have ended since the queue of calls was last empty: a child of
+    /// theirs may have called before.
+    departed: VecDeque<Arc<Observed>>,
     accountant: Accountant,
     reporter: Reporter,
     checks: Option<Checks>,
@@ -110,6 +113,7 @@ pub(super) fn supervise(
         options,
         listener,
         live: Vec::new(),
+        departed: VecDeque::new(),
         accountant,
         reporter: Reporter::new(task, judge, copy),
         checks,
@@ -249,10 +253,12 @@ impl Supervisor<'_> {
                     match Observed::new(&hello, file, peer) {
                         Ok(mut process) => {
                             let parent = process.parent;
-                            let found = self.live.iter().find(|live| Some(live.0.pid) == parent);
+                            // The latest of a number first, which may have been reused.
+                            let ended = self.departed.iter().rev();
+                            let mut known = self.live.iter().map(|live| &live.0).chain(ended);
+                            let found = known.find(|known| Some(known.pid) == parent);
                             let found = found.filter(|_| hello.forked != 0);
-                            process.forked_from =
-                                found.map(|live| Arc::downgrade(&live.0)).unwrap_or_default();
+                            process.forked_from = found.map(Arc::downgrade).unwrap_or_default();
                             if self.options.semaphores {
                                 process.keep_elder();
                             }
@@ -295,6 +301,7 @@ impl Supervisor<'_> {
                 }
             }
         }
+        self.departed.clear();
     }
 
     /// A process is not watched.
@@ -412,6 +419,8 @@ impl Supervisor<'_> {
     }
 
     fn look_for_ends(&mut self, time: u64) {
+        /// Each takes descriptors and address space.
+        const MOST: usize = 16;
         let (child, end) = (self.child.unsigned_abs(), self.end);
         let gone = |process: &Observed| {
             // The program's own end is known when it is reaped.
@@ -419,6 +428,12 @@ impl Supervisor<'_> {
         };
         for (process, watch) in self.live.extract_if(.., |live| gone(&live.0)).collect::<Vec<_>>() {
             inside(&process.ended).get_or_insert(time);
+            if self.options.semaphores {
+                self.departed.push_back(process.clone());
+                if self.departed.len() > MOST {
+                    self.departed.pop_front();
+                }
+            }
             self.settle(process, &watch);
         }
     }
