@@ -34,6 +34,8 @@ pub enum Ingredient {
     OneAtomic,
     /// A lock that was fought over keeps to releases that need not be restarted.
     Heat,
+    /// On two processors, who finds the only spinner's place taken spins beside it.
+    Beside,
     /// A spinner that was itself preempted leaves.
     Preemption,
     /// The distance between a spinner's looks grows with the time it has spent.
@@ -58,9 +60,10 @@ impl Ingredient {
     ];
 
     /// Those of a contended mutex, in the order of the reports: what `bench ablation` knows.
-    pub const MUTEX: [Ingredient; 14] = [
+    pub const MUTEX: [Ingredient; 15] = [
         Ingredient::Spinning,
         Ingredient::Queue,
+        Ingredient::Beside,
         Ingredient::ReadFirst,
         Ingredient::SpacedLooks,
         Ingredient::OwnerRunning,
@@ -91,6 +94,7 @@ impl Ingredient {
             Ingredient::Owner => "owner",
             Ingredient::OneAtomic => "one-atomic",
             Ingredient::Heat => "heat",
+            Ingredient::Beside => "beside",
             Ingredient::Preemption => "preemption",
             Ingredient::SpacedLooks => "spaced-looks",
             Ingredient::ShortBound => "bound-1ms",
@@ -134,6 +138,10 @@ impl Ingredient {
             Ingredient::Heat => {
                 "a lock that was fought over is released by a locked instruction for a while; \
                  without: each sleeper restarts the others' releases"
+            }
+            Ingredient::Beside => {
+                "on two processors, spin also where the one spinner's place is taken; without: \
+                 sleep at once"
             }
             Ingredient::Preemption => {
                 "a spinner that was preempted leaves at once; without: when its time is up"
@@ -182,6 +190,7 @@ pub(crate) struct Without<const LACKS: u32>;
 
 impl<const LACKS: u32> Policy for Without<LACKS> {
     const SPIN: u64 = Standard::SPIN;
+    const ASK: u64 = Standard::ASK;
     // An heir makes so many turns before it asks whether its time is up.
     const TURNS: u32 = if lacks(LACKS, Ingredient::Spinning) { 1 } else { Standard::TURNS };
     const GAP: u64 = if lacks(LACKS, Ingredient::Preemption) { NEVER } else { Standard::GAP };
@@ -210,6 +219,12 @@ impl<const LACKS: u32> Policy for Without<LACKS> {
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         !lacks(LACKS, Ingredient::Spinning) && Standard::joins(tail, processors)
     }
+
+    fn beside(processors: u32) -> bool {
+        !lacks(LACKS, Ingredient::Spinning)
+            && !lacks(LACKS, Ingredient::Beside)
+            && Standard::beside(processors)
+    }
 }
 
 #[cfg(test)]
@@ -221,7 +236,7 @@ mod tests {
         macro_rules! list {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
         }
-        list!(SPIN TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HEIR_SPIN UNMARKED MISSES NAP
+        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HEIR_SPIN UNMARKED MISSES NAP
               DOUBLINGS QUEUE READ_FIRST VOUCH)
     }
 
@@ -252,13 +267,17 @@ mod tests {
         changes!(OwnerRunning:);
         changes!(OneWake:);
         changes!(Owner:);
+        changes!(Beside:);
         changes!(OneAtomic:);
         changes!(Heat:);
         assert!(changed::<0>().is_empty());
         for processors in [1, 2, 64] {
             assert_eq!(Without::<0>::joins(None, processors), Standard::joins(None, processors));
+            assert_eq!(Without::<0>::beside(processors), Standard::beside(processors));
         }
         assert!(!Without::<{ Ingredient::Spinning.bit() }>::joins(None, 64));
+        assert!(!Without::<{ Ingredient::Spinning.bit() }>::beside(2));
+        assert!(!Without::<{ Ingredient::Beside.bit() }>::beside(2));
     }
 
     /// A number that is not passed on would be the trait's, and not the standard policy's.

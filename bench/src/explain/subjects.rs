@@ -257,12 +257,14 @@ impl Drop for Unasked {
 
 /// The mutex whole, and without each of [`Ingredient::MUTEX`].
 pub(crate) fn mutexes() -> Vec<Subject> {
+    const BESIDE: u32 = Ingredient::Beside.bit();
     const SPACED: u32 = Ingredient::SpacedLooks.bit();
     const PREEMPTION: u32 = Ingredient::Preemption.bit();
     const BOUND: u32 = Ingredient::ShortBound.bit();
     let mutex = |subject: &Subject| subject.lock == Lock::Mutex;
     let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
     subjects.extend([
+        Subject::new::<Mutex<Linux, BESIDE>>(Lock::Mutex, Some(Ingredient::Beside)),
         Subject::new::<Mutex<Linux, SPACED>>(Lock::Mutex, Some(Ingredient::SpacedLooks)),
         Subject::new::<Mutex<Linux, PREEMPTION>>(Lock::Mutex, Some(Ingredient::Preemption)),
         Subject::new::<Mutex<Linux, BOUND>>(Lock::Mutex, Some(Ingredient::ShortBound)),

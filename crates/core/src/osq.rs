@@ -7,6 +7,8 @@
 //! before sleeping. It queues *spinners*, never the lock: a newcomer may still
 //! take a free lock past the queue (barging), for a lock that must pass in
 //! queue order dies as soon as threads outnumber processors.
+//! Where a policy admits one spinner only, who comes next may spin *beside* the queue
+//! ([`Policy::beside`]): a newcomer that asks again and again, and leaves the queue alone.
 //!
 //! # State
 //! The tail lives in the lock word ([`Word::tail`]); each participant has one
@@ -187,6 +189,12 @@ impl Pace {
         Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
+    /// Whether the spinner that gives up at `until` has spun for so long that it asks for
+    /// the owner.
+    fn asks<Y: Policy>(until: Nanos, now: Nanos) -> bool {
+        until.since(now) + Y::ASK <= Y::SPIN
+    }
+
     /// Pauses once; false when it is time to leave.
     fn turn<P: Platform, Y: Policy>(
         &mut self,
@@ -206,7 +214,8 @@ impl Pace {
                 || passed > Y::GAP
                 || how.deadline.is_some_and(|deadline| now >= deadline)
                 || how.cancelled()
-                || owner.is_some_and(|owner| P::on_cpu(owner) == OnCpu::No)
+                || Self::asks::<Y>(until, now)
+                    && owner.is_some_and(|owner| P::on_cpu(owner) == OnCpu::No)
             {
                 return false;
             }
@@ -269,7 +278,11 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         // after the fork would be the tail.
         let tail = seen.tail().filter(|&t| !P::participant(t).lost());
         if !Y::joins(tail, P::processors()) {
-            return Spun::Left;
+            return if K::OWNED && Y::beside(P::processors()) {
+                spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how, passed)
+            } else {
+                Spun::Left
+            };
         }
         node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
         let queue = if tail.is_some() { seen } else { seen.closed() };
@@ -349,7 +362,8 @@ fn look<P: Platform, Y: Policy>(word: &P::U64) -> Word {
     Word(found.unwrap_or_else(|found| found))
 }
 
-/// Spins on the lock word together with all others that do, in no queue.
+/// Spins on the lock word together with all others that do, in no queue: to the lock, each
+/// look that takes it is a newcomer's.
 fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
     seat: &Seat<P>,

@@ -13,6 +13,9 @@ use crate::participant::Slot;
 pub trait Policy: 'static {
     /// Nanoseconds a spinner waits before it goes to sleep.
     const SPIN: u64;
+    /// Nanoseconds that a spinner does not ask whether the owner runs. Who has taken the
+    /// owner's processor for a moment, because its sleep is over, is often gone sooner.
+    const ASK: u64 = 0;
     /// Turns of the spin loop between two looks at the clock.
     const TURNS: u32;
     /// A spinner that finds the clock advanced by more than this between two
@@ -61,6 +64,12 @@ pub trait Policy: 'static {
 
     /// Whether a thread may join a queue of spinners whose last one is `tail`.
     fn joins(tail: Option<Slot>, processors: u32) -> bool;
+
+    /// Whether a thread that may not join spins beside the queue: only for a lock with an
+    /// owner, who can be asked for.
+    fn beside(_processors: u32) -> bool {
+        false
+    }
 }
 
 /// The shipped policy. Each number has its measurement in
@@ -70,6 +79,7 @@ pub struct Standard;
 
 impl Policy for Standard {
     const SPIN: u64 = 30_000;
+    const ASK: u64 = 5_000;
     const TURNS: u32 = 64;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
@@ -88,6 +98,14 @@ impl Policy for Standard {
             2 => tail.is_none(),
             _ => true,
         }
+    }
+
+    /// On two processors, who runs and is neither the owner nor the spinner has taken the
+    /// processor of one of them. Of the spinner's, mostly: the lock changes hands meanwhile,
+    /// and with the only one in the queue not running, each of those who use it would have
+    /// to sleep for it.
+    fn beside(processors: u32) -> bool {
+        processors == 2
     }
 }
 

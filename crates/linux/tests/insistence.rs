@@ -18,6 +18,7 @@ struct Hasty;
 
 impl Policy for Hasty {
     const SPIN: u64 = Standard::SPIN;
+    const ASK: u64 = Standard::ASK;
     const TURNS: u32 = Standard::TURNS;
     const GAP: u64 = Standard::GAP;
     const STALE: u64 = Standard::STALE;
@@ -30,6 +31,10 @@ impl Policy for Hasty {
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         Standard::joins(tail, processors)
+    }
+
+    fn beside(processors: u32) -> bool {
+        Standard::beside(processors)
     }
 }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Insists, Leaves, Mixed, NapsAndInsists, Pairs, Passes, Sleeps, SleepsAndNaps, Spins,
-    SpinsAndNaps, depth,
+    Beside, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists, Pairs, Passes,
+    Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
@@ -113,6 +113,15 @@ fn model_mutex_excludes_leaving_3t() {
 fn model_mutex_excludes_in_pairs_3t() {
     let config = three().processors(2);
     adds::<Pairs>("mutex, one spinner at a time, 3 threads", 3, 1, &config);
+}
+
+#[test]
+fn model_mutex_excludes_beside_the_queue_3t() {
+    let config = three().processors(2);
+    adds::<Beside>("mutex, spinning beside the queue, 3 threads", 3, 1, &config);
+    adds::<LeavesBeside>("mutex, spinning beside the queue and leaving, 3 threads", 3, 1, &config);
+    let config = config.rescue(true).stale_reads(depth(0, 1));
+    adds::<BesideAndNaps>("mutex, spinning beside the queue and napping, 3 threads", 3, 1, &config);
 }
 
 #[test]

@@ -19,6 +19,7 @@ struct Without<Y, const LACKS: u32>(PhantomData<Y>);
 
 impl<Y: Policy, const LACKS: u32> Policy for Without<Y, LACKS> {
     const SPIN: u64 = Y::SPIN;
+    const ASK: u64 = Y::ASK;
     const TURNS: u32 = Y::TURNS;
     const GAP: u64 = Y::GAP;
     const STALE: u64 = Y::STALE;
@@ -33,6 +34,10 @@ impl<Y: Policy, const LACKS: u32> Policy for Without<Y, LACKS> {
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         Y::joins(tail, processors)
+    }
+
+    fn beside(processors: u32) -> bool {
+        Y::beside(processors)
     }
 }
 

@@ -14,7 +14,7 @@ pub const NEVER: u64 = 1 << 62;
 
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
-     heir $heir:expr, joins $joins:expr $(, misses $misses:expr)?) => {
+     heir $heir:expr, joins $joins:expr $(, beside $beside:literal)? $(, misses $misses:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -42,6 +42,12 @@ macro_rules! policy {
                 let joins: fn(Option<Slot>, u32) -> bool = $joins;
                 joins(tail, processors)
             }
+
+            $(
+                fn beside(_processors: u32) -> bool {
+                    $beside
+                }
+            )?
         }
     };
 }
@@ -58,8 +64,24 @@ macro_rules! policies {
             Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
         );
         policy!(
-            /// Spins if nobody else does, like the standard policy on two processors.
+            /// Spins if nobody else does.
             Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0, joins |tail, _| tail.is_none()
+        );
+        policy!(
+            /// One stands in the queue and the others spin beside it, like the standard policy
+            /// on two processors.
+            Beside: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+            joins |tail, _| tail.is_none(), beside true
+        );
+        policy!(
+            /// The same, each until it is passed by once, and naps.
+            BesideAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
+            joins |tail, _| tail.is_none(), beside true, misses 1
+        );
+        policy!(
+            /// One stands in the queue and the others spin beside it, each for one turn.
+            LeavesBeside: spin 0, stale 1 << 40, bound NEVER, heir 0,
+            joins |tail, _| tail.is_none(), beside true
         );
         policy!(
             /// Leaves the queue after one turn.

@@ -17,6 +17,7 @@ const AN_HOUR: u64 = 3_600_000_000_000;
 
 impl<const WHAT: u8> Policy for Without<WHAT> {
     const SPIN: u64 = Standard::SPIN;
+    const ASK: u64 = Standard::ASK;
     const TURNS: u32 = Standard::TURNS;
     const GAP: u64 = Standard::GAP;
     const STALE: u64 = Standard::STALE;
@@ -30,5 +31,9 @@ impl<const WHAT: u8> Policy for Without<WHAT> {
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         Standard::joins(tail, processors)
+    }
+
+    fn beside(processors: u32) -> bool {
+        Standard::beside(processors)
     }
 }
