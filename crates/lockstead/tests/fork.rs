@@ -1,6 +1,8 @@
 //! Locks in the child of a `fork`. A program of its own, so that no thread of
 //! another test holds a lock of the allocator or the panic machinery in the
-//! moment of the fork.
+//! moment of the fork. Threads are joined, and not only their scope left: one that is
+//! about to end may have a lock of the standard library, for which every thread of a
+//! child would wait.
 
 use lockstead::{Mutex, NamedMutex, OnceLock, RwLock, Semaphore};
 use std::sync::mpsc;
@@ -35,7 +37,7 @@ fn while_held<G>(hold: impl FnOnce() -> G + Send, meanwhile: impl FnOnce()) {
     let (held, is_held) = mpsc::channel();
     let (over, is_over) = mpsc::channel::<()>();
     thread::scope(|s| {
-        s.spawn(move || {
+        let holder = s.spawn(move || {
             let guard = hold();
             held.send(()).expect("the test waits");
             // Ends with an error when the test drops its end.
@@ -45,6 +47,7 @@ fn while_held<G>(hold: impl FnOnce() -> G + Send, meanwhile: impl FnOnce()) {
         is_held.recv().expect("held");
         meanwhile();
         drop(over);
+        holder.join().expect("no panic");
     });
 }
 
@@ -108,14 +111,15 @@ fn free_locks_work_among_the_childs_own_threads() {
     static SLOTS: Semaphore = Semaphore::new(1);
     let hammer = || {
         thread::scope(|s| {
-            for _ in 0..3 {
+            let threads = [(); 3].map(|()| {
                 s.spawn(|| {
                     for _ in 0..500 {
                         *MUTEX.lock() += 1;
                         drop(SLOTS.acquire());
                     }
-                });
-            }
+                })
+            });
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         });
     };
     hammer();
@@ -130,9 +134,7 @@ fn a_lock_with_sleeping_waiters_can_be_released_in_the_child() {
     static MUTEX: Mutex<u32> = Mutex::new(0);
     let guard = MUTEX.lock();
     thread::scope(|s| {
-        for _ in 0..3 {
-            s.spawn(|| *MUTEX.lock() += 1);
-        }
+        let threads = [(); 3].map(|()| s.spawn(|| *MUTEX.lock() += 1));
         // Long enough for one of them to have asked for the handoff.
         thread::sleep(Duration::from_millis(20));
         let answer = in_child(|| {
@@ -143,6 +145,7 @@ fn a_lock_with_sleeping_waiters_can_be_released_in_the_child() {
             other.join().is_ok() && *MUTEX.lock() == 20
         });
         assert!(answer);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
     assert_eq!(*MUTEX.lock(), 3);
 }
@@ -152,7 +155,7 @@ fn an_initialiser_left_behind_is_reported() {
     let (running, is_running) = mpsc::channel();
     let (over, is_over) = mpsc::channel::<()>();
     thread::scope(|s| {
-        s.spawn(move || {
+        let initialiser = s.spawn(move || {
             CELL.get_or_init(|| {
                 running.send(()).expect("the test waits");
                 let _ = is_over.recv();
@@ -164,6 +167,7 @@ fn an_initialiser_left_behind_is_reported() {
             message(|| drop(CELL.get_or_init(|| 8).to_string())).contains("lost initialiser")
         }));
         drop(over);
+        initialiser.join().expect("no panic");
     });
     assert_eq!(CELL.get(), Some(&7));
 }
