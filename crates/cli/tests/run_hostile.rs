@@ -130,5 +130,8 @@ fn a_ledger_that_is_seen_to_be_damaged_is_said_to_be() {
     let ended = under(&[], &[scribbles.as_os_str(), "claims".as_ref()]).end();
     assert_eq!((ended.stdout.as_str(), ended.status.code()), ("done\n", Some(7)));
     let said = "has written over its ledger: the report lacks what it recorded after that";
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    // Looked at for the first time after that, on a machine that is very busy.
+    let late = "not watched: process";
+    let known = |said| ended.stderr.contains(said);
+    assert!(known(said) || known(late) && known("the ledger is damaged"), "{}", ended.stderr);
 }
