@@ -295,6 +295,15 @@ const VARIANTS: &[Variant] = &[
         instead: "if turned.is_ok() || verdict == HEAD {",
     },
     Variant {
+        name: "taker_beside_the_queue_forgets_it",
+        file: "osq.rs",
+        line: "if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
+                return Spun::Took(taken);",
+        instead: "let alone = Word(seen.low().into());
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(alone, seat.me)) {
+                return Spun::Took(taken);",
+    },
+    Variant {
         name: "handler_uses_the_node_of_its_thread",
         file: "osq.rs",
         line: "if node.busy.load(Ordering::Relaxed) != 0 {",

@@ -101,9 +101,9 @@ impl Policy for Standard {
     }
 
     /// On two processors, who runs and is neither the owner nor the spinner has taken the
-    /// processor of one of them. Of the spinner's, mostly: the lock changes hands meanwhile,
-    /// and with the only one in the queue not running, each of those who use it would have
-    /// to sleep for it.
+    /// processor of one of them, of the spinner in half of the cases that were asked
+    /// about: then the lock changes hands meanwhile, and with the only one in the queue
+    /// not running, each of those who use it would have to sleep for it.
     fn beside(processors: u32) -> bool {
         processors == 2
     }

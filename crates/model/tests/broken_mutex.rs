@@ -37,6 +37,7 @@ cores!(
     leaver_overlooks_that_it_is_head,
     walk_overlooks_who_joins,
     walk_ends_at_a_leaver,
+    taker_beside_the_queue_forgets_it,
     handler_uses_the_node_of_its_thread,
 );
 
@@ -90,6 +91,12 @@ macro_rules! two {
 macro_rules! three {
     ($core:ident, $policy:ident) => {
         threads!($core, $policy, 3)
+    };
+}
+
+macro_rules! four {
+    ($core:ident, $policy:ident) => {
+        threads!($core, $policy, 4)
     };
 }
 
@@ -261,6 +268,13 @@ fn model_queue_misses_broken_steps() {
     missed!(three, Leaves, leaver_overlooks_that_it_is_head, _, small());
     missed!(three, Leaves, walk_overlooks_who_joins, _, small());
     missed!(three, Leaves, walk_ends_at_a_leaver, _, small());
+}
+
+/// One holds the lock, one stands in the queue, one sleeps because of that, one takes.
+#[test]
+fn model_queue_misses_who_takes_beside_it() {
+    let config = small().processors(2).preemptions(3).stale_reads(0);
+    missed!(four, LeavesBeside, taker_beside_the_queue_forgets_it, Kind::Deadlock, config);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{
-    Beside, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists, Pairs, Passes,
-    Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
+    Beside, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists, Pairs,
+    PairsUnasked, Passes, Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
-use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats};
+use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats, Step};
 use std::panic::Location;
 
 type Mutex<Y> = RawMutex<Model, Off, Y>;
@@ -111,17 +111,33 @@ fn model_mutex_excludes_leaving_3t() {
 
 #[test]
 fn model_mutex_excludes_in_pairs_3t() {
-    let config = three().processors(2);
-    adds::<Pairs>("mutex, one spinner at a time, 3 threads", 3, 1, &config);
+    let config = watch_sleep(&three().processors(2));
+    let stats = adds::<Pairs>("mutex, one spinner at a time, 3 threads", 3, 1, &config);
+    assert!(stats.seen("slept") > 0, "who finds the queue taken sleeps");
+}
+
+/// `config`, counting who goes to sleep.
+fn watch_sleep(config: &Config) -> Config {
+    config.clone().watch("slept", |event| event.step == Step::Sleep)
 }
 
 #[test]
 fn model_mutex_excludes_beside_the_queue_3t() {
-    let config = three().processors(2);
-    adds::<Beside>("mutex, spinning beside the queue, 3 threads", 3, 1, &config);
+    let config = three().processors(2).preemptions(depth(3, 5));
+    let name = "mutex, spinning beside the queue, 3 threads";
+    let stats = adds::<Beside>(name, 3, 1, &watch_sleep(&config));
+    assert_eq!(stats.seen("slept"), 0, "with room beside the queue all spin");
     adds::<LeavesBeside>("mutex, spinning beside the queue and leaving, 3 threads", 3, 1, &config);
     let config = config.rescue(true).stale_reads(depth(0, 1));
     adds::<BesideAndNaps>("mutex, spinning beside the queue and napping, 3 threads", 3, 1, &config);
+}
+
+/// One holds the lock, one stands in the queue, one sleeps because of that, one takes: as
+/// many as it needs for what is wrong with the broken variant.
+#[test]
+fn model_mutex_excludes_beside_the_queue_4t() {
+    let config = three().processors(2).preemptions(3).stale_reads(0);
+    adds::<LeavesBeside>("mutex, spinning beside the queue and leaving, 4 threads", 4, 1, &config);
 }
 
 #[test]
@@ -172,6 +188,15 @@ fn model_mutex_excludes_whatever_the_hint_2t() {
         let stats = adds::<Spins>("mutex, spinning, any hint, 2 threads", 2, 1, &config);
         assert_eq!(stats.coverage, Coverage::Complete);
     }
+}
+
+#[test]
+fn model_mutex_asks_for_the_owner_when_due_2t() {
+    let config = watch_sleep(&Config::new().hint(Hint::Always(OnCpu::No)));
+    let stats = adds::<Pairs>("mutex, owner not running, 2 threads", 2, 1, &config);
+    assert!(stats.seen("slept") > 0, "told that the owner does not run, one sleeps");
+    let stats = adds::<PairsUnasked>("mutex, owner not asked for, 2 threads", 2, 1, &config);
+    assert_eq!(stats.seen("slept"), 0, "nobody asks before the policy says so");
 }
 
 #[test]

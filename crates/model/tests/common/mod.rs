@@ -14,13 +14,15 @@ pub const NEVER: u64 = 1 << 62;
 
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
-     heir $heir:expr, joins $joins:expr $(, beside $beside:literal)? $(, misses $misses:expr)?) => {
+     heir $heir:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
+     $(, misses $misses:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
 
         impl Policy for $name {
             const SPIN: u64 = $spin;
+            $(const ASK: u64 = $ask;)?
             // One turn, one look at the clock: what a spinner does after many
             // turns it does after one.
             const TURNS: u32 = 1;
@@ -66,6 +68,11 @@ macro_rules! policies {
         policy!(
             /// Spins if nobody else does.
             Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0, joins |tail, _| tail.is_none()
+        );
+        policy!(
+            /// The same, and would ask for the owner later than it spins.
+            PairsUnasked: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+            joins |tail, _| tail.is_none(), ask 1 << 41
         );
         policy!(
             /// One stands in the queue and the others spin beside it, like the standard policy
