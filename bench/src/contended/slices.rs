@@ -57,14 +57,21 @@ impl Load {
         }
     }
 
-    /// What the holder does.
+    /// What the holder does, whose work outside has come to `seed`.
     #[inline(always)]
-    fn inside(self, shared: &Shared) {
-        shared.section(self.section);
+    fn inside(self, shared: &Shared, seed: u64) -> u64 {
+        let end = shared.section(self.section, seed);
         let (length, every) = self.sleep;
         if every != 0 && shared.sections().is_multiple_of(every) {
             std::thread::sleep(Duration::from_nanos(length));
         }
+        end
+    }
+
+    /// What a thread does outside, after a section that has come to `seed`.
+    #[inline(always)]
+    fn outside(self, seed: u64) -> u64 {
+        if self.think > 0 { busy(self.think, seed) } else { seed }
     }
 }
 
@@ -116,11 +123,13 @@ pub(crate) fn throughput<L: BenchLock>(
         |_, ()| {},
         move |worker, lock, shared| {
             load.settle(worker);
+            let mut work = worker.index as u64;
             while worker.goes_on() {
-                lock.with(|| load.inside(shared));
+                work = lock.with(|| load.inside(shared, work));
                 worker.turn();
-                think(load, worker);
+                work = load.outside(work);
             }
+            black_box(work);
         },
     )?;
     Ok(window)
@@ -141,28 +150,23 @@ pub(crate) fn waits<L: BenchLock>(
         move |worker, lock, shared| {
             load.settle(worker);
             let mut waits = Waits::new();
+            let mut work = worker.index as u64;
             while worker.goes_on() {
                 let asked = clock.now();
-                let granted = lock.with(|| {
+                let granted;
+                (granted, work) = lock.with(|| {
                     let granted = clock.now();
-                    load.inside(shared);
-                    granted
+                    (granted, load.inside(shared, work))
                 });
                 worker.turn();
                 // Counters of two processors may differ by a few ticks.
                 waits.record(granted.saturating_sub(asked));
-                think(load, worker);
+                work = load.outside(work);
             }
+            black_box(work);
             waits
         },
     )
-}
-
-#[inline(always)]
-fn think(load: Load, worker: &Worker<'_>) {
-    if load.think > 0 {
-        black_box(busy(load.think, worker.turns()));
-    }
 }
 
 /// Runs `body` in the slice's threads over one fresh lock, folds what they

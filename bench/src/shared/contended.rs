@@ -332,13 +332,14 @@ fn party<H: Home>(part: Part, control: &Control, home: &H) {
     lock.with(|| ());
     control.ready.fetch_add(1, Ordering::Relaxed);
     until(PATIENCE, || control.begins.load(Ordering::Relaxed) != 0);
-    let mut turns = 0;
+    let (mut turns, mut work) = (0, part.index as u64);
     while control.over.load(Ordering::Relaxed) == 0 {
-        lock.with(|| control.shared.section(part.section));
+        work = lock.with(|| control.shared.section(part.section, work));
         turns += 1;
         counter.store(turns, Ordering::Relaxed);
         if part.think > 0 {
-            black_box(busy(part.think, turns));
+            work = busy(part.think, work);
         }
     }
+    black_box(work);
 }
