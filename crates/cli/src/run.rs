@@ -171,6 +171,8 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
     let whole = Whole {
         command: flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
+        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
+        cpu_ns: outcome.cpu_ns,
         silent_processes: accounts.silent,
         findings: std::mem::take(&mut outcome.reports.findings),
         semaphores: flags.semaphores.then(|| semaphores::merge(accounts.semaphores)),

@@ -159,6 +159,42 @@ fn a_recorded_program_is_predicted_and_its_worst_lock_named() {
     assert!(text(&output.stderr).contains("expected: a report"), "{}", text(&output.stderr));
 }
 
+/// Four threads that ran on two processors seem to have computed for longer than they can have.
+#[test]
+fn no_more_is_computed_than_there_were_processors_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    let name = file.to_str().expect("a plain name");
+    let jobs = |profile: &str| {
+        std::fs::write(&file, profile).expect("written");
+        let output = sim(&["whatif", name, "--machine", "vm-2", "--cores", "1", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["points"][0]["jobs_per_second"].as_f64().expect("a number")
+    };
+    let unknown = jobs(PROFILE);
+    let recorded_on = |processors: u32| {
+        let profile = PROFILE.replacen(
+            "{\"schema\"",
+            &format!("{{\"processors\": {processors}, \"schema\""),
+            1,
+        );
+        profile.replacen("\"threads\"", "\"lived_ns\": 1000000000, \"threads\"", 1)
+    };
+    assert_eq!(jobs(&recorded_on(4)), unknown, "there was time enough for all");
+    let two = jobs(&recorded_on(2));
+    // 3.6 seconds for 200,000 jobs seem to be, 2 there can have been.
+    assert!(two > 1.6 * unknown && two < 2.0 * unknown, "{two}, {unknown}");
+    let used = |cpu: u64, silent: u32| {
+        let known = format!("{{\"cpu_ns\": {cpu}, \"silent_processes\": {silent}, ");
+        jobs(&recorded_on(2).replacen('{', &known, 1))
+    };
+    let half = used(1_000_000_000, 0);
+    assert!(half > 1.8 * two && half < 2.2 * two, "{half}, {two}");
+    assert_eq!(used(1_000_000_000, 1), two, "another one may have used more");
+    assert_eq!(used(0, 0), two, "unknown");
+}
+
 #[test]
 fn pictures_are_well_formed() {
     let folder = tempfile::tempdir().expect("a folder");

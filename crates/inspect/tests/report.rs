@@ -136,6 +136,8 @@ fn report(areas: &[&Area], options: &Options) -> Report {
     let whole = Whole {
         command: vec!["prog".into()],
         wall_ns: 1000 * MS,
+        processors: 2,
+        cpu_ns: 1500 * MS,
         silent_processes: (areas.len() - processes.len()) as u64,
         findings: vec![finding],
         semaphores: None,

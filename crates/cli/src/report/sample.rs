@@ -130,6 +130,8 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
         lockstead: "0.1.0",
         command: vec!["./srv".into(), "<&\">".into()],
         wall_ns: 9900 * MS,
+        processors: 2,
+        cpu_ns: 12_000 * MS,
         sort: Sort::Wait,
         top: 10,
         by_class: false,

@@ -62,8 +62,20 @@ pub(super) struct Outcome {
     pub(super) recurrences: u64,
     /// How long the run took.
     pub(super) took: Duration,
+    /// Processor time of the program, and of its children that somebody waited for.
+    pub(super) cpu_ns: u64,
     /// What was checked, with `--check`.
     pub(super) checked: Option<Checked>,
+}
+
+/// Processor time of all children that have been waited for, in nanoseconds.
+fn children_cpu() -> u64 {
+    // SAFETY: zeroes are a value of it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: writes to a live `rusage`.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let time = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the clock of the ledgers.
@@ -167,6 +179,7 @@ pub(super) fn supervise(
         losses: supervisor.losses.into_iter().map(lost).collect(),
         recurrences: supervisor.recurrences,
         took,
+        cpu_ns: children_cpu(),
         checked,
     }
 }

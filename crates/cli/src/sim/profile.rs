@@ -9,11 +9,21 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct Report {
     schema: String,
+    /// On how many processors it was recorded; 0: unknown.
+    #[serde(default)]
+    processors: u64,
+    /// Processor time of the program and its children; 0: unknown.
+    #[serde(default)]
+    cpu_ns: u64,
     processes: Vec<Process>,
+    #[serde(default)]
+    silent_processes: u64,
 }
 
 #[derive(Deserialize)]
 struct Process {
+    #[serde(default)]
+    lived_ns: u64,
     threads: Threads,
     waiting: Waiting,
     locks: Vec<Lock>,
@@ -143,6 +153,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
     }
     let held: f64 = locks.iter().map(|lock| section(lock) * lock.acquisitions as f64).sum();
     let (running, idled) = work(busiest, &locks);
+    let running = running.min(most(busiest, &report));
     Ok(Workload {
         name: file.display().to_string(),
         about: "recorded by `lockstead run`".into(),
@@ -169,6 +180,19 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
             })
             .collect(),
     })
+}
+
+/// The most processor time that a process can have had, in nanoseconds: who waits for a
+/// processor looks as if it computed. With one process it is known; others may have
+/// children that nobody waited for.
+fn most(process: &Process, report: &Report) -> f64 {
+    let alone = report.processes.len() == 1 && report.silent_processes == 0;
+    let most = if alone && report.cpu_ns > 0 {
+        report.cpu_ns
+    } else {
+        process.lived_ns.saturating_mul(report.processors)
+    };
+    if most == 0 { f64::INFINITY } else { most as f64 }
 }
 
 /// What the threads did in all, in nanoseconds: computing (what a thread did when it neither

@@ -64,6 +64,10 @@ pub struct Whole {
     pub command: Vec<String>,
     /// How long it took.
     pub wall_ns: u64,
+    /// On how many processors it could run; 0: unknown.
+    pub processors: u64,
+    /// Processor time of the program, and of its children that somebody waited for; 0: unknown.
+    pub cpu_ns: u64,
     /// Processes in which nothing at all happened.
     pub silent_processes: u64,
     /// What was reported meanwhile.
@@ -82,6 +86,8 @@ pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Optio
         lockstead: env!("CARGO_PKG_VERSION"),
         command: whole.command,
         wall_ns: whole.wall_ns,
+        processors: whole.processors,
+        cpu_ns: whole.cpu_ns,
         sort: options.sort,
         top: options.top,
         by_class: options.by_class,

@@ -47,6 +47,10 @@ pub struct Report {
     pub command: Vec<String>,
     /// From the start of the command to its end.
     pub wall_ns: u64,
+    /// On how many processors the command could run, and so the program; 0: unknown.
+    pub processors: u64,
+    /// Processor time of the program, and of its children that somebody waited for; 0: unknown.
+    pub cpu_ns: u64,
     /// The order of `processes[].locks`.
     pub sort: Sort,
     /// The most locks listed for a process.
