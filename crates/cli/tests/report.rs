@@ -41,6 +41,11 @@ fn the_report_has_the_numbers_of_the_program() {
     documented(&report);
     assert_eq!((&report["schema"], &report["version"]), (&"lockstead-run".into(), &1.into()));
     assert_eq!(report["findings"], Value::Array(Vec::new()));
+    let number = |field: &str| report[field].as_u64().expect("a number");
+    assert!(number("processors") > 0);
+    assert!(number("cpu_ns") > 0, "it computed");
+    // Times of processors and of the clock are not read at once.
+    assert!(number("cpu_ns") <= 2 * number("wall_ns") * number("processors"));
     let process = &report["processes"][0];
     assert_eq!(report["processes"].as_array().map(Vec::len), Some(1));
     assert_eq!(process["exit"], "exit status 0");

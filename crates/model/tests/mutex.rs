@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Beside, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists, Pairs,
-    PairsUnasked, Passes, Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
+    Beside, BesideAndInsists, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists,
+    Pairs, PairsUnasked, Passes, Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
@@ -128,6 +128,8 @@ fn model_mutex_excludes_beside_the_queue_3t() {
     let stats = adds::<Beside>(name, 3, 1, &watch_sleep(&config));
     assert_eq!(stats.seen("slept"), 0, "with room beside the queue all spin");
     adds::<LeavesBeside>("mutex, spinning beside the queue and leaving, 3 threads", 3, 1, &config);
+    let name = "mutex, spinning beside the queue and insisting, 3 threads";
+    adds::<BesideAndInsists>(name, 3, 1, &config.clone().preemptions(depth(2, 3)).timeouts(1));
     let config = config.rescue(true).stale_reads(depth(0, 1));
     adds::<BesideAndNaps>("mutex, spinning beside the queue and napping, 3 threads", 3, 1, &config);
 }

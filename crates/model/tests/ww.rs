@@ -6,7 +6,7 @@ mod labels;
 #[macro_use]
 mod wait_wound;
 
-use common::{Insists, Leaves, Sleeps, depth};
+use common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
 use labels::{Part, weaker};
 use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, Scheme, WwError};
 use lockstead_core::{LockError, Nanos, Policy, Wait};
@@ -57,6 +57,9 @@ fn model_ww_beside_a_thread_without_context_3t() {
 fn model_ww_crowd_3t() {
     for scheme in SCHEMES {
         crowd::<Sleeps>(scheme).verify(&format!("ww, crowd, {scheme:?}"), &three());
+        let config = three().processors(2).preemptions(depth(1, 2));
+        let name = format!("ww, crowd beside the queue, {scheme:?}");
+        crowd::<LeavesBeside>(scheme).verify(&name, &config);
     }
 }
 

@@ -187,12 +187,9 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
 /// children that nobody waited for.
 fn most(process: &Process, report: &Report) -> f64 {
     let alone = report.processes.len() == 1 && report.silent_processes == 0;
-    let most = if alone && report.cpu_ns > 0 {
-        report.cpu_ns
-    } else {
-        process.lived_ns.saturating_mul(report.processors)
-    };
-    if most == 0 { f64::INFINITY } else { most as f64 }
+    let known =
+        [if alone { report.cpu_ns } else { 0 }, process.lived_ns.saturating_mul(report.processors)];
+    known.into_iter().filter(|&time| time > 0).min().map_or(f64::INFINITY, |time| time as f64)
 }
 
 /// What the threads did in all, in nanoseconds: computing (what a thread did when it neither

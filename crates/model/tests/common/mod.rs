@@ -91,6 +91,11 @@ macro_rules! policies {
             joins |tail, _| tail.is_none(), beside true
         );
         policy!(
+            /// The same, and asks to be handed the lock.
+            BesideAndInsists: spin 0, stale 1 << 40, bound 1, heir 0,
+            joins |tail, _| tail.is_none(), beside true
+        );
+        policy!(
             /// Leaves the queue after one turn.
             Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
         );
