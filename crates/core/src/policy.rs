@@ -13,8 +13,9 @@ use crate::participant::Slot;
 pub trait Policy: 'static {
     /// Nanoseconds a spinner waits before it goes to sleep.
     const SPIN: u64;
-    /// Nanoseconds that a spinner does not ask whether the owner runs. Who has taken the
-    /// owner's processor for a moment, because its sleep is over, is often gone sooner.
+    /// Nanoseconds from its first look at the clock in which a spinner does not ask whether
+    /// the owner runs. Who has taken the owner's processor for a moment, because its sleep
+    /// is over, may be gone sooner.
     const ASK: u64 = 0;
     /// Turns of the spin loop between two looks at the clock.
     const TURNS: u32;
