@@ -74,8 +74,9 @@ macro_rules! atomic {
             /// Reads.
             pub(crate) fn read(&self) -> $value {
                 let address = self.address();
-                until_done(|w| w.read(address, self.get().into()));
+                until_done(|w| w.read(address));
                 let value = self.get();
+                with(|w| w.saw(address, value.into()));
                 self.note(Kind::Load, value);
                 value
             }

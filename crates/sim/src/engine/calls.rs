@@ -106,8 +106,9 @@ pub(crate) fn pause() {
 /// Whether the scheduler wants the processor back.
 pub(crate) fn need_resched() -> bool {
     with(|w| {
-        let cpu = w.tasks[w.current].cpu;
-        w.cpus[cpu].resched
+        let current = w.current;
+        w.tasks[current].poll.asked();
+        w.cpus[w.tasks[current].cpu].resched
     })
 }
 

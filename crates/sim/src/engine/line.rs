@@ -165,7 +165,7 @@ impl World {
 
     /// The running task reads.
     #[inline]
-    pub(crate) fn read(&mut self, address: usize, value: u64) -> Went {
+    pub(crate) fn read(&mut self, address: usize) -> Went {
         self.accesses += 1;
         let current = self.current;
         let Some(line) = self.arena.line(address) else {
@@ -180,11 +180,10 @@ impl World {
             return Went::Drains;
         }
         if self.readable(line, cpu) {
-            self.tasks[current].poll.read(line, value);
             self.tasks[current].debt += self.machine.cost.hit;
             return Went::Hit;
         }
-        self.tasks[current].poll.spoil();
+        self.tasks[current].poll.miss();
         self.ask(line, Request { cpu, task: current, want: Want::Read, store: None });
         Went::Asked
     }

@@ -17,7 +17,7 @@
 //! the middle of a turn is noticed one turn later than without elision, some ten
 //! nanoseconds.
 
-use super::world::{Ps, What, World};
+use super::world::{NOBODY, Ps, What, World};
 
 /// Reads of one turn that are remembered; longer turns are not elided.
 const MOST: usize = 6;
@@ -27,7 +27,12 @@ const MOST: usize = 6;
 pub(crate) struct Poll {
     /// Between two pauses.
     on: bool,
+    /// Neither wrote nor exchanged.
     pure: bool,
+    /// Read something that was not in its cache.
+    missed: bool,
+    /// Looked whether its processor is wanted.
+    asked: bool,
     reads: usize,
     now: [(u32, u64); MOST],
     /// The turn before.
@@ -36,6 +41,11 @@ pub(crate) struct Poll {
     /// When the latest turn began.
     began: Ps,
     period: Ps,
+    /// The loop in which it was parked last, while it cannot have left it.
+    known: bool,
+    known_reads: usize,
+    known_lines: [u32; MOST],
+    known_period: Ps,
     pub(crate) parked: bool,
     pub(crate) number: u32,
 }
@@ -45,45 +55,117 @@ impl Poll {
     #[inline]
     pub(crate) fn spoil(&mut self) {
         self.pure = false;
+        self.known = false;
     }
 
-    /// A read from the task's own cache.
+    /// A read that its own cache could not answer.
+    #[inline]
+    pub(crate) fn miss(&mut self) {
+        self.missed = true;
+    }
+
+    /// A look at whether the processor is wanted.
+    #[inline]
+    pub(crate) fn asked(&mut self) {
+        self.asked = true;
+    }
+
+    /// What a read of a line has found.
     #[inline]
     pub(crate) fn read(&mut self, line: usize, value: u64) {
-        if !self.on {
-            return;
-        }
         if self.reads == MOST {
-            self.pure = false;
+            self.spoil();
             return;
         }
         self.now[self.reads] = (line as u32, value);
         self.reads += 1;
     }
+
+    /// Whether the turn was as the one before it, from the task's own cache.
+    fn repeated(&self, period: Ps) -> bool {
+        !self.missed
+            && self.now[..self.reads] == self.last[..self.last_reads]
+            && period == self.period
+    }
+
+    /// Whether the turn belongs to the loop in which the task was parked before.
+    fn went_on(&self) -> bool {
+        self.known
+            && self.reads == self.known_reads
+            && (self.now[..self.reads].iter().map(|&(line, _)| line))
+                .eq(self.known_lines[..self.reads].iter().copied())
+    }
+
+    /// The turn is over, at `now`, and the next one begins; how long one takes if all that
+    /// follow are the same.
+    fn next_turn(&mut self, now: Ps) -> Option<Ps> {
+        let period = now - self.began;
+        let idle = self.on && self.pure && self.reads > 0;
+        let same = if idle && self.repeated(period) {
+            Some(period)
+        } else if idle && self.went_on() {
+            Some(self.known_period)
+        } else {
+            None
+        };
+        (self.last, self.last_reads) = (self.now, self.reads);
+        (self.began, self.period) = (now, period);
+        self.begin();
+        same
+    }
+
+    fn begin(&mut self) {
+        (self.on, self.pure, self.missed, self.asked) = (true, true, false, false);
+        self.reads = 0;
+    }
+
+    /// The loop is idle from now on; returns the number of the parking.
+    fn park(&mut self, period: Ps) -> u32 {
+        self.parked = true;
+        self.number = self.number.wrapping_add(1);
+        (self.known, self.known_reads, self.known_period) = (true, self.last_reads, period);
+        for (known, &(line, _)) in self.known_lines.iter_mut().zip(&self.last[..self.last_reads]) {
+            *known = line;
+        }
+        self.number
+    }
+
+    /// It goes on; returns when its next turn begins.
+    fn unpark(&mut self, now: Ps) -> Ps {
+        self.parked = false;
+        let period = self.known_period.max(1);
+        let turns = now.saturating_sub(self.began).div_ceil(period);
+        self.began += turns * period;
+        self.begin();
+        self.began
+    }
 }
 
 impl World {
+    /// The running task has read a word.
+    #[inline]
+    pub(crate) fn saw(&mut self, address: usize, value: u64) {
+        if self.current == NOBODY || !self.tasks[self.current].poll.on {
+            return;
+        }
+        if let Some(line) = self.arena.line(address) {
+            self.tasks[self.current].poll.read(line, value);
+        }
+    }
+
     /// The running task has done a turn and begins another; true if it is parked.
     pub(crate) fn turn_done(&mut self) -> bool {
         let (current, now) = (self.current, self.local_now());
-        let resched = self.cpus[self.tasks[current].cpu].resched;
-        let poll = &mut self.tasks[current].poll;
-        let period = now - poll.began;
-        let same = poll.on
-            && poll.pure
-            && poll.reads > 0
-            && poll.now[..poll.reads] == poll.last[..poll.last_reads]
-            && period == poll.period;
-        (poll.last, poll.last_reads) = (poll.now, poll.reads);
-        (poll.began, poll.period) = (now, period);
-        (poll.on, poll.pure, poll.reads) = (true, true, 0);
-        if !same || self.every_poll || resched || self.copies_lost(current) {
+        let task = &mut self.tasks[current];
+        // Without the kernel's protection it is preempted; with it, it goes on unless it looks.
+        let wanted = self.cpus[task.cpu].resched && (task.kernel == 0 || task.poll.asked);
+        let Some(period) = task.poll.next_turn(now) else { return false };
+        if self.every_poll || wanted || self.copies_lost(current) {
             return false;
         }
         let poll = &mut self.tasks[current].poll;
-        poll.parked = true;
-        poll.number = poll.number.wrapping_add(1);
-        let (number, reads, lines) = (poll.number, poll.last_reads, poll.last);
+        let number = poll.park(period);
+        let (reads, lines) = (poll.last_reads, poll.last);
         for (index, &(line, _)) in lines[..reads].iter().enumerate() {
             if lines[..index].iter().all(|&(other, _)| other != line) {
                 self.watch(line as usize, current, number);
@@ -133,12 +215,9 @@ impl World {
     pub(crate) fn unpark(&mut self, task: usize) {
         let now = self.now;
         let task_ = &mut self.tasks[task];
-        task_.poll.parked = false;
-        task_.poll.on = false;
         // Its debt was passed when it was parked: up to the beginning of a turn.
-        let (began, period) = (task_.poll.began, task_.poll.period.max(1));
-        let turns = now.saturating_sub(began).div_ceil(period);
-        (task_.left, task_.scaled) = ((began + turns * period).saturating_sub(now), false);
+        let begins = task_.poll.unpark(now);
+        (task_.left, task_.scaled) = (begins - now, false);
         task_.began = now;
         task_.speed = 1.0;
         task_.planned = true;
