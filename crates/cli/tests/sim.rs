@@ -69,6 +69,13 @@ fn fits_are_printed_as_the_file_that_is_read() {
     // What is no comment is a fit, or it says that there is none.
     let first = printed.lines().find(|line| !line.is_empty() && !line.starts_with('#'));
     assert_eq!(first, (!printed.contains("came near")).then_some("[[fit]]"), "{printed}");
+    let output = sim(&["fit", "--fserver", "--draws", "1", "--keep", "1", "--seeds", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("write_section: 1 to 20"), "{printed}");
+    assert!(printed.contains("4 nodes, patch 1 (jpm): 381558.0"), "{printed}");
+    // No row that shows what the queue gains.
+    assert!(!printed.contains("patches 1 and 2"), "{printed}");
 }
 
 #[test]

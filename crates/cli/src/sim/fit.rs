@@ -7,7 +7,8 @@ use crate::output;
 use crate::progress::Progress;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{
-    BOX_RANGES, CONTENDED, Found, FoundBox, RANGES, Row, Search, search, search_boxes,
+    BOX_RANGES, CONTENDED, Found, FoundBox, FoundServer, RANGES, Row, SERVER_RANGES, Search,
+    search, search_boxes, search_servers,
 };
 use std::fmt::{Display, Write};
 
@@ -27,6 +28,12 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
         let entry = |found: &FoundBox| entry(found.score, &found.rows, &found.fit);
         let found: String = found.iter().map(entry).collect();
         format!("{}{}", head(&wanted, &BOX_RANGES), or_none(found, "to the mutex rows"))
+    } else if flags.fserver {
+        let found = search_servers(&wanted, interrupt.flag(), &mut step)
+            .map_err(|Stopped| Failure::Interrupted)?;
+        let entry = |found: &FoundServer| entry(found.score, &found.rows, &found.fit);
+        let found: String = found.iter().map(entry).collect();
+        format!("{}{found}", head(&wanted, &SERVER_RANGES))
     } else {
         let found =
             search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;

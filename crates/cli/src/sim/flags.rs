@@ -76,11 +76,15 @@ pub(crate) struct Replay {
 Examples:
   lockstead sim fit --draws 20 --keep 1
   lockstead sim fit --draws 500 --seed 2 > fits.toml
-  lockstead sim fit --boxes --draws 1000 > fits-2005.toml")]
+  lockstead sim fit --boxes --draws 1000 > fits-2005.toml
+  lockstead sim fit --fserver > fits-fserver.toml")]
 pub(crate) struct Fit {
     /// For the two boxes of 2005 instead of that of 2013
     #[arg(long)]
     pub(crate) boxes: bool,
+    /// For the locks of fserver, on the best fit of the box of 2013
+    #[arg(long, conflicts_with = "boxes")]
+    pub(crate) fserver: bool,
     /// How many sets of numbers are drawn
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) draws: usize,

@@ -4,14 +4,18 @@
 //! A loop that reads some words, pauses and reads them again does the same until one of
 //! them changes. Two turns of it that read the same from the task's own cache tell its
 //! period; then the task is parked, and goes on at the turn that the loop would have come
-//! to by itself after the change.
+//! to by itself after the change. If that turn reads the same words, it is parked again at
+//! its end, though it had to fetch them: the period is known.
 //!
 //! # Invariants
 //! - **L1** Only [`pause`](super::calls::pause) parks: a loop that counts its turns, or
 //!   looks at the clock, must not use it.
-//! - **L2** A turn with a miss, a write, or an exchange in it is not idle.
+//! - **L2** A turn with a write or an exchange in it is not idle, nor is one with a miss, but
+//!   for those of a loop that was parked before and has done neither since.
 //! - **L3** A parked task is woken by each write to a line it reads, from whatever
 //!   processor, and by the wish for its processor.
+//! - **L4** While its processor is wanted a task is parked only if that is nothing to it: the
+//!   kernel keeps it there, and its loop does not look.
 //!
 //! A turn that reads several words is taken up at its beginning: a word that changes in
 //! the middle of a turn is noticed one turn later than without elision, some ten
@@ -157,7 +161,7 @@ impl World {
     pub(crate) fn turn_done(&mut self) -> bool {
         let (current, now) = (self.current, self.local_now());
         let task = &mut self.tasks[current];
-        // Without the kernel's protection it is preempted; with it, it goes on unless it looks.
+        // L4.
         let wanted = self.cpus[task.cpu].resched && (task.kernel == 0 || task.poll.asked);
         let Some(period) = task.poll.next_turn(now) else { return false };
         if self.every_poll || wanted || self.copies_lost(current) {

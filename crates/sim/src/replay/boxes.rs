@@ -12,7 +12,7 @@
 
 use super::search::{Search, between};
 use super::tables::{Entry, Point, Samples, entries};
-use super::{Numbers, Row, all_points, rows_of, shipped};
+use super::{Numbers, Row, all_points, rows_of, shipped, shipped_servers};
 use crate::engine::world::Random;
 use crate::file::parse;
 use crate::machine::Machine;
@@ -209,8 +209,9 @@ fn is_large(entry: &Entry) -> bool {
 /// The score of a fit over some seeds, and the rows it is made of: medians.
 fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
     let points: Vec<Point> = all_points(entries);
-    let fits = shipped();
-    let numbers = Numbers { fit: &fits[0], boxes: fit };
+    let (fits, servers) = (shipped(), shipped_servers());
+
+    let numbers = Numbers { fit: &fits[0], best: &fits[0], boxes: fit, server: &servers[0] };
     let figures: Vec<_> = (1..=seeds)
         .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
         .collect();

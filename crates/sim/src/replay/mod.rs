@@ -9,15 +9,17 @@ mod fits;
 mod published;
 mod search;
 mod sensitivity;
+mod server;
 mod tables;
 
 pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
 pub use fits::{Fit, shipped};
 pub use search::{CONTENDED, Found, RANGES, Search, search};
 pub use sensitivity::{DIALS, Effect, FACTORS, Turns, WATCHED, sensitivity};
+pub use server::{FoundServer, SERVER_RANGES, ServerFit, search_servers, shipped_servers};
 pub use tables::CALIBRATED;
 
-use crate::engine::world::{How, Place};
+use crate::engine::world::How;
 use crate::machine::Machine;
 use crate::many::{Stopped, many};
 use crate::work::{Figures, Workload, run};
@@ -77,22 +79,26 @@ pub fn replay(
         .into_iter()
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
         .collect();
-    let fits = shipped();
-    let boxes = shipped_boxes();
-    let (numbers, seeds) = if options.quick {
+    let (fits, boxes, servers) = (shipped(), shipped_boxes(), shipped_servers());
+    let best = &fits[0];
+    let (numbers, seeds): (Vec<_>, u64) = if options.quick {
         // The boxes of 2005 take no time.
-        (boxes.iter().map(|boxes| Numbers { fit: &fits[0], boxes }).collect::<Vec<_>>(), 1)
+        let all = boxes.iter().map(|boxes| Numbers { fit: best, best, boxes, server: &servers[0] });
+        (all.collect(), 1)
     } else {
-        let pairs = fits.iter().zip(boxes.iter().cycle());
-        (pairs.map(|(fit, boxes)| Numbers { fit, boxes }).collect(), options.seeds)
+        let all = fits.iter().zip(boxes.iter().cycle()).zip(servers.iter().cycle());
+        let all = all.map(|((fit, boxes), server)| Numbers { fit, best, boxes, server });
+        (all.collect(), options.seeds)
     };
     let points = all_points(&entries);
+    let same: Vec<usize> = points.iter().map(|point| first_like(point, &points)).collect();
     let mut jobs: Vec<(usize, Numbers<'_>, u64)> = Vec::new();
     let mut known = HashMap::new();
     let mut places = Vec::new();
     for &numbers in &numbers {
         for (seed, point) in (1..=seeds).flat_map(|seed| (0..points.len()).map(move |p| (seed, p)))
         {
+            let point = same[point];
             let place =
                 *known.entry((point, points[point].fit_of(numbers), seed)).or_insert(jobs.len());
             if place == jobs.len() {
@@ -120,7 +126,7 @@ pub fn score(rows: &[Row]) -> f64 {
     let (mut sum, mut weights) = (0.0, 0.0);
     for row in rows.iter().filter(|row| row.calibrated) {
         let weight = match (row.unit, row.table) {
-            ("percent", "slowpath_share_2013") => 0.25,
+            ("percent", "slowpath_share_2013") => 0.5,
             ("percent", _) => 0.0,
             _ => 1.0,
         };
@@ -161,6 +167,22 @@ fn all_points(entries: &[Entry]) -> Vec<Point> {
     points
 }
 
+/// The first of the points whose simulation is that of `point`: the documents say of some
+/// workloads nothing that would tell them from others.
+fn first_like(point: &Point, points: &[Point]) -> usize {
+    let alike = |other: &Point| {
+        *other == Point { workload: other.workload, ..point.clone() }
+            && content(other.workload) == content(point.workload)
+    };
+    points.iter().position(alike).expect("it is like itself")
+}
+
+/// What a built-in workload does, without what it is called.
+fn content(name: &str) -> String {
+    let workload = Workload::bundled(name).expect("it is built in");
+    format!("{:?}", Workload { name: String::new(), about: String::new(), ..workload })
+}
+
 /// The figures of each point.
 struct Lookup<'a> {
     points: &'a [Point],
@@ -184,7 +206,7 @@ impl Value {
         match self {
             Value::PerMinute(points) => points.iter().collect(),
             Value::Change(before, after) => before.iter().chain(after).collect(),
-            Value::PerSecond(point) | Value::SlowPath(point) | Value::Busy(point) => vec![point],
+            Value::PerSecond(point) | Value::Share(point, _) | Value::Busy(point) => vec![point],
             Value::Faster(one, other) | Value::Thriftier(one, other) => vec![one, other],
         }
     }
@@ -196,7 +218,7 @@ impl Value {
             Value::Change(before, after) => {
                 (lookup.mean(after) / lookup.mean(before) - 1.0) * 100.0
             }
-            Value::SlowPath(point) => lookup.get(point).share(Place::SlowPath) * 100.0,
+            Value::Share(point, place) => lookup.get(point).share(*place) * 100.0,
             Value::Busy(point) => lookup.get(point).busy * 100.0,
             Value::Faster(one, other) => lookup.get(one).jobs / lookup.get(other).jobs,
             Value::Thriftier(one, other) => {
@@ -227,24 +249,35 @@ impl Entry {
     }
 }
 
-/// A set of numbers for each of the documents' machines.
+/// A set of numbers for each of the documents' machines and workloads.
 #[derive(Clone, Copy)]
 struct Numbers<'a> {
     fit: &'a Fit,
+    /// The fit by which those of fserver were judged.
+    best: &'a Fit,
     boxes: &'a BoxFit,
+    server: &'a ServerFit,
 }
 
 impl Point {
     /// The name of the fit that its numbers come from.
     fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
-        if self.machine == "westmere-8x10" { &numbers.fit.name } else { &numbers.boxes.name }
+        if self.machine != "westmere-8x10" {
+            &numbers.boxes.name
+        } else if server::is_server(self.workload) {
+            &numbers.server.name
+        } else {
+            &numbers.fit.name
+        }
     }
 
     fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> Figures {
-        let (machine, workload): (Machine, Workload) = if self.machine == "westmere-8x10" {
-            (numbers.fit.machine(), numbers.fit.workload(self.workload))
-        } else {
+        let (machine, workload): (Machine, Workload) = if self.machine != "westmere-8x10" {
             (numbers.boxes.machine(self.machine), numbers.boxes.workload(self.workload))
+        } else if server::is_server(self.workload) {
+            (numbers.best.machine(), numbers.server.workload(self.workload))
+        } else {
+            (numbers.fit.machine(), numbers.fit.workload(self.workload))
         };
         let part = machine
             .with_nodes(self.nodes)

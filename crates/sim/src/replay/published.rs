@@ -1,7 +1,7 @@
 //! The published tables, as they stand in the project's data.
 
 /// A table: name and content.
-const TABLES: [(&str, &str); 6] = [
+const TABLES: [(&str, &str); 7] = [
     ("high_systime_2013", include_str!("../../../../bench/data/published/high_systime_2013.csv")),
     (
         "slowpath_share_2013",
@@ -9,6 +9,10 @@ const TABLES: [(&str, &str); 6] = [
     ),
     ("aim7_patch2_2013", include_str!("../../../../bench/data/published/aim7_patch2_2013.csv")),
     ("fserver_2013", include_str!("../../../../bench/data/published/fserver_2013.csv")),
+    (
+        "fserver_profile_2013",
+        include_str!("../../../../bench/data/published/fserver_profile_2013.csv"),
+    ),
     ("aim7_patch3_2013", include_str!("../../../../bench/data/published/aim7_patch3_2013.csv")),
     ("vfs_2005", include_str!("../../../../bench/data/published/vfs_2005.csv")),
 ];

@@ -5,9 +5,9 @@
 //! [`RANGES`] says between which limits each number is drawn; a number outside of them makes
 //! no physical sense. Each draw is simulated once for the calibrated rows with 8 nodes
 //! ([`CALIBRATED`]) with the patch; where those are near, the contention is solved for that
-//! gives the row without the patch, and both are judged by [`score`]. The best are judged again,
-//! by all calibrated rows of their tables and over several seeds, and the best of those are the
-//! result.
+//! gives the row without the patch, over a few seeds, and both are judged by [`score`]. The best
+//! are judged again, by all calibrated rows of their tables and over more seeds, and the best of
+//! those are the result.
 //!
 //! # Invariant
 //! **F1** No row that is not calibrated is simulated here, let alone looked at.
@@ -15,7 +15,7 @@
 //! [`CALIBRATED`]: super::CALIBRATED
 
 use super::tables::{Entry, Samples, entries};
-use super::{Fit, Numbers, Row, all_points, rows_of, score, shipped_boxes};
+use super::{Fit, Numbers, Row, all_points, rows_of, score, shipped_boxes, shipped_servers};
 use crate::engine::world::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
@@ -79,8 +79,13 @@ pub struct Found {
     pub rows: Vec<Row>,
 }
 
-/// How many times more are judged again than are wanted.
-const AGAIN: usize = 2;
+/// How many times more are judged again than are wanted: near the collapse few seeds say little,
+/// and the best by few seeds are the luckiest.
+pub(super) const AGAIN: usize = 8;
+
+/// Seeds by which the contention is solved for, and by which those are chosen that are judged
+/// again.
+const FEW: u64 = 3;
 
 /// A draw whose score with the patch is beyond this is not simulated without it.
 const FAR: f64 = 0.3;
@@ -119,7 +124,7 @@ pub fn search(
         fits.into_iter().zip(half).filter(|&(_, score)| score < FAR).map(|(fit, _)| fit).collect();
     let mut first = many(fits.len(), stop, step, "those left", |number| {
         let fit = solve(&fits[number], &unpatched);
-        (judge(&fit, &large, 1).0, fit)
+        (judge(&fit, &large, FEW).0, fit)
     })?;
     first.sort_by(|one, other| one.0.total_cmp(&other.0));
     first.truncate(search.keep * AGAIN);
@@ -143,7 +148,7 @@ fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
     for _ in 0..HALVINGS {
         let beyond = f64::midpoint(low, high);
         fit.contended = [1.0 + near * (beyond - 1.0), beyond];
-        let (score, rows) = judge(&fit, unpatched, 1);
+        let (score, rows) = judge(&fit, unpatched, FEW);
         if score < best.0 {
             best = (score, fit.contended);
         }
@@ -157,8 +162,9 @@ fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
 /// The score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
     let points = all_points(entries);
-    let boxes = shipped_boxes();
-    let numbers = Numbers { fit, boxes: &boxes[0] };
+    let (boxes, servers) = (shipped_boxes(), shipped_servers());
+
+    let numbers = Numbers { fit, best: fit, boxes: &boxes[0], server: &servers[0] };
     let figures: Vec<_> = (1..=seeds)
         .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
         .collect();

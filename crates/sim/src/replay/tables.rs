@@ -1,6 +1,7 @@
 //! What each row of a published table is in the simulator.
 
 use super::published::{number, rows};
+use crate::engine::world::Place;
 use crate::locks::LockName;
 
 /// The rows that calibrated the numbers that no document gives: table and row, and the column
@@ -39,8 +40,8 @@ pub(super) enum Value {
     PerSecond(Point),
     /// By how many per cent the second are better.
     Change(Vec<Point>, Vec<Point>),
-    /// Per cent of the time used in the slow path.
-    SlowPath(Point),
+    /// Per cent of the time used at a place.
+    Share(Point, Place),
     /// Per cent of the processors used.
     Busy(Point),
     /// Loops of the first over those of the second.
@@ -102,6 +103,7 @@ pub(super) fn entries(samples: &Samples) -> Vec<Entry> {
     all.extend(slow_path());
     all.extend(patch("aim7_patch2_2013", BEFORE, PATCH_2, samples));
     all.extend(fserver(samples));
+    all.extend(fserver_profile());
     all.extend(patch("aim7_patch3_2013", PATCH_2, PATCH_3, samples));
     all.extend(vfs());
     all
@@ -158,7 +160,7 @@ fn slow_path() -> Vec<Entry> {
                 column,
                 unit: "percent",
                 published: number(cells[cell]),
-                value: Value::SlowPath(point),
+                value: Value::Share(point, Place::SlowPath),
             });
         }
     }
@@ -193,6 +195,10 @@ fn patch(table: &'static str, from: LockName, to: LockName, samples: &Samples) -
     entries
 }
 
+/// The mutexes of fserver's tables, by column.
+const FSERVER: [(&str, LockName); 3] =
+    [("without patch", BEFORE), ("patch 1", PATCH_2), ("patches 1 and 2", PATCH_3)];
+
 fn fserver(samples: &Samples) -> Vec<Entry> {
     let table = "fserver_2013";
     let mut entries = Vec::new();
@@ -200,9 +206,7 @@ fn fserver(samples: &Samples) -> Vec<Entry> {
         let nodes = cells[1].parse().expect("nodes");
         let row = format!("{} users, {} nodes", cells[0], cells[1]);
         let at = |lock| points(nodes, 1, lock, "fserver", samples.of(cells[0]));
-        for (column, lock, cell) in
-            [("without patch", BEFORE, 2), ("patch 1", PATCH_2, 3), ("patches 1 and 2", PATCH_3, 4)]
-        {
+        for (cell, (column, lock)) in (2..).zip(FSERVER) {
             entries.push(Entry {
                 table,
                 row: row.clone(),
@@ -220,6 +224,39 @@ fn fserver(samples: &Samples) -> Vec<Entry> {
             published: number(cells[5]),
             value: Value::Change(at(PATCH_2), at(PATCH_3)),
         });
+    }
+    entries
+}
+
+/// The kernel's functions of the profile, by what a task does in them.
+const FUNCTIONS: [(&str, Place); 6] = [
+    ("__read_lock_failed", Place::ReadLock),
+    ("__write_lock_failed", Place::WriteLock),
+    ("mutex_spin_on_owner", Place::SpinOnOwner),
+    ("mspin_lock", Place::SpinQueue),
+    ("__mutex_lock_slowpath", Place::SlowPath),
+    ("_raw_spin_lock", Place::SpinLock),
+];
+
+fn fserver_profile() -> Vec<Entry> {
+    let table = "fserver_profile_2013";
+    let mut entries = Vec::new();
+    for cells in rows(table) {
+        let known = FUNCTIONS.iter().find(|&&(function, _)| function == cells[0]);
+        let &(_, place) = known.expect("a function that is simulated");
+        // A mutex without a queue has no figure for waiting in it.
+        let measured = (1..).zip(FSERVER).filter(|&(cell, _)| !cells[cell].is_empty());
+        for (cell, (column, lock)) in measured {
+            let point = points(8, 1, lock, "fserver", &[1500]).remove(0);
+            entries.push(Entry {
+                table,
+                row: cells[0].to_owned(),
+                column,
+                unit: "percent",
+                published: number(cells[cell]),
+                value: Value::Share(point, place),
+            });
+        }
     }
     entries
 }
