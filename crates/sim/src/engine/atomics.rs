@@ -9,9 +9,9 @@ use super::trace::Kind;
 use super::world::{NOBODY, World, inside, with};
 use std::cell::UnsafeCell;
 
-/// Passes the running task's debt, then tries `access` until it is done; false if a store
-/// is on its way and will be done without the task.
-fn until_done(access: impl Fn(&mut World) -> Went) -> bool {
+/// Passes the running task's debt, then tries `access` until it is done, or until a store is
+/// on its way and will be done without the task.
+fn until_done(access: impl Fn(&mut World) -> Went) -> Went {
     loop {
         let went = with(|w| {
             if w.current == NOBODY {
@@ -24,13 +24,12 @@ fn until_done(access: impl Fn(&mut World) -> Went) -> bool {
         });
         match went {
             None => suspend(),
-            Some(Went::Hit) => return true,
+            Some(Went::Drains) => suspend(),
             Some(Went::Asked) => {
                 suspend();
-                return true;
+                return Went::Asked;
             }
-            Some(Went::Posted) => return false,
-            Some(Went::Drains) => suspend(),
+            Some(went) => return went,
         }
     }
 }
@@ -74,9 +73,11 @@ macro_rules! atomic {
             /// Reads.
             pub(crate) fn read(&self) -> $value {
                 let address = self.address();
-                until_done(|w| w.read(address));
+                let went = until_done(|w| w.read(address, self.get().into()));
                 let value = self.get();
-                with(|w| w.saw(address, value.into()));
+                if went == Went::Asked {
+                    with(|w| w.fetched(address, value.into()));
+                }
                 self.note(Kind::Load, value);
                 value
             }
@@ -89,10 +90,10 @@ macro_rules! atomic {
                     return;
                 }
                 let address = self.address();
-                let here = until_done(|w| {
+                let went = until_done(|w| {
                     w.write(address, Some((value.into(), $wide)))
                 });
-                if here {
+                if went != Went::Posted {
                     self.set(value);
                 }
                 self.note(Kind::Store, value);

@@ -165,7 +165,7 @@ impl World {
 
     /// The running task reads.
     #[inline]
-    pub(crate) fn read(&mut self, address: usize) -> Went {
+    pub(crate) fn read(&mut self, address: usize, value: u64) -> Went {
         self.accesses += 1;
         let current = self.current;
         let Some(line) = self.arena.line(address) else {
@@ -180,6 +180,7 @@ impl World {
             return Went::Drains;
         }
         if self.readable(line, cpu) {
+            self.tasks[current].poll.read(line, value);
             self.tasks[current].debt += self.machine.cost.hit;
             return Went::Hit;
         }

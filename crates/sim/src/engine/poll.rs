@@ -21,7 +21,7 @@
 //! the middle of a turn is noticed one turn later than without elision, some ten
 //! nanoseconds.
 
-use super::world::{NOBODY, Ps, What, World};
+use super::world::{Ps, What, World};
 
 /// Reads of one turn that are remembered; longer turns are not elided.
 const MOST: usize = 6;
@@ -77,6 +77,9 @@ impl Poll {
     /// What a read of a line has found.
     #[inline]
     pub(crate) fn read(&mut self, line: usize, value: u64) {
+        if !self.on {
+            return;
+        }
         if self.reads == MOST {
             self.spoil();
             return;
@@ -146,15 +149,10 @@ impl Poll {
 }
 
 impl World {
-    /// The running task has read a word.
-    #[inline]
-    pub(crate) fn saw(&mut self, address: usize, value: u64) {
-        if self.current == NOBODY || !self.tasks[self.current].poll.on {
-            return;
-        }
-        if let Some(line) = self.arena.line(address) {
-            self.tasks[self.current].poll.read(line, value);
-        }
+    /// The running task has the word that it asked for.
+    pub(crate) fn fetched(&mut self, address: usize, value: u64) {
+        let line = self.arena.line(address).expect("a line that was asked for");
+        self.tasks[self.current].poll.read(line, value);
     }
 
     /// The running task has done a turn and begins another; true if it is parked.
