@@ -33,7 +33,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
             .map_err(|Stopped| Failure::Interrupted)?;
         let entry = |found: &FoundServer| entry(found.score, &found.rows, &found.fit);
         let found: String = found.iter().map(entry).collect();
-        format!("{}{found}", head(&wanted, &SERVER_RANGES))
+        format!("{}{}", head(&wanted, &SERVER_RANGES), or_none(found, "to the rows of patch 1"))
     } else {
         let found =
             search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;

@@ -11,8 +11,8 @@
 //! As **F1** of `search`: no row that is not calibrated is simulated here.
 
 use super::search::{Search, between};
-use super::tables::{Entry, Point, Samples, entries};
-use super::{Numbers, Row, all_points, rows_of, shipped, shipped_servers};
+use super::tables::{Entry, Samples, entries};
+use super::{Numbers, Row, Shipped, simulated};
 use crate::engine::world::Random;
 use crate::file::parse;
 use crate::machine::Machine;
@@ -208,14 +208,8 @@ fn is_large(entry: &Entry) -> bool {
 
 /// The score of a fit over some seeds, and the rows it is made of: medians.
 fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
-    let points: Vec<Point> = all_points(entries);
-    let (fits, servers) = (shipped(), shipped_servers());
-
-    let numbers = Numbers { fit: &fits[0], best: &fits[0], boxes: fit, server: &servers[0] };
-    let figures: Vec<_> = (1..=seeds)
-        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
-        .collect();
-    let rows = rows_of(entries, &points, &figures);
+    let shipped = Shipped::load();
+    let rows = simulated(entries, Numbers { boxes: fit, ..shipped.best() }, seeds);
     // The farthest seed counts as well: some draws have one runner in one run and two in another.
     let far = |value: f64, row: &Row| (value / row.published).ln().abs();
     let worst = |row: &Row| {

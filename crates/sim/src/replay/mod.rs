@@ -79,15 +79,15 @@ pub fn replay(
         .into_iter()
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
         .collect();
-    let (fits, boxes, servers) = (shipped(), shipped_boxes(), shipped_servers());
-    let best = &fits[0];
+    let shipped = Shipped::load();
+    let Shipped { fits, boxes, servers } = &shipped;
+    let best = shipped.best();
     let (numbers, seeds): (Vec<_>, u64) = if options.quick {
         // The boxes of 2005 take no time.
-        let all = boxes.iter().map(|boxes| Numbers { fit: best, best, boxes, server: &servers[0] });
-        (all.collect(), 1)
+        (boxes.iter().map(|boxes| Numbers { boxes, ..best }).collect(), 1)
     } else {
         let all = fits.iter().zip(boxes.iter().cycle()).zip(servers.iter().cycle());
-        let all = all.map(|((fit, boxes), server)| Numbers { fit, best, boxes, server });
+        let all = all.map(|((fit, boxes), server)| Numbers { fit, boxes, server, ..best });
         (all.collect(), options.seeds)
     };
     let points = all_points(&entries);
@@ -138,6 +138,15 @@ pub fn score(rows: &[Row]) -> f64 {
         }
     }
     if weights > 0.0 { sum / weights } else { 0.0 }
+}
+
+/// The rows of `entries`, simulated with one set of numbers.
+fn simulated(entries: &[Entry], numbers: Numbers<'_>, seeds: u64) -> Vec<Row> {
+    let points = all_points(entries);
+    let figures: Vec<Figures> = (1..=seeds)
+        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
+        .collect();
+    rows_of(entries, &points, &figures)
 }
 
 /// The rows of `entries`, from the figures of all points for each fit and seed in turn.
@@ -257,6 +266,25 @@ struct Numbers<'a> {
     best: &'a Fit,
     boxes: &'a BoxFit,
     server: &'a ServerFit,
+}
+
+/// All fits that are shipped.
+struct Shipped {
+    fits: Vec<Fit>,
+    boxes: Vec<BoxFit>,
+    servers: Vec<ServerFit>,
+}
+
+impl Shipped {
+    fn load() -> Self {
+        Shipped { fits: shipped(), boxes: shipped_boxes(), servers: shipped_servers() }
+    }
+
+    /// The best of each.
+    fn best(&self) -> Numbers<'_> {
+        let fit = &self.fits[0];
+        Numbers { fit, best: fit, boxes: &self.boxes[0], server: &self.servers[0] }
+    }
 }
 
 impl Point {

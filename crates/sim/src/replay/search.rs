@@ -15,7 +15,7 @@
 //! [`CALIBRATED`]: super::CALIBRATED
 
 use super::tables::{Entry, Samples, entries};
-use super::{Fit, Numbers, Row, all_points, rows_of, score, shipped_boxes, shipped_servers};
+use super::{Fit, Numbers, Row, Shipped, score, simulated};
 use crate::engine::world::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
@@ -161,14 +161,8 @@ fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
 
 /// The score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
-    let points = all_points(entries);
-    let (boxes, servers) = (shipped_boxes(), shipped_servers());
-
-    let numbers = Numbers { fit, best: fit, boxes: &boxes[0], server: &servers[0] };
-    let figures: Vec<_> = (1..=seeds)
-        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
-        .collect();
-    let rows = rows_of(entries, &points, &figures);
+    let shipped = Shipped::load();
+    let rows = simulated(entries, Numbers { fit, best: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)
 }
 

@@ -1,7 +1,7 @@
 //! What the numbers that no document gives do to the figures.
 
 use super::tables::Point;
-use super::{Fit, Numbers, shipped, shipped_boxes, shipped_servers};
+use super::{Fit, Numbers, Shipped};
 use crate::engine::world::Place;
 use crate::locks::LockName;
 use crate::many::{Stopped, many};
@@ -92,8 +92,8 @@ pub fn sensitivity(
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<Effect>, Stopped> {
-    let fit = shipped().into_iter().next().expect("at least one fit is shipped");
-    let (boxes, servers) = (shipped_boxes(), shipped_servers());
+    let shipped = Shipped::load();
+    let best = shipped.best();
     let point = |nodes, threads, lock| Point {
         machine: "westmere-8x10",
         nodes,
@@ -114,9 +114,9 @@ pub fn sensitivity(
     let runs = points.len() * turns.seeds as usize;
     let figures = many(changes.len() * runs, stop, step, "simulations", |index| {
         let (dial, factor) = changes[index / runs];
-        let mut fit = fit.clone();
+        let mut fit = best.fit.clone();
         fit.turn(dial, factor);
-        let numbers = Numbers { fit: &fit, best: &fit, boxes: &boxes[0], server: &servers[0] };
+        let numbers = Numbers { fit: &fit, best: &fit, ..best };
         points[index % points.len()].simulate(numbers, (index % runs / points.len()) as u64 + 1)
     })?;
     let effects = changes.iter().zip(figures.chunks(runs)).map(|(&(dial, factor), figures)| {

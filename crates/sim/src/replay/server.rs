@@ -13,7 +13,7 @@
 
 use super::search::{AGAIN, Search, between};
 use super::tables::{Entry, Samples, entries};
-use super::{Numbers, Row, all_points, rows_of, score, shipped, shipped_boxes};
+use super::{Numbers, Row, Shipped, score, simulated};
 use crate::engine::world::Random;
 use crate::file::parse;
 use crate::many::{Stopped, many};
@@ -167,13 +167,8 @@ pub fn search_servers(
 
 /// The score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &ServerFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
-    let points = all_points(entries);
-    let (fits, boxes) = (shipped(), shipped_boxes());
-    let numbers = Numbers { fit: &fits[0], best: &fits[0], boxes: &boxes[0], server: fit };
-    let figures: Vec<_> = (1..=seeds)
-        .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
-        .collect();
-    let rows = rows_of(entries, &points, &figures);
+    let shipped = Shipped::load();
+    let rows = simulated(entries, Numbers { server: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)
 }
 
