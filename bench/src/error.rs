@@ -136,6 +136,14 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Something was asked for that is not to be had here.
+    #[error("{option}: not possible here: {why}")]
+    NotHere {
+        /// The option as written on the command line.
+        option: &'static str,
+        /// What is in the way, and what to do.
+        why: String,
+    },
     /// The session's stop flag was set. Everything has been cleaned up.
     #[error("interrupted")]
     Interrupted,

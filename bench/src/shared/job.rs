@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// The first argument of a worker. Not an option for users: without the files
 /// that the parent hands on a worker can do nothing.
-pub(super) const MARKER: &CStr = c"--lockstead-bench-worker";
+pub(in crate::shared) const MARKER: &CStr = c"--lockstead-bench-worker";
 
 /// The second argument, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,6 +19,8 @@ pub(super) enum Job {
     Contended(contended::Part),
     /// One of those that a storm kills.
     Storm(storm::Part),
+    /// Ends at once: what workers of a storm become that call `exec`.
+    End,
     /// Takes very many locks and keeps them.
     Dead(dead::Part),
     /// Process 1 of a container.
@@ -60,6 +62,7 @@ pub fn serve() -> Option<ExitCode> {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"lockstead".as_ptr()) };
     let job = arguments.next().unwrap_or_default();
     let outcome = match serde_json::from_slice(job.as_encoded_bytes()) {
+        Ok(Job::End) => return Some(ExitCode::from(storm::EXECUTED)),
         Ok(job) => work(job),
         Err(error) => Err(Error::Worker { how: format!("it was told nothing: {error}") }),
     };
@@ -77,6 +80,7 @@ fn work(job: Job) -> Result<(), Error> {
     match job {
         Job::Contended(part) => contended::work(part, files),
         Job::Storm(part) => storm::work(part, files),
+        Job::End => Ok(()),
         Job::Dead(part) => dead::work(part, files),
         Job::Container(part) => containers::work(part, files),
     }

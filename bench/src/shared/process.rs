@@ -9,7 +9,7 @@ use super::job::{self, Job};
 use crate::Error;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The descriptors of a worker's files: this, and those after it.
 pub(super) const FIRST_FILE: RawFd = 3;
 /// Files that a worker can get.
-const MOST_FILES: usize = 3;
+const MOST_FILES: usize = 4;
 
 /// In which namespace of process ids a worker lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +100,51 @@ impl Worker {
         }
     }
 
+    /// Stops it, or has it go on.
+    pub(crate) fn set_stopped(&self, stopped: bool) {
+        if !self.reaped {
+            // SAFETY: as in `kill`.
+            unsafe { libc::kill(self.pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
+        }
+    }
+
+    /// Sends a signal with a number.
+    pub(crate) fn signal_with(&self, signal: libc::c_int, number: usize) {
+        let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(number) };
+        if !self.reaped {
+            // SAFETY: as in `kill`.
+            unsafe { libc::sigqueue(self.pid, signal, value) };
+        }
+    }
+
+    /// Sends SIGKILL, and takes the private memory away; false if it has ended by then.
+    pub(crate) fn kill_and_release(&self) -> io::Result<bool> {
+        // SAFETY: a child that has not been waited for; numbers.
+        let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) };
+        if process < 0 {
+            let error = io::Error::last_os_error();
+            self.kill();
+            return Err(error);
+        }
+        // SAFETY: a descriptor that was just made, and is nobody else's.
+        let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
+        self.kill();
+        // SAFETY: numbers. The memory is that of a process that is dying.
+        let code = unsafe { libc::syscall(libc::SYS_process_mrelease, process.as_raw_fd(), 0) };
+        match io::Error::last_os_error() {
+            _ if code == 0 => Ok(true),
+            error if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            error => Err(error),
+        }
+    }
+
+    /// Its threads, as this process numbers them.
+    pub(crate) fn threads(&self) -> Vec<libc::pid_t> {
+        let folder = std::fs::read_dir(format!("/proc/{}/task", self.pid));
+        let names = folder.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+    }
+
     /// Its status if it has ended.
     pub(crate) fn ended(&mut self) -> Option<libc::c_int> {
         self.wait(libc::WNOHANG)
@@ -158,6 +203,32 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.kill();
         self.reap();
+    }
+}
+
+/// Does this in a child, and ends it; an error if it is false, or there can be no child.
+/// `what` makes system calls, and allocates nothing.
+pub(super) fn try_in_child(what: impl FnOnce() -> bool) -> io::Result<()> {
+    // SAFETY: the child, a copy of this thread, makes system calls and ends.
+    match unsafe { clone(0) }? {
+        // SAFETY: the child ends.
+        0 => unsafe { libc::_exit(i32::from(!what())) },
+        pid => match (Worker { pid, reaped: false }).reap() {
+            0 => Ok(()),
+            status => Err(io::Error::other(ending(status))),
+        },
+    }
+}
+
+/// A child that waits to be killed.
+pub(super) fn wait_for_child() -> io::Result<Worker> {
+    // SAFETY: the child, a copy of this thread, makes one system call again and again.
+    match unsafe { clone(0) }? {
+        0 => loop {
+            // SAFETY: waits for a signal.
+            unsafe { libc::pause() };
+        },
+        pid => Ok(Worker { pid, reaped: false }),
     }
 }
 

@@ -24,9 +24,22 @@
 //! - *Torn*: an invariant does not hold, and the lock had not said that somebody died.
 //! - *Unfounded*: deaths that were told of beyond those that there were. A lock that
 //!   always says that its owner died would hide everything else.
-//! - *Stall*: a wait that takes longer than [`STALL`]. Most waits have no deadline of
-//!   their own, so that a lost wake-up is not mended by one. Who stalls is killed as
-//!   well, so that the storm ends.
+//! - *Stall*: a wait that takes longer than [`STALL`]; of it is subtracted for how long any
+//!   worker was stopped meanwhile (`stops`). Most waits have no deadline of their own, so
+//!   that a lost wake-up is not mended by one. Who stalls is killed as well, so that the
+//!   storm ends.
+//! - *Lost*: a seat in which somebody still seems to live when nobody is left (`seats`).
+//! - *Broken*: a lock refuses, or a worker ends by itself. The storm ends then.
+//!
+//! # What can happen to workers
+//!
+//! | module | what |
+//! |---|---|
+//! | `fate` | which of them dies, or is stopped, and when |
+//! | `deaths` | killed, or killed with its memory taken before it ends |
+//! | `exec` | becoming another program, at any instruction of any thread |
+//! | `habitat` | another user, no `/proc` |
+//! | `worker` | threads that come and go |
 //!
 //! A worker's counts live in memory that survives it. It counts what it saw before
 //! it goes on; what it had seen and not counted when it was killed is lost, which
@@ -34,25 +47,37 @@
 
 mod beside;
 mod condvar;
+mod course;
+mod deaths;
+mod exec;
+mod fate;
 mod field;
+mod findings;
+mod habitat;
+mod mix;
 mod mutex;
 mod report;
 mod rwlock;
+mod seats;
 mod semaphore;
+mod stops;
 mod weather;
 mod worker;
 
-use super::process::{Namespaces, Place};
-use crate::machine::Machine;
-use crate::{Error, Session, options};
+use super::process::Namespaces;
+use crate::{Error, Session};
+pub use course::Length;
+use course::Course;
+pub(super) use exec::EXECUTED;
 pub use field::Kind;
-pub use report::{KindReport, Report, RobustReport};
+pub use mix::{Mix, Namespacing};
+pub use report::{Counts, KindReport, Report, RobustReport, Round, Skipped};
 use std::time::{Duration, Instant};
 use weather::Storm;
 pub(super) use worker::{Part, work};
 
 /// A wait that is longer is a stall.
-pub const STALL: Duration = Duration::from_secs(3);
+pub const STALL: Duration = Duration::from_secs(2);
 /// The largest number of processes.
 pub const MAX_PROCESSES: usize = 64;
 /// The largest number of threads in a process.
@@ -64,96 +89,74 @@ pub const MAX_KILLS: u64 = 10_000_000;
 /// So many kills are followed by a calm.
 pub const SQUALL: u64 = 24;
 
-/// What to do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How many workers to kill.
-    pub kills: u64,
-    /// Which kinds of locks they use.
-    pub kinds: Vec<Kind>,
-    /// Workers at the same time.
-    pub processes: usize,
-    /// Locks of each kind.
-    pub locks: usize,
-    /// Threads of each worker.
-    pub threads: usize,
-    /// Every worker is process 1 of a namespace of its own.
-    pub namespaces: bool,
-    /// Threads give the kernel a list of their own, in the segment.
-    pub exclusive: bool,
-    /// The same threads use robust mutexes of the C library.
-    pub beside_robust: bool,
-}
-
-impl Default for Options {
-    /// 1000 kills, 4 processes of one thread, 8 mutexes.
-    fn default() -> Self {
-        Self {
-            kills: 1000,
-            kinds: vec![Kind::Mutex],
-            processes: 4,
-            locks: 8,
-            threads: 1,
-            namespaces: false,
-            exclusive: false,
-            beside_robust: false,
-        }
-    }
-}
-
 /// Lets it storm.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range or that exclude each other,
-/// [`Error::Namespaces`] if they are asked for and not to be had, [`Error::Worker`] if a
-/// worker ends by itself, [`Error::Process`], [`Error::Segment`], [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
-    check(options)?;
-    let place = if options.namespaces { Place::Own(Namespaces::find()?) } else { Place::Here };
-    let machine = Machine::here();
-    let start = Instant::now();
-    let mut storm = Storm::new(options, place)?;
-    storm.rage(session)?;
-    Ok(storm.report(start.elapsed(), machine))
+/// [`Error::Namespaces`] and [`Error::NotHere`] if something is asked for that is not to be
+/// had, [`Error::Process`], [`Error::Segment`], [`Error::Interrupted`].
+pub fn measure(mix: &Mix, length: &Length, session: &mut Session<'_>) -> Result<Report, Error> {
+    mix.check()?;
+    length.check()?;
+    let mut storms = [Storm::new(mix, at_hand(mix)?)?];
+    take_turns(&mut storms, length, session)?;
+    Ok(Report::new(storms.iter().map(Storm::report).collect(), Vec::new()))
 }
 
-fn check(options: &Options) -> Result<(), Error> {
-    options::within("--kills", options.kills, 1..=MAX_KILLS, "")?;
-    options::within("--lock", options.kinds.len(), 1..=Kind::ALL.len(), " kinds")?;
-    options::within("--processes", options.processes, 1..=MAX_PROCESSES, "")?;
-    options::within("--locks", options.locks, 1..=MAX_LOCKS, "")?;
-    options::within("--threads", options.threads, 1..=MAX_THREADS, "")?;
-    // Every thread that dies wears its place.
-    let deaths = options.kills * options.threads as u64;
-    options::within("--kills times --threads", deaths, 1..=MAX_KILLS, "")?;
-    // The C library's mutexes do not work in a thread that has an exclusive list; and
-    // take the death of a waiter in another namespace for that of the owner.
-    if options.beside_robust && (options.exclusive || options.namespaces) {
-        return Err(Error::Option {
-            option: "--beside-robust",
-            given: "with --exclusive or --namespaces".into(),
-            allowed: "without either".into(),
-        });
+/// Lets all that there is to storms happen, one combination after the other, again and
+/// again. What cannot be had here is left out, and said.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_all(length: &Length, session: &mut Session<'_>) -> Result<Report, Error> {
+    length.check()?;
+    let mixes = Mix::all();
+    let (mut storms, mut skipped) = (Vec::new(), Vec::new());
+    for mix in &mixes {
+        match at_hand(mix) {
+            Ok(namespaces) => storms.push(Storm::new(mix, namespaces)?),
+            Err(error @ (Error::Namespaces { .. } | Error::NotHere { .. })) => {
+                skipped.push(Skipped { name: mix.to_string(), why: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    take_turns(&mut storms, length, session)?;
+    Ok(Report::new(storms.iter().map(Storm::report).collect(), skipped))
+}
+
+/// Whether all that it needs is to be had here; and how namespaces are made, if it needs
+/// them.
+fn at_hand(mix: &Mix) -> Result<Option<Namespaces>, Error> {
+    if mix.reap {
+        deaths::probe()?;
+    }
+    if mix.users {
+        habitat::probe_users()?;
+    }
+    if mix.without_proc {
+        habitat::probe_proc()?;
+    }
+    (mix.namespaces != Namespacing::One).then(Namespaces::find).transpose()
+}
+
+/// Each storm rages for a while, until all is over.
+fn take_turns(
+    storms: &mut [Storm<'_>],
+    length: &Length,
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
+    let (begin, count) = (Instant::now(), storms.len());
+    for at in (0..count).cycle() {
+        if storms.iter().all(|storm| storm.broken.is_some()) {
+            break;
+        }
+        let kills = storms.iter().map(|storm| storm.kills).sum();
+        let storm = &mut storms[at];
+        let Some(course) = Course::turn(length, begin, count, (storm.kills, kills)) else { break };
+        if storm.broken.is_none() {
+            storm.rage(&course, session)?;
+        }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn storms_that_cannot_be_are_refused() {
-        let usual = Options::default();
-        for (options, expected) in [
-            (Options { kills: MAX_KILLS, threads: 2, ..usual.clone() }, "--kills times --threads"),
-            (Options { kinds: Vec::new(), ..usual.clone() }, "--lock"),
-            (Options { beside_robust: true, exclusive: true, ..usual.clone() }, "--beside-robust"),
-            (Options { beside_robust: true, namespaces: true, ..usual.clone() }, "--beside-robust"),
-        ] {
-            let refused = check(&options).expect_err(expected);
-            assert!(refused.to_string().contains(expected), "{refused}");
-        }
-        check(&usual).expect("possible");
-    }
 }

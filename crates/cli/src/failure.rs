@@ -86,6 +86,7 @@ impl From<lockstead_bench::Error> for Failure {
             | Error::Process { .. }
             | Error::Worker { .. }
             | Error::Namespaces { .. }
+            | Error::NotHere { .. }
             | Error::Priorities { .. }
             | Error::Quota { .. }
             | Error::Segment { .. } => Failure::Run(error.to_string()),

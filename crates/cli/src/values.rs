@@ -99,6 +99,15 @@ pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::Kind>, Strin
     })
 }
 
+/// Where the workers of a storm live.
+pub(crate) fn storm_namespaces(text: &str) -> Result<shared::storm::Namespacing, String> {
+    match text {
+        "each" => Ok(shared::storm::Namespacing::Each),
+        "several" => Ok(shared::storm::Namespacing::Several),
+        _ => Err(format!("`{text}` is not possible; allowed: each, several")),
+    }
+}
+
 /// A number of locks that a process holds when it is killed.
 pub(crate) fn dead_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::dead::MAX_LOCKS)

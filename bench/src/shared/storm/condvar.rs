@@ -97,7 +97,7 @@ fn take<'a>(hand: &mut Hand<'a>, ring: &'a Ring, mut turn: Guard<'a>) -> Result<
     while turn.stock == 0 && turn.over == 0 {
         waited = true;
         let how = hand.how();
-        let outcome = hand.watched(Kind::Condvar, || match how {
+        let outcome = hand.watched(Kind::Condvar as u32, || match how {
             How::Within(time) => ring.changed.wait_timeout(turn, time).map(|waited| waited.mutex),
             How::Try | How::Forever => ring.changed.wait(turn),
         });
@@ -208,7 +208,7 @@ mod tests {
                     section(&mut hand, 0).expect("nobody refuses");
                 }
             });
-            let asleep = || party.waits().is_some_and(|(_, ns)| ns > 30_000_000);
+            let asleep = || party.waits(&control.stops).is_some_and(|(_, ns)| ns > 30_000_000);
             until(asleep);
             set(control, ring);
             let comes_back = until_within(Duration::from_millis(300), || waiter.is_finished());
@@ -216,8 +216,8 @@ mod tests {
                 // It would be a stall: seen from outside, as the parent sees it.
                 assert!(
                     party
-                        .waits()
-                        .is_some_and(|(kind, ns)| { kind == Kind::Condvar && ns > 300_000_000 })
+                        .waits(&control.stops)
+                        .is_some_and(|(kind, ns)| kind == Some(Kind::Condvar) && ns > 300_000_000)
                 );
                 ring.changed.notify_all();
             }

@@ -3,6 +3,7 @@
 
 use super::condvar::Ring;
 use super::mutex::Pair;
+use super::stops::Stops;
 use super::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, STALL, semaphore};
 use crate::Error;
 use crate::shared::memory::Plain;
@@ -86,6 +87,8 @@ pub(super) fn segment(options: &Options) -> Result<Segment<Field>, Error> {
 pub(super) struct Control {
     /// Nobody begins anything new.
     pub(super) over: AtomicU32,
+    /// For how long workers were stopped.
+    pub(super) stops: Stops,
     pub(super) tallies: [Tally; Kind::ALL.len()],
     /// Of the C library's mutexes.
     pub(super) robust: Tally,
@@ -101,6 +104,9 @@ impl Control {
     }
 }
 
+/// What a thread waits for that is no lock.
+pub(super) const FOR_A_SEAT: u32 = Kind::ALL.len() as u32;
+
 /// One thread of one worker.
 #[repr(C, align(128))]
 pub(super) struct Party {
@@ -108,8 +114,12 @@ pub(super) struct Party {
     pub(super) sections: AtomicU64,
     /// Since when it waits, on the system's monotonic clock; 0: it does not.
     pub(super) waits_since: AtomicU64,
-    /// For which kind of lock, if it does.
+    /// What `Control::stops` said then.
+    pub(super) waits_stopped: AtomicU64,
+    /// For which kind of lock, if it does; [`FOR_A_SEAT`].
     pub(super) waits_for: AtomicU32,
+    /// The number of the thread, as it sees itself.
+    pub(super) thread: AtomicU32,
     /// How often it was found to have ended.
     pub(super) lives: AtomicU32,
     /// What it has of a semaphore, as [`semaphore`] writes it.
@@ -126,16 +136,23 @@ impl Party {
         self.sections.store(0, Ordering::Relaxed);
     }
 
-    /// How long it has waited, and for what.
-    pub(super) fn waits(&self) -> Option<(Kind, u64)> {
-        let since = self.waits_since.load(Ordering::Relaxed);
+    /// How long it has waited while nobody was stopped, and for what; `None`: a seat.
+    pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<Kind>, u64)> {
+        // ord: with the store in `Hand::watched`, what this wait began with.
+        let since = self.waits_since.load(Ordering::Acquire);
+        let stopped = self.waits_stopped.load(Ordering::Relaxed);
         let kind = self.waits_for.load(Ordering::Relaxed) as usize;
-        (since != 0).then(|| (Kind::ALL[kind], now_ns().saturating_sub(since)))
+        if since == 0 || self.waits_since.load(Ordering::Relaxed) != since {
+            return None;
+        }
+        let now = now_ns();
+        let stopped = stops.until(now).saturating_sub(stopped);
+        Some((Kind::ALL.get(kind).copied(), now.saturating_sub(since).saturating_sub(stopped)))
     }
 
     /// Whether that is too long.
-    pub(super) fn stalled(&self) -> Option<(Kind, u64)> {
-        self.waits().filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
+    pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<Kind>, u64)> {
+        self.waits(stops).filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
     }
 }
 

@@ -1,14 +1,113 @@
-//! What came of a storm.
+//! What came of storms.
 
-use super::Kind;
+use super::{Kind, Mix, Namespacing};
 use crate::machine::Machine;
 use serde::Serialize;
 
-/// What came of it. The counts are those of all kinds together.
+/// What came of all storms.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Workers that were killed.
+    /// All of them together.
+    #[serde(flatten)]
+    pub total: Counts,
+    /// The same for each combination.
+    pub rounds: Vec<Round>,
+    /// Combinations that are not to be had here.
+    pub skipped: Vec<Skipped>,
+    /// Where.
+    pub machine: Machine,
+}
+
+impl Report {
+    pub(super) fn new(rounds: Vec<Round>, skipped: Vec<Skipped>) -> Self {
+        let total = Counts::sum(rounds.iter().map(|round| &round.counts));
+        Report { total, rounds, skipped, machine: Machine::here() }
+    }
+
+    /// Whether the locks did what they promise, in all of them.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.rounds.iter().all(|round| round.counts.passed() && round.broken.is_none())
+    }
+}
+
+/// What came of one combination.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// What it was, in words.
+    pub name: String,
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub counts: Counts,
+    /// Why it came to an end too early: a lock refused, or a worker ended by itself.
+    pub broken: Option<String>,
+    /// Workers at the same time.
+    pub processes: usize,
+    /// Threads of each.
+    pub threads: usize,
+    /// Locks of each kind.
+    pub locks: usize,
+    /// Where the workers lived.
+    pub namespaces: Namespacing,
+    /// Whether threads gave the kernel a list of their own.
+    pub exclusive: bool,
+    /// Whether threads left after each operation.
+    pub churn: bool,
+    /// Whether workers were stopped.
+    pub stop: bool,
+    /// Whether workers called `exec`.
+    pub exec: bool,
+    /// Whether memory was taken.
+    pub reap: bool,
+    /// Whether every other worker was another user's.
+    pub users: bool,
+    /// Whether workers had no `/proc`.
+    pub without_proc: bool,
+}
+
+impl Round {
+    pub(super) fn new(mix: &Mix, counts: Counts, broken: Option<String>) -> Self {
+        Round {
+            name: mix.to_string(),
+            counts,
+            broken,
+            processes: mix.processes,
+            threads: mix.threads,
+            locks: mix.locks,
+            namespaces: mix.namespaces,
+            exclusive: mix.exclusive,
+            churn: mix.churn,
+            stop: mix.stop,
+            exec: mix.exec,
+            reap: mix.reap,
+            users: mix.users,
+            without_proc: mix.without_proc,
+        }
+    }
+}
+
+/// A combination that was left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// What it would have been.
+    pub name: String,
+    /// What is in the way.
+    pub why: String,
+}
+
+/// What came of storms. The counts are those of all kinds of locks together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Workers that were killed, in whichever way.
     pub kills: u64,
+    /// Of these, those of which the memory was taken before they ended.
+    pub reaped: u64,
+    /// And those that became another program.
+    pub execs: u64,
+    /// How often a worker was stopped.
+    pub stops: u64,
+    /// Kills in a second.
+    pub kills_per_s: f64,
     /// How often a lock told its next owner that the last one had died.
     pub owner_died: u64,
     /// How often it did not, and its invariant did not hold.
@@ -19,39 +118,67 @@ pub struct Report {
     pub longest_wait_ms: f64,
     /// Deaths told of beyond those that there were.
     pub unfounded: u64,
+    /// Seats in which somebody seemed to live when nobody was left, and waits beyond
+    /// [`STALL`](super::STALL) for one.
+    pub lost: u64,
     /// The same for each kind of lock.
     pub kinds: Vec<KindReport>,
     /// The robust mutexes of the C library in the same threads.
     pub robust: Option<RobustReport>,
     /// Times without fresh arrivals, in which all came to an end.
     pub calms: u64,
-    /// Workers at the same time.
-    pub processes: usize,
-    /// Threads of each.
-    pub threads: usize,
-    /// Locks of each kind.
-    pub locks: usize,
-    /// Whether each worker was process 1 of its namespace.
-    pub namespaces: bool,
-    /// Whether threads gave the kernel a list of their own.
-    pub exclusive: bool,
     /// Critical sections.
     pub operations: u64,
     /// How long it took.
     pub seconds: f64,
-    /// Where.
-    pub machine: Machine,
 }
 
-impl Report {
+impl Counts {
     /// Whether the locks did what they promise.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.torn == 0
             && self.stalls == 0
             && self.unfounded == 0
+            && self.lost == 0
             && self.robust.as_ref().is_none_or(|robust| robust.torn == 0 && robust.stuck == 0)
     }
+
+    /// Of several storms together.
+    fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
+        let mut sum = Counts::default();
+        for one in all {
+            sum.kills += one.kills;
+            sum.reaped += one.reaped;
+            sum.execs += one.execs;
+            sum.stops += one.stops;
+            sum.owner_died += one.owner_died;
+            sum.torn += one.torn;
+            sum.stalls += one.stalls;
+            sum.longest_wait_ms = sum.longest_wait_ms.max(one.longest_wait_ms);
+            sum.unfounded += one.unfounded;
+            sum.lost += one.lost;
+            sum.calms += one.calms;
+            sum.operations += one.operations;
+            sum.seconds += one.seconds;
+            for kind in &one.kinds {
+                match sum.kinds.iter_mut().find(|known| known.lock == kind.lock) {
+                    Some(known) => known.add(kind),
+                    None => sum.kinds.push(kind.clone()),
+                }
+            }
+            if let Some(robust) = &one.robust {
+                sum.robust.get_or_insert_default().add(robust);
+            }
+        }
+        sum.kills_per_s = rate(sum.kills, sum.seconds);
+        sum
+    }
+}
+
+/// So many in a second; 0 of nothing.
+pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { kills as f64 / seconds } else { 0.0 }
 }
 
 /// One kind of lock.
@@ -76,8 +203,20 @@ pub struct KindReport {
     pub operations: u64,
 }
 
+impl KindReport {
+    fn add(&mut self, other: &KindReport) {
+        self.owner_died += other.owner_died;
+        self.units_returned = self.units_returned.zip(other.units_returned).map(|(a, b)| a + b);
+        self.torn += other.torn;
+        self.unfounded += other.unfounded;
+        self.stalls += other.stalls;
+        self.longest_wait_ms = self.longest_wait_ms.max(other.longest_wait_ms);
+        self.operations += other.operations;
+    }
+}
+
 /// The robust mutexes of the C library.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct RobustReport {
     /// How often one told its next owner that the last one had died.
     pub owner_died: u64,
@@ -87,4 +226,68 @@ pub struct RobustReport {
     pub stuck: u64,
     /// Critical sections.
     pub operations: u64,
+}
+
+impl RobustReport {
+    fn add(&mut self, other: &RobustReport) {
+        self.owner_died += other.owner_died;
+        self.torn += other.torn;
+        self.stuck += other.stuck;
+        self.operations += other.operations;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_round_that_failed_fails_the_whole() {
+        let sound = || Round::new(&Mix::default(), Counts::default(), None);
+        let failures: [fn(&mut Round); 6] = [
+            |round| round.counts.torn = 1,
+            |round| round.counts.stalls = 1,
+            |round| round.counts.unfounded = 1,
+            |round| round.counts.lost = 1,
+            |round| {
+                round.counts.robust = Some(RobustReport { stuck: 1, ..RobustReport::default() });
+            },
+            |round| round.broken = Some("a lock refuses".into()),
+        ];
+        assert!(Report::new(vec![sound(), sound()], Vec::new()).passed());
+        for (number, fail) in failures.into_iter().enumerate() {
+            let mut failed = sound();
+            fail(&mut failed);
+            let report = Report::new(vec![sound(), failed], Vec::new());
+            assert!(!report.passed(), "number {number}");
+        }
+    }
+
+    #[test]
+    fn totals_are_the_sums_of_the_rounds() {
+        let kind = |lock, torn| KindReport {
+            lock,
+            owner_died: 2,
+            units_returned: (lock == Kind::Semaphore).then_some(3),
+            torn,
+            unfounded: 0,
+            stalls: 1,
+            longest_wait_ms: torn as f64,
+            operations: 5,
+        };
+        let round = |kills, seconds, kinds| {
+            let counts = Counts { kills, seconds, lost: 1, kinds, ..Counts::default() };
+            Round::new(&Mix::default(), counts, None)
+        };
+        let rounds = vec![
+            round(100, 1.0, vec![kind(Kind::Mutex, 1), kind(Kind::Semaphore, 2)]),
+            round(200, 2.0, vec![kind(Kind::Semaphore, 4)]),
+        ];
+        let total = Report::new(rounds, Vec::new()).total;
+        assert_eq!((total.kills, total.lost, total.kills_per_s), (300, 2, 100.0));
+        let [mutex, semaphore] = &total.kinds[..] else { panic!("{total:?}") };
+        assert_eq!((mutex.torn, mutex.units_returned), (1, None));
+        assert_eq!((semaphore.torn, semaphore.units_returned), (6, Some(6)));
+        assert_eq!((semaphore.longest_wait_ms, semaphore.operations), (4.0, 10));
+    }
 }

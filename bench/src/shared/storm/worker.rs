@@ -1,21 +1,25 @@
 //! What those do that a storm kills.
 
 use super::beside::{Beside, Others};
-use super::field::{Control, Field, Kind, Party, Tally, count, now_ns};
+use super::field::{Control, FOR_A_SEAT, Field, Kind, Party, Tally, count, now_ns};
 use super::semaphore::{self, Suspicion};
-use super::{condvar, mutex, rwlock};
+use super::{condvar, exec, habitat, mutex, rwlock};
 use crate::Error;
 use crate::contended::work::busy;
 use crate::shared::job::Files;
 use crate::shared::memory::Memory;
-use lockstead::shared::Segment;
+use lockstead::shared::{JoinError, Segment};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
+use std::thread::Scope;
 use std::time::Duration;
 
-/// One of so many sections is followed by giving up the seat.
+/// One of so many sections is followed by giving up the seat, where threads do not come and
+/// go all the time.
 const LEAVES: u32 = 128;
+/// Where they do, so many are followed by that for one after which the thread ends.
+const LEAVES_A_LIFE: u32 = 8;
 
 /// One worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,32 +30,92 @@ pub(in crate::shared) struct Part {
     pub(super) kinds: Vec<Kind>,
     pub(super) locks: usize,
     pub(super) beside: bool,
+    pub(super) churn: bool,
+    pub(super) other_user: bool,
+    pub(super) without_proc: bool,
     pub(super) seed: u64,
 }
 
 /// Works until it is killed, or the storm is over.
 pub(in crate::shared) fn work(part: Part, mut files: Files) -> Result<(), Error> {
-    let control = Memory::<Control>::open(files.next())?;
-    let segment = Segment::<Field>::from_fd(files.next()).map_err(|why| Error::Segment {
+    let (control, segment, program) = (files.next(), files.next(), files.next());
+    let others = part.beside.then(|| files.next());
+    habitat::settle(&part)?;
+    // As long as the process: signal handlers look at it.
+    let control: &'static _ = Box::leak(Box::new(Memory::<Control>::open(control)?));
+    exec::obey(program, &control.parties[part.index][..part.threads])?;
+    let segment = Segment::<Field>::from_fd(segment).map_err(|why| Error::Segment {
         what: "cannot use the segment of the parent",
         why: why.to_string(),
     })?;
-    let others = match part.beside {
-        true => Some(Memory::<Others>::open(files.next())?),
-        false => None,
-    };
-    let work = |thread| Hand::new(&part, thread, &control, &segment, others.as_deref()).work();
+    let others = others.map(Memory::<Others>::open).transpose()?;
+    end_with_the_first_panic();
+    let crew =
+        Crew { part: &part, control, segment: &segment, others: others.as_deref() };
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (1..part.threads).map(|thread| scope.spawn(move || work(thread))).collect();
-        let mut outcome = work(0);
-        for thread in threads {
-            outcome = outcome.and(thread.join().unwrap_or_else(|_| {
-                Err(Error::Worker { how: "one of its threads panicked".into() })
-            }));
+        // The first thread of a process cannot be replaced.
+        let here = usize::from(!part.churn);
+        (here..part.threads).for_each(|thread| crew.start(scope, Past::new(&part, thread)));
+        if here == 1 {
+            crew.live(Past::new(&part, 0));
         }
-        outcome
-    })
+    });
+    Ok(())
+}
+
+/// Else the others would work on, and nobody learn of it.
+fn end_with_the_first_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |about| {
+        usual(about);
+        std::process::abort();
+    }));
+}
+
+/// What all threads of a worker have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Crew<'a> {
+    part: &'a Part,
+    control: &'a Control,
+    segment: &'a Segment<Field>,
+    others: Option<&'a Others>,
+}
+
+/// What a thread knows from the one in whose place it came.
+pub(super) struct Past {
+    thread: usize,
+    random: fastrand::Rng,
+    holds: u64,
+}
+
+impl Past {
+    fn new(part: &Part, thread: usize) -> Self {
+        let random = fastrand::Rng::with_seed(part.seed ^ (thread as u64) << 56);
+        Past { thread, random, holds: 0 }
+    }
+}
+
+impl<'a> Crew<'a> {
+    /// Starts a thread, and when it ends, the one that comes in its place.
+    fn start<'scope>(self, scope: &'scope Scope<'scope, 'a>, past: Past)
+    where
+        'a: 'scope,
+    {
+        scope.spawn(move || {
+            if let Some(past) = self.live(past) {
+                self.start(scope, past);
+            }
+        });
+    }
+
+    /// One thread's work. What another one in its place is to know, if there is to be one.
+    fn live(self, past: Past) -> Option<Past> {
+        Hand::new(self, past).work().unwrap_or_else(|error| {
+            // Not when all have ended: the others may be killed before.
+            eprintln!("lockstead: a worker process: {error}");
+            std::process::exit(1)
+        })
+    }
 }
 
 /// In which way a lock is to be acquired.
@@ -82,20 +146,19 @@ pub(super) struct Hand<'a> {
 }
 
 impl<'a> Hand<'a> {
-    pub(super) fn new(
-        part: &'a Part,
-        thread: usize,
-        control: &'a Control,
-        segment: &'a Segment<Field>,
-        others: Option<&'a Others>,
-    ) -> Self {
+    pub(super) fn new(crew: Crew<'a>, past: Past) -> Self {
+        let Crew { part, control, segment, others } = crew;
+        let Past { thread, random, holds } = past;
+        let party = &control.parties[part.index][thread];
+        // SAFETY: asks for a number.
+        party.thread.store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
         Hand {
             control,
-            party: &control.parties[part.index][thread],
+            party,
             extent: (part.processes, part.threads),
-            random: fastrand::Rng::with_seed(part.seed ^ (thread as u64) << 56),
+            random,
             name: part.seed.rotate_left(thread as u32) | 1,
-            holds: 0,
+            holds,
             suspicion: None,
             segment,
             part,
@@ -104,38 +167,81 @@ impl<'a> Hand<'a> {
         }
     }
 
-    fn work(mut self) -> Result<(), Error> {
+    fn work(mut self) -> Result<Option<Past>, Error> {
         while self.control.over.load(Ordering::Relaxed) == 0 {
-            let kind = self.part.kinds[self.random.usize(..self.part.kinds.len())];
-            let at = self.random.usize(..self.part.locks);
-            // Who waits for an item keeps nothing from those that make one.
-            let beside = kind != Kind::Condvar || self.makes();
-            if beside && let Some(beside) = &mut self.beside {
-                beside.take_some(&mut self.random)?;
-            }
-            if self.random.u32(..LEAVES) == 0 {
-                self.segment.leave().map_err(|busy| Error::Worker {
-                    how: format!("a thread without locks cannot leave: {busy}"),
-                })?;
-            }
-            let done = match kind {
-                Kind::Mutex => mutex::section(&mut self, at)?,
-                Kind::RwLock => rwlock::section(&mut self, at)?,
-                Kind::Semaphore => semaphore::section(&mut self, at)?,
-                Kind::Condvar => condvar::section(&mut self, at)?,
-            };
-            if let Some(beside) = &mut self.beside {
-                beside.give_back();
-            }
-            if let Some(suspicion) = self.suspicion.take() {
-                semaphore::resolve(self.control, suspicion)?;
-            }
-            if done {
-                count(&self.tally(kind).operations, 1);
-                count(&self.party.sections, 1);
+            self.sit()?;
+            self.operate()?;
+            if !self.part.churn {
+                if self.random.u32(..LEAVES) == 0 {
+                    self.leave()?;
+                }
+            } else if self.random.u32(..=LEAVES_A_LIFE) != 0 {
+                self.leave()?;
+            } else {
+                // It leaves when it has ended, without another word.
+                let Hand { thread, random, holds, .. } = self;
+                return Ok(Some(Past { thread, random, holds }));
             }
         }
+        Ok(None)
+    }
+
+    /// One section, or what comes of trying.
+    fn operate(&mut self) -> Result<(), Error> {
+        let kind = self.part.kinds[self.random.usize(..self.part.kinds.len())];
+        let at = self.random.usize(..self.part.locks);
+        // Who waits for an item keeps nothing from those that make one.
+        let beside = kind != Kind::Condvar || self.makes();
+        if beside && let Some(beside) = &mut self.beside {
+            beside.take_some(&mut self.random)?;
+            // In another order than at first: its own entry comes after theirs.
+            if self.random.u32(..LEAVES) == 0 {
+                self.leave()?;
+            }
+        }
+        let done = match kind {
+            Kind::Mutex => mutex::section(self, at)?,
+            Kind::RwLock => rwlock::section(self, at)?,
+            Kind::Semaphore => semaphore::section(self, at)?,
+            Kind::Condvar => condvar::section(self, at)?,
+        };
+        if let Some(beside) = &mut self.beside {
+            beside.give_back();
+        }
+        if let Some(suspicion) = self.suspicion.take() {
+            semaphore::resolve(self.control, suspicion)?;
+        }
+        if done {
+            count(&self.tally(kind).operations, 1);
+            count(&self.party.sections, 1);
+        }
         Ok(())
+    }
+
+    /// Takes part, if it does not already. That all seats are taken is so for a moment
+    /// only: there are more than threads that work.
+    fn sit(&self) -> Result<(), Error> {
+        let refused = |error| match error {
+            JoinError::Full | JoinError::WornOut => Ok(()),
+            error => {
+                Err(Error::Worker { how: format!("a thread cannot take part: {error}") })
+            }
+        };
+        let Err(error) = self.segment.participate() else { return Ok(()) };
+        refused(error)?;
+        self.watched(FOR_A_SEAT, || {
+            while let Err(error) = self.segment.participate() {
+                refused(error)?;
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            Ok(())
+        })
+    }
+
+    fn leave(&self) -> Result<(), Error> {
+        self.segment.leave().map_err(|busy| Error::Worker {
+            how: format!("a thread without locks cannot leave: {busy}"),
+        })
     }
 
     pub(super) fn field(&self) -> &'a Field {
@@ -168,17 +274,24 @@ impl<'a> Hand<'a> {
 
     /// An acquisition, which is to come to an end.
     pub(super) fn waiting<T>(&self, kind: Kind, acquire: impl FnOnce() -> T) -> T {
+        let stops = &self.control.stops;
         let begin = now_ns();
-        let outcome = self.watched(kind, acquire);
-        let longest = &self.tally(kind).longest_wait_ns;
-        longest.fetch_max(now_ns() - begin, Ordering::Relaxed);
+        let stopped = stops.until(begin);
+        let outcome = self.watched(kind as u32, acquire);
+        let end = now_ns();
+        let waited = (end - begin).saturating_sub(stops.until(end).saturating_sub(stopped));
+        self.tally(kind).longest_wait_ns.fetch_max(waited, Ordering::Relaxed);
         outcome
     }
 
-    /// A wait that somebody is to end, be it for a lock or not.
-    pub(super) fn watched<T>(&self, kind: Kind, wait: impl FnOnce() -> T) -> T {
-        self.party.waits_for.store(kind as u32, Ordering::Relaxed);
-        self.party.waits_since.store(now_ns(), Ordering::Relaxed);
+    /// A wait that somebody is to end, be it for a lock or not; for a kind of lock, as a
+    /// number, or [`FOR_A_SEAT`].
+    pub(super) fn watched<T>(&self, what: u32, wait: impl FnOnce() -> T) -> T {
+        let now = now_ns();
+        self.party.waits_for.store(what, Ordering::Relaxed);
+        self.party.waits_stopped.store(self.control.stops.until(now), Ordering::Relaxed);
+        // ord: with the load in `Party::waits`.
+        self.party.waits_since.store(now, Ordering::Release);
         let outcome = wait();
         self.party.waits_since.store(0, Ordering::Relaxed);
         outcome
@@ -220,7 +333,10 @@ pub(super) mod tests {
     impl Stands {
         /// The only thread of worker `index`.
         pub(in super::super) fn hand(&self, index: usize) -> Hand<'_> {
-            Hand::new(&self.parts[index], 0, &self.control, &self.segment, None)
+            let part = &self.parts[index];
+            let (control, segment) = (&*self.control, &self.segment);
+            let crew = Crew { part, control, segment, others: None };
+            Hand::new(crew, Past::new(part, 0))
         }
     }
 
@@ -233,6 +349,9 @@ pub(super) mod tests {
             kinds: Kind::ALL.to_vec(),
             locks: 1,
             beside: false,
+            churn: false,
+            other_user: false,
+            without_proc: false,
             seed: 7 + 4 * index as u64,
         };
         Stands {

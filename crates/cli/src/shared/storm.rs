@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
 use lockstead_bench::shared::SharedLock;
-use lockstead_bench::shared::storm::{self, Options, Report, STALL};
+use lockstead_bench::shared::storm::{self, Counts, Length, Mix, Report, Round, STALL};
 
 /// Lets it storm, and prints.
 ///
@@ -15,17 +15,15 @@ use lockstead_bench::shared::storm::{self, Options, Report, STALL};
 /// As [`Failure`]; locks that do not hold are one.
 pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options = Options {
-        kills: flags.kills,
-        kinds: flags.lock.0.clone(),
-        processes: flags.processes,
-        locks: flags.locks,
-        threads: flags.threads,
-        namespaces: flags.namespaces,
-        exclusive: flags.exclusive,
-        beside_robust: flags.beside_robust,
+    let length = match (flags.kills, flags.seconds) {
+        (None, None) => Length::default(),
+        (kills, time) => Length { kills, time },
     };
-    let report = measured(&interrupt, |session| storm::measure(&options, session))?;
+    let mix = mix(flags);
+    let report = measured(&interrupt, |session| match &mix {
+        Some(mix) => storm::measure(mix, &length, session),
+        None => storm::measure_all(&length, session),
+    })?;
     if flags.json {
         output::print_json(&report)?;
     } else {
@@ -37,57 +35,116 @@ pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
     Err(Failure::Run(failed(&report)))
 }
 
+/// The one combination that is wanted; `None`: all of them.
+fn mix(flags: &Storm) -> Option<Mix> {
+    let usual = (flags.kills.is_some() && !flags.all).then(Mix::default);
+    flags.combination.mix().or(usual)
+}
+
 fn failed(report: &Report) -> String {
+    let total = &report.total;
     let mut text = format!(
         "the locks did not hold: {} torn without a word, {} stalls",
-        report.torn, report.stalls
+        total.torn, total.stalls
     );
-    if report.unfounded != 0 {
-        text += &format!(", {} deaths told of that there were not", report.unfounded);
+    if total.unfounded != 0 {
+        text += &format!(", {} deaths told of that there were not", total.unfounded);
     }
-    if let Some(robust) = &report.robust {
+    if total.lost != 0 {
+        text += &format!(", {} seats lost", total.lost);
+    }
+    if let Some(robust) = &total.robust {
         text += &format!("; of the C library's {} torn, {} stuck", robust.torn, robust.stuck);
+    }
+    for round in &report.rounds {
+        if let Some(why) = &round.broken {
+            text += &format!("; {} ended early: {why}", round.name);
+        }
     }
     text
 }
 
+fn count(number: u64) -> String {
+    table::count(number as f64)
+}
+
+fn milliseconds(time: f64) -> String {
+    table::time(time * 1e6)
+}
+
 fn render(report: &Report) -> String {
-    let count = |number: u64| table::count(number as f64);
+    let total = &report.total;
     let mut text = format!(
-        "{} kills in {:.1} s, {} calms: {} workers of {} thread{}{}{}, {} locks of each kind, \
-         {} critical sections\n\
+        "{} kills in {:.1} s ({} a second), {} calms, {} critical sections\n\
+         \x20 memory taken before {}\n\
+         \x20 ended by exec       {}\n\
+         \x20 stopped             {}\n\
          \x20 told of a death     {}\n\
          \x20 torn without a word {}\n\
          \x20 waits beyond {} s    {}\n\
-         \x20 longest wait        {}\n",
-        count(report.kills),
-        report.seconds,
-        count(report.calms),
-        report.processes,
-        report.threads,
-        if report.threads == 1 { "" } else { "s" },
-        if report.namespaces { ", each process 1 of its namespace" } else { "" },
-        if report.exclusive { ", exclusive lists" } else { "" },
-        report.locks,
-        count(report.operations),
-        count(report.owner_died),
-        count(report.torn),
+         \x20 longest wait        {}\n\
+         \x20 seats lost          {}\n",
+        count(total.kills),
+        total.seconds,
+        table::count(total.kills_per_s.round()),
+        count(total.calms),
+        count(total.operations),
+        count(total.reaped),
+        count(total.execs),
+        count(total.stops),
+        count(total.owner_died),
+        count(total.torn),
         STALL.as_secs(),
-        count(report.stalls),
-        table::time(report.longest_wait_ms * 1e6),
+        count(total.stalls),
+        milliseconds(total.longest_wait_ms),
+        count(total.lost),
     );
+    text += &format!("\n{}\n", rounds(&report.rounds));
+    if total.kinds.len() > 1 || total.robust.is_some() {
+        text += &format!("\n{}\n", kinds(total));
+    }
+    for skipped in &report.skipped {
+        text += &format!("\nskipped: {}: {}\n", skipped.name, skipped.why);
+    }
+    text
+}
+
+fn rounds(rounds: &[Round]) -> String {
+    let mut table = Table::new(&[
+        "workers", "locks", "kills", "kills/s", "told", "torn", "unfounded", "stalls", "lost",
+        "longest wait",
+    ]);
+    for round in rounds {
+        let counts = &round.counts;
+        table.row([
+            format!("{} of {}", round.processes, round.name),
+            round.locks.to_string(),
+            count(counts.kills),
+            table::count(counts.kills_per_s.round()),
+            count(counts.owner_died),
+            count(counts.torn),
+            count(counts.unfounded),
+            count(counts.stalls),
+            count(counts.lost),
+            milliseconds(counts.longest_wait_ms) + if round.broken.is_some() { ", broken" } else { "" },
+        ]);
+    }
+    table.render()
+}
+
+fn kinds(total: &Counts) -> String {
     let mut table = Table::new(&["lock", "sections", "told", "torn", "stalls", "longest wait"]);
-    for kind in &report.kinds {
+    for kind in &total.kinds {
         table.row([
             kind.lock.to_string(),
             count(kind.operations),
             count(kind.owner_died),
             count(kind.torn),
             count(kind.stalls),
-            table::time(kind.longest_wait_ms * 1e6),
+            milliseconds(kind.longest_wait_ms),
         ]);
     }
-    if let Some(robust) = &report.robust {
+    if let Some(robust) = &total.robust {
         table.row([
             SharedLock::GlibcRobust.to_string(),
             count(robust.operations),
@@ -97,8 +154,5 @@ fn render(report: &Report) -> String {
             "not judged".into(),
         ]);
     }
-    if report.kinds.len() > 1 || report.robust.is_some() {
-        text += &format!("\n{}\n", table.render());
-    }
-    text
+    table.render()
 }

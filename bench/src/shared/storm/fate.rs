@@ -1,0 +1,306 @@
+//! What becomes of each worker.
+//!
+//! # Deaths of which the kernel does not tell
+//! Others find them by asking the second source, once a second. A lock whose owner dies
+//! so, and the next one as well, keeps a waiter for twice a second: as it should, but more
+//! than a wait may last here. And a storm in which each such death took a second would have
+//! few. So the parent asks about most of them at once, as `lockstead shm --recover` does.
+//! Now and then, and in every calm, one is left to those who wait: the parent does not ask,
+//! and has nobody else die so, until they have had time to find it.
+
+use super::deaths::{self, Death};
+use super::field::{Kind, now_ns};
+use super::seats::Seats;
+use super::weather::{Storm, random};
+use super::{STALL, exec};
+use crate::Error;
+use crate::shared::process::{Worker, ending};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A worker may take this long to have its first lock, or to end when it is to.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A worker that has its first lock is killed, or stopped, within this time.
+const LIFETIME_US: u64 = 1_000;
+/// One of so many is stopped before.
+const STOPPED: u64 = 4;
+/// For this time at most, and one of so many for as long as that.
+const SHORT_STOP_US: u64 = 5_000;
+const LONG_STOP_US: u64 = 300_000;
+const LONG: u64 = 16;
+/// So long those who wait have to find a death by themselves.
+const TO_FIND: Duration = STALL.saturating_add(Duration::from_millis(500));
+/// Between two deaths that are left to them.
+const BETWEEN: Duration = Duration::from_secs(4);
+/// So often the parent asks: somebody else may be asking just then.
+const ASKS: u32 = 8;
+
+/// A worker and its fate.
+pub(super) struct Victim {
+    pub(super) worker: Worker,
+    pub(super) since: Instant,
+    pub(super) fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fate {
+    /// Not decided before it has its first lock.
+    Begins,
+    /// To be stopped then.
+    StopsAt(Instant),
+    /// Is stopped, until then.
+    Stopped(Instant),
+    /// To be killed then.
+    DiesAt(Instant),
+    /// Was killed, and not yet waited for; counts or does not.
+    Dying { how: Death, counts: bool, since: Instant },
+    /// Is to come to an end by itself.
+    Survives,
+    /// Has ended.
+    Gone,
+}
+
+/// Deaths of which the kernel does not tell. See the module.
+#[derive(Debug, Default)]
+pub(super) struct Unmarked {
+    /// The last one that was left to those who wait.
+    left: Option<Instant>,
+    /// They may not have found it yet.
+    open: bool,
+    /// So often the parent is still to ask.
+    asks: u32,
+    calm: bool,
+}
+
+impl Unmarked {
+    fn left_within(&self, time: Duration) -> bool {
+        self.left.is_some_and(|left| left.elapsed() < time)
+    }
+
+    /// Whether there is one that is left to those who wait.
+    fn is_left(&self) -> bool {
+        self.open && self.left_within(TO_FIND)
+    }
+
+    /// Whether there may be another one now.
+    fn may_be(&self) -> bool {
+        !self.is_left() && !(self.calm && self.left_within(BETWEEN))
+    }
+
+    /// There is going to be one; `alone`: and no other one at the same time.
+    fn strikes(&mut self, alone: bool) {
+        if self.calm || (alone && self.asks == 0 && !self.left_within(BETWEEN)) {
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
+        self.left = Some(Instant::now());
+        self.open = true;
+    }
+
+    /// There has been one.
+    fn struck(&mut self) {
+        if !self.calm && !self.is_left() {
+            self.asks = ASKS;
+        }
+    }
+
+    /// Asks, if that is to be done.
+    pub(super) fn look(&mut self, seats: &Seats) {
+        if self.asks != 0 {
+            self.asks -= 1;
+            seats.ask();
+        }
+    }
+
+    /// From here on nobody asks: what there was is known, or left to those who wait, as it is
+    /// if somebody is dying so at this moment.
+    fn begin_calm(&mut self, seats: &Seats, dying: bool) {
+        if self.asks != 0 {
+            self.asks = 0;
+            seats.ask();
+        }
+        if dying {
+            self.leave();
+        }
+        self.calm = true;
+    }
+
+    /// Nobody is left, and all seats have been looked at.
+    pub(super) fn end_calm(&mut self) {
+        *self = Unmarked { left: self.left, ..Unmarked::default() };
+    }
+}
+
+impl Storm<'_> {
+    /// Looks at one worker, and has happen to it what is to.
+    pub(super) fn attend(&mut self, index: usize) -> Result<(), Error> {
+        if let Some(status) = self.victims[index].worker.ended() {
+            return self.bury(index, status);
+        }
+        let stalled = self.stalled(index);
+        let lives = self.lives(index);
+        let now = Instant::now();
+        let victim = &mut self.victims[index];
+        match victim.fate {
+            Fate::Gone => {}
+            Fate::Dying { since, .. } if since.elapsed() > PATIENCE => {
+                return Err(Error::Worker { how: "it was killed and does not end".into() });
+            }
+            Fate::Dying { .. } => {}
+            Fate::Stopped(until) if now >= until => {
+                // Half of them go on, the others never do.
+                if fastrand::bool() {
+                    victim.worker.set_stopped(false);
+                    victim.fate = Fate::DiesAt(now + random(LIFETIME_US));
+                } else {
+                    victim.worker.kill();
+                    victim.fate = Fate::Dying { how: Death::Kill, counts: true, since: now };
+                }
+                self.one_less_stopped();
+            }
+            Fate::Stopped(_) => {}
+            _ if let Some(kind) = stalled => {
+                victim.worker.kill();
+                victim.fate = Fate::Dying { how: Death::Kill, counts: false, since: now };
+                match kind {
+                    Some(kind) => self.stalls[kind as usize] += 1,
+                    None => self.lost += 1,
+                }
+            }
+            Fate::Begins if lives => {
+                let then = now + random(LIFETIME_US);
+                let stops = self.mix.stop && fastrand::u64(..STOPPED) == 0;
+                victim.fate = if stops { Fate::StopsAt(then) } else { Fate::DiesAt(then) };
+            }
+            Fate::Begins | Fate::Survives if victim.since.elapsed() > PATIENCE => {
+                let how = "it comes neither to its first lock nor to its end";
+                return Err(Error::Worker { how: how.into() });
+            }
+            Fate::StopsAt(when) if now >= when => {
+                victim.worker.set_stopped(true);
+                let long = fastrand::u64(..LONG) == 0;
+                let time = random(if long { LONG_STOP_US } else { SHORT_STOP_US });
+                victim.fate = Fate::Stopped(now + time);
+                if self.stopped == 0 {
+                    self.control.stops.begin(now_ns());
+                }
+                self.stopped += 1;
+                self.stops += 1;
+            }
+            Fate::DiesAt(when) if now >= when => self.strike(index, lives)?,
+            Fate::Begins | Fate::StopsAt(_) | Fate::DiesAt(_) | Fate::Survives => {}
+        }
+        Ok(())
+    }
+
+    fn one_less_stopped(&mut self) {
+        self.stopped -= 1;
+        if self.stopped == 0 {
+            self.control.stops.end(now_ns());
+        }
+    }
+
+    /// A calm is to begin.
+    pub(super) fn calm_down(&mut self) {
+        self.go_on();
+        let dying = self.dies_unmarked();
+        self.unmarked.begin_calm(&self.seats, dying);
+    }
+
+    /// Whether somebody is dying of whom the kernel may not tell.
+    fn dies_unmarked(&self) -> bool {
+        self.victims.iter().any(|victim| match victim.fate {
+            Fate::Dying { how, .. } => how != Death::Kill,
+            _ => false,
+        })
+    }
+
+    /// Nobody is stopped any more.
+    pub(super) fn go_on(&mut self) {
+        for index in 0..self.victims.len() {
+            let victim = &mut self.victims[index];
+            if let Fate::Stopped(_) = victim.fate {
+                victim.worker.set_stopped(false);
+                victim.fate = Fate::DiesAt(Instant::now());
+                self.one_less_stopped();
+            }
+        }
+    }
+
+    /// Has a worker die, in one of the ways that there are.
+    fn strike(&mut self, index: usize, lives: bool) -> Result<(), Error> {
+        let worker = &self.victims[index].worker;
+        let unmarked = self.unmarked.may_be();
+        let mut ways = vec![Death::Kill];
+        // Who has not begun does not know yet what the signal means.
+        ways.extend((self.mix.exec && lives && unmarked).then_some(Death::Exec));
+        ways.extend((self.mix.reap && unmarked).then_some(Death::Reap));
+        let mut how = ways[fastrand::usize(..ways.len())];
+        match how {
+            Death::Kill => worker.kill(),
+            Death::Exec => exec::command(worker, fastrand::usize(..=self.mix.threads)),
+            Death::Reap => match deaths::kill_and_take_memory(worker) {
+                Ok(true) => self.reaped += 1,
+                Ok(false) => how = Death::Kill,
+                Err(source) => {
+                    return Err(Error::Process { what: "cannot take memory away", source });
+                }
+            },
+        }
+        if how != Death::Kill {
+            let alone = !self.dies_unmarked();
+            self.unmarked.strikes(alone);
+        }
+        self.victims[index].fate = Fate::Dying { how, counts: true, since: Instant::now() };
+        Ok(())
+    }
+
+    /// A worker has ended, as it was to or not.
+    fn bury(&mut self, index: usize, status: libc::c_int) -> Result<(), Error> {
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        let executed =
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == i32::from(exec::EXECUTED);
+        let fate = std::mem::replace(&mut self.victims[index].fate, Fate::Gone);
+        let over = self.control.over.load(Ordering::Relaxed) != 0;
+        match fate {
+            Fate::Dying { how, counts, .. } if killed || (executed && how == Death::Exec) => {
+                self.kills += u64::from(counts);
+                self.execs += u64::from(executed);
+                if how != Death::Kill {
+                    self.unmarked.struck();
+                }
+            }
+            // In a calm it may have come to its end before the signal.
+            _ if over && status == 0 => {}
+            _ => return Err(Error::Worker { how: ending(status) }),
+        }
+        if killed || executed {
+            self.deaths += self.mix.threads as u64;
+        }
+        for party in &self.control.parties[index][..self.mix.threads] {
+            party.bury();
+        }
+        Ok(())
+    }
+
+    /// Whether all threads of a worker have had a lock.
+    fn lives(&self, index: usize) -> bool {
+        self.control.parties[index][..self.mix.threads]
+            .iter()
+            .all(|party| party.sections.load(Ordering::Relaxed) > 0)
+    }
+
+    /// What one of its threads has waited for too long; `Some(None)`: a seat.
+    pub(super) fn stalled(&self, index: usize) -> Option<Option<Kind>> {
+        let parties = &self.control.parties[index][..self.mix.threads];
+        let stops = &self.control.stops;
+        let (kind, waited) =
+            parties.iter().filter_map(|party| party.stalled(stops)).max_by_key(|w| w.1)?;
+        if let Some(kind) = kind {
+            self.control.tally(kind).longest_wait_ns.fetch_max(waited, Ordering::Relaxed);
+        }
+        Some(kind)
+    }
+}

@@ -1,0 +1,112 @@
+//! What a worker may be deprived of: its user, and `/proc`.
+
+use super::worker::Part;
+use crate::Error;
+use crate::shared::process::try_in_child;
+use std::io;
+use std::path::Path;
+
+/// Another user and group, who own nothing.
+const NOBODY: libc::uid_t = 65534;
+
+/// Makes the calling process, of one thread, what its part says.
+pub(super) fn settle(part: &Part) -> Result<(), Error> {
+    let process = |what| move |source| Error::Process { what, source };
+    if part.without_proc {
+        lose_proc().map_err(process("a worker cannot do without /proc"))?;
+    }
+    if part.other_user {
+        become_nobody().map_err(process("a worker cannot become another user"))?;
+    }
+    if part.without_proc || part.other_user {
+        // The kernel forgets this where rights change.
+        // SAFETY: a number.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    }
+    Ok(())
+}
+
+fn checked(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn become_nobody() -> io::Result<()> {
+    // SAFETY: numbers, and an empty list.
+    unsafe {
+        checked(libc::setgroups(0, std::ptr::null()))?;
+        checked(libc::setgid(NOBODY))?;
+        checked(libc::setuid(NOBODY))
+    }
+}
+
+/// From here on there is no `/proc`, in a mount namespace of the process's own.
+fn lose_proc() -> io::Result<()> {
+    let mount = |from: &std::ffi::CStr, to: &std::ffi::CStr, kind: &std::ffi::CStr, flags| {
+        // SAFETY: live strings, and no data.
+        checked(unsafe {
+            libc::mount(from.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, std::ptr::null())
+        })
+    };
+    // SAFETY: numbers.
+    let unshare = |flags| checked(unsafe { libc::unshare(flags) });
+    unshare(libc::CLONE_NEWNS).or_else(|_| unshare(libc::CLONE_NEWNS | libc::CLONE_NEWUSER))?;
+    mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE)?;
+    // SAFETY: a live string.
+    unsafe { libc::umount2(c"/proc".as_ptr(), libc::MNT_DETACH) };
+    // It may have been there twice, or not be this user's to remove.
+    if Path::new("/proc/self").exists() {
+        mount(c"none", c"/proc", c"tmpfs", 0)?;
+    }
+    if Path::new("/proc/self").exists() {
+        return Err(io::Error::other("it is there still"));
+    }
+    Ok(())
+}
+
+/// Tries whether workers can be other users'.
+///
+/// # Errors
+/// [`Error::NotHere`] if not.
+pub(super) fn probe_users() -> Result<(), Error> {
+    try_in_child(|| become_nobody().is_ok()).map_err(|_| Error::NotHere {
+        option: "--users",
+        why: "only root can start processes of another user; run it as root".into(),
+    })
+}
+
+/// Tries whether workers can do without `/proc`.
+///
+/// # Errors
+/// [`Error::NotHere`] if not.
+pub(super) fn probe_proc() -> Result<(), Error> {
+    try_in_child(|| lose_proc().is_ok()).map_err(|_| Error::NotHere {
+        option: "--without-proc",
+        why: "neither privilege nor user namespaces allow a mount namespace; run it as root".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_can_be_deprived_is() {
+        for (probe, deprived) in [
+            // SAFETY: asks for a number.
+            (probe_users as fn() -> _, (|| unsafe { libc::getuid() == NOBODY }) as fn() -> bool),
+            (probe_proc, || !Path::new("/proc/self").exists()),
+        ] {
+            if let Err(error) = probe() {
+                eprintln!("skipped: {error}");
+                continue;
+            }
+            let proc = probe as usize == probe_proc as usize;
+            let done = try_in_child(|| {
+                let outcome = if proc { lose_proc() } else { become_nobody() };
+                outcome.is_ok() && deprived()
+            });
+            done.expect("the probe has done it");
+            assert!(!deprived() || unsafe { libc::getuid() } == NOBODY, "this process is as before");
+        }
+    }
+}

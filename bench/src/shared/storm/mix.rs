@@ -1,0 +1,204 @@
+//! What goes on in one storm: the locks, the workers, and what happens to them.
+
+use super::field::Kind;
+use super::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS};
+use crate::{Error, options};
+use serde::Serialize;
+use std::fmt;
+
+/// In which namespaces of process ids the workers live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Namespacing {
+    /// All in that of their parent.
+    #[default]
+    One,
+    /// Each is process 1 of one of its own.
+    Each,
+    /// Every other one is, the rest is in that of their parent.
+    Several,
+}
+
+/// One combination of what a storm can have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mix {
+    /// Which kinds of locks they use.
+    pub kinds: Vec<Kind>,
+    /// Workers at the same time.
+    pub processes: usize,
+    /// Locks of each kind.
+    pub locks: usize,
+    /// Threads of each worker.
+    pub threads: usize,
+    /// Where the workers live.
+    pub namespaces: Namespacing,
+    /// Threads give the kernel a list of their own, in the segment.
+    pub exclusive: bool,
+    /// The same threads use robust mutexes of the C library.
+    pub beside_robust: bool,
+    /// Threads leave after every operation, or end and others come in their place.
+    pub churn: bool,
+    /// Some workers are stopped, and go on or are killed.
+    pub stop: bool,
+    /// Some workers end by a thread's call of `exec`.
+    pub exec: bool,
+    /// Of some that are killed the memory is taken before their threads end.
+    pub reap: bool,
+    /// Every other worker is another user's.
+    pub users: bool,
+    /// Workers have no `/proc`.
+    pub without_proc: bool,
+}
+
+impl Default for Mix {
+    /// 4 processes of one thread, 8 mutexes, nothing but kills.
+    fn default() -> Self {
+        Self {
+            kinds: vec![Kind::Mutex],
+            processes: 4,
+            locks: 8,
+            threads: 1,
+            namespaces: Namespacing::One,
+            exclusive: false,
+            beside_robust: false,
+            churn: false,
+            stop: false,
+            exec: false,
+            reap: false,
+            users: false,
+            without_proc: false,
+        }
+    }
+}
+
+impl Mix {
+    /// Whether some deaths are such that the kernel does not tell of them.
+    pub(super) fn has_unmarked_deaths(&self) -> bool {
+        self.reap || self.exec
+    }
+
+    /// Whether there can be such a storm, on any machine.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        options::within("--lock", self.kinds.len(), 1..=Kind::ALL.len(), " kinds")?;
+        options::within("--processes", self.processes, 1..=MAX_PROCESSES, "")?;
+        options::within("--locks", self.locks, 1..=MAX_LOCKS, "")?;
+        options::within("--threads", self.threads, 1..=MAX_THREADS, "")?;
+        // The C library's mutexes do not work in a thread that has an exclusive list; they
+        // take the death of a waiter in another namespace for that of the owner; and of a
+        // death of which the kernel does not tell they never hear.
+        let others = [
+            (self.exclusive, "--exclusive"),
+            (self.namespaces != Namespacing::One, "--namespaces"),
+            (self.reap, "--reap"),
+            (self.exec, "--exec"),
+        ];
+        let other = others.into_iter().find(|(given, _)| *given);
+        if let Some((_, other)) = other.filter(|_| self.beside_robust) {
+            return Err(Error::Option {
+                option: "--beside-robust",
+                given: format!("with {other}"),
+                allowed: "without --exclusive, --namespaces, --reap and --exec".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// All that `measure_all` lets happen, each for a while.
+    pub(super) fn all() -> Vec<Mix> {
+        let plain = Mix { kinds: Kind::ALL.to_vec(), ..Mix::default() };
+        let (two, three) = (Mix { threads: 2, ..plain.clone() }, Mix { threads: 3, ..plain.clone() });
+        let (each, several) = (Namespacing::Each, Namespacing::Several);
+        let most = Mix { churn: true, stop: true, exec: true, reap: true, ..three.clone() };
+        vec![
+            plain.clone(),
+            Mix { churn: true, ..three.clone() },
+            Mix { stop: true, ..two.clone() },
+            Mix { exec: true, ..three.clone() },
+            Mix { reap: true, ..two.clone() },
+            Mix { users: true, ..two.clone() },
+            Mix { without_proc: true, ..two.clone() },
+            Mix { namespaces: each, ..plain },
+            Mix { namespaces: several, churn: true, ..three.clone() },
+            Mix { beside_robust: true, ..two },
+            Mix { exclusive: true, reap: true, ..three.clone() },
+            Mix { namespaces: several, reap: true, ..three.clone() },
+            Mix { namespaces: several, without_proc: true, users: true, churn: true, ..three },
+            Mix { users: true, namespaces: several, ..most },
+        ]
+    }
+}
+
+impl fmt::Display for Mix {
+    /// What it has that is not usual.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = if self.threads == 1 { "1 thread" } else { "threads" };
+        if self.threads > 1 {
+            write!(f, "{} ", self.threads)?;
+        }
+        f.write_str(threads)?;
+        for (has, name) in [
+            (self.namespaces == Namespacing::Each, "namespaces=each"),
+            (self.namespaces == Namespacing::Several, "namespaces=several"),
+            (self.without_proc, "without-proc"),
+            (self.users, "users"),
+            (self.exclusive, "exclusive"),
+            (self.beside_robust, "beside-robust"),
+            (self.churn, "churn"),
+            (self.stop, "stop"),
+            (self.exec, "exec"),
+            (self.reap, "reap"),
+        ] {
+            if has {
+                write!(f, ", {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storms_that_cannot_be_are_refused() {
+        let usual = Mix { beside_robust: true, ..Mix::default() };
+        for (mix, expected) in [
+            (Mix { kinds: Vec::new(), ..usual.clone() }, "--lock"),
+            (Mix { threads: 0, ..usual.clone() }, "--threads"),
+            (Mix { exclusive: true, ..usual.clone() }, "--exclusive"),
+            (Mix { namespaces: Namespacing::Several, ..usual.clone() }, "--namespaces"),
+            (Mix { reap: true, ..usual.clone() }, "--reap"),
+            (Mix { exec: true, ..usual.clone() }, "--exec"),
+        ] {
+            let refused = mix.check().expect_err(expected);
+            assert!(refused.to_string().contains(expected), "{refused}");
+        }
+        usual.check().expect("possible");
+    }
+
+    #[test]
+    fn all_of_them_are_possible_differ_and_have_everything() {
+        let all = Mix::all();
+        for (at, mix) in all.iter().enumerate() {
+            mix.check().expect("possible");
+            assert!(!all[..at].contains(mix), "{mix} is there twice");
+            assert_eq!(mix.kinds, Kind::ALL);
+        }
+        let has: [fn(&Mix) -> bool; 10] = [
+            |mix| mix.namespaces == Namespacing::Each,
+            |mix| mix.namespaces == Namespacing::Several,
+            |mix| mix.exclusive,
+            |mix| mix.beside_robust,
+            |mix| mix.churn,
+            |mix| mix.stop,
+            |mix| mix.exec,
+            |mix| mix.reap,
+            |mix| mix.users,
+            |mix| mix.without_proc,
+        ];
+        for (number, has) in has.into_iter().enumerate() {
+            assert!(all.iter().any(has) && !all.iter().all(has), "number {number}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Seats in which somebody still seems to live when nobody is left.
+
+use super::STALL;
+use super::field::Field;
+use crate::Error;
+use crate::shared::process::until;
+use lockstead::shared::Segment;
+use lockstead::shared::inspect::{Mender, View};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// The seats of a segment, seen by the parent, which sits in one of them while it storms.
+pub(super) struct Seats {
+    view: View,
+    mender: Mender,
+    /// The parent's, if it has one.
+    own: Option<u32>,
+}
+
+fn refused(why: impl std::fmt::Display) -> Error {
+    Error::Segment { what: "cannot look at the seats of the segment", why: why.to_string() }
+}
+
+impl Seats {
+    /// Of a segment in which nobody is.
+    pub(super) fn new(segment: &Segment<Field>) -> Result<Self, Error> {
+        let file = segment.as_fd().try_clone_to_owned().map_err(refused)?;
+        let path = format!("/proc/self/fd/{}", segment.as_fd().as_raw_fd());
+        let view = View::from_file(file.into()).map_err(refused)?;
+        let mender = Mender::open(path).map_err(refused)?;
+        Ok(Seats { view, mender, own: None })
+    }
+
+    /// Has the calling thread sit down, where nobody else is.
+    pub(super) fn sit(&mut self, segment: &Segment<Field>) -> Result<(), Error> {
+        self.own = None;
+        segment.participate().map_err(refused)?;
+        match self.taken()?[..] {
+            [own] => self.own = Some(own),
+            ref taken => return Err(refused(format!("{} are taken, and not one", taken.len()))),
+        }
+        Ok(())
+    }
+
+    /// Those in which somebody else seems to live.
+    fn taken(&self) -> Result<Vec<u32>, Error> {
+        let people = self.view.people().map_err(refused)?;
+        let living = people.all().iter().filter(|one| one.alive && Some(one.slot) != self.own);
+        Ok(living.map(|one| one.slot).collect())
+    }
+
+    /// Asks the second source about everybody, once.
+    pub(super) fn ask(&self) {
+        let _ = self.mender.declare_dead();
+    }
+
+    /// How many seats are lost, now that nobody is left. Where deaths were such that the
+    /// kernel does not tell of them (`unmarked`), the second source is asked before.
+    pub(super) fn lost(&self, unmarked: bool) -> Result<u64, Error> {
+        let mut taken = self.taken()?;
+        if unmarked && !taken.is_empty() {
+            // What keeps its record lock goes a little later than the process.
+            until(STALL, || {
+                self.ask();
+                self.taken().is_ok_and(|taken| taken.is_empty())
+            });
+            taken = self.taken()?;
+        }
+        Ok(taken.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::field;
+    use super::*;
+    use lockstead::shared::Options;
+
+    #[test]
+    fn a_seat_of_somebody_who_lives_is_lost_when_nobody_should() {
+        let segment = field::segment(&Options::new().participants(4)).expect("a segment");
+        let mut seats = Seats::new(&segment).expect("seats");
+        seats.sit(&segment).expect("room");
+        assert_eq!(seats.lost(false).expect("readable"), 0);
+        let there = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                segment.participate().expect("room");
+                there.wait();
+                there.wait();
+            });
+            there.wait();
+            assert_eq!(seats.lost(false).expect("readable"), 1);
+            // The second source knows that it lives.
+            assert_eq!(seats.lost(true).expect("readable"), 1);
+            there.wait();
+            other.join().expect("it ends");
+        });
+        assert_eq!(seats.lost(true).expect("readable"), 0);
+    }
+}
