@@ -79,7 +79,10 @@ fn work(job: Job) -> Result<(), Error> {
     let files = Files { next: FIRST_FILE };
     match job {
         Job::Contended(part) => contended::work(part, files),
-        Job::Storm(part) => storm::work(part, files),
+        Job::Storm(part) => {
+            let handed = storm::Handed::from_parent(&part, files);
+            storm::work(part, handed)
+        }
         Job::End => Ok(()),
         Job::Dead(part) => dead::work(part, files),
         Job::Container(part) => containers::work(part, files),

@@ -74,7 +74,7 @@ pub use mix::{Mix, Namespacing};
 pub use report::{Counts, KindReport, Report, RobustReport, Round, Skipped};
 use std::time::{Duration, Instant};
 use weather::Storm;
-pub(super) use worker::{Part, work};
+pub(super) use worker::{Handed, Part, work};
 
 /// A wait that is longer is a stall.
 pub const STALL: Duration = Duration::from_secs(2);

@@ -11,6 +11,7 @@ use crate::shared::memory::Memory;
 use lockstead::shared::{JoinError, Segment};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
 use std::time::Duration;
@@ -36,10 +37,25 @@ pub(in crate::shared) struct Part {
     pub(super) seed: u64,
 }
 
+/// What a worker gets from its parent.
+pub(in crate::shared) struct Handed {
+    pub(super) control: OwnedFd,
+    pub(super) segment: OwnedFd,
+    pub(super) program: OwnedFd,
+    pub(super) others: Option<OwnedFd>,
+}
+
+impl Handed {
+    /// In a worker that is a program of its own.
+    pub(in crate::shared) fn from_parent(part: &Part, mut files: Files) -> Self {
+        let [control, segment, program] = [files.next(), files.next(), files.next()];
+        Handed { control, segment, program, others: part.beside.then(|| files.next()) }
+    }
+}
+
 /// Works until it is killed, or the storm is over.
-pub(in crate::shared) fn work(part: Part, mut files: Files) -> Result<(), Error> {
-    let (control, segment, program) = (files.next(), files.next(), files.next());
-    let others = part.beside.then(|| files.next());
+pub(in crate::shared) fn work(part: Part, handed: Handed) -> Result<(), Error> {
+    let Handed { control, segment, program, others } = handed;
     habitat::settle(&part)?;
     // As long as the process: signal handlers look at it.
     let control: &'static _ = Box::leak(Box::new(Memory::<Control>::open(control)?));
@@ -113,7 +129,8 @@ impl<'a> Crew<'a> {
         Hand::new(self, past).work().unwrap_or_else(|error| {
             // Not when all have ended: the others may be killed before.
             eprintln!("lockstead: a worker process: {error}");
-            std::process::exit(1)
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(1) }
         })
     }
 }
