@@ -66,8 +66,8 @@ mod worker;
 
 use super::process::Namespaces;
 use crate::{Error, Session};
-pub use course::Length;
 use course::Course;
+pub use course::Length;
 pub(super) use exec::EXECUTED;
 pub use field::Kind;
 pub use mix::{Mix, Namespacing};

@@ -96,8 +96,7 @@ impl<'a> Course<'a> {
                 session.tell(seconds, time.as_secs().max(1), &what);
             }
             (all, _) => {
-                let what =
-                    format!("kills, {noticed} deaths noticed, {failures} failures ({mix})");
+                let what = format!("kills, {noticed} deaths noticed, {failures} failures ({mix})");
                 session.tell(kills, all.unwrap_or(MAX_KILLS), &what);
             }
         }

@@ -11,7 +11,7 @@
 use super::deaths::{self, Death};
 use super::field::{Kind, now_ns};
 use super::seats::Seats;
-use super::weather::{Storm, random};
+use super::weather::{BLINK, Storm, random};
 use super::{STALL, exec};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
@@ -32,8 +32,9 @@ const LONG: u64 = 16;
 const TO_FIND: Duration = STALL.saturating_add(Duration::from_millis(500));
 /// Between two deaths that are left to them.
 const BETWEEN: Duration = Duration::from_secs(4);
-/// So often the parent asks: somebody else may be asking just then.
-const ASKS: u32 = 8;
+/// So long after such a death the parent asks, again and again: somebody else may be asking
+/// just then, and what keeps its record lock goes a little later than the process.
+const ASKS: Duration = Duration::from_millis(10);
 
 /// A worker and its fate.
 pub(super) struct Victim {
@@ -67,8 +68,8 @@ pub(super) struct Unmarked {
     left: Option<Instant>,
     /// They may not have found it yet.
     open: bool,
-    /// So often the parent is still to ask.
-    asks: u32,
+    /// Until then the parent asks.
+    asks: Option<Instant>,
     calm: bool,
 }
 
@@ -89,7 +90,7 @@ impl Unmarked {
 
     /// There is going to be one; `alone`: and no other one at the same time.
     fn strikes(&mut self, alone: bool) {
-        if self.calm || (alone && self.asks == 0 && !self.left_within(BETWEEN)) {
+        if self.calm || (alone && self.asks.is_none() && !self.left_within(BETWEEN)) {
             self.leave();
         }
     }
@@ -102,28 +103,25 @@ impl Unmarked {
     /// There has been one.
     fn struck(&mut self) {
         if !self.calm && !self.is_left() {
-            self.asks = ASKS;
+            self.asks = Some(Instant::now() + ASKS);
         }
     }
 
     /// Asks, if that is to be done.
     pub(super) fn look(&mut self, seats: &Seats) {
-        if self.asks != 0 {
-            self.asks -= 1;
+        if let Some(until) = self.asks {
             seats.ask();
+            self.asks = Some(until).filter(|&until| Instant::now() < until);
         }
     }
 
-    /// From here on nobody asks: what there was is known, or left to those who wait, as it is
-    /// if somebody is dying so at this moment.
-    fn begin_calm(&mut self, seats: &Seats, dying: bool) {
-        if self.asks != 0 {
-            self.asks = 0;
-            seats.ask();
-        }
-        if dying {
-            self.leave();
-        }
+    /// Whether the parent has asked about all that is not left to those who wait.
+    fn is_known(&self) -> bool {
+        self.asks.is_none()
+    }
+
+    /// From here on nobody asks.
+    fn begin_calm(&mut self) {
         self.calm = true;
     }
 
@@ -202,11 +200,21 @@ impl Storm<'_> {
         }
     }
 
-    /// A calm is to begin.
-    pub(super) fn calm_down(&mut self) {
+    /// A calm is to begin, in which the parent does not ask. So before, it asks about those
+    /// that are dying already.
+    pub(super) fn calm_down(&mut self) -> Result<(), Error> {
         self.go_on();
-        let dying = self.dies_unmarked();
-        self.unmarked.begin_calm(&self.seats, dying);
+        while self.dies_unmarked() || !self.unmarked.is_known() {
+            for index in 0..self.victims.len() {
+                if let Fate::Dying { .. } = self.victims[index].fate {
+                    self.attend(index)?;
+                }
+            }
+            self.unmarked.look(&self.seats);
+            std::thread::sleep(BLINK);
+        }
+        self.unmarked.begin_calm();
+        Ok(())
     }
 
     /// Whether somebody is dying of whom the kernel may not tell.

@@ -106,7 +106,10 @@ mod tests {
                 outcome.is_ok() && deprived()
             });
             done.expect("the probe has done it");
-            assert!(!deprived() || unsafe { libc::getuid() } == NOBODY, "this process is as before");
+            assert!(
+                !deprived() || unsafe { libc::getuid() } == NOBODY,
+                "this process is as before"
+            );
         }
     }
 }

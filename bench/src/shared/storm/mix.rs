@@ -106,7 +106,8 @@ impl Mix {
     /// All that `measure_all` lets happen, each for a while.
     pub(super) fn all() -> Vec<Mix> {
         let plain = Mix { kinds: Kind::ALL.to_vec(), ..Mix::default() };
-        let (two, three) = (Mix { threads: 2, ..plain.clone() }, Mix { threads: 3, ..plain.clone() });
+        let (two, three) =
+            (Mix { threads: 2, ..plain.clone() }, Mix { threads: 3, ..plain.clone() });
         let (each, several) = (Namespacing::Each, Namespacing::Several);
         let most = Mix { churn: true, stop: true, exec: true, reap: true, ..three.clone() };
         vec![

@@ -27,7 +27,7 @@ const LAST_US: u64 = 400;
 /// copies of it, which takes a fifth of the time.
 const ANEW: u64 = 16;
 /// Between two looks at the workers.
-const BLINK: Duration = Duration::from_micros(50);
+pub(super) const BLINK: Duration = Duration::from_micros(50);
 /// Seats beyond those that all threads and the parent need. Few, so that a seat that somebody
 /// has left is taken again soon; a thread that ends keeps its seat for a moment longer than
 /// the one that comes in its place has to wait.
@@ -157,7 +157,7 @@ impl<'a> Storm<'a> {
         course: &Course<'_>,
         session: &mut Session<'_>,
     ) -> Result<(), Error> {
-        self.calm_down();
+        self.calm_down()?;
         self.control.over.store(1, Ordering::Relaxed);
         let now = Instant::now();
         for victim in &mut self.victims {

@@ -66,8 +66,7 @@ pub(in crate::shared) fn work(part: Part, handed: Handed) -> Result<(), Error> {
     })?;
     let others = others.map(Memory::<Others>::open).transpose()?;
     end_with_the_first_panic();
-    let crew =
-        Crew { part: &part, control, segment: &segment, others: others.as_deref() };
+    let crew = Crew { part: &part, control, segment: &segment, others: others.as_deref() };
     std::thread::scope(|scope| {
         // The first thread of a process cannot be replaced.
         let here = usize::from(!part.churn);
@@ -240,9 +239,7 @@ impl<'a> Hand<'a> {
     fn sit(&self) -> Result<(), Error> {
         let refused = |error| match error {
             JoinError::Full | JoinError::WornOut => Ok(()),
-            error => {
-                Err(Error::Worker { how: format!("a thread cannot take part: {error}") })
-            }
+            error => Err(Error::Worker { how: format!("a thread cannot take part: {error}") }),
         };
         let Err(error) = self.segment.participate() else { return Ok(()) };
         refused(error)?;

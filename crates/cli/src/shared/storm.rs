@@ -111,7 +111,15 @@ fn render(report: &Report) -> String {
 
 fn rounds(rounds: &[Round]) -> String {
     let mut table = Table::new(&[
-        "workers", "locks", "kills", "kills/s", "told", "torn", "unfounded", "stalls", "lost",
+        "workers",
+        "locks",
+        "kills",
+        "kills/s",
+        "told",
+        "torn",
+        "unfounded",
+        "stalls",
+        "lost",
         "longest wait",
     ]);
     for round in rounds {
@@ -126,7 +134,8 @@ fn rounds(rounds: &[Round]) -> String {
             count(counts.unfounded),
             count(counts.stalls),
             count(counts.lost),
-            milliseconds(counts.longest_wait_ms) + if round.broken.is_some() { ", broken" } else { "" },
+            milliseconds(counts.longest_wait_ms)
+                + if round.broken.is_some() { ", broken" } else { "" },
         ]);
     }
     table.render()
