@@ -85,7 +85,7 @@ impl Unmarked {
 
     /// Whether there may be another one now.
     fn may_be(&self) -> bool {
-        !self.is_left() && !(self.calm && self.left_within(BETWEEN))
+        !(self.is_left() || self.calm && self.left_within(BETWEEN))
     }
 
     /// There is going to be one; `alone`: and no other one at the same time.
@@ -310,5 +310,50 @@ impl Storm<'_> {
             self.control.tally(kind).longest_wait_ns.fetch_max(waited, Ordering::Relaxed);
         }
         Some(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As if so much time had passed since.
+    fn earlier(unmarked: &mut Unmarked, time: Duration) {
+        unmarked.left = unmarked.left.map(|left| left - time);
+    }
+
+    #[test]
+    fn one_death_at_a_time_is_left_to_those_who_wait() {
+        let mut unmarked = Unmarked::default();
+        assert!(unmarked.may_be());
+        unmarked.strikes(true);
+        unmarked.struck();
+        assert!(unmarked.is_known(), "nobody asks about it");
+        assert!(!unmarked.may_be());
+        earlier(&mut unmarked, TO_FIND);
+        assert!(unmarked.may_be());
+        unmarked.strikes(true);
+        unmarked.struck();
+        assert!(!unmarked.is_known() && unmarked.may_be(), "it is asked about");
+        earlier(&mut unmarked, BETWEEN - TO_FIND);
+        unmarked.strikes(false);
+        assert!(unmarked.may_be(), "not with another one at the same time");
+    }
+
+    #[test]
+    fn in_a_calm_nobody_asks() {
+        let mut unmarked = Unmarked::default();
+        unmarked.begin_calm();
+        assert!(unmarked.may_be());
+        unmarked.strikes(false);
+        unmarked.struck();
+        assert!(unmarked.is_known() && !unmarked.may_be());
+        earlier(&mut unmarked, TO_FIND);
+        assert!(!unmarked.may_be(), "it is calm still");
+        unmarked.end_calm();
+        assert!(unmarked.may_be());
+        unmarked.strikes(true);
+        unmarked.struck();
+        assert!(!unmarked.is_known(), "not so soon again");
     }
 }

@@ -96,8 +96,11 @@ impl Storm<'_> {
 mod tests {
     use super::super::Mix;
     use super::super::course::{Course, Length};
+    use super::super::field::{FOR_A_SEAT, Field};
     use super::*;
     use crate::Session;
+    use lockstead::shared::Segment;
+    use std::os::fd::AsFd;
     use std::time::{Duration, Instant};
 
     fn quiet<T>(run: impl FnOnce(&mut Session<'_>) -> T) -> T {
@@ -180,5 +183,58 @@ mod tests {
         let longest = &storm.control.tally(Kind::RwLock).longest_wait_ns;
         assert!(longest.load(Ordering::Relaxed) > 2_000_000_000);
         assert_eq!(storm.stalled(1), None);
+    }
+
+    #[test]
+    fn the_time_in_which_somebody_was_stopped_is_no_wait() {
+        let mix = Mix::default();
+        let storm = still(&mix);
+        let party = &storm.control.parties[0][0];
+        let long = (STALL + Duration::from_millis(500)).as_nanos() as u64;
+        let begin = now_ns() - long;
+        party.waits_for.store(Kind::Mutex as u32, Ordering::Relaxed);
+        party.waits_since.store(begin, Ordering::Relaxed);
+        assert_eq!(storm.stalled(0), Some(Some(Kind::Mutex)));
+        storm.control.stops.begin(begin);
+        storm.control.stops.end(begin + 1_000_000_000);
+        assert_eq!(storm.stalled(0), None);
+        // Stopped before it began to wait.
+        party.waits_stopped.store(900_000_000, Ordering::Relaxed);
+        assert_eq!(storm.stalled(0), Some(Some(Kind::Mutex)));
+    }
+
+    #[test]
+    fn a_seat_that_is_not_to_be_had_is_lost() {
+        let mix = Mix::default();
+        let storm = still(&mix);
+        let party = &storm.control.parties[0][0];
+        let long = (STALL + Duration::from_millis(1)).as_nanos() as u64;
+        party.waits_for.store(FOR_A_SEAT, Ordering::Relaxed);
+        party.waits_since.store(now_ns() - long, Ordering::Relaxed);
+        assert_eq!(storm.stalled(0), Some(None));
+    }
+
+    #[test]
+    fn a_seat_that_is_taken_when_nobody_is_left_is_lost_and_the_storm_goes_on_without_it() {
+        let mix = Mix::default();
+        let mut storm = still(&mix);
+        let there = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let segment = storm.segment.as_fd().try_clone_to_owned().expect("a descriptor");
+            let there = &there;
+            scope.spawn(move || {
+                let segment = Segment::<Field>::from_fd(segment).expect("a segment");
+                segment.participate().expect("room");
+                there.wait();
+                there.wait();
+            });
+            there.wait();
+            calm(&mut storm);
+            there.wait();
+        });
+        assert_eq!(storm.report().counts.lost, 1);
+        assert!(!storm.report().counts.passed());
+        calm(&mut storm);
+        assert_eq!(storm.report().counts.lost, 1);
     }
 }

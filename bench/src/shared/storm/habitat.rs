@@ -89,27 +89,36 @@ pub(super) fn probe_proc() -> Result<(), Error> {
 mod tests {
     use super::*;
 
+    fn user() -> libc::uid_t {
+        // SAFETY: asks for a number.
+        unsafe { libc::getuid() }
+    }
+
+    fn has_proc() -> bool {
+        Path::new("/proc/self").exists()
+    }
+
     #[test]
-    fn a_child_that_can_be_deprived_is() {
-        for (probe, deprived) in [
-            // SAFETY: asks for a number.
-            (probe_users as fn() -> _, (|| unsafe { libc::getuid() == NOBODY }) as fn() -> bool),
-            (probe_proc, || !Path::new("/proc/self").exists()),
-        ] {
-            if let Err(error) = probe() {
-                eprintln!("skipped: {error}");
-                continue;
+    fn who_becomes_another_user_is_one() {
+        match probe_users() {
+            Ok(()) => {
+                let before = user();
+                try_in_child(|| become_nobody().is_ok() && user() == NOBODY).expect("as the probe");
+                assert_eq!(user(), before, "this process is as it was");
             }
-            let proc = probe as usize == probe_proc as usize;
-            let done = try_in_child(|| {
-                let outcome = if proc { lose_proc() } else { become_nobody() };
-                outcome.is_ok() && deprived()
-            });
-            done.expect("the probe has done it");
-            assert!(
-                !deprived() || unsafe { libc::getuid() } == NOBODY,
-                "this process is as before"
-            );
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+    }
+
+    #[test]
+    fn who_loses_proc_has_none() {
+        match probe_proc() {
+            Ok(()) => {
+                try_in_child(|| has_proc() && lose_proc().is_ok() && !has_proc())
+                    .expect("as the probe");
+                assert!(has_proc(), "this process is as it was");
+            }
+            Err(error) => eprintln!("skipped: {error}"),
         }
     }
 }
