@@ -153,7 +153,8 @@ fn take_turns(
         }
         let kills = storms.iter().map(|storm| storm.kills).sum();
         let storm = &mut storms[at];
-        let Some(course) = Course::turn(length, begin, count, (storm.kills, kills)) else { break };
+        let turns = (count - at, count == 1);
+        let Some(course) = Course::turn(length, begin, turns, (storm.kills, kills)) else { break };
         if storm.broken.is_none() {
             storm.rage(&course, session)?;
         }

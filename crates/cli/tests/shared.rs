@@ -51,7 +51,8 @@ fn storm(kills: u64, more: &[&str]) -> Value {
     report
 }
 
-const FLAGS: [&str; 7] = ["exclusive", "churn", "stop", "exec", "reap", "users", "without_proc"];
+const FLAGS: [&str; 8] =
+    ["exclusive", "beside_robust", "churn", "stop", "exec", "reap", "users", "without_proc"];
 
 /// The only combination.
 fn round(report: &Value) -> &Value {

@@ -49,12 +49,13 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// The turn of a storm that has `own` kills, of `storms`, which began at `begin` and have
-    /// so many `kills` together; `None` if all is over.
+    /// The turn of a storm that has `own` kills, of several, which began at `begin` and have so
+    /// many `kills` together; `None` if all is over. So many, with this one, are still `to_come`
+    /// before the first one's next turn, and are to have as much.
     pub(super) fn turn(
         length: &'a Length,
         begin: Instant,
-        storms: usize,
+        (to_come, alone): (usize, bool),
         (own, kills): (u64, u64),
     ) -> Option<Self> {
         let others = kills - own;
@@ -63,16 +64,14 @@ impl<'a> Course<'a> {
         if left == Some(0) || time_left == Some(Duration::ZERO) {
             return None;
         }
-        let count = storms as u64;
-        let share = length.kills.map(|all| all.div_ceil(count));
-        let most = share.zip(left).map_or(u64::MAX, |(share, left)| share.min(left));
-        let time = match (storms, length.time, time_left) {
-            (1, ..) => time_left,
-            (_, Some(all), Some(left)) => Some(TURN.min(all / count as u32).min(left)),
-            _ => Some(TURN),
+        let share = left.map_or(u64::MAX, |left| left.div_ceil(to_come as u64));
+        let time = match time_left {
+            left if alone => left,
+            Some(left) => Some(TURN.min(left / to_come as u32)),
+            None => Some(TURN),
         };
         let ends = time.map(|time| Instant::now() + time);
-        Some(Course { length, begin, others, ends, enough: own.saturating_add(most) })
+        Some(Course { length, begin, others, ends, enough: own.saturating_add(share) })
     }
 
     /// Whether the turn is over for a storm with so many kills.
@@ -119,28 +118,31 @@ mod tests {
     #[test]
     fn turns_end_with_their_share_and_all_with_the_last_kill() {
         let length = Length { kills: Some(100), time: None };
-        let turn = |storms, own, kills| Course::turn(&length, Instant::now(), storms, (own, kills));
-        let alone = turn(1, 0, 0).expect("there is more");
-        assert!(!alone.is_over(99) && alone.is_over(100));
+        let turn = |to_come, own, kills| {
+            Course::turn(&length, Instant::now(), (to_come, false), (own, kills))
+        };
         let first = turn(3, 0, 0).expect("there is more");
         assert!(!first.is_over(33) && first.is_over(34));
-        let last = turn(3, 7, 95).expect("there is more");
+        let second = turn(2, 7, 50).expect("there is more");
+        assert!(!second.is_over(31) && second.is_over(32));
+        let last = turn(1, 7, 95).expect("there is more");
         assert!(!last.is_over(11) && last.is_over(12));
-        assert!(turn(3, 7, 100).is_none());
+        assert!(turn(1, 7, 100).is_none());
     }
 
     #[test]
     fn turns_end_with_the_time() {
         let length = Length { kills: None, time: Some(Duration::from_secs(3600)) };
         let begin = Instant::now();
-        for (storms, ended) in [(1, false), (2, true)] {
-            let mut course = Course::turn(&length, begin, storms, (0, 0)).expect("there is more");
+        for (alone, ended) in [(true, false), (false, true)] {
+            let course = Course::turn(&length, begin, (1, alone), (0, 0));
+            let mut course = course.expect("there is more");
             assert!(!course.is_over(u64::MAX - 1));
             // As if five seconds had passed.
             course.ends = course.ends.map(|end| end - TURN);
-            assert_eq!(course.is_over(0), ended, "{storms}");
+            assert_eq!(course.is_over(0), ended, "alone: {alone}");
         }
         let over = Length { kills: Some(1), time: Some(Duration::ZERO) };
-        assert!(Course::turn(&over, begin, 1, (0, 0)).is_none());
+        assert!(Course::turn(&over, begin, (1, true), (0, 0)).is_none());
     }
 }

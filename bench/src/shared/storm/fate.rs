@@ -28,6 +28,9 @@ const STOPPED: u64 = 4;
 const SHORT_STOP_US: u64 = 5_000;
 const LONG_STOP_US: u64 = 300_000;
 const LONG: u64 = 16;
+/// A thread that is told to call `exec` and ends just then does not; so after this time another
+/// one is told.
+const AGAIN: Duration = Duration::from_millis(20);
 /// So long those who wait have to find a death by themselves.
 const TO_FIND: Duration = STALL.saturating_add(Duration::from_millis(500));
 /// Between two deaths that are left to them.
@@ -40,6 +43,8 @@ const ASKS: Duration = Duration::from_millis(10);
 pub(super) struct Victim {
     pub(super) worker: Worker,
     pub(super) since: Instant,
+    /// When it was told to call `exec`, if it was.
+    pub(super) told: Instant,
     pub(super) fate: Fate,
 }
 
@@ -145,6 +150,10 @@ impl Storm<'_> {
             Fate::Gone => {}
             Fate::Dying { since, .. } if since.elapsed() > PATIENCE => {
                 return Err(Error::Worker { how: "it was killed and does not end".into() });
+            }
+            Fate::Dying { how: Death::Exec, .. } if victim.told.elapsed() > AGAIN => {
+                victim.told = now;
+                exec::command(&victim.worker, fastrand::usize(..=self.mix.threads));
             }
             Fate::Dying { .. } => {}
             Fate::Stopped(until) if now >= until => {
@@ -261,7 +270,9 @@ impl Storm<'_> {
             let alone = !self.dies_unmarked();
             self.unmarked.strikes(alone);
         }
-        self.victims[index].fate = Fate::Dying { how, counts: true, since: Instant::now() };
+        let since = Instant::now();
+        let victim = &mut self.victims[index];
+        (victim.fate, victim.told) = (Fate::Dying { how, counts: true, since }, since);
         Ok(())
     }
 
@@ -315,7 +326,9 @@ impl Storm<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Mix;
     use super::*;
+    use crate::shared::process::{until, wait_for_child};
 
     /// As if so much time had passed since.
     fn earlier(unmarked: &mut Unmarked, time: Duration) {
@@ -355,5 +368,69 @@ mod tests {
         unmarked.strikes(true);
         unmarked.struck();
         assert!(!unmarked.is_known(), "not so soon again");
+    }
+
+    /// A storm with one worker, in nothing but this.
+    fn with_one(mix: &Mix, worker: Worker, fate: Fate) -> Storm<'_> {
+        let mut storm = Storm::new(mix, None).expect("memory");
+        let now = Instant::now();
+        storm.victims.push(Victim { worker, since: now, told: now, fate });
+        storm
+    }
+
+    fn until_gone(storm: &mut Storm<'_>) {
+        let gone = until(PATIENCE, || {
+            storm.attend(0).expect("it ends as it is to");
+            matches!(storm.victims[0].fate, Fate::Gone)
+        });
+        assert!(gone, "it never ends");
+    }
+
+    #[test]
+    fn who_is_killed_counts_with_all_its_threads() {
+        let mix = Mix { threads: 3, ..Mix::default() };
+        let worker = wait_for_child().expect("a child");
+        let mut storm = with_one(&mix, worker, Fate::DiesAt(Instant::now()));
+        until_gone(&mut storm);
+        assert_eq!((storm.kills, storm.deaths), (1, 3));
+    }
+
+    #[test]
+    fn who_is_stopped_goes_on_or_not_and_the_time_is_known() {
+        let mix = Mix { stop: true, ..Mix::default() };
+        let worker = wait_for_child().expect("a child");
+        let mut storm = with_one(&mix, worker, Fate::StopsAt(Instant::now()));
+        until_gone(&mut storm);
+        assert_eq!((storm.stops, storm.stopped, storm.kills), (1, 0, 1));
+        let stopped = storm.control.stops.until(now_ns());
+        assert!(stopped > 0);
+        assert_eq!(storm.control.stops.until(now_ns()), stopped, "nobody is any more");
+    }
+
+    #[test]
+    fn who_ends_by_itself_is_noticed() {
+        let mix = Mix::default();
+        let worker = Worker::fork(|| Err(Error::Interrupted)).expect("a child");
+        let mut storm = with_one(&mix, worker, Fate::Begins);
+        let mut noticed = None;
+        until(PATIENCE, || {
+            noticed = storm.attend(0).err();
+            noticed.is_some()
+        });
+        assert!(matches!(noticed, Some(Error::Worker { .. })), "{noticed:?}");
+    }
+
+    #[test]
+    fn who_waits_too_long_is_a_stall_and_is_killed() {
+        let mix = Mix::default();
+        let worker = wait_for_child().expect("a child");
+        let mut storm = with_one(&mix, worker, Fate::Begins);
+        let party = &storm.control.parties[0][0];
+        party.waits_for.store(Kind::Semaphore as u32, Ordering::Relaxed);
+        let since = now_ns() - (STALL + Duration::from_millis(1)).as_nanos() as u64;
+        party.waits_since.store(since, Ordering::Relaxed);
+        until_gone(&mut storm);
+        assert_eq!(storm.stalls[Kind::Semaphore as usize], 1);
+        assert_eq!((storm.kills, storm.deaths), (0, 1), "it counts as a death and not as a kill");
     }
 }

@@ -118,7 +118,7 @@ mod tests {
 
     fn calm(storm: &mut Storm<'_>) {
         let length = Length::default();
-        let course = Course::turn(&length, Instant::now(), 1, (0, 0)).expect("it begins");
+        let course = Course::turn(&length, Instant::now(), (1, true), (0, 0)).expect("it begins");
         quiet(|session| storm.calm(&course, session)).expect("comes to an end");
     }
 

@@ -30,12 +30,14 @@ fn checked(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// By the bare calls: those of the C library wait for threads that a copied process has lost.
 fn become_nobody() -> io::Result<()> {
     // SAFETY: numbers, and an empty list.
     unsafe {
-        checked(libc::setgroups(0, std::ptr::null()))?;
-        checked(libc::setgid(NOBODY))?;
-        checked(libc::setuid(NOBODY))
+        let none = std::ptr::null::<libc::gid_t>();
+        checked(libc::syscall(libc::SYS_setgroups, 0, none) as libc::c_int)?;
+        checked(libc::syscall(libc::SYS_setgid, NOBODY) as libc::c_int)?;
+        checked(libc::syscall(libc::SYS_setuid, NOBODY) as libc::c_int)
     }
 }
 

@@ -36,8 +36,8 @@ impl Report {
 pub struct Round {
     /// What it was, in words.
     pub name: String,
+    /// What was counted.
     #[serde(flatten)]
-    #[allow(missing_docs)]
     pub counts: Counts,
     /// Why it came to an end too early: a lock refused, or a worker ended by itself.
     pub broken: Option<String>,
@@ -51,6 +51,8 @@ pub struct Round {
     pub namespaces: Namespacing,
     /// Whether threads gave the kernel a list of their own.
     pub exclusive: bool,
+    /// Whether the same threads used robust mutexes of the C library.
+    pub beside_robust: bool,
     /// Whether threads left after each operation.
     pub churn: bool,
     /// Whether workers were stopped.
@@ -76,6 +78,7 @@ impl Round {
             locks: mix.locks,
             namespaces: mix.namespaces,
             exclusive: mix.exclusive,
+            beside_robust: mix.beside_robust,
             churn: mix.churn,
             stop: mix.stop,
             exec: mix.exec,

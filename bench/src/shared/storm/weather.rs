@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 
 /// One of so many is killed as it begins, at any point of its start.
 const EARLY: u64 = 8;
-/// Within this time of its creation.
-const YOUTH_US: u64 = 6_000;
+/// Within this time of its creation, as a copy and as a new program.
+const YOUTH_US: u64 = 1_000;
+const LONG_YOUTH_US: u64 = 6_000;
 /// Who is killed in a calm is killed within this time of its beginning.
 const LAST_US: u64 = 400;
 /// One of so many begins as a new program, in the namespaces of its parent; the others as
@@ -230,23 +231,23 @@ impl<'a> Storm<'a> {
             (Namespacing::Several, Some(own)) if index % 2 == 1 => Place::Own(own),
             _ => Place::Here,
         };
-        let worker = match place {
+        let (worker, youth) = match place {
             Place::Here if fastrand::u64(..ANEW) != 0 => {
-                Worker::fork(|| work(part, self.handed()?))?
+                (Worker::fork(|| work(part, self.handed()?))?, YOUTH_US)
             }
             place => {
                 let files = [self.control.as_fd(), self.segment.as_fd(), self.program.as_fd()];
                 let others = self.others.as_ref().map(AsFd::as_fd);
                 let files: Vec<_> = files.into_iter().chain(others).collect();
-                Worker::start(&Job::Storm(part), &files, place)?
+                (Worker::start(&Job::Storm(part), &files, place)?, LONG_YOUTH_US)
             }
         };
         let since = Instant::now();
         let fate = match fastrand::u64(..EARLY) {
-            0 => Fate::DiesAt(since + random(YOUTH_US)),
+            0 => Fate::DiesAt(since + random(youth)),
             _ => Fate::Begins,
         };
-        Ok(Victim { worker, since, fate })
+        Ok(Victim { worker, since, told: since, fate })
     }
 
     /// In a copy of this process: what it works with is its own.

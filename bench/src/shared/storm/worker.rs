@@ -11,10 +11,11 @@ use crate::shared::memory::Memory;
 use lockstead::shared::{JoinError, Segment};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One of so many sections is followed by giving up the seat, where threads do not come and
 /// go all the time.
@@ -96,7 +97,11 @@ pub(super) struct Crew<'a> {
     others: Option<&'a Others>,
 }
 
+/// For a thread to start.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What a thread knows from the one in whose place it came.
+#[derive(Clone)]
 pub(super) struct Past {
     thread: usize,
     random: fastrand::Rng,
@@ -116,22 +121,39 @@ impl<'a> Crew<'a> {
     where
         'a: 'scope,
     {
-        scope.spawn(move || {
-            if let Some(past) = self.live(past) {
-                self.start(scope, past);
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let past = past.clone();
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
+                if let Some(past) = self.live(past) {
+                    self.start(scope, past);
+                }
+            });
+            match started {
+                Ok(_) => return,
+                // There is no new thread while another one is about to call `exec`: then this
+                // one goes with all others.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < end => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(source) => {
+                    fail(&Error::Process { what: "a worker cannot start a thread", source });
+                }
             }
-        });
+        }
     }
 
     /// One thread's work. What another one in its place is to know, if there is to be one.
     fn live(self, past: Past) -> Option<Past> {
-        Hand::new(self, past).work().unwrap_or_else(|error| {
-            // Not when all have ended: the others may be killed before.
-            eprintln!("lockstead: a worker process: {error}");
-            // SAFETY: ends the process.
-            unsafe { libc::_exit(1) }
-        })
+        Hand::new(self, past).work().unwrap_or_else(|error| fail(&error))
     }
+}
+
+/// Ends the process. Not when all threads have ended: the others may be killed before.
+fn fail(error: &Error) -> ! {
+    eprintln!("lockstead: a worker process: {error}");
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(1) }
 }
 
 /// In which way a lock is to be acquired.
