@@ -1,18 +1,27 @@
 //! Taking a seat in a segment, and giving it up.
 //!
 //! # Protocol
-//! Joining, with signals held off and, until (2), nobody else's turn at the seat: (1) the
-//! seat's life word is named as what the kernel marks if the thread ends, (2) one exchange
-//! of the life word from nobody to me, (3) the seat is filled in, its note last, (4) linked
-//! into the robust list, (5) the life word is named no longer, (6) what a dead predecessor
-//! had claimed is given back. Whoever ends between (2) and (4) is marked as pending,
-//! afterwards by the list.
+//! Joining, with signals held off: (1) the process has a number ([`number`](super::number)),
+//! (2) one exchange of a seat's life word from nobody to me, which names process and thread,
+//! (3) the life word is *named* as what the kernel marks if the thread ends, (4) the seat is
+//! filled in, its note last, (5) linked into the robust list, (6) the life word is named no
+//! longer, (7) what a dead predecessor had claimed is given back.
 //!
-//! Leaving is the reverse, and refused while the thread holds anything: somebody else
-//! may sit there next under the same name. A thread that ends with something held stays
-//! linked, and its seat's generation ends with it.
+//! Leaving is the reverse, and refused while the thread holds anything: the next one that
+//! sits there may bear the same name. A thread that ends with something held stays linked,
+//! and the seat's name ends with it.
+//!
+//! # Why the life word is named only while it is one's own
+//! The kernel marks a named word that holds the number of the thread that ends. In another
+//! PID namespace somebody may have the same number: a thread that named the seat which it is
+//! about to take, or has left, would die in that one's name. So a thread that is killed
+//! between (2) and (3), or at the same place of leaving, dies without a mark. It is found by
+//! its process's number, within the second after which sleepers ask. Nobody can wait for it
+//! but those who wait for what a dead predecessor had claimed, since it holds nothing yet,
+//! or nothing more.
 
-use super::oracle::{self, Note, Turn};
+use super::number;
+use super::oracle;
 use super::page::{self, Page};
 use super::registry::{self, Attached, Handle};
 use super::{list, process};
@@ -24,9 +33,7 @@ use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use lockstead_core::shared::seat::LIFE_FREE;
-use lockstead_core::shared::word::LAST_GENERATION;
-use lockstead_core::shared::{Identity, Life, Party, Seat};
+use lockstead_core::shared::{Identity, Life, NoSeat, Party, Seat};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// The calling thread, as a participant of one segment.
@@ -95,6 +102,15 @@ pub enum JoinError {
     ListInUse,
     /// The thread holds 2,000 robust mutexes of the libc or more.
     ListTooLong,
+    /// The process could not open the segment's file anew, which it needs to be known by a
+    /// lock on it (the system's error).
+    NoDescription(i32),
+    /// Somebody has locked the segment's file, beyond its end, for writing.
+    FileLocked,
+    /// The system, or a filter, refuses record locks (its error).
+    NoRecordLocks(i32),
+    /// All numbers of processes are in use.
+    TooManyProcesses,
 }
 
 impl core::fmt::Display for JoinError {
@@ -124,6 +140,40 @@ impl core::fmt::Display for JoinError {
             }
             JoinError::ListTooLong => {
                 "the thread holds 2,000 robust mutexes of the libc: release some first"
+            }
+            JoinError::NoDescription(error) => {
+                let way_out = match *error {
+                    libc::EMFILE | libc::ENFILE => "close some, or raise the limit of open files",
+                    libc::EACCES | libc::EPERM => {
+                        "let the process's user read and write it, or open the segment before \
+                         giving up the right to"
+                    }
+                    libc::ESTALE => "its path leads to another file by now: mount /proc",
+                    _ => "mount /proc, or open the segment by its path",
+                };
+                return write!(
+                    f,
+                    "the process cannot open the segment's file anew, and without that nobody \
+                     would be sure to learn of its end: {}; {way_out}",
+                    std::io::Error::from_raw_os_error(*error)
+                );
+            }
+            JoinError::FileLocked => {
+                "another program has locked the segment's file for writing, to beyond its end, \
+                 where participants are known by locks: have it lock no more than the file, or \
+                 use flock"
+            }
+            JoinError::NoRecordLocks(error) => {
+                return write!(
+                    f,
+                    "the system, or a filter of system calls, refuses record locks on the \
+                     segment's file ({}), and without them nobody would be sure to learn of the \
+                     process's end: allow fcntl with F_OFD_SETLK and F_OFD_GETLK",
+                    std::io::Error::from_raw_os_error(*error)
+                );
+            }
+            JoinError::TooManyProcesses => {
+                "131,071 processes use the segment: end some, or make another segment"
             }
         };
         f.write_str(text)
@@ -200,7 +250,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
         Some(member) => member,
         None => {
             let attached = registry::enter(address).ok_or(JoinError::Foreign)?;
-            sit(page, attached).inspect_err(|_| attached.exit())?
+            sit_down(page, attached).inspect_err(|_| attached.exit())?
         }
     };
     CURRENT.set(member);
@@ -223,6 +273,18 @@ pub fn seated(address: usize) -> Option<&'static Member> {
 #[cold]
 pub fn party(address: usize) -> Result<Party<'static, Linux>, JoinError> {
     join(address)?.party().ok_or(JoinError::Foreign)
+}
+
+/// Whether the participant with this life word in this slot of a segment is the calling
+/// thread, which is a member of the same file's segment at another address.
+pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
+    let Some(page) = page::get() else { return false };
+    let same_file = |other: &Attached| other.file().1 == attached.file().1;
+    page.linked().any(|member| {
+        member.identity().is_some_and(|me| me.slot() == slot)
+            && member.life() == life.trusted()
+            && member.segment().is_some_and(same_file)
+    })
 }
 
 /// The calling thread gives its seat in the segment up, if it has one.
@@ -259,77 +321,66 @@ pub(super) fn forget() {
     }
 }
 
+/// Takes a seat; where all are worn out, has them made usable again, or waits for who does
+/// that.
+fn sit_down(
+    page: &'static Page,
+    attached: &'static Attached,
+) -> Result<&'static Member, JoinError> {
+    let mut looks = 0..PATIENCE;
+    loop {
+        match sit(page, attached) {
+            Err(JoinError::WornOut) if attached.scrub() != 0 => {}
+            Err(JoinError::WornOut | JoinError::Full)
+                if attached.is_scrubbed() && looks.next().is_some() =>
+            {
+                std::thread::sleep(core::time::Duration::from_millis(1));
+            }
+            sits => return sits,
+        }
+    }
+}
+
+/// How long to wait for who scrubs, in milliseconds.
+const PATIENCE: u32 = 2000;
+
 /// Takes a seat.
 fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Member, JoinError> {
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
-    let number = oracle::number_of_process(attached);
+    let process = number::of_process(attached)?;
     let domain = attached.domain();
-    let before = list::name(None);
-    let turn = Turn::new(attached);
-    let mut taken = claim(&turn, domain.seats, sys::gettid());
-    if taken == Err(JoinError::Full) && oracle::sweep(attached) {
-        taken = claim(&turn, domain.seats, sys::gettid());
-    }
-    let outcome = taken.and_then(|(slot, life)| {
-        let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
-        let seat = &domain.seats[slot as usize];
-        introduce(seat);
-        // ord: SHL-4 (release): the fields before the note that vouches for them.
-        seat.note.store(Note::new(life.generation(), number).0, Ordering::Release);
-        member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
-        member.life.store(life.0, Ordering::Relaxed);
-        member.held.store(0, Ordering::Relaxed);
-        member.me.store(me.bits(), Ordering::Relaxed);
-        if let Err(error) = page.list.link(page, index) {
-            give_up(&turn, (slot, seat), life);
-            member.me.store(0, Ordering::Relaxed);
-            return Err(error);
-        }
-        Ok(me)
-    });
+    let take = || domain.take_seat(process, sys::gettid());
+    let taken = match take() {
+        Err(NoSeat::Full) if oracle::sweep(attached) => take(),
+        taken => taken,
+    };
+    let (slot, life) = taken.map_err(|none| match none {
+        NoSeat::Full => JoinError::Full,
+        NoSeat::WornOut => JoinError::WornOut,
+    })?;
+    let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
+    let seat = &domain.seats[slot as usize];
+    let before = list::name(life_word(seat));
+    introduce(seat);
+    // ord: SHL-4 (release): the fields before the note that vouches for them.
+    seat.note.store(life.high(), Ordering::Release);
+    member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
+    member.life.store(life.0, Ordering::Relaxed);
+    member.held.store(0, Ordering::Relaxed);
+    member.me.store(me.bits(), Ordering::Relaxed);
+    let linked = page.list.link(page, index);
     list::name(before);
-    let me = outcome?;
+    if let Err(error) = linked {
+        seat.vacate(life);
+        member.me.store(0, Ordering::Relaxed);
+        return Err(error);
+    }
     Party { domain, me }.arrive();
     let (base, len) = attached.range();
     member.base.store(base, Ordering::Relaxed);
     member.len.store(len, Ordering::Relaxed);
     Ok(member)
-}
-
-/// Takes the first seat in which nobody lives: who looks for claims looks at all seats up
-/// to the highest that made one. The life word stays named.
-fn claim(
-    turn: &Turn,
-    seats: &'static [Seat<Linux>],
-    thread: u32,
-) -> Result<(u32, Life), JoinError> {
-    let mut worn = false;
-    for (slot, seat) in (0..).zip(seats).skip(1) {
-        let found = Life(seat.life.load(Ordering::Relaxed));
-        if found.is_alive() {
-            continue;
-        }
-        let Some(life) = found.taken_by(thread) else {
-            worn |= found.generation() >= LAST_GENERATION;
-            continue;
-        };
-        if !turn.begin(slot) {
-            continue;
-        }
-        list::name(life_word(seat));
-        // ord: SHL-5 (acq_rel): acquire: the seat as its last user has left it.
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        let taken = seat.life.compare_exchange(found.0, life.0, success, failure).is_ok();
-        if !taken {
-            list::name(None);
-        }
-        turn.end(slot);
-        if taken {
-            return Ok((slot, life));
-        }
-    }
-    Err(if worn { JoinError::WornOut } else { JoinError::Full })
 }
 
 /// Tells who sits there.
@@ -348,35 +399,6 @@ fn introduce(seat: &Seat<Linux>) {
 /// The half of a seat's life word that the kernel marks.
 fn life_word(seat: &Seat<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(seat.life.low_half().cast_mut().cast())
-}
-
-/// The caller sits there no more, and has nothing named any more. The seat's life word is
-/// named, and it is in no list.
-fn give_up(turn: &Turn, (slot, seat): (u32, &Seat<Linux>), life: Life) {
-    if turn.is_kept() && turn.begin(slot) {
-        vacate(seat, life);
-        list::name(None);
-        turn.end(slot);
-    } else {
-        // Should the thread end in between, the seat is lost until it is swept.
-        list::name(None);
-        vacate(seat, life);
-    }
-}
-
-/// Nobody sits there any more, unless it is somebody else already, or declared dead.
-fn vacate(seat: &Seat<Linux>, life: Life) {
-    seat.note.store(0, Ordering::Relaxed);
-    let free = Life::new(life.generation(), LIFE_FREE).0;
-    let mut found = Life(seat.life.load(Ordering::Relaxed));
-    while found == life || found == oracle::doubted(life) {
-        // ord: SHL-5 (release): the seat, to whoever sits there next.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        match seat.life.compare_exchange(found.0, free, success, failure) {
-            Ok(_) => return,
-            Err(other) => found = Life(other),
-        }
-    }
 }
 
 impl Member {
@@ -424,6 +446,18 @@ impl Member {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// The life word of its seat.
+    pub(super) fn life(&self) -> Life {
+        Life(self.life.load(Ordering::Relaxed))
+    }
+
+    /// The segment, if it is a member of one.
+    pub(super) fn segment(&self) -> Option<&'static Attached> {
+        self.identity()?;
+        // SAFETY: as in `party`.
+        unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
+    }
+
     /// Where its seat is.
     pub(super) fn seat_address(&self) -> usize {
         let seat = self.party().and_then(|party| party.seat());
@@ -451,8 +485,8 @@ impl Member {
             list::name(None);
             return Err(Busy::Refused);
         }
-        let life = Life(self.life.load(Ordering::Relaxed));
-        give_up(&Turn::new(attached), (party.me.slot(), seat), life);
+        list::name(None);
+        seat.vacate(self.life());
         if page.linked().len() == 0 {
             // Robust mutexes of the libc are so again after an exclusive segment.
             page.list.retire();

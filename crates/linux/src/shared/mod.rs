@@ -15,6 +15,8 @@
 //! | `registry` | the segments that this process has attached |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
 //! | `ring` | adding and waking in one step |
+//! | `description` | record locks on the segment's file, and descriptions of one's own |
+//! | `number` | by what a process is known: its number, which a record lock keeps |
 //! | `oracle` | the second source on who has ended |
 //!
 //! # Who a thread is
@@ -35,8 +37,10 @@
 //!   kernel stops before it comes to our words. The oracle finds out.
 //! - [`leave`] and [`detach`] are not for signal handlers.
 
+mod description;
 mod list;
 mod member;
+mod number;
 mod oracle;
 mod page;
 mod process;
@@ -45,7 +49,9 @@ mod release;
 mod ring;
 mod sleep;
 
+pub use description::{LOCKS_FROM, Standing, standing};
 pub use member::{Busy, JoinError, Member, at_forgetting, join, leave, me, member, party, seated};
-pub use oracle::{LOCKS_FROM, Note, in_turn};
+pub use number::{LAST_NUMBER, SHARED};
+pub use oracle::process_has_ended;
 pub(crate) use process::wipes_on_fork;
-pub use registry::{AttachError, Attached, Handle, Parts, attach, detach};
+pub use registry::{AttachError, Attached, Handle, Parts, Scrub, attach, detach};

@@ -16,6 +16,10 @@ cores!(
     shared_woken_by_the_doorbell_rings_nobody,
     shared_waiter_compares_no_generation,
     shared_owner_is_known_by_its_slot,
+    shared_clean_leave_passes_for_a_death,
+    shared_free_seat_keeps_its_name,
+    shared_death_keeps_the_generation,
+    shared_heir_that_left_passes_for_dead,
     shared_waiter_compares_the_word_first,
     shared_release_overlooks_waiters,
     shared_late_release_wakes_nobody,
@@ -73,6 +77,15 @@ misses! {
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
     no_generation_at_all: shared_owner_is_known_by_its_slot, _,
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
+    two_owners: shared_clean_leave_passes_for_a_death, Kind::Panic(_),
+        killing(0), { come_and_go(&[TRY, LEAVES_BETWEEN]) }
+    two_owners_of_one_name: shared_clean_leave_passes_for_a_death, Kind::Panic(_),
+        killing(0), { come_and_go(&[TRY, ONE_AND_LEAVES, COMES]) }
+    name_of_a_free_seat: shared_free_seat_keeps_its_name, _, killing(0), { spoiled(&[ONE, ONE]) }
+    dead_name_borne_again: shared_death_keeps_the_generation, _,
+        killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
+    two_heirs: shared_heir_that_left_passes_for_dead, Kind::Deadlock,
+        killing(0).jumps(2, 5_000_000).timeouts(1), { come_and_go(&[TWICE, MAYBE_AND_COMES, ONE]) }
     wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
     no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }

@@ -55,3 +55,17 @@ fn shared_semaphore_respawn() {
     units_again(1, &[ONE, ONE], ONE)
         .verify("2 threads", &killing(1).respawns(1).preemptions(depth(2, 4)));
 }
+
+/// Who comes has the name of who has left.
+#[test]
+fn shared_semaphore_tenants_2t() {
+    let config = killing(1).preemptions(depth(2, 4));
+    come_and_go(1, &[ONE, LEAVES_BETWEEN]).verify("one comes again", &config);
+    come_and_go(1, &[TRIES, LEAVES_BETWEEN]).verify("one tries", &config);
+}
+
+#[test]
+fn shared_semaphore_tenants_3t() {
+    let config = killing(depth(0, 1)).preemptions(depth(1, 2));
+    come_and_go(1, &[ONE, ONE_AND_LEAVES, COMES]).verify("one comes as another", &config);
+}

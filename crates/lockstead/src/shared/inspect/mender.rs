@@ -6,12 +6,10 @@ use crate::shared::error::{SegmentError, SharedError};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
-use lockstead_core::Atomic64;
 use lockstead_core::shared::word::NOT_RECOVERABLE;
 use lockstead_core::shared::{
-    self as core_shared, Got, Life, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+    self as core_shared, Fate, Got, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
 };
-use lockstead_linux::shared::JoinError;
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
 
@@ -19,7 +17,6 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Mender {
     attachment: Attachment,
-    layout: Layout,
 }
 
 /// What was done about a lock.
@@ -45,9 +42,10 @@ impl Mender {
     /// # Errors
     /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
     pub fn open(path: impl AsRef<Path>) -> Result<Mender, SegmentError> {
-        let file::Checked { file, header, layout } = file::check(file::open(path.as_ref(), true)?)?;
-        let attachment = Attachment::new(file, &header)?;
-        Ok(Mender { attachment, layout })
+        let path = path.as_ref();
+        let file::Checked { file, header, layout } = file::check(file::open(path, true)?)?;
+        let attachment = Attachment::new(file, &header, layout, Some(path))?;
+        Ok(Mender { attachment })
     }
 
     /// What the first page said when it was opened.
@@ -59,7 +57,7 @@ impl Mender {
     /// What the root is made of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.attachment.layout()
     }
 
     /// Asks about every participant whether it has ended without the kernel's having said
@@ -71,9 +69,8 @@ impl Mender {
         let mut dead = Vec::new();
         for slot in 1..self.header().seats {
             let Some(seat) = domain.seat(slot) else { continue };
-            let life = Life(seat.life.load(Ordering::Acquire));
-            if life.is_alive() && Linux::has_ended(domain.segment, slot) {
-                domain.declare_dead(slot, life);
+            let life = seat.now();
+            if life.is_alive() && Linux::has_ended(domain.segment, slot, life) {
                 dead.push(slot);
             }
         }
@@ -96,14 +93,7 @@ impl Mender {
             return Err(SharedError::NotInSegment);
         }
         let at = self.attachment.at(offset);
-        let join = || crate::shared::party(at.addr().get());
-        let (_, party) = match join() {
-            Err(SharedError::Join(JoinError::WornOut)) => {
-                self.scrub();
-                join()?
-            }
-            other => other?,
-        };
+        let (_, party) = crate::shared::party(at.addr().get())?;
         // Of all that follows: within the root, which is mapped while the attachment lives,
         // and aligned; made of atomics only, for which any bits are valid.
         let outcome = match kind {
@@ -130,7 +120,8 @@ impl Mender {
                 // SAFETY: as said above the match.
                 let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
                 let owner = core_shared::Identity::from_bits(mutex.peek());
-                let died = owner.is_some_and(|owner| party.domain.living(owner).is_none());
+                let died =
+                    owner.is_some_and(|owner| matches!(party.domain.fate(owner), Fate::Died));
                 match owner {
                     // Its mutex is never held for long by one who lives.
                     Some(_) if !died => Err(core_shared::SharedError::TimedOut),
@@ -162,6 +153,6 @@ impl Mender {
 
     /// As [`Segment::scrub`](crate::shared::Segment::scrub).
     pub fn scrub(&self) -> usize {
-        crate::shared::scrub::scrub(&self.attachment, &self.layout)
+        self.attachment.scrub()
     }
 }
