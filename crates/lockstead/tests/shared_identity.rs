@@ -96,10 +96,16 @@ impl Child {
     }
 
     /// The first one of a PID namespace of its own; `None` where that is not allowed.
-    fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
-        // SAFETY: says where the next child of this thread is to live.
-        let allowed = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
-        allowed.then(|| Child::new(body))
+    fn first_of_namespace(body: impl FnOnce() + Send) -> Option<Child> {
+        // A thread can say only once where its children are to live.
+        std::thread::scope(|s| {
+            let forks = || {
+                // SAFETY: takes a number.
+                let allowed = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
+                allowed.then(|| Child::new(body))
+            };
+            s.spawn(forks).join().expect("it forks")
+        })
     }
 
     fn kill(self) {
