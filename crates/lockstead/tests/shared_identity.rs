@@ -4,8 +4,8 @@
 //! of its own, since it forks.
 
 use lockstead::shared::{
-    JoinError, Locked, Options, Segment, Shareable, SharedError, SharedMutex, SharedRwLock,
-    inspect::View,
+    JoinError, Locked, Options, Segment, SegmentError, Shareable, SharedError, SharedMutex,
+    SharedRwLock, inspect::View,
 };
 use std::fs::{File, OpenOptions};
 use std::io::Error;
@@ -507,4 +507,64 @@ fn who_has_opened_a_segment_twice_is_told_that_it_would_wait_for_itself() {
         });
     });
     drop(held);
+}
+
+/// This system call is refused from here on, to all threads; false if filters are not
+/// allowed.
+fn forbid(call: libc::c_long) -> bool {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        step(LOAD, 0, 0, 0),
+        step(EQUAL, 0, 1, call as u32),
+        step(RETURN, 0, 0, refused),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its steps are alive during the calls, which copy them.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) == 0
+    }
+}
+
+#[test]
+fn filters_of_system_calls_are_passed_by_or_named() {
+    let named = Named::new("filtered");
+    let fresh = named.path.with_extension("fresh");
+    let under = |call, body: &dyn Fn(Result<Segment<Root>, SegmentError>)| {
+        Child::new(|| {
+            if !forbid(call) {
+                return println!("skipped: no filters here");
+            }
+            body(Segment::<Root>::create(&fresh, &Options::new()));
+        })
+        .ends();
+        let _ = std::fs::remove_file(&fresh);
+    };
+    // There is another way to get memory.
+    under(libc::SYS_fallocate, &|segment| {
+        let segment = segment.expect("a segment");
+        assert!(matches!(segment.root().mutex.lock(), Ok(Locked::Acquired(_))));
+    });
+    // There is none to be known by, nor to be told from a forked child.
+    under(libc::SYS_fcntl, &|segment| {
+        let segment = segment.expect("a segment");
+        let refused = segment.root().mutex.lock().map(drop).expect_err("it is not known");
+        let expected = SharedError::Join(JoinError::NoRecordLocks(libc::EPERM));
+        assert_eq!(refused, expected, "{refused}");
+        assert!(refused.to_string().contains("allow fcntl"), "{refused}");
+    });
+    under(libc::SYS_madvise, &|segment| {
+        // The first segment of a process is not attached at all.
+        let refused = match segment {
+            Ok(segment) => segment.root().mutex.lock().map(drop).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        let refused = refused.expect_err("a child would take itself for its parent");
+        assert!(refused.contains("refuses madvise"), "{refused}");
+    });
 }

@@ -126,7 +126,10 @@ impl core::fmt::Display for JoinError {
                  (`Segment::participate` does, and `lockstead shm --recover`)"
             }
             JoinError::TooManySegments => "the thread is a member of 56 segments: leave one first",
-            JoinError::NoMemory => "no memory that a forked child finds empty (Linux 4.14 has it)",
+            JoinError::NoMemory => {
+                "no memory that a forked child finds empty: Linux 4.14 has it, unless there is none \
+                 left or a filter of system calls refuses madvise"
+            }
             JoinError::NoRobustList => {
                 "the kernel, or a filter of system calls, refuses robust lists: \
                  allow get_robust_list and set_robust_list"
