@@ -12,6 +12,7 @@
 //! | `list` | the robust list: the libc's, or one of the thread's own |
 //! | `page` | what a thread knows of itself; vanishes in a forked child |
 //! | `member` | taking a seat in a segment, and giving it up |
+//! | `refusal` | why a thread is not let in, or not out |
 //! | `registry` | the segments that this process has attached |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
 //! | `ring` | adding and waking in one step |
@@ -44,14 +45,16 @@ mod number;
 mod oracle;
 mod page;
 mod process;
+mod refusal;
 mod registry;
 mod release;
 mod ring;
 mod sleep;
 
 pub use description::{LOCKS_FROM, Standing, standing};
-pub use member::{Busy, JoinError, Member, at_forgetting, join, leave, me, member, party, seated};
+pub use member::{Member, at_forgetting, join, leave, me, member, party, seated};
 pub use number::{LAST_NUMBER, SHARED};
 pub use oracle::process_has_ended;
 pub(crate) use process::wipes_on_fork;
+pub use refusal::{Busy, JoinError};
 pub use registry::{AttachError, Attached, Handle, Parts, Scrub, attach, detach};

@@ -26,9 +26,9 @@
 //! for the second source: that cannot tell the two locks apart before the reader has ended.
 
 use super::description::{self, Description, Standing};
-use super::member::JoinError;
 use super::oracle;
 use super::process::Place;
+use super::refusal::JoinError;
 use super::registry::Attached;
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;

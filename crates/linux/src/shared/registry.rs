@@ -10,8 +10,9 @@
 //!   [`Place::joined`] first and looked again; whoever detaches has said so first and
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
-use super::member::{self, Busy, JoinError};
+use super::member;
 use super::process::{self, Place, SEGMENTS};
+use super::refusal::{Busy, JoinError};
 use super::{description, list, number};
 use crate::atomics::U32;
 use crate::platform::Linux;
