@@ -69,9 +69,8 @@ fn shared_rwlock_tenants_2t() {
 
 #[test]
 fn shared_rwlock_tenants_3t() {
-    let config = killing(depth(0, 1)).preemptions(depth(2, 3));
+    let config = killing(depth(0, 1));
     come_and_go(&[WRITES, WRITES_AND_LEAVES, COMES_TO_READ]).verify("a reader comes", &config);
     come_and_go(&[READS, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("a writer comes", &config);
-    let config = killing(1).preemptions(depth(1, 2));
-    come_and_go(&[TRIES, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("one tries", &config);
+    come_and_go(&[TRIES, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("one tries", &killing(1));
 }
