@@ -1,6 +1,6 @@
 //! Putting in order what is stuck in a segment.
 
-use super::{Header, Layout};
+use super::{Header, Layout, Participant, View};
 use crate::shared::attached::Attachment;
 use crate::shared::error::{SegmentError, SharedError};
 use crate::shared::file;
@@ -8,7 +8,7 @@ use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
 use lockstead_core::shared::word::NOT_RECOVERABLE;
 use lockstead_core::shared::{
-    self as core_shared, Fate, Got, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+    self as core_shared, Fate, Got, Identity, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
 };
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
@@ -17,6 +17,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Mender {
     attachment: Attachment,
+    /// Who lived, as far as the segment knew, before this asked about anybody.
+    living: Vec<Identity>,
 }
 
 /// What was done about a lock.
@@ -37,15 +39,21 @@ pub enum Mended {
 }
 
 impl Mender {
-    /// Opens the segment in the file of this name, to take part in it.
+    /// Opens the segment in the file of this name, to take part in it. Whoever comes to a
+    /// segment asks about all that are there, so those that have ended without the kernel's
+    /// having said so are marked then; [`declare_dead`](Self::declare_dead) names them.
     ///
     /// # Errors
     /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
     pub fn open(path: impl AsRef<Path>) -> Result<Mender, SegmentError> {
         let path = path.as_ref();
-        let file::Checked { file, header, layout } = file::check(file::open(path, true)?)?;
+        let view = View::from_file(file::open(path, true)?)?;
+        let people = view.people()?;
+        let living = people.all().iter().filter(|one| one.alive);
+        let living = living.filter_map(Participant::identity).collect();
+        let View { file, header, layout } = view;
         let attachment = Attachment::new(file, &header, layout, Some(path))?;
-        Ok(Mender { attachment })
+        Ok(Mender { attachment, living })
     }
 
     /// What the first page said when it was opened.
@@ -61,21 +69,27 @@ impl Mender {
     }
 
     /// Asks about every participant whether it has ended without the kernel's having said
-    /// so, and says so; returns the slots of those that had. Then has everybody who
+    /// so, and says so; returns the slots of those that had lived, as far as the segment
+    /// knew, when this was opened or is called, and are dead now. Then has everybody who
     /// sleeps in the segment look again.
     #[must_use]
     pub fn declare_dead(&self) -> Vec<u32> {
         let domain = self.attachment.domain();
-        let mut dead = Vec::new();
+        let mut living = self.living.clone();
         for slot in 1..self.header().seats {
             let Some(seat) = domain.seat(slot) else { continue };
             let life = seat.now();
-            if life.is_alive() && Linux::has_ended(domain.segment, slot, life) {
-                dead.push(slot);
+            if life.is_alive() {
+                living.extend(Identity::new(slot, life.generation()));
+                let _ = Linux::has_ended(domain.segment, slot, life);
             }
         }
         domain.ring();
-        dead
+        let dead = living.into_iter().filter(|one| matches!(domain.fate(*one), Fate::Died));
+        let mut slots: Vec<u32> = dead.map(Identity::slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
     }
 
     /// Frees a lock that a dead owner has, and declares what it protects consistent,

@@ -15,9 +15,9 @@ use std::path::Path;
 /// A segment's file, open for reading. See the module.
 #[derive(Debug)]
 pub struct View {
-    file: File,
-    header: Header,
-    layout: Layout,
+    pub(super) file: File,
+    pub(super) header: Header,
+    pub(super) layout: Layout,
 }
 
 /// What a lock's word says.
