@@ -4,7 +4,7 @@
 //! # State
 //! | half | bits | meaning |
 //! |---|---|---|
-//! | low | all | [`LIFE_FREE`], [`LIFE_DEAD`], or [`LIFE_ALIVE`] and the tenant's number as the machine knows it |
+//! | low | all | [`LIFE_FREE`], [`LIFE_DEAD`], or [`LIFE_ALIVE`] and the tenant's number as the machine knows it, or [`LIFE_SCRUBBER`] |
 //! | high | 31..14 | the tenant's process, by a number that the platform gives ([`LAST_PROCESS`]) |
 //! | high | 13..0 | generation |
 //!
@@ -32,6 +32,10 @@
 //!   the seat is [retired](Seat::retire) first: that ends the name, or fails because
 //!   somebody has come.
 //!
+//! When a seat has come to the last generation, nobody takes it any more. It may begin with
+//! generation 0 again when no lock names it: somebody [occupies](Life::scrubbed) it
+//! meanwhile, looks for its names in all locks and erases them.
+//!
 //! Who sits in a seat is told apart from everybody who sat there before in the same
 //! generation by process and number: whatever watches a tenant compares all 64 bits.
 
@@ -52,6 +56,9 @@ pub const LIFE_DEAD: u32 = 0xc000_0000;
 pub const LIFE_DOUBTED: u32 = 1 << 30;
 /// The number of a living one.
 pub const LIFE_NUMBER: u32 = 0x3fff_ffff;
+/// In place of a number, which no thread has: this process erases the names of the tenants
+/// that the seat had.
+pub const LIFE_SCRUBBER: u32 = LIFE_NUMBER;
 /// The largest number of a process; 0 is that of nobody.
 pub const LAST_PROCESS: u32 = (1 << (32 - GENERATION_BITS)) - 1;
 
@@ -127,6 +134,22 @@ impl Life {
     #[must_use]
     pub const fn is_worn_out(self) -> bool {
         !self.is_alive() && !self.is_free() && self.generation() == LAST_GENERATION
+    }
+
+    /// What a process that erases the names of this worn-out seat makes of it; `None` if the
+    /// seat is not worn out.
+    #[must_use]
+    pub const fn scrubbed(self, process: u32) -> Option<Life> {
+        if !self.is_worn_out() {
+            return None;
+        }
+        Some(Life::alive(self.generation(), process, LIFE_SCRUBBER))
+    }
+
+    /// Whether somebody is about to make this seat usable again, and nobody sits there.
+    #[must_use]
+    pub const fn is_scrubbed(self) -> bool {
+        self.life() & LIFE_NUMBER == LIFE_SCRUBBER
     }
 
     /// Of a tenant that has ended here.

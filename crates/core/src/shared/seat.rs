@@ -174,18 +174,23 @@ impl<'a, P: Robust> Domain<'a, P> {
     /// # Errors
     /// Why there is none.
     pub fn take_seat(&self, process: u32, number: u32) -> Result<(u32, Life), NoSeat> {
-        let mut worn_out = false;
+        let (mut worn_out, mut scrubbed) = (false, false);
         for (slot, seat) in (0..).zip(self.seats).skip(1).take(LAST_SLOT as usize) {
             loop {
                 let found = seat.now();
                 worn_out |= found.is_worn_out();
+                scrubbed |= found.is_scrubbed();
                 let Some(taken) = found.taken_by(process, number) else { break };
                 if seat.change(found, taken) {
                     return Ok((slot, taken));
                 }
             }
         }
-        Err(if worn_out { NoSeat::WornOut } else { NoSeat::Full })
+        Err(match (worn_out, scrubbed) {
+            (true, _) => NoSeat::WornOut,
+            (false, true) => NoSeat::Scrubbed,
+            (false, false) => NoSeat::Full,
+        })
     }
 
     /// Has everybody who sleeps in this segment look again.
@@ -261,6 +266,8 @@ pub enum NoSeat {
     Full,
     /// The others are worn out by deaths.
     WornOut,
+    /// Somebody is about to make others usable again: it is worth while to look again.
+    Scrubbed,
 }
 
 /// A participant of a segment, as the thread sees itself whose it is.

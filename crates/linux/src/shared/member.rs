@@ -189,22 +189,25 @@ pub(super) fn forget() {
     }
 }
 
-/// Takes a seat; where all are worn out, has them made usable again, or waits for who does
-/// that.
+/// Takes a seat; where no other one is left, has those made usable again that are worn out,
+/// or waits for who does that.
 fn sit_down(
     page: &'static Page,
     attached: &'static Attached,
 ) -> Result<&'static Member, JoinError> {
     let mut looks = 0..PATIENCE;
+    let mut in_vain = false;
     loop {
-        match sit(page, attached) {
-            Err(JoinError::WornOut) if attached.scrub() != 0 => {}
-            Err(JoinError::WornOut | JoinError::Full)
-                if attached.is_scrubbed() && looks.next().is_some() =>
-            {
+        match sit(page, attached)? {
+            Ok(member) => return Ok(member),
+            Err(NoSeat::Full) => return Err(JoinError::Full),
+            // Where there was nothing left to do, others may have done it since the look.
+            Err(NoSeat::WornOut) if !in_vain => in_vain = attached.scrub() == 0,
+            Err(NoSeat::Scrubbed) if looks.next().is_some() => {
                 std::thread::sleep(core::time::Duration::from_millis(1));
+                in_vain = false;
             }
-            sits => return sits,
+            Err(NoSeat::WornOut | NoSeat::Scrubbed) => return Err(JoinError::WornOut),
         }
     }
 }
@@ -212,21 +215,24 @@ fn sit_down(
 /// How long to wait for who scrubs, in milliseconds.
 const PATIENCE: u32 = 2000;
 
-/// Takes a seat.
-fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Member, JoinError> {
+/// Takes a seat, if there is one.
+fn sit(
+    page: &'static Page,
+    attached: &'static Attached,
+) -> Result<Result<&'static Member, NoSeat>, JoinError> {
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
     let process = number::of_process(attached)?;
     let domain = attached.domain();
     let take = || domain.take_seat(process, sys::gettid());
     let taken = match take() {
-        Err(NoSeat::Full) if oracle::sweep(attached) => take(),
+        Err(NoSeat::Full | NoSeat::Scrubbed) if oracle::sweep(attached) => take(),
         taken => taken,
     };
-    let (slot, life) = taken.map_err(|none| match none {
-        NoSeat::Full => JoinError::Full,
-        NoSeat::WornOut => JoinError::WornOut,
-    })?;
+    let (slot, life) = match taken {
+        Ok(taken) => taken,
+        Err(none) => return Ok(Err(none)),
+    };
     let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
     let seat = &domain.seats[slot as usize];
     let before = list::name(life_word(seat));
@@ -248,7 +254,7 @@ fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Memb
     let (base, len) = attached.range();
     member.base.store(base, Ordering::Relaxed);
     member.len.store(len, Ordering::Relaxed);
-    Ok(member)
+    Ok(Ok(member))
 }
 
 /// Tells who sits there.

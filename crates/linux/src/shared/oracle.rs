@@ -140,6 +140,10 @@ fn ask(attached: &Attached, number: u32) -> Standing {
 }
 
 fn thread_ended(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
+    if life.is_scrubbed() {
+        // It names no thread.
+        return false;
+    }
     if !seat.change(life, life.doubted()) && seat.now() != life.doubted() {
         return false;
     }

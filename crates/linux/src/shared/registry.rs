@@ -23,7 +23,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 use lockstead_core::Atomic32;
-use lockstead_core::shared::word::{LAST_GENERATION, LAST_SLOT};
+use lockstead_core::shared::word::LAST_SLOT;
 use lockstead_core::shared::{Claim, Domain, Identity, Life, Party, Seat};
 use std::ffi::CString;
 
@@ -405,17 +405,6 @@ impl Attached {
         by(self.scrub_what.load(Ordering::Relaxed), self)
     }
 
-    /// Whether somebody makes worn-out seats usable again just now.
-    pub(super) fn is_scrubbed(&self) -> bool {
-        self.domain().seats.iter().skip(1).any(|seat| {
-            let life = seat.now();
-            // Who has the last generation for its own says so in the note.
-            life.is_alive()
-                && life.generation() == LAST_GENERATION
-                && seat.note.load(Ordering::Relaxed) != life.high()
-        })
-    }
-
     /// Sits down in a worn-out seat, so that nobody else does, and nobody takes it for worn
     /// out: its life word then, which is to be replaced when the seat is in order. Should the
     /// process end before, the seat is worn out again.
@@ -425,8 +414,7 @@ impl Attached {
     /// not, or no longer, like this.
     pub fn occupy(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
         let process = number::of_process(self)?;
-        let life = Life::alive(worn_out.generation(), process, sys::gettid());
-        let Some(seat) = self.domain().seat(slot).filter(|_| worn_out.is_worn_out()) else {
+        let Some((seat, life)) = self.domain().seat(slot).zip(worn_out.scrubbed(process)) else {
             return Ok(None);
         };
         if !seat.change(worn_out, life) {

@@ -90,12 +90,11 @@ impl Scrubber {
             }
             true
         });
-        let begun = domain.seats.iter().zip(worn).filter(|(seat, occupied)| {
-            occupied.is_some_and(|life| {
-                let life = if seat.now() == life.doubted() { life.doubted() } else { life };
-                seat.change(life, Life(0))
-            })
-        });
+        let begun = domain
+            .seats
+            .iter()
+            .zip(worn)
+            .filter(|(seat, occupied)| occupied.is_some_and(|life| seat.change(life, Life(0))));
         let begun = begun.count();
         // Who sleeps for a lock of which the owner's name was erased looks again.
         domain.ring();

@@ -106,6 +106,44 @@ fn what_is_left_without_a_death_does_not_wear_out() {
     assert!(matches!(segment.root()[0].lock().unwrap(), Locked::Acquired(_)));
 }
 
+/// A life word that says that this process scrubs.
+fn scrubbed_by(process: u64) -> u64 {
+    LAST << 32 | process << 46 | 0xbfff_ffff
+}
+
+#[test]
+fn who_comes_while_somebody_scrubs_waits_for_that() {
+    let _watchdog = Watchdog::new("who_comes_while_somebody_scrubs_waits_for_that");
+    let segment = with_deaths(0);
+    let number = thread::scope(|s| {
+        let joins = || {
+            segment.participate().expect("a seat");
+            read(&segment) >> 46
+        };
+        s.spawn(joins).join().expect("it ends")
+    });
+    eventually(|| read(&segment) >> 46 == 0);
+    write(&segment, scrubbed_by(number));
+    thread::scope(|s| {
+        let came = s.spawn(|| segment.participate());
+        // Who asks about it finds a process that lives, and no thread to ask about.
+        assert!(!came.is_finished(), "nobody is done yet");
+        assert_eq!(segment.scrub(), 0, "somebody does");
+        assert_eq!(read(&segment), scrubbed_by(number));
+        write(&segment, 0);
+        assert_eq!(came.join().expect("it ends"), Ok(()));
+    });
+}
+
+#[test]
+fn a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
+    let _watchdog = Watchdog::new("a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one");
+    let segment = with_deaths(0);
+    write(&segment, scrubbed_by(77));
+    assert_eq!(segment.participate(), Ok(()));
+    assert_eq!(read(&segment) >> 32 & LAST, 0, "it began anew");
+}
+
 /// Where the directory does not say where locks are, no name can be erased.
 #[test]
 fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {

@@ -80,7 +80,8 @@ impl Mender {
             let Some(seat) = domain.seat(slot) else { continue };
             let life = seat.now();
             if life.is_alive() {
-                living.extend(Identity::new(slot, life.generation()));
+                let tenant = Identity::new(slot, life.generation());
+                living.extend(tenant.filter(|_| !life.is_scrubbed()));
                 let _ = Linux::has_ended(domain.segment, slot, life);
             }
         }

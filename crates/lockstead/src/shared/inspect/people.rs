@@ -138,20 +138,21 @@ impl Participant {
             let (units, awaited) = (short(claim, 4), what & AWAITED != 0);
             (lock != 0).then_some(Claimed { slot, lock, units, awaited })
         });
+        let alive = life.is_alive() && !life.is_scrubbed();
         Some(Participant {
             slot,
             generation: life.generation(),
             life: life.life(),
-            alive: life.is_alive(),
-            dead: !life.is_alive() && !life.is_free(),
-            worn_out: life.is_worn_out(),
+            alive,
+            dead: !alive && !life.is_free(),
+            worn_out: life.is_worn_out() || life.is_scrubbed(),
             process: short(seat, 8),
             thread: short(seat, 12),
             namespace: long(seat, 56),
             since: long(seat, 64),
             waits_for: (waits_for != 0).then_some(u64::from(waits_for) * 8),
             process_number: life.process(),
-            unnoticed: life.is_alive() && process_has_ended(file.as_raw_fd(), life) == Some(true),
+            unnoticed: alive && process_has_ended(file.as_raw_fd(), life) == Some(true),
             claims: claims.collect(),
         })
     }
