@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, in_threads};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_core::shared::Robust;
+use lockstead_core::shared::{Life, Robust};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::{self, Busy, JoinError};
 use segment::{Child, SEATS, Segment};
@@ -83,7 +83,12 @@ fn take_part(segment: &Segment, end: Instant, seed: u64) {
         }
         if random.below(8) == 0 {
             let slot = random.below(SEATS as u64 + 5) as u32;
-            let _ = Linux::has_ended(segment.handle().attached(), slot);
+            // One that is told may be out of date, or nonsense.
+            let life = match random.below(2) {
+                0 if slot < SEATS as u32 => segment.seat(slot).now(),
+                _ => Life(random.below(u64::MAX)),
+            };
+            let _ = Linux::has_ended(segment.handle().attached(), slot, life);
         }
         // Locks that are not recoverable any more would end the test early.
         if random.below(16) == 0 {

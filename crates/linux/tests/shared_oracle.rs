@@ -29,6 +29,10 @@ fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
     (child > 0).then_some(Child(child))
 }
 
+fn has_ended(segment: &Segment, slot: u32) -> bool {
+    Linux::has_ended(segment.handle().attached(), slot, segment.seat(slot).now())
+}
+
 /// The kernel forgets the list of the calling thread.
 fn lose_list() {
     // SAFETY: takes numbers.
@@ -70,16 +74,10 @@ fn who_has_the_same_number_in_another_namespace_is_somebody_else() {
         let patience = Duration::from_millis(if lost { 2500 } else { 100 });
         assert_eq!(segment.lock_within(0, patience), Err(SharedError::TimedOut));
         holder.kill_and_wait();
-        let tried = segment.lock(0).try_lock(&segment.party());
-        assert_eq!(tried, if lost { Err(SharedError::TimedOut) } else { Ok(Got::OwnerDied) });
-        if lost {
-            assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
-        }
+        // Who only tries asks as well, where the list is lost.
+        assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
         assert!(segment.lock(0).mark_consistent(&segment.party()));
         assert!(segment.lock(0).unlock(&segment.party()));
-        if lost {
-            segment.member().gave();
-        }
     }
 }
 
@@ -108,7 +106,7 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
         segment.party();
         while Instant::now() < end {
             for slot in 1..SEATS as u32 {
-                if Linux::has_ended(segment.handle().attached(), slot) {
+                if has_ended(&segment, slot) {
                     segment.word(2).fetch_add(1, Relaxed);
                 }
             }
@@ -136,15 +134,15 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
         assert_eq!(member.wait(), 0);
     }
     assert_eq!(asker.wait(), 0);
-    // All that ended unnoticed are found in the end.
-    segment.party();
-    let attached = segment.handle().attached();
-    let found: u64 =
-        (1..SEATS as u32).map(|slot| u64::from(Linux::has_ended(attached, slot))).sum();
-    let found = found + segment.word(2).load(Relaxed);
+    // All that ended unnoticed are found in the end; most were by who came after them.
+    let me = segment.party().me.slot();
+    let last = (1..SEATS as u32).filter(|&slot| has_ended(&segment, slot)).count() as u64;
+    let living = |slot: &u32| segment.seat(*slot).now().is_alive();
+    assert_eq!((1..SEATS as u32).filter(living).collect::<Vec<_>>(), [me]);
+    let found = last + segment.word(2).load(Relaxed);
     let comings = segment.word(1).load(Relaxed);
-    println!("{comings} comings and goings, {lost} lost, {found} found");
-    assert_eq!(found, lost);
+    println!("{comings} comings and goings, {lost} lost, {found} of them found by asking");
+    assert!(found <= lost);
     assert!(comings > 0);
 }
 

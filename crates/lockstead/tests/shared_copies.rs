@@ -66,15 +66,42 @@ fn lose_list() {
 fn who_never_waits_for_long_finds_an_unnoticed_death() {
     let segment = segment();
     let root = segment.root();
+    for tries in [false, true] {
+        ends(fork(|| {
+            core::mem::forget(root.mutex.lock().unwrap());
+            lose_list();
+        }));
+        until("the lock is had", || {
+            let locked = match tries {
+                true => root.mutex.try_lock(),
+                false => root.mutex.lock_timeout(Duration::from_millis(20)),
+            };
+            locked.is_ok_and(|locked| {
+                let told = locked.is_inconsistent();
+                drop(locked.recover(|_| ()));
+                told
+            })
+        });
+    }
+}
+
+/// As the mutex; the units of who has ended, and what it read.
+#[test]
+fn who_only_tries_finds_units_and_readers_that_ended_unnoticed() {
+    let segment = segment();
+    let root = segment.root();
+    root.slots.add(1).unwrap();
     ends(fork(|| {
-        core::mem::forget(root.mutex.lock().unwrap());
+        core::mem::forget(root.slots.acquire(1).unwrap());
         lose_list();
     }));
-    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "nobody has asked");
-    let short = Duration::from_millis(20);
-    until("the lock is had", || {
-        root.mutex.lock_timeout(short).is_ok_and(|locked| locked.is_inconsistent())
-    });
+    until("the unit is had", || root.slots.try_acquire(1).is_ok());
+    segment.leave().expect("it holds nothing");
+    ends(fork(|| {
+        core::mem::forget(root.rate.read().unwrap());
+        lose_list();
+    }));
+    until("nobody reads", || root.rate.try_write().is_ok());
 }
 
 #[test]

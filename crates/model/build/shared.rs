@@ -57,14 +57,40 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "shared_waiter_compares_no_generation",
         file: "shared/wait.rs",
-        line: "Watch::High(&theirs.seat.life, theirs.life.generation()),",
+        line: "Watch::High(&theirs.seat.life, theirs.life.high()),",
         instead: "Watch::Low(&theirs.seat.life, theirs.life.life()),",
     },
     Variant {
         name: "shared_owner_is_known_by_its_slot",
         file: "shared/seat.rs",
-        line: "(life.is_alive() && life.generation() == who.generation()).then_some((seat, life))",
-        instead: "life.is_alive().then_some((seat, life))",
+        line: "if life.generation() != who.generation() {",
+        instead: "if false {",
+    },
+    // As it was until version 2 of the segment: a clean leave keeps its generation, and is
+    // taken for a death.
+    Variant {
+        name: "shared_clean_leave_passes_for_a_death",
+        file: "shared/seat.rs",
+        line: "            Fate::Left(seat, life)\n",
+        instead: "            Fate::Died\n",
+    },
+    Variant {
+        name: "shared_free_seat_keeps_its_name",
+        file: "shared/wait.rs",
+        line: "seat.retire(life);",
+        instead: "",
+    },
+    Variant {
+        name: "shared_death_keeps_the_generation",
+        file: "shared/life.rs",
+        line: "if self.is_free() { 0 } else { 1 }",
+        instead: "0",
+    },
+    Variant {
+        name: "shared_heir_that_left_passes_for_dead",
+        file: "shared/wait.rs",
+        line: "matches!(self.fate(other, &self.lock.heir, heir), Fate::Died)",
+        instead: "!matches!(self.party.domain.fate(other), Fate::Lives(..))",
     },
     Variant {
         name: "shared_waiter_compares_the_word_first",
@@ -72,12 +98,12 @@ pub(crate) const SHARED: &[Variant] = &[
         line: "            channel,
             Watch::Word(self.party.domain.doorbell, bell),
             Watch::Low(&theirs.seat.life, theirs.life.life()),
-            Watch::High(&theirs.seat.life, theirs.life.generation()),
+            Watch::High(&theirs.seat.life, theirs.life.high()),
             Watch::Seen(&self.lock.word, word),",
         instead: "            channel,
             Watch::Word(self.party.domain.doorbell, bell),
             Watch::Low(&theirs.seat.life, theirs.life.life()),
-            Watch::High(&theirs.seat.life, theirs.life.generation()),",
+            Watch::High(&theirs.seat.life, theirs.life.high()),",
     },
     Variant {
         name: "shared_release_overlooks_waiters",
@@ -160,7 +186,7 @@ pub(crate) const SHARED: &[Variant] = &[
         name: "shared_writer_watches_no_reader",
         file: "shared/rwlock.rs",
         line: "            Watch::Low(&self.seat.life, self.life.life()),
-            Watch::High(&self.seat.life, self.life.generation()),
+            Watch::High(&self.seat.life, self.life.high()),
         ];",
         instead: "        ];",
     },
@@ -241,16 +267,14 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "unmarked_whoever_sits_there_is_declared_dead",
         file: "shared/seat.rs",
-        line: "seat.life.compare_exchange(life.0, dead.0, success, failure).is_ok()",
-        instead: "let found = seat.life.load(Ordering::Relaxed);
-                let dead = Life::new(Life(found).generation(), LIFE_DEAD);
-                seat.life.compare_exchange(found, dead.0, success, failure).is_ok()",
+        line: "seat.change(life, life.dead())",
+        instead: "seat.change(seat.now(), seat.now().dead())",
     },
     Variant {
         name: "unmarked_nobody_is_asked_about",
         file: "shared/seat.rs",
-        line: "            if P::has_ended(self.segment, slot) {",
-        instead: "            if false {",
+        line: "let ended = P::has_ended(self.domain.segment, slot, life);",
+        instead: "let ended = false;",
     },
     Variant {
         name: "unmarked_sleepers_trust_for_ever",

@@ -38,7 +38,7 @@ mod threads;
 
 pub use death::has_ended;
 pub(crate) use marks::Mark;
-pub use merged::{aside, embody, forget, guard, here, turn};
+pub use merged::{aside, disembody, embody, forget, guard, here, turn};
 pub use threads::MOST_WATCHES;
 pub(crate) use threads::{Awoken, Entry, Queued, Sleeper, Status, Thread};
 

@@ -33,7 +33,7 @@ mod watch;
 pub use atomic::{U32, U64, fence, freed};
 pub use cell::Cell;
 pub use config::{Access, Config, Fault, Futex, Hint, Membarrier, Orderings, Watch};
-pub use engine::{aside, embody, forget, guard};
+pub use engine::{aside, disembody, embody, forget, guard};
 pub use futex::thread;
 #[doc(hidden)]
 pub use platform::hidden;

@@ -11,6 +11,7 @@ macro_rules! robust {
     (@ $trust:expr, $($core:tt)+) => {
         const _: () = {
             use $($core)+::platform::Wait;
+            use $($core)+::shared::life::{LIFE_NUMBER, Life};
             use $($core)+::shared::{Addend, Robust, Watch, Woken};
             use ::core::panic::Location;
             use ::core::ptr::NonNull;
@@ -97,8 +98,8 @@ macro_rules! robust {
                 }
 
                 #[track_caller]
-                fn has_ended(_segment: &(), slot: u32) -> bool {
-                    model::has_ended(slot, Location::caller())
+                fn has_ended(_segment: &(), _slot: u32, life: Life) -> bool {
+                    model::has_ended(life.life() & LIFE_NUMBER, Location::caller())
                 }
 
                 fn here() -> u64 {

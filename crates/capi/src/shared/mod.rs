@@ -87,5 +87,8 @@ fn join_errno(error: JoinError) -> i32 {
         JoinError::NoRobustList | JoinError::UnknownList(_) => libc::ENOSYS,
         JoinError::ListInUse => libc::EBUSY,
         JoinError::ListTooLong => libc::E2BIG,
+        JoinError::NoDescription(error) | JoinError::NoRecordLocks(error) => error,
+        JoinError::FileLocked => libc::ENOLCK,
+        JoinError::TooManyProcesses => libc::EUSERS,
     }
 }

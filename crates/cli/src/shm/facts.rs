@@ -43,7 +43,7 @@ pub(super) struct Recovered {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum State {
     Alive,
-    /// Alive as far as the segment knows, but its thread does not exist.
+    /// Alive as far as the segment knows, but its process or its thread does not exist.
     Missing,
     Dead,
     Left,
@@ -213,13 +213,14 @@ impl Gathering<'_> {
     }
 
     fn person(&self, person: &Participant, processes: &mut Processes) -> Person {
-        let seen = if person.alive {
+        // The numbers of one that has ended may be somebody else's by now.
+        let seen = if person.alive && !person.unnoticed {
             processes.look(person.namespace, person.process, person.thread)
         } else {
             Default::default()
         };
         let state = match (person.alive, person.dead) {
-            (true, _) if seen.missing => State::Missing,
+            (true, _) if person.unnoticed || seen.missing => State::Missing,
             (true, _) => State::Alive,
             (false, true) => State::Dead,
             (false, false) => State::Left,

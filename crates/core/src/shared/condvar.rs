@@ -73,7 +73,7 @@ impl<P: Robust> SharedCondvar<P> {
             Watch::Seen(&self.count, count),
         ];
         // Nobody in particular is watched, so that one that sleeps long looks again.
-        let ended = match party.domain.sleep(&watches, how, &[]) {
+        let ended = match party.sleep(&watches, how, &[]) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
                 None

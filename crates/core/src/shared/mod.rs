@@ -10,7 +10,7 @@
 //!
 //! `docs/shared-locks.md` gives every word bit by bit, every point at which a
 //! participant can end, and what the others see then. Read in this order: [`word`],
-//! [`seat`], [`robust`] (what the machine promises), [`mutex`], `wait` (sleeping and
+//! [`seat`], [`life`], [`robust`] (what the machine promises), [`mutex`], `wait` (sleeping and
 //! what wakes), then [`rwlock`], [`semaphore`], [`condvar`].
 //!
 //! # Trust
@@ -19,6 +19,7 @@
 //! and nothing is computed from it that leaves the segment.
 
 pub mod condvar;
+pub mod life;
 pub mod mutex;
 pub mod robust;
 pub mod rwlock;
@@ -28,10 +29,11 @@ mod wait;
 pub mod word;
 
 pub use condvar::SharedCondvar;
+pub use life::Life;
 pub use mutex::SharedMutex;
 pub use robust::{Addend, Robust, Watch, Woken};
 pub use rwlock::{ReadHold, SharedRwLock};
-pub use seat::{Claim, Domain, Life, Party, Seat};
+pub use seat::{Claim, Domain, Fate, NoSeat, Party, Seat};
 pub use semaphore::{SharedSemaphore, Units};
 pub use word::Identity;
 

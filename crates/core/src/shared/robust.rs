@@ -8,7 +8,7 @@
 //!
 //! # Invariants a platform must keep
 //! - **D1** When a participant ends, the machine sets the low half of its
-//!   [life word](super::Seat) to [`LIFE_DEAD`](super::seat::LIFE_DEAD) and then wakes
+//!   [life word](super::Seat) to [`LIFE_DEAD`](super::life::LIFE_DEAD) and then wakes
 //!   one of those that sleep on that half. It does so after everything the
 //!   participant has written, and after it has left all queues of sleepers.
 //! - **D2** Then, if the participant had [named](Robust::at_death_wake) a word whose
@@ -20,6 +20,7 @@
 //!   of the words; that wake-up is lost.
 //! - **D5** A wake-up takes an address and does not read the memory there (P5).
 
+use super::life::Life;
 use crate::platform::{Platform, Wait};
 use core::ptr::NonNull;
 
@@ -112,9 +113,15 @@ pub trait Robust: Platform {
         false
     }
 
-    /// Whether the participant in this slot has certainly ended, by another source
-    /// than D1.
-    fn has_ended(segment: &Self::Segment, slot: u32) -> bool;
+    /// Whether the participant that sits in this slot with this life word has certainly
+    /// ended, by another source than D1.
+    fn has_ended(segment: &Self::Segment, slot: u32, life: Life) -> bool;
+
+    /// Whether the participant that sits in this slot with this life word is the calling
+    /// thread, which may have come to the segment by several ways, as several participants.
+    fn is_caller(_segment: &Self::Segment, _slot: u32, _life: Life) -> bool {
+        false
+    }
 
     /// Where the caller is in its program, with all that it has read so far. For a
     /// model checker; nothing elsewhere.

@@ -22,9 +22,10 @@
 //! Readers that write their own lines only are those of brlock (Linux 2.4) and of
 //! hazard pointers (Maged Michael, 2004).
 
+use super::life::Life;
 use super::mutex::SharedMutex;
 use super::robust::{Robust, Watch, Woken};
-use super::seat::{AWAITED, Claim, Life, Party, Seat};
+use super::seat::{AWAITED, Claim, Party, Seat};
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
 use super::{Got, SharedError};
@@ -174,9 +175,11 @@ impl<P: Robust> SharedRwLock<P> {
         } else {
             Seek::new(&self.mutex, party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
         };
-        if self.reader(party).is_some() {
-            self.mutex.unlock(party);
-            return Err(SharedError::TimedOut);
+        while let Some(reader) = self.reader(party) {
+            if !party.suspects(reader.slot, reader.life) {
+                self.mutex.unlock(party);
+                return Err(SharedError::TimedOut);
+            }
         }
         self.touch();
         Ok(got)
@@ -239,7 +242,8 @@ impl<P: Robust> SharedRwLock<P> {
         let mut reader = Some(first);
         let outcome = loop {
             let Some(found) = reader else { break Ok(()) };
-            if found.slot == party.me.slot() {
+            let by_another_way = P::is_caller(party.domain.segment, found.slot, found.life);
+            if found.slot == party.me.slot() || by_another_way {
                 break Err(SharedError::Recursive);
             }
             if let Some(error) = found.sleep(party, how) {
@@ -312,9 +316,9 @@ impl<P: Robust> Reader<'_, P> {
             Watch::Word(&self.claim.what, awaited),
             Watch::Word(party.domain.doorbell, bell),
             Watch::Low(&self.seat.life, self.life.life()),
-            Watch::High(&self.seat.life, self.life.generation()),
+            Watch::High(&self.seat.life, self.life.high()),
         ];
-        match party.domain.sleep(&watches, how, &[(self.slot, self.life)]) {
+        match party.sleep(&watches, how, &[(self.slot, self.life)]) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
                 None

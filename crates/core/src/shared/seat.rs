@@ -1,9 +1,8 @@
 //! Participants of a segment: what each of them has there.
 //!
 //! # State
-//! A [`Seat`] is a participant's place in the table of its segment. The life word's
-//! low half is what the machine changes when the participant ends (D1), its high half
-//! the generation. A seat is claimed by one exchange of both.
+//! A [`Seat`] is a participant's place in the table of its segment. Its life word says who
+//! sits there: see [`life`](super::life).
 //!
 //! A [`Claim`] says that a participant shares a lock: reads under a reader-writer
 //! lock, or has units of a semaphore. It lies with the participant and not with the
@@ -11,34 +10,21 @@
 //! anything.
 //!
 //! # Invariants
-//! - **G1** Who is named by slot and generation lives while the seat has that
-//!   generation and its life word is that of a living one.
-//! - **G2** The generation changes when a seat is taken over from a dead participant,
-//!   and never for a living one.
 //! - **G3** Only the participant writes its claims, but for the mark that somebody
 //!   waits for one.
 
 use super::SharedError;
+use super::life::{LIFE_NUMBER, Life};
 use super::mutex::SharedMutex;
 use super::robust::{Robust, Watch, Woken};
-use super::word::{Identity, LAST_GENERATION, LAST_SLOT};
+use super::word::{Identity, LAST_SLOT};
 use crate::platform::{Atomic32, Atomic64, Ordering, Wait};
 use core::ptr::NonNull;
-
-/// Life word: nobody, and nobody died.
-pub const LIFE_FREE: u32 = 0;
-/// Life word: the bit of a living one; the lower 30 bits are its number as the
-/// machine knows it.
-pub const LIFE_ALIVE: u32 = 1 << 31;
-/// Life word: the participant has died.
-pub const LIFE_DEAD: u32 = 0xc000_0000;
-/// The number of a living one.
-pub const LIFE_NUMBER: u32 = 0x3fff_ffff;
 
 /// A participant's place.
 #[repr(C, align(128))]
 pub struct Seat<P: Robust> {
-    /// Generation and life.
+    /// Who sits here: see [`life`](super::life).
     pub life: P::U64,
     /// For reports: process and thread as they call themselves; the namespace of
     /// those numbers; when it came, in nanoseconds of the system's start clock.
@@ -47,8 +33,9 @@ pub struct Seat<P: Robust> {
     pub thread: P::U32,
     /// The machine's, from offset 16 to 48: how it knows the life word.
     pub link: [P::U64; 4],
-    /// Not used.
-    pub spare: P::U32,
+    /// When it last asked about somebody that it had only tried to get a lock from, in
+    /// 2^20 nanoseconds.
+    pub asked: P::U32,
     /// What it waits for: the offset of the lock in the segment, divided by 8.
     pub waits_for: P::U32,
     /// See `process`.
@@ -60,68 +47,6 @@ pub struct Seat<P: Robust> {
     pub claims: P::U32,
     /// The platform's own.
     pub note: P::U32,
-}
-
-/// What is said of a life word and its seat.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Life(pub u64);
-
-impl Life {
-    /// The life of a participant with this number.
-    #[must_use]
-    pub const fn alive(generation: u32, number: u32) -> Life {
-        Life::new(generation, LIFE_ALIVE | (number & LIFE_NUMBER))
-    }
-
-    /// Of both halves.
-    #[must_use]
-    pub const fn new(generation: u32, life: u32) -> Life {
-        Life((generation as u64) << 32 | life as u64)
-    }
-
-    /// The low half.
-    #[must_use]
-    pub const fn life(self) -> u32 {
-        self.0 as u32
-    }
-
-    /// The high half.
-    #[must_use]
-    pub const fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    /// Whether somebody sits there and lives.
-    #[must_use]
-    pub const fn is_alive(self) -> bool {
-        self.life() & LIFE_NUMBER != 0
-    }
-
-    /// Who sits there, in the seat of this slot; `None`: nobody that lives.
-    #[must_use]
-    pub const fn identity(self, slot: u32) -> Option<Identity> {
-        if self.is_alive() { Identity::new(slot, self.generation()) } else { None }
-    }
-
-    /// What a participant that takes this seat makes of it; `None` if somebody sits
-    /// there, or it is worn out.
-    #[must_use]
-    pub const fn taken_by(self, number: u32) -> Option<Life> {
-        if self.is_alive() || number & LIFE_NUMBER == 0 {
-            return None;
-        }
-        let generation = match self.life() {
-            LIFE_FREE => self.generation(),
-            _ => match self.generation().checked_add(1) {
-                Some(next) => next,
-                None => return None,
-            },
-        };
-        if generation > LAST_GENERATION {
-            return None;
-        }
-        Some(Life::alive(generation, number))
-    }
 }
 
 /// One claim of a participant.
@@ -225,13 +150,47 @@ impl<'a, P: Robust> Domain<'a, P> {
         }
     }
 
-    /// The seat of a participant and its life word, if it lives (G1).
+    /// What has become of who is named like this.
     #[must_use]
-    pub fn living(&self, who: Identity) -> Option<(&'a Seat<P>, Life)> {
-        let seat = self.seat(who.slot())?;
-        // ord: SHR-3 (acquire): what a dead participant wrote is to be seen.
-        let life = Life(seat.life.load(Ordering::Acquire));
-        (life.is_alive() && life.generation() == who.generation()).then_some((seat, life))
+    pub fn fate(&self, who: Identity) -> Fate<'a, P> {
+        let Some(seat) = self.seat(who.slot()) else { return Fate::Died };
+        let life = seat.now();
+        if life.generation() != who.generation() {
+            Fate::Died
+        } else if life.is_alive() {
+            Fate::Lives(seat, life)
+        } else if life.is_free() {
+            Fate::Left(seat, life)
+        } else {
+            Fate::Died
+        }
+    }
+
+    /// The first seat that the caller could take, for itself, a participant of this process
+    /// with this number as the machine knows it: its slot, and its life word from then on.
+    /// The first one, since who looks for claims looks at all seats up to the highest that
+    /// made one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn take_seat(&self, process: u32, number: u32) -> Result<(u32, Life), NoSeat> {
+        let (mut worn_out, mut scrubbed) = (false, false);
+        for (slot, seat) in (0..).zip(self.seats).skip(1).take(LAST_SLOT as usize) {
+            loop {
+                let found = seat.now();
+                worn_out |= found.is_worn_out();
+                scrubbed |= found.is_scrubbed();
+                let Some(taken) = found.taken_by(process, number) else { break };
+                if seat.change(found, taken) {
+                    return Ok((slot, taken));
+                }
+            }
+        }
+        Err(match (worn_out, scrubbed) {
+            (true, _) => NoSeat::WornOut,
+            (false, true) => NoSeat::Scrubbed,
+            (false, false) => NoSeat::Full,
+        })
     }
 
     /// Has everybody who sleeps in this segment look again.
@@ -261,44 +220,12 @@ impl<'a, P: Robust> Domain<'a, P> {
         bell & !LIFE_NUMBER
     }
 
-    /// Sleeps on words of which some tell the end of these participants, whose life words
-    /// were these. Asks the platform's other source about them now and then, and when the
-    /// time is over: who never waits for long is to find out, too.
-    pub(super) fn sleep(
-        &self,
-        watches: &[Watch<'_, P>],
-        how: &Wait<'_, P>,
-        watched: &[(u32, Life)],
-    ) -> Woken {
-        let Some(trust) = P::TRUST else {
-            return P::wait_any(watches, how);
-        };
-        let now = P::now();
-        let until = now.after(trust);
-        let deadline = how.deadline.filter(|&deadline| deadline <= until);
-        let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };
-        let ended = P::wait_any(watches, &slice);
-        if ended != Woken::TimedOut || deadline.is_some_and(|deadline| deadline <= now) {
-            return ended;
-        }
-        for &(slot, life) in watched {
-            if P::has_ended(self.segment, slot) {
-                self.declare_dead(slot, life);
-            }
-        }
-        if deadline.is_some() { ended } else { Woken::Changed }
-    }
-
     /// Does what the machine should have done when a participant ended (D1), and has
     /// everybody look. False if its life word has changed since.
     pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
-        let dead = Life::new(life.generation(), LIFE_DEAD);
-        let done = life.is_alive()
-            && self.seat(slot).is_some_and(|seat| {
-                // ord: SHR-3 (acq_rel): as if the machine had done it.
-                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-                seat.life.compare_exchange(life.0, dead.0, success, failure).is_ok()
-            });
+        // As if the machine had done it.
+        let done =
+            life.is_alive() && self.seat(slot).is_some_and(|seat| seat.change(life, life.dead()));
         if done {
             self.ring();
         }
@@ -320,6 +247,27 @@ impl<'a, P: Robust> Domain<'a, P> {
         let eighths = lock.checked_sub(self.base)? / 8;
         u32::try_from(eighths).ok().filter(|&at| at != 0 && at & AWAITED == 0)
     }
+}
+
+/// What has become of a participant that a word names.
+pub enum Fate<'a, P: Robust> {
+    /// It lives: its seat, and the life word.
+    Lives(&'a Seat<P>, Life),
+    /// It is dead, and nobody will be called so again (G1).
+    Died,
+    /// It has left, if it ever was; the next one that comes will be called so (G2).
+    Left(&'a Seat<P>, Life),
+}
+
+/// Why nobody can take a seat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoSeat {
+    /// Somebody who lives sits in each.
+    Full,
+    /// The others are worn out by deaths.
+    WornOut,
+    /// Somebody is about to make others usable again: it is worth while to look again.
+    Scrubbed,
 }
 
 /// A participant of a segment, as the thread sees itself whose it is.
@@ -359,6 +307,63 @@ impl<'a, P: Robust> Party<'a, P> {
             }
         }
         Ok((claim, what))
+    }
+
+    /// Sleeps on words of which some tell the end of these participants, whose life words
+    /// were these. Asks the platform's other source about them now and then.
+    pub(super) fn sleep(
+        &self,
+        watches: &[Watch<'_, P>],
+        how: &Wait<'_, P>,
+        watched: &[(u32, Life)],
+    ) -> Woken {
+        let Some(trust) = P::TRUST else {
+            return P::wait_any(watches, how);
+        };
+        let now = P::now();
+        let until = now.after(trust);
+        let deadline = how.deadline.filter(|&deadline| deadline <= until);
+        let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };
+        let ended = P::wait_any(watches, &slice);
+        if ended != Woken::TimedOut {
+            return ended;
+        }
+        // Who never waits for long is to find out, too, but not to ask at every look.
+        let patient = deadline.is_none_or(|deadline| deadline > now);
+        let asks = patient || self.asks_now();
+        let mut dead = false;
+        for &(slot, life) in watched.iter().filter(|_| asks) {
+            dead |= self.suspect(slot, life);
+        }
+        if deadline.is_none() || dead && !patient { Woken::Changed } else { ended }
+    }
+
+    /// The caller tries to get a lock from this participant, and cannot: whether that has
+    /// died unnoticed, in which case it is so no longer. Asks now and then only.
+    pub(super) fn suspects(&self, slot: u32, life: Life) -> bool {
+        self.asks_now() && self.suspect(slot, life)
+    }
+
+    /// Whether this participant has ended, by the platform's other source; then all know.
+    pub(super) fn suspect(&self, slot: u32, life: Life) -> bool {
+        let ended = P::has_ended(self.domain.segment, slot, life);
+        if ended {
+            self.domain.declare_dead(slot, life);
+        }
+        ended
+    }
+
+    /// Whether it is so long ago that the caller has asked about somebody while it did not
+    /// wait. If so, it is to ask now.
+    pub(super) fn asks_now(&self) -> bool {
+        let (Some(trust), Some(seat)) = (P::TRUST, self.seat()) else { return false };
+        let now = (P::now().0 >> 20) as u32 | 1;
+        let asked = seat.asked.load(Ordering::Relaxed);
+        let due = asked == 0 || u64::from(now.wrapping_sub(asked)) << 20 >= trust;
+        if due {
+            seat.asked.store(now, Ordering::Relaxed);
+        }
+        due
     }
 
     /// The caller has just taken its seat, and gives back what a dead participant had

@@ -18,9 +18,10 @@
 //! A sleeper that was woken names the doorbell until it has what it wants or sleeps
 //! again, as in `wait`.
 
+use super::life::Life;
 use super::mutex::SharedMutex;
 use super::robust::{Robust, Watch, Woken};
-use super::seat::{AWAITED, Claim, Life, Party};
+use super::seat::{AWAITED, Claim, Party};
 use super::wait::{Goal, Seek};
 use super::{Got, SharedError};
 use crate::platform::{Atomic32, Ordering, Wait};
@@ -152,6 +153,10 @@ impl<P: Robust> SharedSemaphore<P> {
                     self.wake(self.how_many(1));
                 }
                 self.mutex.unlock(party);
+                if error == SharedError::TimedOut && self.suspects(party, what) {
+                    slept = Slept::Not;
+                    continue;
+                }
                 return Err(error);
             }
             self.asleep.store(get(&self.asleep).max(units.clamp(1, 2)), Ordering::Relaxed);
@@ -295,6 +300,14 @@ impl<P: Robust> SharedSemaphore<P> {
         self.free.store(free, Ordering::Relaxed);
     }
 
+    /// Whether one of those that hold units has died unnoticed. Asks now and then only.
+    fn suspects(&self, party: &Party<'_, P>, what: u32) -> bool {
+        let names = |claim: &Claim<P>| get(&claim.what) & !AWAITED == what;
+        let holders = party.domain.all_living().filter(|(_, _, _, all)| all.iter().any(names));
+        party.asks_now()
+            && holders.filter(|&(slot, _, life, _)| party.suspect(slot, life)).count() != 0
+    }
+
     /// How many sleepers to wake for so many units. All, if one of them wants several: it
     /// may want more than there are, and sleep on, while another one would have enough.
     fn how_many(&self, units: u32) -> u32 {
@@ -355,15 +368,18 @@ impl<P: Robust> SharedSemaphore<P> {
                 Woken::TimedOut => {
                     // About each seat in its turn.
                     let slot = (soon.0 / GLANCE) as usize % party.domain.seats.len();
-                    if P::has_ended(party.domain.segment, slot as u32) {
-                        party.domain.ring();
+                    if let Some(seat) = party.domain.seat(slot as u32) {
+                        let life = seat.now();
+                        if life.is_alive() {
+                            party.suspect(slot as u32, life);
+                        }
                     }
                     Woken::Changed
                 }
                 ended => ended,
             }
         } else {
-            party.domain.sleep(watches, how, watched)
+            party.sleep(watches, how, watched)
         };
         match ended {
             Woken::At(0) => Slept::Woken,

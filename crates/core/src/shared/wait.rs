@@ -10,7 +10,7 @@
 //! | 0 | the lock's other word; of the heir the lock's word | who releases, or passes on |
 //! | 1 | the doorbell | who rings; the machine, when a waiter that was woken ends |
 //! | 2 | the owner's life | the machine, when the owner ends |
-//! | 3 | the owner's generation | nobody |
+//! | 3 | the owner's generation and process | nobody |
 //! | 4 | the lock's word | nobody |
 //!
 //! Woken by a death (2; or 1 with the doorbell as it was) it *rings*: everybody in the
@@ -39,12 +39,13 @@
 //!
 //! Why the last words are compared last (D3): a doorbell that rang before the waiter
 //! queued at it was rung because of a change that the comparison of the word then
-//! notices; and a seat's generation tells a new participant of the same number, whose
-//! life word is the same, from the dead one.
+//! notices; and the other half of the life word tells a new participant of the same number
+//! from the dead one.
 
+use super::life::Life;
 use super::mutex::SharedMutex;
 use super::robust::{Robust, Watch, Woken};
-use super::seat::{Life, Party, Seat};
+use super::seat::{Fate, Party, Seat};
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use super::{Got, SharedError};
 use crate::platform::{Atomic32, Nanos, Ordering, Wait};
@@ -154,6 +155,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
                 Look::Had(got) => return Ok(got),
                 Look::Never(error) => return Err(error),
                 Look::Again => {}
+                Look::Theirs(theirs) if self.party.suspects(theirs.slot, theirs.life) => {}
                 Look::Theirs(_) => return Err(SharedError::TimedOut),
             }
         }
@@ -192,19 +194,25 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             if owner == mine {
                 return Look::Never(SharedError::Recursive);
             }
-            return match self.party.domain.living(owner) {
-                Some((seat, life)) => {
-                    Look::Theirs(Theirs { word, heir, seat, slot: owner.slot(), life })
+            return match self.fate(owner, &self.lock.word, word) {
+                Fate::Lives(seat, life) => {
+                    self.theirs(Theirs { word, heir, seat, slot: owner.slot(), life })
                 }
-                None => self.succeed(word, goal),
+                Fate::Died => self.succeed(word, goal),
+                Fate::Left(..) => Look::Again,
             };
         }
         if word & RESERVED != 0
-            && let Some(heir_is) = Identity::from_bits(heir)
-            && heir_is != mine
-            && let Some((seat, life)) = self.party.domain.living(heir_is)
+            && let Some(named) = Identity::from_bits(heir)
+            && named != mine
         {
-            return Look::Theirs(Theirs { word, heir, seat, slot: heir_is.slot(), life });
+            match self.fate(named, &self.lock.heir, heir) {
+                Fate::Lives(seat, life) => {
+                    return self.theirs(Theirs { word, heir, seat, slot: named.slot(), life });
+                }
+                Fate::Died => {}
+                Fate::Left(..) => return Look::Again,
+            }
         }
         match goal {
             Goal::Share(_) if word & RESERVED != 0 && !self.is_heir => {
@@ -215,6 +223,29 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             Goal::Share(claim) if word & INCONSISTENT == 0 => self.share(claim),
             _ => self.own(word, word & (WAITERS | INCONSISTENT), goal),
         }
+    }
+
+    /// The lock is theirs; if that is the caller by another way to the segment, it would wait
+    /// for itself.
+    fn theirs(&self, theirs: Theirs<'a, P>) -> Look<'a, P> {
+        if P::is_caller(self.party.domain.segment, theirs.slot, theirs.life) {
+            return Look::Never(SharedError::Recursive);
+        }
+        Look::Theirs(theirs)
+    }
+
+    /// What has become of who is named in one of the lock's words, which had this value.
+    fn fate(&self, who: Identity, word: &P::U32, value: u32) -> Fate<'a, P> {
+        let fate = self.party.domain.fate(who);
+        // Who has left has taken its name away before, so that it stands there no more, or
+        // for somebody new; or it was never put there by who bore it, and is ended (G2).
+        // ord: SHR-3 (acquire): after the look at the seat.
+        if let Fate::Left(seat, life) = fate
+            && word.load(Ordering::Acquire) == value
+        {
+            seat.retire(life);
+        }
+        fate
     }
 
     /// The owner named in the word is dead.
@@ -313,14 +344,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             channel,
             Watch::Word(self.party.domain.doorbell, bell),
             Watch::Low(&theirs.seat.life, theirs.life.life()),
-            Watch::High(&theirs.seat.life, theirs.life.generation()),
+            Watch::High(&theirs.seat.life, theirs.life.high()),
             Watch::Seen(&self.lock.word, word),
         ];
         let waits_for = self.party.domain.offset(core::ptr::from_ref(self.lock).addr());
         if let Some(seat) = me {
             seat.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
-        let ended = self.party.domain.sleep(&watches, self.how, &[(theirs.slot, theirs.life)]);
+        let ended = self.party.sleep(&watches, self.how, &[(theirs.slot, theirs.life)]);
         if let Some(seat) = me.filter(|_| ended != Woken::Copied) {
             seat.waits_for.store(0, Ordering::Relaxed);
         }
@@ -360,7 +391,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     /// Has the lock kept for the caller, unless it is kept for somebody who lives.
     fn inherit(&self, heir: u32) -> bool {
         let other = Identity::from_bits(heir);
-        if other.is_some_and(|other| self.party.domain.living(other).is_some()) {
+        let is_dead = |other| matches!(self.fate(other, &self.lock.heir, heir), Fate::Died);
+        if !other.is_none_or(is_dead) {
             return false;
         }
         let me = self.party.me.bits();

@@ -22,8 +22,9 @@
 //!   unless the libc has put it there: the first is written before the head is, the second
 //!   after, so that a signal handler that comes in between takes neither for the libc's.
 
-use super::member::{JoinError, Member};
+use super::member::Member;
 use super::page::{self, Page};
+use super::refusal::JoinError;
 use super::registry;
 use crate::atomics::U32;
 use core::ptr::{NonNull, null_mut, with_exposed_provenance, with_exposed_provenance_mut};

@@ -1,19 +1,29 @@
 //! Taking a seat in a segment, and giving it up.
 //!
 //! # Protocol
-//! Joining, with signals held off and, until (2), nobody else's turn at the seat: (1) the
-//! seat's life word is named as what the kernel marks if the thread ends, (2) one exchange
-//! of the life word from nobody to me, (3) the seat is filled in, its note last, (4) linked
-//! into the robust list, (5) the life word is named no longer, (6) what a dead predecessor
-//! had claimed is given back. Whoever ends between (2) and (4) is marked as pending,
-//! afterwards by the list.
+//! Joining, with signals held off: (1) the process has a number ([`number`](super::number)),
+//! (2) one exchange of a seat's life word from nobody to me, which names process and thread,
+//! (3) the life word is *named* as what the kernel marks if the thread ends, (4) the seat is
+//! filled in, its note last, (5) linked into the robust list, (6) the life word is named no
+//! longer, (7) what a dead predecessor had claimed is given back.
 //!
-//! Leaving is the reverse, and refused while the thread holds anything: somebody else
-//! may sit there next under the same name. A thread that ends with something held stays
-//! linked, and its seat's generation ends with it.
+//! Leaving is the reverse, and refused while the thread holds anything: the next one that
+//! sits there may bear the same name. A thread that ends with something held stays linked,
+//! and the seat's name ends with it.
+//!
+//! # Why the life word is named only while it is one's own
+//! The kernel marks a named word that holds the number of the thread that ends. In another
+//! PID namespace somebody may have the same number: a thread that named the seat which it is
+//! about to take, or has left, would die in that one's name. So a thread that is killed
+//! between (2) and (3), or at the same place of leaving, dies without a mark. It is found by
+//! its process's number, within the second after which sleepers ask. Nobody can wait for it
+//! but those who wait for what a dead predecessor had claimed, since it holds nothing yet,
+//! or nothing more.
 
-use super::oracle::{self, Note, Turn};
+use super::number;
+use super::oracle;
 use super::page::{self, Page};
+use super::refusal::{Busy, JoinError};
 use super::registry::{self, Attached, Handle};
 use super::{list, process};
 use crate::atomics::U32;
@@ -24,9 +34,7 @@ use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use lockstead_core::shared::seat::LIFE_FREE;
-use lockstead_core::shared::word::LAST_GENERATION;
-use lockstead_core::shared::{Identity, Life, Party, Seat};
+use lockstead_core::shared::{Identity, Life, NoSeat, Party, Seat};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// The calling thread, as a participant of one segment.
@@ -73,96 +81,6 @@ thread_local! {
     static CURRENT: Cell<*const Member> = const { Cell::new(&raw const NOBODY.0) };
 }
 
-/// Why a thread did not become a participant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JoinError {
-    /// No segment is attached there.
-    Foreign,
-    /// All seats are taken by living participants.
-    Full,
-    /// No seat is free but such as have seen 16,384 deaths, which is the end of them.
-    WornOut,
-    /// The thread is a member of 56 segments.
-    TooManySegments,
-    /// The kernel has no memory, or no `MADV_WIPEONFORK`.
-    NoMemory,
-    /// The kernel, or a filter, refuses the calls for robust lists.
-    NoRobustList,
-    /// The libc's list is not of a known kind; how far its words are from its nodes.
-    UnknownList(isize),
-    /// An exclusive segment, and the thread holds robust mutexes of the libc, or is a
-    /// member of a segment that is not exclusive.
-    ListInUse,
-    /// The thread holds 2,000 robust mutexes of the libc or more.
-    ListTooLong,
-}
-
-impl core::fmt::Display for JoinError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let text = match self {
-            JoinError::Foreign => "no segment is attached at this address",
-            JoinError::Full => {
-                "all seats of the segment are taken: end a thread that uses it, or make the \
-                 segment with more of them"
-            }
-            JoinError::WornOut => {
-                "all free seats of the segment are worn out by deaths: scrub it \
-                 (`Segment::participate` does, and `lockstead shm --recover`)"
-            }
-            JoinError::TooManySegments => "the thread is a member of 56 segments: leave one first",
-            JoinError::NoMemory => "no memory that a forked child finds empty (Linux 4.14 has it)",
-            JoinError::NoRobustList => {
-                "the kernel, or a filter of system calls, refuses robust lists: \
-                 allow get_robust_list and set_robust_list"
-            }
-            JoinError::UnknownList(offset) => {
-                return write!(f, "the libc's robust list has the unknown offset {offset}");
-            }
-            JoinError::ListInUse => {
-                "the segment is exclusive, and the thread holds robust mutexes of the libc or uses \
-                 another segment that is not: use a thread of its own for it"
-            }
-            JoinError::ListTooLong => {
-                "the thread holds 2,000 robust mutexes of the libc: release some first"
-            }
-        };
-        f.write_str(text)
-    }
-}
-
-impl core::error::Error for JoinError {}
-
-/// Why a seat was not given up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Busy {
-    /// The thread holds a lock, shares one, or has units of a semaphore there.
-    Holds,
-    /// It was interrupted in the middle of a lock operation.
-    Waits,
-    /// So many threads of this process are members, or have ended while they held
-    /// something there.
-    Threads(u32),
-    /// The kernel refused to change the robust list, or the seat stands too far behind
-    /// mutexes of the libc there.
-    Refused,
-}
-
-impl core::fmt::Display for Busy {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Busy::Holds => f.write_str("the thread holds locks there"),
-            Busy::Waits => f.write_str("the thread waits for a lock"),
-            Busy::Threads(count) => write!(f, "{count} other threads are members"),
-            Busy::Refused => f.write_str(
-                "the robust list cannot be changed: the kernel refuses that, or the thread holds \
-                 2,000 robust mutexes of the libc",
-            ),
-        }
-    }
-}
-
-impl core::error::Error for Busy {}
-
 /// The calling thread as a member of the segment of this address, if it used that
 /// segment last. `None`: ask [`join`].
 #[inline(always)]
@@ -200,7 +118,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
         Some(member) => member,
         None => {
             let attached = registry::enter(address).ok_or(JoinError::Foreign)?;
-            sit(page, attached).inspect_err(|_| attached.exit())?
+            sit_down(page, attached).inspect_err(|_| attached.exit())?
         }
     };
     CURRENT.set(member);
@@ -223,6 +141,18 @@ pub fn seated(address: usize) -> Option<&'static Member> {
 #[cold]
 pub fn party(address: usize) -> Result<Party<'static, Linux>, JoinError> {
     join(address)?.party().ok_or(JoinError::Foreign)
+}
+
+/// Whether the participant with this life word in this slot of a segment is the calling
+/// thread, which is a member of the same file's segment at another address.
+pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
+    let Some(page) = page::get() else { return false };
+    let same_file = |other: &Attached| other.file().1 == attached.file().1;
+    page.linked().any(|member| {
+        member.identity().is_some_and(|me| me.slot() == slot)
+            && member.life() == life.trusted()
+            && member.segment().is_some_and(same_file)
+    })
 }
 
 /// The calling thread gives its seat in the segment up, if it has one.
@@ -259,77 +189,72 @@ pub(super) fn forget() {
     }
 }
 
-/// Takes a seat.
-fn sit(page: &'static Page, attached: &'static Attached) -> Result<&'static Member, JoinError> {
+/// Takes a seat; where no other one is left, has those made usable again that are worn out,
+/// or waits for who does that.
+fn sit_down(
+    page: &'static Page,
+    attached: &'static Attached,
+) -> Result<&'static Member, JoinError> {
+    let mut looks = 0..PATIENCE;
+    let mut in_vain = false;
+    loop {
+        match sit(page, attached)? {
+            Ok(member) => return Ok(member),
+            Err(NoSeat::Full) => return Err(JoinError::Full),
+            // Where there was nothing left to do, others may have done it since the look.
+            Err(NoSeat::WornOut) if !in_vain => in_vain = attached.scrub() == 0,
+            Err(NoSeat::Scrubbed) if looks.next().is_some() => {
+                std::thread::sleep(core::time::Duration::from_millis(1));
+                in_vain = false;
+            }
+            Err(NoSeat::WornOut | NoSeat::Scrubbed) => return Err(JoinError::WornOut),
+        }
+    }
+}
+
+/// How long to wait for who scrubs, in milliseconds.
+const PATIENCE: u32 = 2000;
+
+/// Takes a seat, if there is one.
+fn sit(
+    page: &'static Page,
+    attached: &'static Attached,
+) -> Result<Result<&'static Member, NoSeat>, JoinError> {
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
-    let number = oracle::number_of_process(attached);
+    let process = number::of_process(attached)?;
     let domain = attached.domain();
-    let before = list::name(None);
-    let turn = Turn::new(attached);
-    let mut taken = claim(&turn, domain.seats, sys::gettid());
-    if taken == Err(JoinError::Full) && oracle::sweep(attached) {
-        taken = claim(&turn, domain.seats, sys::gettid());
-    }
-    let outcome = taken.and_then(|(slot, life)| {
-        let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
-        let seat = &domain.seats[slot as usize];
-        introduce(seat);
-        // ord: SHL-4 (release): the fields before the note that vouches for them.
-        seat.note.store(Note::new(life.generation(), number).0, Ordering::Release);
-        member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
-        member.life.store(life.0, Ordering::Relaxed);
-        member.held.store(0, Ordering::Relaxed);
-        member.me.store(me.bits(), Ordering::Relaxed);
-        if let Err(error) = page.list.link(page, index) {
-            give_up(&turn, (slot, seat), life);
-            member.me.store(0, Ordering::Relaxed);
-            return Err(error);
-        }
-        Ok(me)
-    });
+    let take = || domain.take_seat(process, sys::gettid());
+    let taken = match take() {
+        Err(NoSeat::Full | NoSeat::Scrubbed) if oracle::sweep(attached) => take(),
+        taken => taken,
+    };
+    let (slot, life) = match taken {
+        Ok(taken) => taken,
+        Err(none) => return Ok(Err(none)),
+    };
+    let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
+    let seat = &domain.seats[slot as usize];
+    let before = list::name(life_word(seat));
+    introduce(seat);
+    // ord: SHL-4 (release): the fields before the note that vouches for them.
+    seat.note.store(life.high(), Ordering::Release);
+    member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
+    member.life.store(life.0, Ordering::Relaxed);
+    member.held.store(0, Ordering::Relaxed);
+    member.me.store(me.bits(), Ordering::Relaxed);
+    let linked = page.list.link(page, index);
     list::name(before);
-    let me = outcome?;
+    if let Err(error) = linked {
+        seat.vacate(life);
+        member.me.store(0, Ordering::Relaxed);
+        return Err(error);
+    }
     Party { domain, me }.arrive();
     let (base, len) = attached.range();
     member.base.store(base, Ordering::Relaxed);
     member.len.store(len, Ordering::Relaxed);
-    Ok(member)
-}
-
-/// Takes the first seat in which nobody lives: who looks for claims looks at all seats up
-/// to the highest that made one. The life word stays named.
-fn claim(
-    turn: &Turn,
-    seats: &'static [Seat<Linux>],
-    thread: u32,
-) -> Result<(u32, Life), JoinError> {
-    let mut worn = false;
-    for (slot, seat) in (0..).zip(seats).skip(1) {
-        let found = Life(seat.life.load(Ordering::Relaxed));
-        if found.is_alive() {
-            continue;
-        }
-        let Some(life) = found.taken_by(thread) else {
-            worn |= found.generation() >= LAST_GENERATION;
-            continue;
-        };
-        if !turn.begin(slot) {
-            continue;
-        }
-        list::name(life_word(seat));
-        // ord: SHL-5 (acq_rel): acquire: the seat as its last user has left it.
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        let taken = seat.life.compare_exchange(found.0, life.0, success, failure).is_ok();
-        if !taken {
-            list::name(None);
-        }
-        turn.end(slot);
-        if taken {
-            return Ok((slot, life));
-        }
-    }
-    Err(if worn { JoinError::WornOut } else { JoinError::Full })
+    Ok(Ok(member))
 }
 
 /// Tells who sits there.
@@ -348,35 +273,6 @@ fn introduce(seat: &Seat<Linux>) {
 /// The half of a seat's life word that the kernel marks.
 fn life_word(seat: &Seat<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(seat.life.low_half().cast_mut().cast())
-}
-
-/// The caller sits there no more, and has nothing named any more. The seat's life word is
-/// named, and it is in no list.
-fn give_up(turn: &Turn, (slot, seat): (u32, &Seat<Linux>), life: Life) {
-    if turn.is_kept() && turn.begin(slot) {
-        vacate(seat, life);
-        list::name(None);
-        turn.end(slot);
-    } else {
-        // Should the thread end in between, the seat is lost until it is swept.
-        list::name(None);
-        vacate(seat, life);
-    }
-}
-
-/// Nobody sits there any more, unless it is somebody else already, or declared dead.
-fn vacate(seat: &Seat<Linux>, life: Life) {
-    seat.note.store(0, Ordering::Relaxed);
-    let free = Life::new(life.generation(), LIFE_FREE).0;
-    let mut found = Life(seat.life.load(Ordering::Relaxed));
-    while found == life || found == oracle::doubted(life) {
-        // ord: SHL-5 (release): the seat, to whoever sits there next.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        match seat.life.compare_exchange(found.0, free, success, failure) {
-            Ok(_) => return,
-            Err(other) => found = Life(other),
-        }
-    }
 }
 
 impl Member {
@@ -424,6 +320,18 @@ impl Member {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// The life word of its seat.
+    pub(super) fn life(&self) -> Life {
+        Life(self.life.load(Ordering::Relaxed))
+    }
+
+    /// The segment, if it is a member of one.
+    pub(super) fn segment(&self) -> Option<&'static Attached> {
+        self.identity()?;
+        // SAFETY: as in `party`.
+        unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
+    }
+
     /// Where its seat is.
     pub(super) fn seat_address(&self) -> usize {
         let seat = self.party().and_then(|party| party.seat());
@@ -451,8 +359,8 @@ impl Member {
             list::name(None);
             return Err(Busy::Refused);
         }
-        let life = Life(self.life.load(Ordering::Relaxed));
-        give_up(&Turn::new(attached), (party.me.slot(), seat), life);
+        list::name(None);
+        seat.vacate(self.life());
         if page.linked().len() == 0 {
             // Robust mutexes of the libc are so again after an exclusive segment.
             page.list.retire();

@@ -12,9 +12,12 @@
 //! | `list` | the robust list: the libc's, or one of the thread's own |
 //! | `page` | what a thread knows of itself; vanishes in a forked child |
 //! | `member` | taking a seat in a segment, and giving it up |
+//! | `refusal` | why a thread is not let in, or not out |
 //! | `registry` | the segments that this process has attached |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
 //! | `ring` | adding and waking in one step |
+//! | `description` | record locks on the segment's file, and descriptions of one's own |
+//! | `number` | by what a process is known: its number, which a record lock keeps |
 //! | `oracle` | the second source on who has ended |
 //!
 //! # Who a thread is
@@ -35,17 +38,23 @@
 //!   kernel stops before it comes to our words. The oracle finds out.
 //! - [`leave`] and [`detach`] are not for signal handlers.
 
+mod description;
 mod list;
 mod member;
+mod number;
 mod oracle;
 mod page;
 mod process;
+mod refusal;
 mod registry;
 mod release;
 mod ring;
 mod sleep;
 
-pub use member::{Busy, JoinError, Member, at_forgetting, join, leave, me, member, party, seated};
-pub use oracle::{LOCKS_FROM, Note, in_turn};
+pub use description::{LOCKS_FROM, Standing, standing};
+pub use member::{Member, at_forgetting, join, leave, me, member, party, seated};
+pub use number::{LAST_NUMBER, SHARED};
+pub use oracle::process_has_ended;
 pub(crate) use process::wipes_on_fork;
-pub use registry::{AttachError, Attached, Handle, Parts, attach, detach};
+pub use refusal::{Busy, JoinError};
+pub use registry::{AttachError, Attached, Handle, Parts, Scrub, attach, detach};

@@ -3,347 +3,166 @@
 //! # Role
 //! The kernel's mark may fail to appear: the memory of a killed process is taken away
 //! before its threads end (`process_mrelease`, the reaper of the out-of-memory killer),
-//! the libc's list holds more mutexes than the kernel walks, or somebody has displaced
-//! the thread's list head. Sleepers therefore ask here once a second.
-//!
-//! # What the kernel releases when a process ends, and not before
-//! Each process has a *number* in each segment, kept by a record lock on byte
-//! `LOCKS_FROM` + number of the segment's file. It is a lock of an open file
-//! description (`F_OFD_SETLK`), and nothing refers to that description but a mapping of
-//! one page without access, which forked children do not inherit (`MADV_DONTFORK`). So
-//! the lock lives exactly as long as the memory of the process: closing descriptors
-//! does not release it, as it would release a lock of the process (`F_SETLK`), nor
-//! does a forked child keep it. `exec` ends it, as it ends the participant.
+//! the libc's list holds more mutexes than the kernel walks, somebody has displaced the
+//! thread's list head, the system went down, or the segment is a copy. Sleepers therefore
+//! ask here once a second, who only tries does so as often, and a process that comes asks
+//! about everybody.
 //!
 //! # Why nobody that lives is declared dead
-//! One at a time asks, in all processes: it has the record lock on byte `LOCKS_FROM`.
-//! Let L be the life word that it finds in the seat, of generation g, and X the
-//! participant that sits there.
+//! Let L be the life word about which is asked, and X the participant that sat there under
+//! it. L names X's process by a number and X by its thread number, and was put there by one
+//! exchange: there is no moment in which a seat is taken and does not say by whom.
 //!
-//! - *The process has ended.* The seat's note says (g, n). X itself has written it: a
-//!   participant that leaves erases its note before its life word, and one that dies
-//!   has its generation end with it; so a note of generation g is not a predecessor's.
-//!   The asker takes the record lock n. It gets it, so the process of number n does not
-//!   live; and until the asker returns it nobody else becomes number n. If then the life
-//!   word is L and the note (g, n), X was a thread of that process: it is dead. It stays
-//!   in the seat until somebody replaces its life word, and the asker does so by one
-//!   exchange of L.
-//! - *The thread has ended.* The asker replaces L by L with the bit [`DOUBT`], finds the
-//!   note still (g, n), reads the numbers of process and thread and their namespace,
-//!   which X has written before its note, finds the namespace its own, and that the
-//!   kernel knows no such thread. Numbers of namespaces of living processes are not
-//!   given twice, so X has ended or has left. If it has left, the life word has changed:
-//!   somebody who has come after it does not have the bit, which none but the one asker
-//!   sets. So the exchange of L with the bit declares X dead or nothing.
+//! - *The process has ended.* Its number is n, and nobody holds the lock of n for writing. A
+//!   process holds that lock before it puts n into any life word, and until its memory is
+//!   gone. So X is dead. L stays in the seat until somebody replaces it, and this is done by
+//!   one exchange of L, all 64 bits. L does not stand there again for somebody else before
+//!   [`LAST_NUMBER`](super::number::LAST_NUMBER) other processes have drawn numbers: who gets
+//!   n declares X dead first, which moves the generation on.
+//! - *The thread has ended*, of a process that goes on. The asker replaces L by L
+//!   [doubted](Life::doubted), finds that the note vouches for the seat's other words, and
+//!   that the kernel knows no thread of X's number in X's process. So X has ended or has
+//!   left. If it has left, the doubt is gone, whoever sits there now; so the exchange of
+//!   L doubted declares X dead, or nothing.
+//!
+//!   What is left: X leaves, another thread of the same process is given X's number by the
+//!   kernel, comes to the same seat, and is doubted by somebody else, all between the two
+//!   last steps of one asker.
 //!
 //! What a hostile peer writes into seats can have living participants declared dead; it
-//! could as well declare them dead itself.
+//! could as well declare them dead itself. Who can only read the file can neither have that
+//! done nor prevent it: see [`number`](super::number).
 
-use super::process::Place;
-use super::registry::{Attached, Handle};
+use super::description::{self, Description, Standing};
+use super::number::SHARED;
+use super::process;
+use super::registry::Attached;
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
-use core::ffi::{CStr, c_int};
+use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use lockstead_core::shared::{Life, Seat};
+use lockstead_core::shared::Seat;
+use lockstead_core::shared::life::{LIFE_NUMBER, Life};
 use lockstead_core::{Atomic32, Atomic64};
 
-/// The first byte of a segment's file that stands for something by being locked: it for
-/// asking, the one after it for process number 1, and so on; from 16,384 on for taking
-/// the seat of this number less 16,384, or giving it up; 16,384 itself for [`in_turn`]. No
-/// file is that long.
-pub const LOCKS_FROM: i64 = 1 << 40;
-
-/// The last number of a process.
-const LAST_NUMBER: u32 = (1 << 14) - 1;
-/// See [`LOCKS_FROM`].
-const SEATS_FROM: u32 = LAST_NUMBER + 1;
-/// In [`Place::number`]: no number was to be had.
-const NUMBERLESS: u32 = u32::MAX;
-
-/// In a life word: somebody looks whether the participant has ended. Beside the number
-/// of a living one it means nothing to the kernel and to everybody else.
-const DOUBT: u64 = 1 << 30;
-
-/// What a seat's note says: by which record lock the process of its participant is known.
-///
-/// | bits | meaning |
-/// |---|---|
-/// | 31 | somebody has written it |
-/// | 27..14 | generation of who has written it |
-/// | 13..0 | number of its process; 0: it has none |
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Note(pub u32);
-
-impl Note {
-    pub(super) const fn new(generation: u32, number: u32) -> Note {
-        Note(1 << 31 | generation << 14 | number)
-    }
-
-    /// The number of the process, if the participant of this generation has written the
-    /// note.
-    #[must_use]
-    pub const fn number(self, generation: u32) -> Option<u32> {
-        let number = self.0 & LAST_NUMBER;
-        if self.0 == Note::new(generation, number).0 { Some(number) } else { None }
-    }
-}
-
-/// A life word while somebody doubts it.
-pub(super) const fn doubted(life: Life) -> Life {
-    Life(life.0 | DOUBT)
-}
-
-/// The device and the inode of a file; `None`: the error is in `errno`.
-pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
-    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: room for what is told.
-    if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: filled in, since the call said so.
-    let about = unsafe { about.assume_init() };
-    Some((about.st_dev, about.st_ino))
-}
-
-/// A description of the segment's file that nobody else has.
-struct Description(c_int);
-
-impl Description {
-    fn new(attached: &Attached) -> Option<Self> {
-        let (file, identity) = attached.file();
-        let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
-        let mut at = 14;
-        let mut digits = [0u8; 10];
-        let mut rest = u32::try_from(file).ok()?;
-        let mut count = 0;
-        loop {
-            digits[count] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            count += 1;
-            if rest == 0 {
-                break;
-            }
-        }
-        for digit in digits[..count].iter().rev() {
-            path[at] = *digit;
-            at += 1;
-        }
-        let path = CStr::from_bytes_until_nul(&path).ok()?;
-        let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY;
-        // SAFETY: a live path. By the bare call: no point of cancellation.
-        let fresh =
-            unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
-        let fresh = Description(c_int::try_from(fresh).ok().filter(|&fresh| fresh >= 0)?);
-        // The program may have closed our descriptor, and opened something else.
-        fresh.is(identity).then_some(fresh)
-    }
-
-    fn is(&self, identity: (u64, u64)) -> bool {
-        identify(self.0) == Some(identity)
-    }
-
-    /// Locks the byte of a number, or unlocks it; false if somebody else has it.
-    fn lock(&self, number: u32, kind: c_int) -> bool {
-        // SAFETY: plain bits, for which zero is valid.
-        let mut range: libc::flock = unsafe { core::mem::zeroed() };
-        range.l_type = kind as libc::c_short;
-        range.l_whence = libc::SEEK_SET as libc::c_short;
-        range.l_start = LOCKS_FROM + i64::from(number);
-        range.l_len = 1;
-        // SAFETY: reads a live structure.
-        unsafe { libc::syscall(libc::SYS_fcntl, self.0, libc::F_OFD_SETLK, &raw const range) == 0 }
-    }
-}
-
-impl Drop for Description {
-    fn drop(&mut self) {
-        // SAFETY: ours, opened in `new`. With it go its locks, unless something maps it.
-        unsafe { libc::syscall(libc::SYS_close, self.0) };
-    }
-}
-
-/// Keeps others from taking seats while the caller has their life words named.
-///
-/// The kernel marks a named word if it holds the number of the thread that ends. In another
-/// PID namespace somebody may have the same number. So whoever names the life word of a
-/// seat that is not its own, or is not any more, has the seat's record lock; it is released
-/// when it ends, after the kernel has looked at the word.
-pub(super) struct Turn(Option<Description>);
-
-impl Turn {
-    pub(super) fn new(attached: &Attached) -> Self {
-        Turn(Description::new(attached))
-    }
-
-    /// Whether locks can be had at all.
-    pub(super) fn is_kept(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// False if it is somebody else's turn at this seat.
-    pub(super) fn begin(&self, slot: u32) -> bool {
-        self.0.as_ref().is_none_or(|file| file.lock(SEATS_FROM + slot, libc::F_WRLCK))
-    }
-
-    pub(super) fn end(&self, slot: u32) {
-        if let Some(file) = &self.0 {
-            file.lock(SEATS_FROM + slot, libc::F_UNLCK);
-        }
-    }
-}
-
-/// Does what one at a time may do in all processes that have the segment; `None`, and it was
-/// not done, if another one does not end with it for long. It has the turn at the seat of
-/// number 0, in which nobody sits.
-pub fn in_turn<R>(handle: &Handle, what: impl FnOnce() -> R) -> Option<R> {
+/// Whether the participant that sits in this slot with this life word has ended. Then it has
+/// been marked there, and all sleepers of the segment look.
+pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
-    let turn = Turn::new(handle.attached());
-    for _ in 0..PATIENCE {
-        if turn.begin(0) {
-            let outcome = what();
-            turn.end(0);
-            return Some(outcome);
-        }
-        std::thread::sleep(core::time::Duration::from_millis(1));
-    }
-    None
-}
-
-/// So many milliseconds.
-const PATIENCE: u32 = 2000;
-
-/// The number of this process in the segment; 0 if it can have none. The caller is a
-/// member, or about to be.
-pub(super) fn number_of_process(attached: &Attached) -> u32 {
-    let Some(place) = attached.place() else { return 0 };
-    let mut number = place.number.load(Ordering::Relaxed);
-    if number == 0 {
-        let _alone = place.alone();
-        number = place.number.load(Ordering::Relaxed);
-        if number == 0 {
-            number = take_number(attached, place).unwrap_or(NUMBERLESS);
-            place.number.store(number, Ordering::Relaxed);
-        }
-    }
-    if number == NUMBERLESS { 0 } else { number }
-}
-
-fn take_number(attached: &Attached, place: &Place) -> Option<u32> {
-    let file = Description::new(attached)?;
-    // From different places: a look costs a system call.
-    let first = std::process::id() % LAST_NUMBER;
-    let mut numbers = (0..LAST_NUMBER).map(|step| (first + step) % LAST_NUMBER + 1);
-    let number = numbers.find_map(|number| {
-        if file.lock(number, libc::F_WRLCK) {
-            return Some(Some(number));
-        }
-        // Not because somebody has it: nobody can lock there.
-        (!matches!(sys::errno(), libc::EAGAIN | libc::EACCES)).then_some(None)
-    })??;
-    // SAFETY: a mapping of our own, at an address of the kernel's choice, without access.
-    let hold = unsafe {
-        libc::mmap(core::ptr::null_mut(), HOLD, libc::PROT_NONE, libc::MAP_SHARED, file.0, 0)
-    };
-    if hold == libc::MAP_FAILED {
-        return None;
-    }
-    // SAFETY: advice on the mapping made above.
-    if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
-        // SAFETY: mapped above, known to nobody.
-        unsafe { libc::munmap(hold, HOLD) };
-        return None;
-    }
-    place.hold.store(hold.expose_provenance(), Ordering::Relaxed);
-    Some(number)
-}
-
-/// The length of the mapping that keeps the record lock.
-const HOLD: usize = 4096;
-
-/// The process leaves the segment. None of its threads is a member.
-pub(super) fn forget(place: &Place) {
-    let hold = place.hold.swap(0, Ordering::Relaxed);
-    if hold != 0 {
-        // SAFETY: mapped by `take_number`, accessed by nobody.
-        unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(hold), HOLD) };
-    }
-    place.number.store(0, Ordering::Relaxed);
-}
-
-/// Whether the participant in this slot has ended, by other means than its life word.
-/// Then it has been marked there, and all sleepers of the segment look.
-pub(super) fn has_ended(attached: &Attached, slot: u32) -> bool {
-    let _errno = KeepErrno::new();
-    let domain = attached.domain();
-    let (Some(place), Some(seat)) = (attached.place(), domain.seat(slot)) else { return false };
-    let Some(_alone) = place.try_alone() else { return false };
-    let Some(file) = Description::new(attached) else { return false };
-    if !file.lock(0, libc::F_WRLCK) {
-        return false;
-    }
-    let life = Life(seat.life.load(Ordering::Relaxed) & !DOUBT);
-    let dead = life.is_alive() && (process_ended(&file, seat, life) || thread_ended(seat, life));
-    // Whoever asked last may have ended in the middle.
-    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-    let _ = seat.life.compare_exchange(doubted(life).0, life.0, success, failure);
-    // Not left to the end of the description: a child that another thread has forked since
-    // has that as well.
-    file.lock(0, libc::F_UNLCK);
+    let life = life.trusted();
+    let Some(seat) = attached.domain().seat(slot) else { return false };
+    let dead = life.is_alive()
+        && (process_ended(attached, life) && mark(seat, life)
+            || thread_ended(attached, seat, life));
     if dead {
-        domain.ring();
+        attached.domain().ring();
     }
     dead
 }
 
 /// Looks for participants that have ended in all seats; whether there were any.
 pub(super) fn sweep(attached: &Attached) -> bool {
-    let seats = attached.domain().seats.len() as u32;
-    (1..seats).filter(|&slot| has_ended(attached, slot)).count() != 0
+    living(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }
 
-/// Replaces a life word by that of a dead participant.
-fn mark(seat: &Seat<Linux>, found: Life, life: Life) -> bool {
-    let dead = Life::new(life.generation(), lockstead_core::shared::seat::LIFE_DEAD);
-    // ord: SHL-5 (acq_rel): as the kernel's mark.
-    let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-    seat.life.compare_exchange(found.0, dead.0, success, failure).is_ok()
+/// The process has just got this number, and none of its threads sits anywhere yet: who does
+/// under it is dead. Asks about all others, too.
+pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
+    let _errno = KeepErrno::new();
+    let mut any = false;
+    for (slot, seat, life) in living(attached) {
+        any |= match life.process() & !SHARED == number & !SHARED {
+            true => mark(seat, life.trusted()),
+            false => has_ended(attached, slot, life),
+        };
+    }
+    if any {
+        attached.domain().ring();
+    }
 }
 
-fn note_of(seat: &Seat<Linux>, life: Life) -> Option<u32> {
+/// Whether somebody sits somewhere under this number.
+pub(super) fn is_named(attached: &Attached, number: u32) -> bool {
+    living(attached).any(|(_, _, life)| life.process() & !SHARED == number)
+}
+
+fn living(attached: &Attached) -> impl Iterator<Item = (u32, &Seat<Linux>, Life)> {
+    let seats = (0..).zip(attached.domain().seats).skip(1);
+    seats.map(|(slot, seat)| (slot, seat, seat.now())).filter(|(_, _, life)| life.is_alive())
+}
+
+/// Replaces the life word of one that is dead.
+fn mark(seat: &Seat<Linux>, life: Life) -> bool {
+    seat.change(life, life.dead()) || seat.change(life.doubted(), life.dead())
+}
+
+/// What is known of the process of a life word from its number: whether the process has
+/// ended. Asked by any descriptor of the segment's file.
+#[must_use]
+pub fn process_has_ended(file: c_int, life: Life) -> Option<bool> {
+    judge(life, |number| description::standing(file, number))
+}
+
+fn judge(life: Life, ask: impl FnOnce(u32) -> Standing) -> Option<bool> {
+    let process = life.process();
+    if process == 0 {
+        // No participant has put it there.
+        return Some(true);
+    }
+    match ask(process & !SHARED) {
+        Standing::Free => Some(true),
+        // A lock of its own would be one for writing.
+        Standing::Shared { .. } if process & SHARED == 0 => Some(true),
+        Standing::Shared { exactly: true } | Standing::Alone { exactly: true } => Some(false),
+        Standing::Shared { .. } | Standing::Alone { .. } | Standing::Unknown(_) => None,
+    }
+}
+
+fn process_ended(attached: &Attached, life: Life) -> bool {
+    judge(life, |number| ask(attached, number)) == Some(true)
+}
+
+/// How the byte of a number of a segment is locked. The program may close our descriptor, and
+/// give its number to something else, at any time.
+fn ask(attached: &Attached, number: u32) -> Standing {
+    let (file, identity, _) = attached.file();
+    let is_ours = || description::identify(file) == Some(identity);
+    if is_ours() {
+        let standing = description::standing(file, number);
+        if is_ours() {
+            return standing;
+        }
+    }
+    match Description::open(attached) {
+        Ok(fresh) => description::standing(fresh.file(), number),
+        Err(error) => Standing::Unknown(error),
+    }
+}
+
+fn thread_ended(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
+    if life.is_scrubbed() {
+        // It names no thread.
+        return false;
+    }
+    if !seat.change(life, life.doubted()) && seat.now() != life.doubted() {
+        return false;
+    }
+    let gone = process_of(attached, seat, life)
+        .is_some_and(|process| is_gone(process, life.life() & LIFE_NUMBER));
+    let to = if gone { life.dead() } else { life };
+    seat.change(life.doubted(), to) && gone
+}
+
+/// The process of who sits there, as this one's namespace numbers it; `None`: it is in
+/// another one, or has not said so.
+fn process_of(attached: &Attached, seat: &Seat<Linux>, life: Life) -> Option<u32> {
     // ord: SHL-4 (acquire): what the note vouches for.
-    Note(seat.note.load(Ordering::Acquire)).number(life.generation())
-}
-
-fn process_ended(file: &Description, seat: &Seat<Linux>, life: Life) -> bool {
-    let Some(number) = note_of(seat, life).filter(|&number| number != 0) else { return false };
-    if !file.lock(number, libc::F_WRLCK) {
-        return false;
-    }
-    let same = note_of(seat, life) == Some(number);
-    let dead = same && [life, doubted(life)].into_iter().any(|found| mark(seat, found, life));
-    file.lock(number, libc::F_UNLCK);
-    dead
-}
-
-fn thread_ended(seat: &Seat<Linux>, life: Life) -> bool {
-    let doubt = doubted(life);
-    // Set anew: one that is left from before says nothing of who sits there now.
-    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-    let _ = seat.life.compare_exchange(doubt.0, life.0, success, failure);
-    // ord: SHL-5 (acq_rel): the numbers are read after it.
-    let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-    if seat.life.compare_exchange(life.0, doubt.0, success, failure).is_err() {
-        return false;
-    }
-    let here = super::process::namespace();
-    if here == 0 || note_of(seat, life).is_none() {
-        return false;
-    }
-    let same = seat.namespace.load(Ordering::Relaxed) == here;
-    let process = seat.process.load(Ordering::Relaxed);
-    let thread = seat.thread.load(Ordering::Relaxed);
-    same && is_gone(process, thread) && mark(seat, doubt, life)
+    let vouched = seat.note.load(Ordering::Acquire) == life.high();
+    let here = process::namespace();
+    // Where `/proc` does not tell, a process knows its own.
+    let known = here != 0 || life.process() == attached.place()?.number.load(Ordering::Relaxed);
+    let same = known && seat.namespace.load(Ordering::Relaxed) == here;
+    (vouched && same).then(|| seat.process.load(Ordering::Relaxed))
 }
 
 /// Whether there is no such thread in this process namespace.
@@ -356,5 +175,5 @@ fn is_gone(process: u32, thread: u32) -> bool {
     }
     // SAFETY: signal 0 only asks.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
-    result < 0 && sys::errno() == libc::ESRCH
+    result != 0 && sys::errno() == libc::ESRCH
 }

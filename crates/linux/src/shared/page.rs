@@ -13,8 +13,9 @@
 //!   else never.
 
 use super::list::List;
-use super::member::{JoinError, Member};
+use super::member::Member;
 use super::process;
+use super::refusal::JoinError;
 use crate::sys;
 use core::cell::Cell;
 use core::ffi::c_void;

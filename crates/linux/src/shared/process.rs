@@ -19,13 +19,14 @@ pub(super) const SEGMENTS: usize = 256;
 /// What this process has to do with one attached segment.
 #[repr(C)]
 pub(super) struct Place {
-    /// Its number among the processes of the segment, see [`oracle`](super::oracle).
+    /// Its number among the processes of the segment, see [`number`](super::number); 0: it has
+    /// none yet.
     pub(super) number: AtomicU32,
     /// Its threads that are members, or about to be.
     pub(super) joined: AtomicU32,
     /// The mapping that keeps the record lock.
     pub(super) hold: AtomicUsize,
-    /// Somebody works on `number`, or asks the oracle.
+    /// Somebody works on `number`.
     pub(super) busy: AtomicU32,
     spare: AtomicU32,
 }
@@ -111,21 +112,13 @@ impl Place {
     /// Keeps the process's other threads out until dropped. Signals are held off: a
     /// handler of the same thread must not come here in between.
     pub(super) fn alone(&self) -> Alone<'_> {
-        loop {
-            if let Some(alone) = self.try_alone() {
-                return alone;
-            }
+        let signals = sys::NoSignals::new();
+        // ord: SHL-1 (acquire): what the last one did to the number.
+        while self.busy.swap(1, Ordering::Acquire) != 0 {
             // SAFETY: takes no argument.
             unsafe { libc::sched_yield() };
         }
-    }
-
-    /// As [`alone`](Self::alone), unless somebody is there.
-    pub(super) fn try_alone(&self) -> Option<Alone<'_>> {
-        let signals = sys::NoSignals::new();
-        // ord: SHL-1 (acquire): what the last one did to the number.
-        let free = self.busy.swap(1, Ordering::Acquire) == 0;
-        free.then_some(Alone { place: self, _signals: signals })
+        Alone { place: self, _signals: signals }
     }
 }
 

@@ -10,19 +10,22 @@
 //!   [`Place::joined`] first and looked again; whoever detaches has said so first and
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
-use super::member::{self, Busy};
+use super::member;
 use super::process::{self, Place, SEGMENTS};
-use super::{list, oracle};
+use super::refusal::{Busy, JoinError};
+use super::{description, list, number};
 use crate::atomics::U32;
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
-use core::ffi::c_int;
-use core::ptr::{NonNull, null_mut, slice_from_raw_parts};
+use core::ffi::{CStr, c_char, c_int};
+use core::ptr::{NonNull, null, null_mut, slice_from_raw_parts};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
+use lockstead_core::Atomic32;
 use lockstead_core::shared::word::LAST_SLOT;
-use lockstead_core::shared::{Claim, Domain, Seat};
+use lockstead_core::shared::{Claim, Domain, Identity, Life, Party, Seat};
+use std::ffi::CString;
 
 /// What a segment consists of, as it is mapped here.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +42,22 @@ pub struct Parts {
     pub claims: NonNull<[Claim<Linux>]>,
     /// The mapped file, open for reading and writing. A duplicate is kept.
     pub file: c_int,
+    /// How seats that are worn out are made usable again, if that is known.
+    pub scrub: Option<Scrub>,
     /// Threads join by robust lists of their own, with the head in the segment: their
     /// death is noticed even if the kernel has taken the process's memory away before.
     /// They must not use robust mutexes of the libc.
     pub exclusive: bool,
+}
+
+/// What makes worn-out seats usable again, which needs to know where the segment's locks are:
+/// called by a thread that wants to join, and finds no other seat.
+#[derive(Clone, Copy, Debug)]
+pub struct Scrub {
+    /// Given `what` and the segment, does it; how many seats there were.
+    pub by: fn(*const (), &Attached) -> usize,
+    /// Lives until the segment is detached.
+    pub what: *const (),
 }
 
 /// Why a segment was not attached.
@@ -70,7 +85,11 @@ impl core::fmt::Display for AttachError {
                 write!(f, "the segment's file cannot be used (error {error})")
             }
             AttachError::Unsupported(error) => {
-                write!(f, "no memory that a forked child finds empty (error {error})")
+                write!(
+                    f,
+                    "no memory that a forked child finds empty (error {error}): Linux 4.14 has \
+                     it, unless a filter of system calls refuses madvise"
+                )
             }
         }
     }
@@ -98,6 +117,11 @@ pub struct Attached {
     claims_each: AtomicUsize,
     device: AtomicU64,
     inode: AtomicU64,
+    /// Where the file was, to open it anew where there is no `/proc`; null: unknown.
+    path: AtomicPtr<c_char>,
+    /// As [`Scrub`]; the function as a data pointer, null: none.
+    scrub_by: AtomicPtr<()>,
+    scrub_what: AtomicPtr<()>,
 }
 
 static TABLE: [Attached; SEGMENTS] = [const {
@@ -115,6 +139,9 @@ static TABLE: [Attached; SEGMENTS] = [const {
         claims_each: AtomicUsize::new(0),
         device: AtomicU64::new(0),
         inode: AtomicU64::new(0),
+        path: AtomicPtr::new(null_mut()),
+        scrub_by: AtomicPtr::new(null_mut()),
+        scrub_what: AtomicPtr::new(null_mut()),
     }
 }; SEGMENTS];
 
@@ -141,7 +168,9 @@ impl Handle {
     }
 }
 
-/// Makes a segment known to the process's threads.
+/// Makes a segment known to the process's threads, and the process to the segment: it gets a
+/// number there, if it can; else who joins learns why not. `path` is an absolute one of the
+/// file, if it has one.
 ///
 /// # Safety
 /// The parts are mapped, readable and writable, shared with the other processes, and
@@ -150,16 +179,13 @@ impl Handle {
 ///
 /// # Errors
 /// As [`AttachError`] says; nothing is attached then.
-pub unsafe fn attach(parts: &Parts) -> Result<Handle, AttachError> {
+pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, AttachError> {
     let _errno = KeepErrno::new();
     check(parts)?;
     process::prepare().map_err(AttachError::Unsupported)?;
-    // SAFETY: duplicates a descriptor, or fails.
-    let file = unsafe { libc::fcntl(parts.file, libc::F_DUPFD_CLOEXEC, 3) };
-    if file < 0 {
-        return Err(AttachError::BadFile(sys::errno()));
-    }
-    let Some((device, inode)) = oracle::identify(file) else {
+    description::watch_forks();
+    let file = duplicate(parts.file).map_err(AttachError::BadFile)?;
+    let Some((device, inode)) = description::identify(file) else {
         let error = sys::errno();
         // SAFETY: ours, opened above.
         unsafe { libc::close(file) };
@@ -184,10 +210,35 @@ pub unsafe fn attach(parts: &Parts) -> Result<Handle, AttachError> {
     entry.file.store(file, Ordering::Relaxed);
     entry.device.store(device, Ordering::Relaxed);
     entry.inode.store(inode, Ordering::Relaxed);
+    let path = path.map_or(null_mut(), |path| path.to_owned().into_raw());
+    entry.path.store(path, Ordering::Relaxed);
+    let (by, what) = parts.scrub.map_or((null_mut(), null()), |s| (s.by as *mut (), s.what));
+    entry.scrub_by.store(by, Ordering::Relaxed);
+    entry.scrub_what.store(what.cast_mut(), Ordering::Relaxed);
     HIGHEST.fetch_max(index + 1, Ordering::Relaxed);
     // ord: SHL-2 (seq_cst): release: the fields.
     entry.state.store(ATTACHED, Ordering::SeqCst);
+    // Now, while the process may open the file, has a descriptor to spare, and sees `/proc`.
+    // Where it does not, who joins tries again.
+    let _ = number::of_process(entry);
     Ok(Handle { index })
+}
+
+/// A descriptor of the same description that is closed by `exec`; the error is the system's.
+fn duplicate(file: c_int) -> Result<c_int, i32> {
+    // SAFETY: duplicates a descriptor, or fails.
+    let fresh = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, 3) };
+    if fresh >= 0 || matches!(sys::errno(), libc::EBADF | libc::EMFILE) {
+        return if fresh >= 0 { Ok(fresh) } else { Err(sys::errno()) };
+    }
+    // A filter of system calls; not all know this way.
+    // SAFETY: as above.
+    let fresh = unsafe { libc::dup(file) };
+    // SAFETY: changes a descriptor of our own, or none.
+    if fresh < 0 || unsafe { libc::ioctl(fresh, libc::FIOCLEX) } != 0 {
+        return Err(sys::errno());
+    }
+    Ok(fresh)
 }
 
 fn check(parts: &Parts) -> Result<(), AttachError> {
@@ -251,9 +302,14 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
         return Err((handle, Busy::Threads(joined)));
     }
     if let Some(place) = place {
-        oracle::forget(place);
+        number::forget(place);
     }
     list::forget(entry.range());
+    let path = entry.path.swap(null_mut(), Ordering::Relaxed);
+    if !path.is_null() {
+        // SAFETY: of `attach`; who uses the entry has counted itself in, and nobody has.
+        drop(unsafe { CString::from_raw(path) });
+    }
     // SAFETY: ours since `attach`.
     unsafe { libc::close(entry.file.swap(-1, Ordering::Relaxed)) };
     // ord: SHL-2 (release): the entry is used no more.
@@ -329,15 +385,53 @@ impl Attached {
         self.exclusive.load(Ordering::Relaxed)
     }
 
-    /// The process's own descriptor of its file, and the file's device and inode.
-    pub(super) fn file(&self) -> (c_int, (u64, u64)) {
+    /// The process's own descriptor of its file, the file's device and inode, and its path.
+    pub(super) fn file(&self) -> (c_int, (u64, u64), Option<&CStr>) {
         let identity = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
-        (self.file.load(Ordering::Relaxed), identity)
+        let path = self.path.load(Ordering::Relaxed);
+        // SAFETY: a string of `attach`, which `detach` frees when nobody uses the entry.
+        let path = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
+        (self.file.load(Ordering::Relaxed), identity, path)
     }
 
-    /// What a party sees of it. The caller is counted in, or has the segment's handle.
+    /// Makes worn-out seats usable again; how many, if somebody has said how.
+    pub(super) fn scrub(&self) -> usize {
+        let by = self.scrub_by.load(Ordering::Relaxed);
+        if by.is_null() {
+            return 0;
+        }
+        // SAFETY: `attach` stores functions of this type only.
+        let by = unsafe { core::mem::transmute::<*mut (), fn(*const (), &Attached) -> usize>(by) };
+        by(self.scrub_what.load(Ordering::Relaxed), self)
+    }
+
+    /// Sits down in a worn-out seat, so that nobody else does, and nobody takes it for worn
+    /// out: its life word then, which is to be replaced when the seat is in order. Should the
+    /// process end before, the seat is worn out again.
+    ///
+    /// # Errors
+    /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the seat is
+    /// not, or no longer, like this.
+    pub fn occupy(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
+        let process = number::of_process(self)?;
+        let Some((seat, life)) = self.domain().seat(slot).zip(worn_out.scrubbed(process)) else {
+            return Ok(None);
+        };
+        if !seat.change(worn_out, life) {
+            return Ok(None);
+        }
+        seat.note.store(0, Ordering::Relaxed);
+        if let Some(me) = Identity::new(slot, life.generation()) {
+            Party { domain: self.domain(), me }.arrive();
+        }
+        Ok(Some(life))
+    }
+
+    /// What a party sees of it. Who has a reference is counted in, or has the segment's
+    /// handle.
     #[inline]
-    pub(super) fn domain(&self) -> Domain<'_, Linux> {
+    #[must_use]
+    pub fn domain(&self) -> Domain<'_, Linux> {
         let seats = self.seats.load(Ordering::Relaxed).cast_const();
         let seats = slice_from_raw_parts(seats, self.seat_count.load(Ordering::Relaxed));
         let claims = self.claims.load(Ordering::Relaxed).cast_const();

@@ -16,7 +16,7 @@
 //! # Errors of the kernel
 //! As in [`futex`]; none of them consumes a wake-up.
 
-use super::{list, oracle, page, registry::Attached, release, ring};
+use super::{list, member, oracle, page, registry::Attached, release, ring};
 use crate::atomics::{U32, U64};
 use crate::futex::{self, Channel, Owned, Scope, Until};
 use crate::platform::Linux;
@@ -24,7 +24,7 @@ use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::shared::{Addend, Robust, Watch, Woken};
+use lockstead_core::shared::{Addend, Life, Robust, Watch, Woken};
 use lockstead_core::{Outcome, Wait};
 
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
@@ -100,8 +100,12 @@ impl Robust for Linux {
         list::pledge(word)
     }
 
-    fn has_ended(segment: &Attached, slot: u32) -> bool {
-        oracle::has_ended(segment, slot)
+    fn has_ended(segment: &Attached, slot: u32, life: Life) -> bool {
+        oracle::has_ended(segment, slot, life)
+    }
+
+    fn is_caller(segment: &Attached, slot: u32, life: Life) -> bool {
+        member::is_caller(segment, slot, life)
     }
 }
 

@@ -52,7 +52,7 @@ impl Segment {
         let (base, image) = mapped(file);
         let parts = parts(base, image, file, exclusive);
         // SAFETY: mapped above, and never unmapped.
-        let handle = unsafe { shared::attach(&parts) }.expect("attached");
+        let handle = unsafe { shared::attach(&parts, None) }.expect("attached");
         // SAFETY: as above; all zeroes is valid.
         Segment { file, image: unsafe { &*image }, handle: Some(handle) }
     }
@@ -125,6 +125,7 @@ fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: boo
         seats: NonNull::new(seats).expect("mapped"),
         claims: NonNull::new(claims).expect("mapped"),
         file,
+        scrub: None,
         exclusive,
     }
 }
@@ -139,7 +140,7 @@ pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, Att
     let mut parts = parts(base, image, file, false);
     change(&mut parts);
     // SAFETY: mapped above and never unmapped, where the parts lie within it.
-    unsafe { shared::attach(&parts) }
+    unsafe { shared::attach(&parts, None) }
 }
 
 pub(crate) fn within(time: Duration) -> Wait<'static, Linux> {

@@ -5,14 +5,19 @@ use super::cut;
 use super::error::SegmentError;
 use super::file::Map;
 use super::header::Header;
+use super::layout::Layout;
+use super::scrub::Scrubber;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use core::slice;
 use lockstead_core::shared::Domain;
 use lockstead_linux::Linux;
 use lockstead_linux::shared::{Handle, Parts, attach, detach};
+use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 /// See the module. Dropping it detaches and unmaps, or leaves all as it is if threads
 /// still use it.
@@ -21,13 +26,24 @@ pub(super) struct Attachment {
     map: ManuallyDrop<Map>,
     file: ManuallyDrop<File>,
     header: Box<Header>,
+    /// What the root is made of. Threads that join refer to it while it is attached.
+    scrubber: ManuallyDrop<Box<Scrubber>>,
     /// `None` once it is detached.
     handle: Option<Handle>,
 }
 
 impl Attachment {
-    /// Of a file with this header, which was checked.
-    pub(super) fn new(file: File, header: &Header) -> Result<Attachment, SegmentError> {
+    /// Of a file with this header and layout, which were checked; `path` leads to it, if it
+    /// has a name.
+    pub(super) fn new(
+        file: File,
+        header: &Header,
+        layout: Layout,
+        path: Option<&Path>,
+    ) -> Result<Attachment, SegmentError> {
+        let path = path.and_then(|path| std::path::absolute(path).ok());
+        let path = path.and_then(|path| CString::new(path.into_os_string().into_vec()).ok());
+        let scrubber = Box::new(Scrubber { layout, root: header.root });
         let map = Map::new(&file, header)?;
         let at = |offset: u64| address(&map, offset);
         let seats = header.seats as usize;
@@ -39,14 +55,27 @@ impl Attachment {
             seats: NonNull::slice_from_raw_parts(at(header.seats_at).cast(), seats),
             claims: NonNull::slice_from_raw_parts(at(header.claims_at).cast(), claims),
             file: file.as_raw_fd(),
+            scrub: Some(scrubber.hook()),
             exclusive: header.exclusive,
         };
         cut::remember(&map);
         // SAFETY: the parts lie in the mapping (`Header`), which is shared and can be
         // read and written, and is not unmapped before they are detached (`drop`).
-        let handle = unsafe { attach(&parts) }.inspect_err(|_| cut::forget(&map))?;
+        let handle =
+            unsafe { attach(&parts, path.as_deref()) }.inspect_err(|_| cut::forget(&map))?;
         let (map, file) = (ManuallyDrop::new(map), ManuallyDrop::new(file));
-        Ok(Attachment { map, file, header: Box::new(*header), handle: Some(handle) })
+        let scrubber = ManuallyDrop::new(scrubber);
+        Ok(Attachment { map, file, header: Box::new(*header), scrubber, handle: Some(handle) })
+    }
+
+    /// What its root is made of.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.scrubber.layout
+    }
+
+    /// Has the worn-out seats begin anew; how many.
+    pub(super) fn scrub(&self) -> usize {
+        self.scrubber.scrub(self.handle().attached())
     }
 
     /// The file.
@@ -123,6 +152,7 @@ impl Drop for Attachment {
             unsafe {
                 ManuallyDrop::drop(&mut self.map);
                 ManuallyDrop::drop(&mut self.file);
+                ManuallyDrop::drop(&mut self.scrubber);
             }
         }
     }

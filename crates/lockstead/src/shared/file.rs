@@ -1,10 +1,12 @@
 //! Files of segments: making, reading, and mapping them.
 //!
 //! # Protocol
-//! A file is made without a name, or where that is not known under one of its own, filled, and only then linked to the
-//! name it is to have: nobody opens half a segment, and of several that make the same
-//! one, one does. All its bytes are allocated when it is made, so that a full disk is an
-//! error then and no signal later.
+//! A file is made without a name, or where that is not known under one of its own, filled,
+//! and only then linked to the name it is to have: nobody opens half a segment, and of
+//! several that make the same one, one does. All its bytes are allocated when it is made, so
+//! that a full disk is an error then and no signal later. A file with a name of its own is
+//! locked (`flock`) until it has the other one: what a process leaves that dies meanwhile is
+//! removed by the next one that makes a file in that folder.
 //!
 //! A memory file is sealed against changes of its size. A file with a name cannot be: who
 //! may write it may cut it, and every process that then touches what is gone gets
@@ -21,7 +23,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file whose header and directory are in order.
@@ -96,11 +98,29 @@ pub(super) fn fill(file: &File, header: &Header, directory: &[u8]) -> Result<(),
     let length = header.total as libc::off_t;
     // SAFETY: changes the file behind an open descriptor only.
     let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
-    if refused != 0 {
-        return Err(io("allocating the segment's memory")(Error::from_raw_os_error(refused)));
+    match refused {
+        0 => {}
+        // Not by the file system, for which the libc has a way, but by a filter of calls.
+        libc::EPERM | libc::ENOSYS | libc::EACCES => write_zeroes(file, header.total)?,
+        _ => {
+            return Err(io("allocating the segment's memory")(Error::from_raw_os_error(refused)));
+        }
     }
     file.write_all_at(directory, header.directory).map_err(io("writing the segment"))?;
     file.write_all_at(&header.encode(), 0).map_err(io("writing the segment"))
+}
+
+/// Allocates a new file's bytes by writing them.
+fn write_zeroes(file: &File, length: u64) -> Result<(), SegmentError> {
+    let zeroes = vec![0; 1 << 16];
+    let mut at = 0;
+    while at < length {
+        let bytes = (length - at).min(zeroes.len() as u64);
+        file.write_all_at(&zeroes[..bytes as usize], at)
+            .map_err(io("allocating the segment's memory"))?;
+        at += bytes;
+    }
+    Ok(())
 }
 
 /// A name that a file has until it gets its own. Removed when dropped.
@@ -138,16 +158,51 @@ pub(super) fn draft(path: &Path, mode: u32) -> Result<(File, Option<Temporary>),
 
 fn named(folder: &Path) -> Result<(File, Option<Temporary>), SegmentError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    remove_left_behind(folder);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".lockstead-{}-{number}", std::process::id()));
+        let path = folder.join(format!("{DRAFT}{}-{number}", std::process::id()));
         match options.open(&path) {
-            Ok(file) => return Ok((file, Some(Temporary(path)))),
-            // One that a process of this number has left when it died.
+            // Somebody may have taken it for left behind before it was locked.
+            Ok(file) if lock(&file, &path) => return Ok((file, Some(Temporary(path)))),
+            Ok(_) if number < u32::MAX => {}
+            // One of a process of this number, here or in another namespace.
             Err(error) if error.kind() == ErrorKind::AlreadyExists && number < u32::MAX => {}
+            Ok(_) => return Err(io("locking a new file")(ErrorKind::WouldBlock.into())),
             Err(error) => return Err(io("making a file in the segment's folder")(error)),
+        }
+    }
+}
+
+/// How the names of files begin that are not segments yet.
+const DRAFT: &str = ".lockstead-draft-";
+
+/// Locks the file of this name; false if somebody else has, or it has the name no more.
+fn lock(file: &File, path: &Path) -> bool {
+    // SAFETY: locks an open descriptor's file only.
+    let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
+    let identity = |about: std::fs::Metadata| (about.dev(), about.ino());
+    let named = std::fs::symlink_metadata(path).map(identity).ok();
+    locked && named.is_some() && named == file.metadata().map(identity).ok()
+}
+
+/// Removes what processes have left in a folder that died before their files were segments.
+/// What cannot be looked at, or removed, stays.
+fn remove_left_behind(folder: &Path) {
+    let Ok(entries) = folder.read_dir() else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().as_bytes().starts_with(DRAFT.as_bytes()) {
+            continue;
+        }
+        let mut options = OpenOptions::new();
+        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
+        let Ok(file) = options.read(true).write(true).custom_flags(flags).open(entry.path()) else {
+            continue;
+        };
+        if file.metadata().is_ok_and(|about| about.is_file()) && lock(&file, &entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -166,7 +221,11 @@ pub(super) fn link(
 ) -> Result<(), SegmentError> {
     let doing = "giving the segment its name";
     if let Some(Temporary(from)) = &temporary {
-        return std::fs::hard_link(from, path).map_err(io(doing));
+        std::fs::hard_link(from, path).map_err(io(doing))?;
+        drop(temporary);
+        // SAFETY: unlocks an open descriptor's file only.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+        return Ok(());
     }
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let to = CString::new(path.as_os_str().as_bytes());
@@ -263,6 +322,15 @@ mod tests {
         let exists = ErrorKind::AlreadyExists;
         assert!(matches!(refused, SegmentError::Io { error, .. } if error.kind() == exists));
         assert_eq!(count(), 1, "the names for the time being are gone");
+        // One that is being made stays, and one that a dead process has left goes.
+        let (being_made, temporary) = named(&folder).expect("a third file");
+        let left = folder.join(format!("{DRAFT}1-1"));
+        std::fs::write(&left, "half a segment").expect("written");
+        let other = named(&folder).expect("a fourth file");
+        assert!(!left.exists(), "nobody makes it");
+        assert_eq!(count(), 3, "two are being made");
+        drop((other, temporary, being_made));
+        assert_eq!(count(), 1);
         std::fs::remove_dir_all(&folder).expect("it");
     }
 }

@@ -6,7 +6,7 @@
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `lockseg`, 0 |
-//! | 8 | 4 | version: 1 |
+//! | 8 | 4 | version: 2 |
 //! | 12 | 4 | byte order of the words: `0x0a0b0c0d` as the machine writes it |
 //! | 16 | 8 | bytes of the file |
 //! | 24 | 8 | where the directory begins: 4096 |
@@ -35,7 +35,7 @@ use super::shape::hash;
 use lockstead_core::shared::word::LAST_SLOT;
 
 /// The version that is written, and the only one that is read.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Pages are assumed to have this size, or a multiple of it that the root does not
 /// notice.

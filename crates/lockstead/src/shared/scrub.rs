@@ -18,94 +18,111 @@
 //! Where a part of the root is unknown ([`UNKNOWN`](super::raw::UNKNOWN)) locks may be that
 //! the directory does not lead to: then nothing is scrubbed, and what is worn out stays so.
 //!
-//! One at a time scrubs: another one, that has found a seat worn out before it began with 0
-//! again, would erase the name of who sits there since.
+//! Who scrubs sits down in the worn-out seats meanwhile, without a new generation: so one at a
+//! time scrubs each, and nobody takes a name for worn out that is borne again since. Who
+//! finds the name of such a seat in a lock waits until that is erased, and is told by the
+//! doorbell. If the scrubber ends in between, its process's number shows that, and the seat
+//! is worn out as before.
 //!
 //! What remains is a thread that has read the word of a lock, and stops before its
 //! exchange while 16,384 participants die in the seat that the word names, one of them
 //! with that lock; it is as unlikely without scrubbing.
 
-use super::attached::Attachment;
 use super::layout::Layout;
 use super::shape::LockKind;
+use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::Atomic64;
-use lockstead_core::shared::seat::LIFE_FREE;
 use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
-use lockstead_core::shared::{Identity, Life, Seat};
-use lockstead_linux::shared::in_turn;
-use lockstead_linux::{Linux, U32};
+use lockstead_core::shared::{Identity, Life};
+use lockstead_linux::U32;
+use lockstead_linux::shared::{Attached, Scrub};
 
-/// Whether nobody is in this seat, and nobody can come.
-pub(super) fn is_worn_out(life: Life) -> bool {
-    !life.is_alive() && life.taken_by(1).is_none()
+/// What is to be known of a segment to scrub it.
+#[derive(Debug)]
+pub(super) struct Scrubber {
+    /// What its root is made of.
+    pub(super) layout: Layout,
+    /// Where that is.
+    pub(super) root: u64,
 }
 
-/// Has the worn-out seats begin anew, and no lock name them; returns how many.
-pub(super) fn scrub(attachment: &Attachment, layout: &Layout) -> usize {
-    in_turn(attachment.handle(), || scrub_alone(attachment, layout)).unwrap_or(0)
-}
+impl Scrubber {
+    /// For `lockstead_linux`, of which threads join; to live as long as the segment is
+    /// attached.
+    pub(super) fn hook(&self) -> Scrub {
+        Scrub { by: scrub_by, what: core::ptr::from_ref(self).cast() }
+    }
 
-fn scrub_alone(attachment: &Attachment, layout: &Layout) -> usize {
-    if layout.has_unknown() {
-        return 0;
-    }
-    let root = attachment.header().root;
-    let domain = attachment.domain();
-    let seats = domain.seats;
-    let mut worn: Vec<Option<Life>> = seats
-        .iter()
-        .map(|seat| Some(Life(seat.life.load(Ordering::Acquire))).filter(|life| is_worn_out(*life)))
-        .collect();
-    if worn.iter().skip(1).all(Option::is_none) {
-        return 0;
-    }
-    layout.visit(&mut |lock| {
-        if lock.kind != LockKind::Condvar {
-            let words = attachment.at(root + lock.offset).cast::<U32>();
-            // SAFETY: two words of a lock within the root (F1), which is mapped while the
-            // attachment lives; they are atomics, for which any bits are valid.
-            let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref().get()) };
-            erase(seats, &mut worn, heir, |_| 0);
-            erase(seats, &mut worn, word, |word| match word {
-                NOT_RECOVERABLE => word,
-                _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
-                _ => word & (WAITERS | RESERVED) | INCONSISTENT,
-            });
+    /// Has the worn-out seats begin anew, and no lock name them; returns how many.
+    pub(super) fn scrub(&self, attached: &Attached) -> usize {
+        if self.layout.has_unknown() {
+            return 0;
         }
-        true
-    });
-    let fresh = Life::new(0, LIFE_FREE);
-    let begun = seats.iter().zip(worn).skip(1).filter(|(seat, life)| {
-        let Some(life) = life else { return false };
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        seat.life.compare_exchange(life.0, fresh.0, success, failure).is_ok()
-    });
-    let begun = begun.count();
-    // Who sleeps for a lock of which the owner's name was erased looks again.
-    domain.ring();
-    begun
+        let domain = attached.domain();
+        let mut worn = vec![None; domain.seats.len()];
+        for (slot, seat) in (0..).zip(domain.seats).skip(1) {
+            let life = seat.now();
+            if life.is_worn_out()
+                // Nobody scrubs who is not known: its end would not be.
+                && let Ok(Some(occupied)) = attached.occupy(slot, life)
+            {
+                worn[slot as usize] = Some(occupied);
+            }
+        }
+        if worn.iter().all(Option::is_none) {
+            return 0;
+        }
+        self.layout.visit(&mut |lock| {
+            if lock.kind != LockKind::Condvar {
+                let word = domain.base + (self.root + lock.offset) as usize;
+                let at = |address| {
+                    // SAFETY: a word of a lock within the root (F1), which is mapped while
+                    // the segment is attached; an atomic, for which any bits are valid.
+                    let word: &U32 = unsafe { &*with_exposed_provenance(address) };
+                    word.get()
+                };
+                erase(&worn, at(word + 4), |_| 0);
+                erase(&worn, at(word), |word| match word {
+                    NOT_RECOVERABLE => word,
+                    _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
+                    _ => word & (WAITERS | RESERVED) | INCONSISTENT,
+                });
+            }
+            true
+        });
+        let begun = domain
+            .seats
+            .iter()
+            .zip(worn)
+            .filter(|(seat, occupied)| occupied.is_some_and(|life| seat.change(life, Life(0))));
+        let begun = begun.count();
+        // Who sleeps for a lock of which the owner's name was erased looks again.
+        domain.ring();
+        begun
+    }
 }
 
-/// Erases the name of a worn-out seat from a word. If that does not succeed at once the
-/// seat stays as it is.
-fn erase(
-    seats: &[Seat<Linux>],
-    worn: &mut [Option<Life>],
-    word: &AtomicU32,
-    erased: impl FnOnce(u32) -> u32,
-) {
-    let named = word.load(Ordering::Acquire);
-    let Some(slot) = Identity::from_bits(named).map(|who| who.slot() as usize) else { return };
-    let Some(seat @ Some(_)) = worn.get_mut(slot) else { return };
-    if *seat != Some(Life(seats[slot].life.load(Ordering::Acquire))) {
-        // A peer has written over it.
-        *seat = None;
-        return;
-    }
-    let erased = erased(named);
-    let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-    if erased != named && word.compare_exchange(named, erased, success, failure).is_err() {
-        *seat = None;
+/// As [`Scrub::by`] is to be.
+fn scrub_by(what: *const (), attached: &Attached) -> usize {
+    // SAFETY: of `hook`; the segment is attached, since there is a reference to it.
+    let scrubber = unsafe { &*what.cast::<Scrubber>() };
+    scrubber.scrub(attached)
+}
+
+/// Erases the name of an occupied seat from a word.
+fn erase(worn: &[Option<Life>], word: &AtomicU32, erased: impl Fn(u32) -> u32) {
+    let mut named = word.load(Ordering::Acquire);
+    while let Some(who) = Identity::from_bits(named)
+        && worn.get(who.slot() as usize).is_some_and(Option::is_some)
+    {
+        let erased = erased(named);
+        if erased == named {
+            return;
+        }
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        match word.compare_exchange(named, erased, success, failure) {
+            Ok(_) => return,
+            Err(found) => named = found,
+        }
     }
 }

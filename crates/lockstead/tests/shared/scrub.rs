@@ -1,7 +1,7 @@
 //! Seats that have seen as many deaths as a generation counts.
 
 use crate::support::{Watchdog, eventually};
-use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError, SharedMutex};
+use lockstead::shared::{JoinError, Locked, Options, Segment, SharedMutex, raw};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
@@ -27,6 +27,14 @@ fn write(segment: &Segment<Locks>, life: u64) {
     file.write_all_at(&life.to_ne_bytes(), seat).expect("the life word");
 }
 
+/// Reads the seat's life word.
+fn read(segment: &Segment<Locks>) -> u64 {
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let mut life = [0; 8];
+    file.read_exact_at(&mut life, segment.header().seats_at + 128).expect("the life word");
+    u64::from_ne_bytes(life)
+}
+
 fn die_with(locks: &[SharedMutex<u64>]) {
     thread::scope(|s| {
         s.spawn(|| {
@@ -44,13 +52,12 @@ fn a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
         let segment = with_deaths(LAST);
         let locks = segment.root();
         die_with(&locks[..2]);
-        let worn = SharedError::Join(JoinError::WornOut);
-        eventually(|| locks[2].lock().map(drop) == Err(worn));
-        if by_itself {
-            segment.participate().expect("it scrubs");
-        } else {
+        let dead: u64 = LAST << 32 | 0xc000_0000;
+        eventually(|| read(&segment) & !(0x3_ffff << 46) == dead);
+        if !by_itself {
             assert_eq!(segment.scrub(), 1);
         }
+        // A lock operation scrubs as well as `participate` does.
         for lock in &locks[..2] {
             let locked = lock.lock().expect("a seat");
             assert!(matches!(locked, Locked::OwnerDied(_)));
@@ -99,16 +106,56 @@ fn what_is_left_without_a_death_does_not_wear_out() {
     assert!(matches!(segment.root()[0].lock().unwrap(), Locked::Acquired(_)));
 }
 
+/// A life word that says that this process scrubs.
+fn scrubbed_by(process: u64) -> u64 {
+    LAST << 32 | process << 46 | 0xbfff_ffff
+}
+
 #[test]
-fn a_generation_that_there_is_not_is_worn_out_as_well() {
-    let _watchdog = Watchdog::new("a_generation_that_there_is_not_is_worn_out_as_well");
-    for life in [(LAST + 1) << 32, u64::from(u32::MAX) << 32, (LAST << 32) | 0xc000_0000] {
-        let segment = with_deaths(0);
-        write(&segment, life);
-        let refused = segment.root()[0].lock().map(drop);
-        assert_eq!(refused, Err(SharedError::Join(JoinError::WornOut)));
-        segment.participate().expect("it scrubs by itself");
-    }
+fn who_comes_while_somebody_scrubs_waits_for_that() {
+    let _watchdog = Watchdog::new("who_comes_while_somebody_scrubs_waits_for_that");
+    let segment = with_deaths(0);
+    let number = thread::scope(|s| {
+        let joins = || {
+            segment.participate().expect("a seat");
+            read(&segment) >> 46
+        };
+        s.spawn(joins).join().expect("it ends")
+    });
+    eventually(|| read(&segment) >> 46 == 0);
+    write(&segment, scrubbed_by(number));
+    thread::scope(|s| {
+        let came = s.spawn(|| segment.participate());
+        // Who asks about it finds a process that lives, and no thread to ask about.
+        assert!(!came.is_finished(), "nobody is done yet");
+        assert_eq!(segment.scrub(), 0, "somebody does");
+        assert_eq!(read(&segment), scrubbed_by(number));
+        write(&segment, 0);
+        assert_eq!(came.join().expect("it ends"), Ok(()));
+    });
+}
+
+#[test]
+fn a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
+    let _watchdog = Watchdog::new("a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one");
+    let segment = with_deaths(0);
+    write(&segment, scrubbed_by(77));
+    assert_eq!(segment.participate(), Ok(()));
+    assert_eq!(read(&segment) >> 32 & LAST, 0, "it began anew");
+}
+
+/// Where the directory does not say where locks are, no name can be erased.
+#[test]
+fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {
+    let _watchdog = Watchdog::new("where_locks_may_be_unknown_what_is_worn_out_stays_so");
+    let form = raw::Form::unknown(64);
+    let options = Options::new().participants(1);
+    let segment = raw::RawSegment::memfd("worn", &options, &form, |_| ()).expect("a segment");
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let life: u64 = LAST << 32 | 0xc000_0000;
+    file.write_all_at(&life.to_ne_bytes(), segment.header().seats_at + 128).expect("a word");
+    assert_eq!(segment.participate(), Err(JoinError::WornOut));
+    assert_eq!(segment.scrub(), 0);
 }
 
 /// Many that find all seats worn out scrub at once: none erases the name of one that has

@@ -21,10 +21,10 @@ use std::sync::atomic::Ordering;
 type Site = &'static Location<'static>;
 
 /// The low half of the life word of a dead participant, as the core says.
-const DEAD: u64 = lockstead_core::shared::seat::LIFE_DEAD as u64;
+const DEAD: u64 = lockstead_core::shared::life::LIFE_DEAD as u64;
 
 /// Lower bits of a named word; it must be zero there for somebody to be woken (D2).
-const NAMED: u64 = lockstead_core::shared::seat::LIFE_NUMBER as u64;
+const NAMED: u64 = lockstead_core::shared::life::LIFE_NUMBER as u64;
 
 impl Engine {
     /// Lists in `next` which participants may be killed, and which come again.
@@ -32,7 +32,7 @@ impl Engine {
         for thread in 0..self.main() {
             let it = &self.threads[thread];
             let over = it.dying || matches!(it.status, Status::Done | Status::Gone);
-            if self.budget.kills > 0 && it.life.is_some() && !over && self.may_start(thread) {
+            if self.budget.kills > 0 && it.mortal && !over && self.may_start(thread) {
                 self.next.push(Next::Kill(thread));
             }
             let gone = it.status == Status::Gone && self.budget.respawns > 0;
@@ -120,7 +120,7 @@ pub(super) fn if_doomed() {
 pub(crate) fn may_come() {
     let comes = with(|engine| {
         let it = &engine.threads[engine.current];
-        let mortal = it.life.is_some() && engine.budget.kills > 0;
+        let mortal = it.mortal && engine.budget.kills > 0;
         if !mortal || engine.choose(2, Lean::First(240)) == 0 {
             return false;
         }
@@ -196,9 +196,13 @@ fn step(phase: u64, site: Site) {
     });
 }
 
-/// Marks the life word of the calling thread, and wakes one that sleeps there (D1).
+/// Marks the life word of the calling thread, if it has one, and wakes one that sleeps there
+/// (D1).
 fn mark(site: Site) {
-    let Some(life) = with(|engine| engine.threads[engine.current].life) else { return };
+    let Some(life) = with(|engine| engine.threads[engine.current].life) else {
+        step(2, site);
+        return mourn();
+    };
     // SAFETY: the word lies in the shared value, which outlives all threads of an
     // execution.
     let life = unsafe { &*life };
@@ -226,13 +230,13 @@ fn mourn() {
     }
 }
 
-/// Whether the participant in this slot, the number of its thread from 1, has ended: the
+/// Whether the participant with this number, that of its thread from 1, has ended: the
 /// answer of a machine that always knows.
-pub fn has_ended(slot: u32, site: Site) -> bool {
+pub fn has_ended(number: u32, site: Site) -> bool {
     point(site);
     let ended = with(|engine| {
         engine.step();
-        let thread = (slot as usize).checked_sub(1).and_then(|at| engine.threads.get(at));
+        let thread = (number as usize).checked_sub(1).and_then(|at| engine.threads.get(at));
         let ended = thread.is_some_and(|thread| thread.status == Status::Gone);
         engine.learn(mix(22, u64::from(ended)));
         let what = if ended { "is told of an end" } else { "is told that it lives" };

@@ -78,7 +78,17 @@ pub fn aside<R>(body: impl FnOnce() -> R) -> R {
 pub fn embody(life: &U64) {
     with(|engine: &mut Engine| {
         let me = engine.current;
+        engine.threads[me].mortal = true;
         engine.threads[me].life = Some(&raw const life.atom);
+    });
+}
+
+/// The calling thread is a participant no longer, and no life word is marked should it be
+/// killed. Whether it may be is as before.
+pub fn disembody() {
+    with(|engine: &mut Engine| {
+        let me = engine.current;
+        engine.threads[me].life = None;
     });
 }
 

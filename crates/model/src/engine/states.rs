@@ -57,11 +57,11 @@ impl Engine {
             for entry in thread.entries.iter() {
                 status = mix(status, mix(entry.address as u64, entry.queued as u64));
             }
-            if thread.life.is_some() {
+            if thread.mortal {
                 let end = u64::from(thread.dying) << 1 | u64::from(thread.doomed);
                 let at = |word: Option<*const Atom>| word.map_or(0, |word| word.addr() as u64);
                 status = mix(status, mix(at(thread.named), 2 + end));
-                status = mix(status, at(thread.pledged));
+                status = mix(status, mix(at(thread.pledged), at(thread.life)));
             }
             let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
             sum = sum.wrapping_add(thread);

@@ -112,7 +112,9 @@ pub(crate) struct Thread {
     pub(crate) named: Option<*const Atom>,
     /// The same, when it has named nothing.
     pub(crate) pledged: Option<*const Atom>,
-    /// Its life word, if it is a participant that may be killed.
+    /// It may be killed.
+    pub(crate) mortal: bool,
+    /// The life word that is marked then.
     pub(crate) life: Option<*const Atom>,
     /// Its next step is that it dies.
     pub(super) doomed: bool,
@@ -145,6 +147,7 @@ impl Thread {
             entries: Entries::default(),
             named: None,
             pledged: None,
+            mortal: false,
             life: None,
             doomed: false,
             dying: false,

@@ -16,6 +16,10 @@ cores!(
     shared_woken_by_the_doorbell_rings_nobody,
     shared_waiter_compares_no_generation,
     shared_owner_is_known_by_its_slot,
+    shared_clean_leave_passes_for_a_death,
+    shared_free_seat_keeps_its_name,
+    shared_death_keeps_the_generation,
+    shared_heir_that_left_passes_for_dead,
     shared_waiter_compares_the_word_first,
     shared_release_overlooks_waiters,
     shared_late_release_wakes_nobody,
@@ -73,6 +77,13 @@ misses! {
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
     no_generation_at_all: shared_owner_is_known_by_its_slot, _,
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
+    two_owners: shared_clean_leave_passes_for_a_death, Kind::Panic(_),
+        killing(0), { come_and_go(&[TRY, LEAVES_BETWEEN]) }
+    two_owners_of_one_name: shared_clean_leave_passes_for_a_death, Kind::Panic(_),
+        killing(0), { come_and_go(&[TRY, ONE_AND_LEAVES, COMES]) }
+    name_of_a_free_seat: shared_free_seat_keeps_its_name, _, killing(0), { spoiled(&[ONE, ONE]) }
+    dead_name_borne_again: shared_death_keeps_the_generation, _,
+        killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
     wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
     no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
@@ -120,4 +131,21 @@ fn release_by_exchange_holds() {
     locks(&[ONE, ONE, ONE]).verify("3 threads", &killing(2));
     locks(&[CARELESS, ONE, ONE]).verify("one is careless", &killing(1));
     locks(&[TWICE, TWICE]).verify("an heir", &killing(1).jumps(1, 5_000_000));
+}
+
+/// Found after three minutes: it needs more preemptions than a bounded search has. The usual
+/// one looks within two preemptions, and says that it has skipped the rest.
+#[test]
+fn two_heirs() {
+    use crate::common::deep;
+    use shared_heir_that_left_passes_for_dead::model::*;
+    let config = killing(0).jumps(2, 5_000_000).timeouts(1);
+    let config = if deep() { config } else { config.preemptions(2) };
+    let outcome = come_and_go(&[TWICE, MAYBE_AND_COMES, ONE]).check(&config);
+    match (deep(), outcome) {
+        (true, Ok(stats)) => panic!("it is not missed: {stats}"),
+        (true, Err(failure)) => assert!(matches!(failure.kind, Kind::Deadlock), "{failure}"),
+        (false, Ok(_)) => println!("skipped: LOCKSTEAD_MODEL_DEEP=1 finds it"),
+        (false, Err(failure)) => assert!(matches!(failure.kind, Kind::Deadlock), "{failure}"),
+    }
 }

@@ -85,3 +85,35 @@ fn shared_mutex_heir() {
     let most = depth(1, 2);
     locks(&[ONE, ONE, ONE]).verify("3 threads", &jumps(most, most));
 }
+
+/// Nobody dies, or some do: who comes has the name of who has left, or of the dead one's
+/// seat the next.
+#[test]
+fn shared_mutex_tenants_2t() {
+    come_and_go(&[TRY, LEAVES_BETWEEN]).verify("one tries", &killing(2));
+    come_and_go(&[LEAVES_BETWEEN, LEAVES_BETWEEN]).verify("2 threads", &killing(2));
+    come_and_go(&[MAYBE, LEAVES_BETWEEN]).verify("one gives up", &killing(1).timeouts(1));
+}
+
+#[test]
+fn shared_mutex_tenants_3t() {
+    come_and_go(&[TRY, ONE_AND_LEAVES, COMES]).verify("one tries", &killing(depth(1, 3)));
+    come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &killing(depth(1, 2)));
+    come_and_go(&[CARELESS, ONE_AND_LEAVES, COMES]).verify("one is careless", &killing(1));
+    let config = killing(depth(0, 1));
+    come_and_go(&[LEAVES_BETWEEN, ONE_AND_LEAVES, COMES]).verify("all change", &config);
+}
+
+#[test]
+fn shared_mutex_tenants_heir() {
+    let jumps = |kills| killing(kills).jumps(1, 5_000_000);
+    come_and_go(&[TWICE, LEAVES_BETWEEN]).verify("2 threads", &jumps(1));
+    come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &jumps(depth(0, 1)));
+}
+
+/// The name of a seat that nobody sits in, where no tenant has put it.
+#[test]
+fn shared_mutex_spoiled_name() {
+    spoiled(&[ONE, ONE]).verify("2 threads", &killing(1));
+    spoiled(&[TRY, COMES]).verify("one tries, one comes", &killing(1));
+}

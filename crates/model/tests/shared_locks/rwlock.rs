@@ -57,3 +57,20 @@ fn shared_rwlock_heir() {
     readers(&[READS, READS, WRITES]).verify("3 threads", &jumps(depth(0, 1), 1));
     readers(&[READS, WRITES, WRITES]).verify("3 threads", &jumps(depth(0, 1), 1));
 }
+
+/// Who comes has the name of who has left.
+#[test]
+fn shared_rwlock_tenants_2t() {
+    let most = depth(1, 2);
+    come_and_go(&[READS_LEAVES_WRITES, WRITES]).verify("a writer stays", &killing(most));
+    come_and_go(&[WRITES_LEAVES_READS, WRITES]).verify("a reader comes", &killing(most));
+    come_and_go(&[TRIES, LEAVES_BETWEEN]).verify("a writer tries", &killing(2));
+}
+
+#[test]
+fn shared_rwlock_tenants_3t() {
+    let config = killing(depth(0, 1));
+    come_and_go(&[WRITES, WRITES_AND_LEAVES, COMES_TO_READ]).verify("a reader comes", &config);
+    come_and_go(&[READS, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("a writer comes", &config);
+    come_and_go(&[TRIES, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("one tries", &killing(1));
+}

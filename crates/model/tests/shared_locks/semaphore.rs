@@ -55,3 +55,19 @@ fn shared_semaphore_respawn() {
     units_again(1, &[ONE, ONE], ONE)
         .verify("2 threads", &killing(1).respawns(1).preemptions(depth(2, 4)));
 }
+
+/// Who comes has the name of who has left.
+#[test]
+fn shared_semaphore_tenants_2t() {
+    let most = depth(0, 1);
+    come_and_go(1, &[ONE, LEAVES_BETWEEN]).verify("one comes again", &killing(most));
+    come_and_go(1, &[TRIES, LEAVES_BETWEEN]).verify("one tries", &killing(most));
+    let config = killing(1).preemptions(depth(3, 5));
+    come_and_go(1, &[ONE, LEAVES_BETWEEN]).verify("one dies", &config);
+}
+
+#[test]
+fn shared_semaphore_tenants_3t() {
+    let config = killing(1).preemptions(depth(1, 2));
+    come_and_go(1, &[ONE, ONE_AND_LEAVES, COMES]).verify("one comes as another", &config);
+}

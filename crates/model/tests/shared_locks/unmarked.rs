@@ -43,6 +43,16 @@ mod shipped {
         locks_again(&[ONE, ONE, ONE], ONE).verify("3 threads", &config);
     }
 
+    /// Some are killed between ceasing to be known to the machine and leaving the seat.
+    #[test]
+    fn unmarked_mutex_tenants() {
+        use model::*;
+        come_and_go(&[TRY, LEAVES_BETWEEN]).verify("one tries", &losing(2, 2));
+        come_and_go(&[ONE, LEAVES_BETWEEN]).verify("2 threads", &losing(2, 2));
+        let config = losing(1, 1).preemptions(depth(2, 3));
+        come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &config);
+    }
+
     #[test]
     fn unmarked_semaphore() {
         use units::*;

@@ -1,17 +1,15 @@
 //! Putting in order what is stuck in a segment.
 
-use super::{Header, Layout};
+use super::{Header, Layout, Participant, View};
 use crate::shared::attached::Attachment;
 use crate::shared::error::{SegmentError, SharedError};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
-use lockstead_core::Atomic64;
 use lockstead_core::shared::word::NOT_RECOVERABLE;
 use lockstead_core::shared::{
-    self as core_shared, Got, Life, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+    self as core_shared, Fate, Got, Identity, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
 };
-use lockstead_linux::shared::JoinError;
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
 
@@ -19,7 +17,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Mender {
     attachment: Attachment,
-    layout: Layout,
+    /// Who lived, as far as the segment knew, before this asked about anybody.
+    living: Vec<Identity>,
 }
 
 /// What was done about a lock.
@@ -40,14 +39,21 @@ pub enum Mended {
 }
 
 impl Mender {
-    /// Opens the segment in the file of this name, to take part in it.
+    /// Opens the segment in the file of this name, to take part in it. Whoever comes to a
+    /// segment asks about all that are there, so those that have ended without the kernel's
+    /// having said so are marked then; [`declare_dead`](Self::declare_dead) names them.
     ///
     /// # Errors
     /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
     pub fn open(path: impl AsRef<Path>) -> Result<Mender, SegmentError> {
-        let file::Checked { file, header, layout } = file::check(file::open(path.as_ref(), true)?)?;
-        let attachment = Attachment::new(file, &header)?;
-        Ok(Mender { attachment, layout })
+        let path = path.as_ref();
+        let view = View::from_file(file::open(path, true)?)?;
+        let people = view.people()?;
+        let living = people.all().iter().filter(|one| one.alive);
+        let living = living.filter_map(Participant::identity).collect();
+        let View { file, header, layout } = view;
+        let attachment = Attachment::new(file, &header, layout, Some(path))?;
+        Ok(Mender { attachment, living })
     }
 
     /// What the first page said when it was opened.
@@ -59,26 +65,32 @@ impl Mender {
     /// What the root is made of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.attachment.layout()
     }
 
     /// Asks about every participant whether it has ended without the kernel's having said
-    /// so, and says so; returns the slots of those that had. Then has everybody who
+    /// so, and says so; returns the slots of those that had lived, as far as the segment
+    /// knew, when this was opened or is called, and are dead now. Then has everybody who
     /// sleeps in the segment look again.
     #[must_use]
     pub fn declare_dead(&self) -> Vec<u32> {
         let domain = self.attachment.domain();
-        let mut dead = Vec::new();
+        let mut living = self.living.clone();
         for slot in 1..self.header().seats {
             let Some(seat) = domain.seat(slot) else { continue };
-            let life = Life(seat.life.load(Ordering::Acquire));
-            if life.is_alive() && Linux::has_ended(domain.segment, slot) {
-                domain.declare_dead(slot, life);
-                dead.push(slot);
+            let life = seat.now();
+            if life.is_alive() {
+                let tenant = Identity::new(slot, life.generation());
+                living.extend(tenant.filter(|_| !life.is_scrubbed()));
+                let _ = Linux::has_ended(domain.segment, slot, life);
             }
         }
         domain.ring();
-        dead
+        let dead = living.into_iter().filter(|one| matches!(domain.fate(*one), Fate::Died));
+        let mut slots: Vec<u32> = dead.map(Identity::slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
     }
 
     /// Frees a lock that a dead owner has, and declares what it protects consistent,
@@ -96,14 +108,7 @@ impl Mender {
             return Err(SharedError::NotInSegment);
         }
         let at = self.attachment.at(offset);
-        let join = || crate::shared::party(at.addr().get());
-        let (_, party) = match join() {
-            Err(SharedError::Join(JoinError::WornOut)) => {
-                self.scrub();
-                join()?
-            }
-            other => other?,
-        };
+        let (_, party) = crate::shared::party(at.addr().get())?;
         // Of all that follows: within the root, which is mapped while the attachment lives,
         // and aligned; made of atomics only, for which any bits are valid.
         let outcome = match kind {
@@ -130,7 +135,8 @@ impl Mender {
                 // SAFETY: as said above the match.
                 let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
                 let owner = core_shared::Identity::from_bits(mutex.peek());
-                let died = owner.is_some_and(|owner| party.domain.living(owner).is_none());
+                let died =
+                    owner.is_some_and(|owner| matches!(party.domain.fate(owner), Fate::Died));
                 match owner {
                     // Its mutex is never held for long by one who lives.
                     Some(_) if !died => Err(core_shared::SharedError::TimedOut),
@@ -162,6 +168,6 @@ impl Mender {
 
     /// As [`Segment::scrub`](crate::shared::Segment::scrub).
     pub fn scrub(&self) -> usize {
-        crate::shared::scrub::scrub(&self.attachment, &self.layout)
+        self.attachment.scrub()
     }
 }

@@ -2,8 +2,12 @@
 
 use super::Header;
 use core::ops::Range;
-use lockstead_core::shared::seat::{AWAITED, LIFE_DEAD, LIFE_FREE, LIFE_NUMBER};
+use lockstead_core::shared::life::{LIFE_DEAD, LIFE_NUMBER};
+use lockstead_core::shared::seat::AWAITED;
 use lockstead_core::shared::{Identity, Life};
+use lockstead_linux::shared::process_has_ended;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 
 /// A seat that is, or was, somebody's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,8 +38,11 @@ pub struct Participant {
     pub since: u64,
     /// The lock it sleeps for, by its offset in the segment.
     pub waits_for: Option<u64>,
-    /// Platform's own note.
-    pub note: u32,
+    /// Its process, by the number that this has in the segment; 0 once it has left.
+    pub process_number: u32,
+    /// It lives as far as the segment knows, and nobody has the record lock any more by which
+    /// its process was known: it ended unnoticed.
+    pub unnoticed: bool,
     /// What it shares, of the locks that it claims.
     pub claims: Vec<Claimed>,
 }
@@ -65,13 +72,13 @@ pub struct People {
 const SEAT: usize = 128;
 
 impl People {
-    /// From the bytes of all seats and of all claims.
-    pub(super) fn new(header: &Header, seats: &[u8], claims: &[u8]) -> People {
+    /// From the bytes of all seats and of all claims, and the locks on the file.
+    pub(super) fn new(file: &File, header: &Header, seats: &[u8], claims: &[u8]) -> People {
         let each = header.claims_each as usize * 8;
         let mut people = People::default();
         for (slot, seat) in seats.chunks_exact(SEAT).enumerate().skip(1) {
             let claims = claims.get(slot * each..(slot + 1) * each).unwrap_or(&[]);
-            people.all.extend(Participant::new(slot as u32, seat, claims));
+            people.all.extend(Participant::new(file, slot as u32, seat, claims));
         }
         let living = people.all.iter().filter(|participant| participant.alive);
         people.claims = living.flat_map(|participant| participant.claims.clone()).collect();
@@ -117,7 +124,7 @@ impl People {
 
 impl Participant {
     /// `None` of a seat in which nobody has ever been.
-    fn new(slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
+    fn new(file: &File, slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
         let life = Life(long(seat, 0));
         if life.0 == 0 && long(seat, 8) == 0 {
             return None;
@@ -131,19 +138,21 @@ impl Participant {
             let (units, awaited) = (short(claim, 4), what & AWAITED != 0);
             (lock != 0).then_some(Claimed { slot, lock, units, awaited })
         });
+        let alive = life.is_alive() && !life.is_scrubbed();
         Some(Participant {
             slot,
             generation: life.generation(),
             life: life.life(),
-            alive: life.is_alive(),
-            dead: !life.is_alive() && life.life() != LIFE_FREE,
-            worn_out: crate::shared::scrub::is_worn_out(life),
+            alive,
+            dead: !alive && !life.is_free(),
+            worn_out: life.is_worn_out() || life.is_scrubbed(),
             process: short(seat, 8),
             thread: short(seat, 12),
             namespace: long(seat, 56),
             since: long(seat, 64),
             waits_for: (waits_for != 0).then_some(u64::from(waits_for) * 8),
-            note: short(seat, 76),
+            process_number: life.process(),
+            unnoticed: alive && process_has_ended(file.as_raw_fd(), life) == Some(true),
             claims: claims.collect(),
         })
     }

@@ -15,9 +15,9 @@ use std::path::Path;
 /// A segment's file, open for reading. See the module.
 #[derive(Debug)]
 pub struct View {
-    file: File,
-    header: Header,
-    layout: Layout,
+    pub(super) file: File,
+    pub(super) header: Header,
+    pub(super) layout: Layout,
 }
 
 /// What a lock's word says.
@@ -120,7 +120,7 @@ impl View {
         self.read(&mut seats, header.seats_at)?;
         let mut claims = vec![0; header.seats as usize * header.claims_each as usize * 8];
         self.read(&mut claims, header.claims_at)?;
-        Ok(People::new(header, &seats, &claims))
+        Ok(People::new(&self.file, header, &seats, &claims))
     }
 
     /// Shows every lock to `show`, in the order of the source, until that says false.

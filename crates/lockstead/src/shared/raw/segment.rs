@@ -3,7 +3,7 @@
 use super::super::attached::Attachment;
 use super::super::error::SegmentError;
 use super::super::inspect::{Header, Layout};
-use super::super::{Busy, JoinError, Options, file, header, scrub};
+use super::super::{Busy, JoinError, Options, file, header};
 use super::Form;
 use core::fmt;
 use core::ptr::NonNull;
@@ -17,7 +17,6 @@ use std::path::Path;
 /// same file may be opened as either where the two say the same of the root.
 pub struct RawSegment {
     attachment: Attachment,
-    layout: Box<Layout>,
 }
 
 impl RawSegment {
@@ -38,7 +37,7 @@ impl RawSegment {
         let path = path.as_ref();
         let header = plan(options, form)?;
         let (file, temporary) = file::draft(path, options.mode)?;
-        let segment = Self::make(file, &header, form, fill)?;
+        let segment = Self::make(file, &header, form, Some(path), fill)?;
         file::link(segment.attachment.file(), temporary, path)?;
         Ok(segment)
     }
@@ -49,7 +48,7 @@ impl RawSegment {
     /// # Errors
     /// As [`Segment::open`](super::super::Segment::open).
     pub fn open(path: impl AsRef<Path>, form: Option<&Form>) -> Result<Self, SegmentError> {
-        Self::of(file::open(path.as_ref(), true)?, form)
+        Self::of(file::open(path.as_ref(), true)?, form, Some(path.as_ref()))
     }
 
     /// [`open`](Self::open), or [`create`](Self::create) if there is no such file; of
@@ -97,7 +96,7 @@ impl RawSegment {
         let header = plan(options, form)?;
         let file = file::memory(name)?;
         file::permit(&file, options.mode)?;
-        Self::make(file, &header, form, fill)
+        Self::make(file, &header, form, None, fill)
     }
 
     /// Opens the segment behind a descriptor; with a `form`, only if its root is of that
@@ -106,7 +105,7 @@ impl RawSegment {
     /// # Errors
     /// As [`Segment::from_fd`](super::super::Segment::from_fd).
     pub fn from_fd(fd: OwnedFd, form: Option<&Form>) -> Result<Self, SegmentError> {
-        Self::of(File::from(fd), form)
+        Self::of(File::from(fd), form, None)
     }
 
     /// Where the root begins, of [`Header::root_bytes`]. Mapped as long as this lives, and
@@ -125,7 +124,7 @@ impl RawSegment {
     /// What the root consists of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.attachment.layout()
     }
 
     /// As [`Segment::participate`](super::super::Segment::participate).
@@ -135,14 +134,7 @@ impl RawSegment {
     pub fn participate(&self) -> Result<(), JoinError> {
         // Not that of the root, which may be of no size and the segment's end.
         let address = self.attachment.at(0).addr().get();
-        match lockstead_linux::shared::join(address) {
-            Err(JoinError::WornOut) => {
-                // Also if another one was faster.
-                self.scrub();
-                lockstead_linux::shared::join(address).map(drop)
-            }
-            other => other.map(drop),
-        }
+        lockstead_linux::shared::join(address).map(drop)
     }
 
     /// As [`Segment::leave`](super::super::Segment::leave).
@@ -158,14 +150,14 @@ impl RawSegment {
     /// # Errors
     /// The segment again, and who is in the way.
     pub fn close(self) -> Result<(), (Self, Busy)> {
-        let RawSegment { attachment, layout } = self;
-        attachment.close().map_err(|(attachment, busy)| (RawSegment { attachment, layout }, busy))
+        let closed = self.attachment.close();
+        closed.map_err(|(attachment, busy)| (RawSegment { attachment }, busy))
     }
 
     /// As [`Segment::scrub`](super::super::Segment::scrub). Where a part of the root is
     /// [`UNKNOWN`](super::UNKNOWN) nothing is done: words of locks there may name the seat.
     pub fn scrub(&self) -> usize {
-        scrub::scrub(&self.attachment, &self.layout)
+        self.attachment.scrub()
     }
 
     /// Of a new and empty file that nobody else has.
@@ -173,17 +165,18 @@ impl RawSegment {
         file: File,
         header: &Header,
         form: &Form,
+        path: Option<&Path>,
         fill: impl FnOnce(NonNull<u8>),
     ) -> Result<Self, SegmentError> {
         file::fill(&file, header, form.directory())?;
         file::seal(&file);
-        let attachment = Attachment::new(file, header)?;
-        let segment = RawSegment { attachment, layout: Box::new(form.layout().clone()) };
+        let attachment = Attachment::new(file, header, form.layout().clone(), path)?;
+        let segment = RawSegment { attachment };
         fill(segment.root());
         Ok(segment)
     }
 
-    fn of(file: File, form: Option<&Form>) -> Result<Self, SegmentError> {
+    fn of(file: File, form: Option<&Form>, path: Option<&Path>) -> Result<Self, SegmentError> {
         let file::Checked { file, header, layout } = file::check(file)?;
         // Not before it is known to be a segment. What is cut meanwhile is found out when
         // it has been mapped.
@@ -192,8 +185,8 @@ impl RawSegment {
         if let Some(difference) = difference {
             return Err(SegmentError::OtherRoot { difference });
         }
-        let attachment = Attachment::new(file, &header)?;
-        Ok(RawSegment { attachment, layout: Box::new(layout) })
+        let attachment = Attachment::new(file, &header, layout, path)?;
+        Ok(RawSegment { attachment })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::platform::{Nanos, Ordering, Wait};
 use super::shared::{Claim, Domain, Got, Identity, Life, Party, Robust, Seat, SharedError};
-use lockstead_model::{Model, U32, U64, embody, forget, thread};
+use lockstead_model::{Model, U32, U64, aside, disembody, embody, forget, thread};
 
 /// The most participants of a model.
 const MOST: usize = 4;
@@ -14,6 +14,8 @@ pub struct Common {
     doorbell: U32,
     seats: [Seat<Model>; MOST + 1],
     claims: [Claim<Model>; MOST + 1],
+    /// The slot in which each thread sits, as the model notes it; 0: in none.
+    sits_in: [U32; MOST],
 }
 
 fn empty_seat() -> Seat<Model> {
@@ -22,7 +24,7 @@ fn empty_seat() -> Seat<Model> {
         process: U32::ZERO,
         thread: U32::ZERO,
         link: [const { U64::ZERO }; 4],
-        spare: U32::ZERO,
+        asked: U32::ZERO,
         waits_for: U32::ZERO,
         namespace: U64::ZERO,
         since: U64::ZERO,
@@ -37,6 +39,7 @@ impl Common {
             doorbell: U32::ZERO,
             seats: [(); MOST + 1].map(|()| empty_seat()),
             claims: [(); MOST + 1].map(|()| Claim { what: U32::ZERO, units: U32::ZERO }),
+            sits_in: [const { U32::ZERO }; MOST],
         }
     }
 
@@ -68,10 +71,12 @@ impl Common {
     }
 
     /// Before there are threads: so many participants sit there, each with its slot as
-    /// its number.
+    /// its number and its process's.
     fn populate(&self, lives: usize) {
         for slot in 1..=lives {
-            self.seats[slot].life.store(Life::alive(1, slot as u32).0, Ordering::Relaxed);
+            let life = Life::alive(1, slot as u32, slot as u32);
+            self.seats[slot].life.store(life.0, Ordering::Relaxed);
+            self.sits_in[slot - 1].store(slot as u32, Ordering::Relaxed);
         }
     }
 
@@ -80,10 +85,9 @@ impl Common {
     fn takes_over(&self) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
         let seat = &self.seats[slot as usize];
-        let dead = Life(seat.life.load(Ordering::Acquire));
-        let taken = dead.taken_by(slot).expect("it is dead");
-        let order = Ordering::SeqCst;
-        seat.life.compare_exchange(dead.0, taken.0, order, order).expect("nobody else comes");
+        let dead = seat.now();
+        let taken = dead.taken_by(slot, slot).expect("it is dead");
+        assert!(seat.change(dead, taken), "nobody else comes");
         embody(&seat.life);
         let me = taken.identity(slot).expect("it lives");
         let party = Party { domain: self.domain(), me };
@@ -91,11 +95,37 @@ impl Common {
         party
     }
 
-    /// The participant of this thread, which has just died, as it stands in words.
-    fn dead(&self, dead: usize) -> u32 {
-        let seat = &self.seats[dead + 1];
+    /// The calling thread, which holds nothing, leaves its seat. It may be killed before
+    /// the seat says so: the machine knows it by that no more.
+    fn leaves(&self, party: &Party<'_, Model>) {
+        let slot = party.me.slot() as usize;
+        let number = thread() as u32 + 1;
+        let life = Life::alive(party.me.generation(), number, number);
+        aside(|| self.sits_in[thread()].store(0, Ordering::Relaxed));
+        disembody();
+        self.seats[slot].vacate(life);
+    }
+
+    /// The calling thread, which sits nowhere, takes the first seat that it can.
+    fn comes(&self) -> Party<'_, Model> {
+        let number = thread() as u32 + 1;
+        let domain = self.domain();
+        let (slot, life) = domain.take_seat(number, number).expect("there are more than threads");
+        embody(&self.seats[slot as usize].life);
+        aside(|| self.sits_in[thread()].store(slot, Ordering::Relaxed));
+        let me = life.identity(slot).expect("it lives");
+        let party = Party { domain, me };
+        party.arrive();
+        party
+    }
+
+    /// The slot of this thread, which has just died, and how words name who sat there; `None`
+    /// if it sat nowhere.
+    fn dead(&self, dead: usize) -> Option<(usize, u32)> {
+        let slot = self.sits_in[dead].load(Ordering::Relaxed);
+        let seat = self.seats.get(slot as usize).filter(|_| slot != 0)?;
         let generation = Life(seat.life.load(Ordering::Relaxed)).generation();
-        Identity::new(dead as u32 + 1, generation).expect("a slot").bits()
+        Some((slot as usize, Identity::new(slot, generation).expect("a slot").bits()))
     }
 }
 

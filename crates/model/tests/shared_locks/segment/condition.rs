@@ -25,6 +25,10 @@ pub enum Op {
     Put,
     /// Puts two tokens there, and notifies all.
     PutTwo,
+    /// Leaves its seat. It holds nothing.
+    Leave,
+    /// Takes the first free seat; it may be killed from then on.
+    Come,
 }
 
 /// Tokens under a mutex.
@@ -57,11 +61,23 @@ impl Tokens {
         }
     }
 
-    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
         let order = Ordering::Relaxed;
         for (at, &op) in ops.iter().enumerate() {
-            let place = (at as u64 + 1) << 8;
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            let place = u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8;
             forget(place);
+            if op == Op::Leave {
+                self.common.leaves(party);
+                continue;
+            }
             if op == Op::Cancel {
                 cancel(&self.cancel);
                 continue;
@@ -99,7 +115,7 @@ impl Tokens {
                         Model::at_death_wake(named);
                     }
                 }
-                Op::Cancel => {}
+                Op::Cancel | Op::Leave | Op::Come => {}
                 Op::Put | Op::PutTwo => {
                     let put = if op == Op::Put { 1 } else { 2 };
                     self.tokens.store(self.tokens.load(order) + put, order);
@@ -124,7 +140,7 @@ pub fn tokens(mortal: usize, programs: &'static [&'static [Op]]) -> Scenario<Tok
     for (at, &ops) in programs.iter().enumerate() {
         scenario = scenario.thread(move |s: &Tokens| {
             let party = s.common.sits(at < mortal);
-            s.run(&party, ops);
+            s.run(party, ops);
         });
     }
     scenario
@@ -148,3 +164,11 @@ pub const PUTS: &[Op] = &[Op::Put];
 pub const PUTS_TWICE: &[Op] = &[Op::Put, Op::Put];
 /// Puts two.
 pub const PUTS_TWO: &[Op] = &[Op::PutTwo];
+/// Takes one, leaves, comes again, and takes another.
+pub const LEAVES_BETWEEN: &[Op] = &[Op::Await, Op::Leave, Op::Come, Op::Await];
+/// Leaves, and comes to take one.
+pub const COMES: &[Op] = &[Op::Leave, Op::Come, Op::Await];
+/// Leaves, and comes to pass one on.
+pub const COMES_TO_PASS: &[Op] = &[Op::Leave, Op::Come, Op::Pass];
+/// Puts three, one after the other.
+pub const PUTS_THRICE: &[Op] = &[Op::Put, Op::Put, Op::Put];

@@ -4,7 +4,7 @@ include!("common.rs");
 
 use super::shared::SharedMutex;
 use super::shared::word::OWNER;
-use lockstead_model::{Scenario, aside};
+use lockstead_model::Scenario;
 
 /// What a participant does, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,10 @@ pub enum Op {
     Careless(usize),
     /// Releases a lock, if it has been got.
     Unlock(usize),
+    /// Leaves its seat. It holds nothing.
+    Leave,
+    /// Takes the first free seat.
+    Come,
 }
 
 impl Op {
@@ -35,7 +39,7 @@ impl Op {
             | Op::Try(lock)
             | Op::Careless(lock)
             | Op::Unlock(lock) => lock,
-            Op::Cancel => 0,
+            Op::Cancel | Op::Leave | Op::Come => 0,
         }
     }
 }
@@ -79,10 +83,18 @@ impl Locks {
         });
     }
 
-    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
         let mut held = 0u64;
         for (at, &op) in ops.iter().enumerate() {
-            forget((at as u64 + 1) << 8 | held);
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
             let which = op.lock();
             let lock = &self.locks[which];
             let got = match op {
@@ -94,6 +106,11 @@ impl Locks {
                     cancel(&self.cancel);
                     continue;
                 }
+                Op::Leave => {
+                    self.common.leaves(party);
+                    continue;
+                }
+                Op::Come => continue,
                 Op::Unlock(_) => {
                     if held >> which & 1 != 0 {
                         held &= !(1 << which);
@@ -132,7 +149,7 @@ impl Locks {
     /// The participant of this thread has died.
     fn mourn(&self, dead: usize) {
         let me = dead as u32 + 1;
-        let bits = self.common.dead(dead);
+        let Some((_, bits)) = self.common.dead(dead) else { return };
         for which in 0..2 {
             if self.inside[which].load(Ordering::Relaxed) == me {
                 self.inside[which].store(0, Ordering::Relaxed);
@@ -150,18 +167,47 @@ pub fn locks(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     Scenario::new(move || Locks::new(lives))
         .mourn(Locks::mourn)
-        .programs(programs, |s: &Locks, ops| s.run(&s.common.party(), ops))
+        .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
 
 /// Those, and what one does that comes in the place of a dead one.
 pub fn locks_again(programs: &'static [&'static [Op]], again: &'static [Op]) -> Scenario<Locks> {
     locks(programs).again(move |s: &Locks| {
         let party = s.common.takes_over();
-        s.run(&party, again);
+        s.run(party, again);
     })
 }
 
-use Op::{Cancel, Cancellable, Careless, Limited, Lock, Try, Unlock};
+/// Participants that each do one of these, and leave their seats and come again, to the
+/// first seat that is free then: so no two are alike.
+pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+}
+
+/// The same, beside a free lock in which the name of a seat stands that has been left, as
+/// only somebody leaves it there who does not keep to the protocol.
+pub fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let make = move || {
+        let locks = Locks::new(lives);
+        let free = Life::alive(1, 1, 1).free();
+        locks.common.seats[MOST].life.store(free.0, Ordering::Relaxed);
+        let name = Identity::new(MOST as u32, 1).expect("a slot");
+        assert!(locks.locks[0].take(name), "it is free");
+        locks.due[0].store(1, Ordering::Relaxed);
+        locks
+    };
+    let fresh = Scenario::new(make).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+}
+
+use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock};
 
 /// One critical section.
 pub const ONE: &[Op] = &[Lock(0), Unlock(0)];
@@ -185,6 +231,14 @@ pub const CARELESS: &[Op] = &[Careless(0), Unlock(0)];
 pub const OTHER: &[Op] = &[Lock(1), Unlock(1)];
 /// Nothing: it only comes.
 pub const IDLE: &[Op] = &[];
+/// One critical section, and leaves.
+pub const ONE_AND_LEAVES: &[Op] = &[Lock(0), Unlock(0), Leave];
+/// Two, between which it leaves and comes again.
+pub const LEAVES_BETWEEN: &[Op] = &[Lock(0), Unlock(0), Leave, Come, Lock(0), Unlock(0)];
+/// Leaves, and comes for one.
+pub const COMES: &[Op] = &[Leave, Come, Lock(0), Unlock(0)];
+/// One, unless it takes too long; then leaves, and comes for another.
+pub const MAYBE_AND_COMES: &[Op] = &[Limited(0), Unlock(0), Leave, Come, Lock(0), Unlock(0)];
 /// Of both, one in the other.
 pub const NESTED: &[Op] = &[Lock(0), Lock(1), Unlock(1), Unlock(0)];
 /// Of both, one after the other.

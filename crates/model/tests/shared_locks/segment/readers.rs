@@ -4,7 +4,7 @@ include!("common.rs");
 
 use super::shared::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
 use super::shared::{ReadHold, SharedRwLock};
-use lockstead_model::{Scenario, aside};
+use lockstead_model::Scenario;
 
 /// What a participant does, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,10 @@ pub enum Op {
     TryWrite,
     /// Releases what it has got, if anything.
     Release,
+    /// Leaves its seat. It holds nothing.
+    Leave,
+    /// Takes the first free seat.
+    Come,
 }
 
 /// A lock, and what is noted of it.
@@ -79,12 +83,20 @@ impl Locks {
         });
     }
 
-    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
         let lock = &self.lock;
         // 0: nothing; 1: by its claim; 2: alone; 3: to repair; 4: to write.
         let mut held = 0u64;
         for (at, &op) in ops.iter().enumerate() {
-            forget((at as u64 + 1) << 8 | held);
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
             let how = match op {
                 Op::LimitedRead | Op::LimitedWrite => limited(),
                 _ => Wait::FOREVER,
@@ -94,6 +106,11 @@ impl Locks {
                 Op::ReadAlone => lock.read(party, None, &how).map(Ok),
                 Op::Write | Op::LimitedWrite => lock.write(party, &how).map(Err),
                 Op::TryWrite => lock.try_write(party).map(Err),
+                Op::Leave => {
+                    self.common.leaves(party);
+                    continue;
+                }
+                Op::Come => continue,
                 Op::Release => {
                     if held != 0 {
                         // A step in the critical section, at which others would be seen.
@@ -146,8 +163,9 @@ impl Locks {
             self.writer.store(0, order);
         }
         self.readers.fetch_and(!(1 << me), order);
+        let Some((_, bits)) = self.common.dead(dead) else { return };
         let word = self.lock.peek();
-        let owns = word & OWNER == self.common.dead(dead) && word != NOT_RECOVERABLE;
+        let owns = word & OWNER == bits && word != NOT_RECOVERABLE;
         if owns && word & UNTOUCHED == 0 {
             self.due.store(1, order);
         }
@@ -159,15 +177,25 @@ pub fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     Scenario::new(move || Locks::new(lives))
         .mourn(Locks::mourn)
-        .programs(programs, |s: &Locks, ops| s.run(&s.common.party(), ops))
+        .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
 
 /// Those, and what one does that comes in the place of a dead one.
 pub fn readers_again(programs: &'static [&'static [Op]], again: &'static [Op]) -> Scenario<Locks> {
     readers(programs).again(move |s: &Locks| {
         let party = s.common.takes_over();
-        s.run(&party, again);
+        s.run(party, again);
     })
+}
+
+/// Participants that each do one of these, and leave their seats and come again, to the
+/// first seat that is free then: so no two are alike.
+pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
 /// Reads.
@@ -184,3 +212,18 @@ pub const MAY_WRITE: &[Op] = &[Op::LimitedWrite, Op::Release];
 pub const TRIES: &[Op] = &[Op::TryWrite, Op::Release];
 /// Reads, then writes.
 pub const BOTH: &[Op] = &[Op::Read, Op::Release, Op::Write, Op::Release];
+/// Reads, leaves, comes again, and writes.
+pub const READS_LEAVES_WRITES: &[Op] =
+    &[Op::Read, Op::Release, Op::Leave, Op::Come, Op::Write, Op::Release];
+/// Writes, leaves, comes again, and reads.
+pub const WRITES_LEAVES_READS: &[Op] =
+    &[Op::Write, Op::Release, Op::Leave, Op::Come, Op::Read, Op::Release];
+/// Writes, leaves, comes again, and writes.
+pub const LEAVES_BETWEEN: &[Op] =
+    &[Op::Write, Op::Release, Op::Leave, Op::Come, Op::Write, Op::Release];
+/// Writes and leaves.
+pub const WRITES_AND_LEAVES: &[Op] = &[Op::Write, Op::Release, Op::Leave];
+/// Leaves, and comes to read.
+pub const COMES_TO_READ: &[Op] = &[Op::Leave, Op::Come, Op::Read, Op::Release];
+/// Leaves, and comes to write.
+pub const COMES_TO_WRITE: &[Op] = &[Op::Leave, Op::Come, Op::Write, Op::Release];

@@ -3,7 +3,7 @@
 include!("common.rs");
 
 use super::shared::SharedSemaphore;
-use lockstead_model::{Scenario, aside, guard};
+use lockstead_model::{Scenario, guard};
 
 /// What a participant does, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,10 @@ pub enum Op {
     Consume(u32),
     /// Adds so many that nobody had.
     Add(u32),
+    /// Leaves its seat. It holds nothing.
+    Leave,
+    /// Takes the first free seat.
+    Come,
 }
 
 /// A semaphore, and what is noted of it.
@@ -86,11 +90,19 @@ impl Units {
         });
     }
 
-    fn run(&self, party: &Party<'_, Model>, ops: &[Op]) {
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
         let semaphore = &self.semaphore;
         let mut held = 0u32;
         for (at, &op) in ops.iter().enumerate() {
-            forget((at as u64 + 1) << 8 | u64::from(held));
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | u64::from(held));
             let (units, got) = match op {
                 Op::Take(units) => (units, semaphore.acquire(party, 0, units, &Wait::FOREVER)),
                 Op::Limited(units) => (units, semaphore.acquire(party, 0, units, &limited())),
@@ -122,6 +134,11 @@ impl Units {
                     }
                     continue;
                 }
+                Op::Leave => {
+                    self.common.leaves(party);
+                    continue;
+                }
+                Op::Come => continue,
                 Op::Add(units) => {
                     aside(|| self.total.fetch_add(units, Ordering::Relaxed));
                     assert_eq!(semaphore.add(party, units), Ok(true), "few");
@@ -150,7 +167,8 @@ impl Units {
         let order = Ordering::Relaxed;
         // What stands among its claims may be more than it knows of, and less if it was
         // about to give something back.
-        let claim = &self.common.claims[dead + 1];
+        let Some((slot, _)) = self.common.dead(dead) else { return };
+        let claim = &self.common.claims[slot];
         let claimed = if claim.what.load(order) == 0 { 0 } else { claim.units.load(order) };
         let had = self.has[dead].swap(0, order) + self.gives[dead].swap(0, order);
         self.lost.fetch_add(claimed.max(had), order);
@@ -168,7 +186,7 @@ fn with_claims(units: u32, programs: &'static [&'static [Op]], claims: bool) -> 
     let make = move || Units::new(lives, units);
     Scenario::new(make).mourn(Units::mourn).programs(programs, move |s: &Units, ops| {
         s.guard(claims);
-        s.run(&s.common.party(), ops);
+        s.run(s.common.party(), ops);
     })
 }
 
@@ -180,8 +198,18 @@ pub fn units_again(
 ) -> Scenario<Units> {
     with_claims(number, programs, false).again(move |s: &Units| {
         let party = s.common.takes_over();
-        s.run(&party, again);
+        s.run(party, again);
     })
+}
+
+/// Participants that each do one of these, and leave their seats and come again, to the
+/// first seat that is free then: so no two are alike, and nothing is guarded.
+pub fn come_and_go(number: u32, programs: &'static [&'static [Op]]) -> Scenario<Units> {
+    let lives = programs.len();
+    let fresh = Scenario::new(move || Units::new(lives, number)).mourn(Units::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Units| s.run(s.common.party(), ops)))
 }
 
 /// Takes one and gives it back.
@@ -206,3 +234,10 @@ pub const KEEPS: &[Op] = &[Op::Take(1)];
 pub const ADDS: &[Op] = &[Op::Add(1)];
 /// Takes one and uses it up.
 pub const USES: &[Op] = &[Op::Take(1), Op::Consume(1)];
+/// Takes one and gives it back, leaves, comes again, and takes another.
+pub const LEAVES_BETWEEN: &[Op] =
+    &[Op::Take(1), Op::Give(1), Op::Leave, Op::Come, Op::Take(1), Op::Give(1)];
+/// Takes one and gives it back, and leaves.
+pub const ONE_AND_LEAVES: &[Op] = &[Op::Take(1), Op::Give(1), Op::Leave];
+/// Leaves, and comes to take one.
+pub const COMES: &[Op] = &[Op::Leave, Op::Come, Op::Take(1), Op::Give(1)];

@@ -1,0 +1,238 @@
+//! Record locks on a segment's file, and open file descriptions of a process's own.
+//!
+//! # Role
+//! A record lock that belongs to an open file description (`F_OFD_SETLK`) goes when the
+//! last reference to that description does, and at no other time: closing another
+//! descriptor of the file does not release it, as it would release a lock of the process
+//! (`F_SETLK`). So a process that wants to be known by such a lock needs a description that
+//! nobody else refers to, which is a file opened anew: a duplicate, and what a forked child
+//! inherits, refers to the same one.
+//!
+//! Whether somebody has a lock is asked with `F_OFD_GETLK`, by any descriptor of the file.
+//! It takes nothing, and nobody who only reads the file can be in its way.
+//!
+//! # Who holds what
+//! Who may write the file can lock for writing; who may only read it can lock for reading,
+//! as many bytes as it likes. So a lock for writing is somebody's who may take part.
+
+use super::registry::Attached;
+use crate::sys::{self, NoSignals};
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The first byte of a segment's file that stands for something by being locked: the one
+/// after it for process number 1, and so on. No file is that long.
+pub const LOCKS_FROM: i64 = 1 << 40;
+
+/// The device and the inode of a file; `None`: the error is in `errno`.
+pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
+    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for what is told.
+    if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: filled in, since the call said so.
+    let about = unsafe { about.assume_init() };
+    Some((about.st_dev, about.st_ino))
+}
+
+/// How the byte of a number is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Not at all.
+    Free,
+    /// By somebody who may only be able to read the file.
+    Shared {
+        /// This byte and no other.
+        exactly: bool,
+    },
+    /// By somebody who may write the file.
+    Alone {
+        /// This byte and no other.
+        exactly: bool,
+    },
+    /// The system does not tell; its error.
+    Unknown(i32),
+}
+
+/// How the byte of this number of a segment is locked, by others than the description that
+/// `file` refers to.
+#[must_use]
+pub fn standing(file: c_int, number: u32) -> Standing {
+    let mut range = byte(number, libc::F_WRLCK);
+    // SAFETY: reads and writes a live structure. By the bare call: no point of cancellation.
+    let told = unsafe { libc::syscall(libc::SYS_fcntl, file, libc::F_OFD_GETLK, &raw mut range) };
+    if told != 0 {
+        return Standing::Unknown(sys::errno());
+    }
+    let exactly = range.l_start == LOCKS_FROM + i64::from(number) && range.l_len == 1;
+    match c_int::from(range.l_type) {
+        libc::F_UNLCK => Standing::Free,
+        libc::F_RDLCK => Standing::Shared { exactly },
+        _ => Standing::Alone { exactly },
+    }
+}
+
+fn byte(number: u32, kind: c_int) -> libc::flock {
+    // SAFETY: plain bits, for which zero is valid.
+    let mut range: libc::flock = unsafe { core::mem::zeroed() };
+    range.l_type = kind as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    range.l_start = LOCKS_FROM + i64::from(number);
+    range.l_len = 1;
+    range
+}
+
+/// A description of the segment's file that nobody else has, while this lives: the libc's
+/// `fork` waits for its end, so that no child inherits it.
+pub(super) struct Description {
+    file: c_int,
+    _alone: Alone,
+}
+
+impl Description {
+    /// Opens the file anew: by way of `/proc`, or by its path; the error is the system's.
+    pub(super) fn open(attached: &Attached) -> Result<Self, i32> {
+        let (file, identity, path) = attached.file();
+        let alone = Alone::new();
+        let by_number = path_of(file).and_then(|path| {
+            let path = CStr::from_bytes_until_nul(&path).ok()?;
+            Some(reopen(path, identity))
+        });
+        let fresh = match (by_number, path) {
+            (Some(Ok(fresh)), _) => fresh,
+            (Some(Err(error)), None) => return Err(error),
+            (None, None) => return Err(libc::EBADF),
+            (first, Some(path)) => reopen(path, identity)
+                .map_err(|error| first.and_then(Result::err).unwrap_or(error))?,
+        };
+        Ok(Description { file: fresh, _alone: alone })
+    }
+
+    pub(super) fn file(&self) -> c_int {
+        self.file
+    }
+
+    /// Locks the byte of a number for writing, or, if `shared`, for reading. `Ok(false)` if
+    /// somebody's lock is in the way.
+    pub(super) fn lock(&self, number: u32, shared: bool) -> Result<bool, i32> {
+        let range = byte(number, if shared { libc::F_RDLCK } else { libc::F_WRLCK });
+        // SAFETY: reads a live structure.
+        let done = unsafe {
+            libc::syscall(libc::SYS_fcntl, self.file, libc::F_OFD_SETLK, &raw const range)
+        };
+        match sys::errno() {
+            _ if done == 0 => Ok(true),
+            libc::EAGAIN | libc::EACCES => Ok(false),
+            error => Err(error),
+        }
+    }
+}
+
+impl Drop for Description {
+    fn drop(&mut self) {
+        // SAFETY: ours, opened in `open`. With it go its locks, unless something maps it.
+        unsafe { libc::syscall(libc::SYS_close, self.file) };
+    }
+}
+
+/// `/proc/self/fd/` and the number.
+fn path_of(file: c_int) -> Option<[u8; 26]> {
+    let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
+    let mut rest = u32::try_from(file).ok()?;
+    let digits = rest.checked_ilog10().unwrap_or(0) as usize + 1;
+    for at in (14..14 + digits).rev() {
+        path[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    Some(path)
+}
+
+/// Opens the file at a path, if it is this one.
+fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
+    // SAFETY: a live path. By the bare call: no point of cancellation.
+    let fresh = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let fresh = c_int::try_from(fresh).unwrap_or(-1);
+    if fresh < 0 {
+        return Err(sys::errno());
+    }
+    // The program may have closed our descriptor, or somebody the file's name, and given it
+    // to something else.
+    if identify(fresh) == Some(identity) {
+        return Ok(fresh);
+    }
+    // SAFETY: ours, opened above.
+    unsafe { libc::syscall(libc::SYS_close, fresh) };
+    Err(libc::ESTALE)
+}
+
+/// 1: a thread of this process has a [`Description`], or forks.
+static BUSY: AtomicU32 = AtomicU32::new(0);
+
+/// Keeps the libc's `fork` waiting, and all others that want a description. Signals are held
+/// off, so that no handler waits for the thread that it interrupts.
+struct Alone {
+    _signals: NoSignals,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let signals = NoSignals::new();
+        seize();
+        Alone { _signals: signals }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        release();
+    }
+}
+
+fn seize() {
+    // ord: SHL-1 (acquire): nothing but the order of descriptions and forks.
+    while BUSY.swap(1, Ordering::Acquire) != 0 {
+        // SAFETY: takes no argument.
+        unsafe { libc::sched_yield() };
+    }
+}
+
+fn release() {
+    // ord: SHL-1 (release): as above.
+    BUSY.store(0, Ordering::Release);
+}
+
+extern "C" fn before_fork() {
+    seize();
+}
+
+extern "C" fn after_fork() {
+    release();
+}
+
+/// Has the libc's `fork` wait for descriptions; once in a process. Children of the bare
+/// system call may inherit one that is open in that moment: the lock then lives as long as
+/// they do.
+pub(super) fn watch_forks() {
+    static WATCHED: AtomicU32 = AtomicU32::new(0);
+    if WATCHED.swap(1, Ordering::Relaxed) == 0 {
+        // SAFETY: functions that live as long as this library, and only store and load.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_have_paths() {
+        for number in [0, 7, 10, 99, 100, 1_048_576, c_int::MAX] {
+            let path = path_of(number).expect("a number");
+            let path = CStr::from_bytes_until_nul(&path).expect("it ends");
+            assert_eq!(path.to_str(), Ok(format!("/proc/self/fd/{number}").as_str()));
+        }
+        assert_eq!(path_of(-1), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The number by which a process is known in a segment.
+//!
+//! # Role
+//! Every participant's life word names its process by a number, and the number is that of a
+//! living process exactly as long as a record lock on its byte of the segment's file is held
+//! (see [`description`](super::description)). The one reference to the lock's description is
+//! a mapping of one page without access, which forked children do not inherit
+//! (`MADV_DONTFORK`). So the lock lives exactly as long as the memory of the process: closing
+//! descriptors does not release it, nor does a forked child keep it, and `exec` ends it, as
+//! it ends the participant. It needs no process number of the kernel's, which begin again in
+//! every PID namespace and after every start of the system, and no clock.
+//!
+//! # Numbers are drawn
+//! From a counter in the segment, one after the other: a number comes up again after
+//! [`LAST_NUMBER`] others, and is passed over while it is held. Who gets one holds its lock
+//! before any of its threads sits down under it. So whoever sits somewhere under that number
+//! in this moment is dead, and is declared so ([`oracle`](super::oracle)): a seat cannot pass
+//! for one of the new process, be it that the segment is a copy, or that the system was
+//! started again meanwhile, or the container.
+//!
+//! # Exclusive, or shared
+//! The lock is one for writing, which only those can hold who may write the file. Where
+//! somebody has locked the byte for reading, as who may only read the file can do with all
+//! bytes there are, the process takes a lock for reading too, which nobody who only reads
+//! can refuse it, and its number says so ([`SHARED`]). Its death is seen all the same, but
+//! for the second source: that cannot tell the two locks apart before the reader has ended.
+
+use super::description::{self, Description, Standing};
+use super::oracle;
+use super::process::Place;
+use super::refusal::JoinError;
+use super::registry::Attached;
+use core::sync::atomic::Ordering;
+use lockstead_core::Atomic32;
+use lockstead_core::shared::life::LAST_PROCESS;
+
+/// In the number of a process: its lock is shared with readers of the file.
+pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
+/// The last number of a process, without [`SHARED`].
+pub const LAST_NUMBER: u32 = LAST_PROCESS >> 1;
+
+/// The length of the mapping that keeps the record lock.
+const HOLD: usize = 4096;
+
+/// The number of this process in the segment, which is taken if it has none. The caller is a
+/// member, or about to be, or attaches.
+///
+/// # Errors
+/// Why it can have none: nobody would learn of the end of its threads where the kernel's
+/// mark fails to appear.
+pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
+    let place = attached.place().ok_or(JoinError::Foreign)?;
+    let number = place.number.load(Ordering::Relaxed);
+    if number != 0 {
+        return Ok(number);
+    }
+    let _alone = place.alone();
+    let number = place.number.load(Ordering::Relaxed);
+    if number != 0 {
+        return Ok(number);
+    }
+    let number = take(attached, place)?;
+    // Before anybody sits down under it. About all others, too: who comes first after a
+    // start of the system finds no living ones.
+    oracle::bury_predecessors(attached, number);
+    place.number.store(number, Ordering::Relaxed);
+    Ok(number)
+}
+
+fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
+    let file = Description::open(attached).map_err(JoinError::NoDescription)?;
+    let number = draw(attached, &file)?;
+    // SAFETY: a mapping of our own, at an address of the kernel's choice, without access.
+    let hold = unsafe {
+        let (nowhere, alike) = (core::ptr::null_mut(), libc::MAP_SHARED);
+        libc::mmap(nowhere, HOLD, libc::PROT_NONE, alike, file.file(), 0)
+    };
+    if hold == libc::MAP_FAILED {
+        return Err(JoinError::NoMemory);
+    }
+    // SAFETY: advice on the mapping made above.
+    if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
+        // SAFETY: mapped above, known to nobody.
+        unsafe { libc::munmap(hold, HOLD) };
+        return Err(JoinError::NoMemory);
+    }
+    place.hold.store(hold.expose_provenance(), Ordering::Relaxed);
+    Ok(number)
+}
+
+/// Draws numbers until one can be locked.
+fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
+    // Nobody sits in the first seat.
+    let counter = attached.domain().seats.first().ok_or(JoinError::Foreign)?;
+    for _ in 0..=LAST_NUMBER {
+        let number = counter.note.fetch_add(1, Ordering::Relaxed) % LAST_NUMBER + 1;
+        if file.lock(number, false).map_err(JoinError::NoRecordLocks)? {
+            return Ok(number);
+        }
+        match description::standing(file.file(), number) {
+            // Another process; or one that has just let go.
+            Standing::Alone { exactly: true } | Standing::Shared { exactly: true } => {}
+            Standing::Free => {}
+            Standing::Alone { exactly: false } => return Err(JoinError::FileLocked),
+            Standing::Shared { exactly: false } => {
+                // Behind the reader's lock may be another process's, which sits somewhere.
+                if !oracle::is_named(attached, number)
+                    && file.lock(number, true).map_err(JoinError::NoRecordLocks)?
+                {
+                    return Ok(SHARED | number);
+                }
+            }
+            Standing::Unknown(error) => return Err(JoinError::NoRecordLocks(error)),
+        }
+    }
+    Err(JoinError::TooManyProcesses)
+}
+
+/// The process leaves the segment. None of its threads is a member.
+pub(super) fn forget(place: &Place) {
+    let hold = place.hold.swap(0, Ordering::Relaxed);
+    if hold != 0 {
+        // SAFETY: mapped by `take`, accessed by nobody.
+        unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(hold), HOLD) };
+    }
+    place.number.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,112 @@
+//! Beside programs that lock the segment's file for their own ends.
+
+use crate::support::{Child, LONG, Named, Root, UNTOLD, lose_list};
+use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError};
+use std::fs::{File, OpenOptions};
+use std::io::Error;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// A record lock on the whole file, and beyond its end.
+fn lock_all(file: &File, kind: libc::c_int) -> Result<(), Error> {
+    lock(file, kind, 0)
+}
+
+/// A record lock from this byte on.
+fn lock(file: &File, kind: libc::c_int, from: i64) -> Result<(), Error> {
+    // SAFETY: plain bits, for which zero is valid.
+    let mut range: libc::flock = unsafe { core::mem::zeroed() };
+    range.l_start = from;
+    (range.l_type, range.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    // SAFETY: reads a live structure.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+#[test]
+fn who_only_reads_the_file_keeps_nobody_out_and_hides_no_death() {
+    let named = Named::new("read");
+    let (path, root) = (&named.path, named.segment.root());
+    // Another process has come before, and is known by a lock of its own.
+    let early = Child::new(|| {
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        let _reads = segment.root().rate.read().expect("a seat");
+        lose_list();
+        root.stage.store(1, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(1);
+    let reader = OpenOptions::new().read(true).open(path).expect("it may read");
+    lock_all(&reader, libc::F_RDLCK).expect_err("those that take part have locks for writing");
+    early.kill();
+    // As soon as the byte is free by which the dead one was known.
+    lock(&reader, libc::F_RDLCK, (1 << 40) + 2).expect("this process was the first one");
+    assert!(root.rate.write_timeout(UNTOLD).is_ok());
+    let late = Child::new(|| Segment::<Root>::open(path).expect("a segment").root().keep(2));
+    root.await_stage(2);
+    late.kill();
+    assert!(root.told());
+}
+
+#[test]
+fn beside_a_reader_that_has_locked_the_whole_file_all_take_part() {
+    let path = std::env::temp_dir().join(format!("lockstead-masked-{}", std::process::id()));
+    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
+    lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
+    let segment = Segment::<Root>::open(&path).expect("a segment");
+    let root = segment.root();
+    for stage in 1..4 {
+        let owner = Child::new(|| {
+            let segment = Segment::<Root>::open(&path).expect("a segment");
+            segment.root().keep(stage);
+        });
+        root.await_stage(stage);
+        assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+        owner.kill();
+        assert!(root.told());
+    }
+    // The second source in the same PID namespace: by the thread.
+    let owner = Child::new(|| {
+        core::mem::forget(root.mutex.lock().expect("a seat"));
+        lose_list();
+        root.stage.store(9, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(9);
+    owner.kill();
+    assert!(root.told());
+    drop(reader);
+    std::fs::remove_file(&path).expect("it");
+}
+
+#[test]
+fn a_program_that_locks_the_whole_file_for_writing_is_named_at_once() {
+    let path = std::env::temp_dir().join(format!("lockstead-locked-{}", std::process::id()));
+    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    let other = OpenOptions::new().read(true).write(true).open(&path).expect("it may write");
+    lock_all(&other, libc::F_WRLCK).expect("nobody takes part");
+    let segment = Segment::<Root>::open(&path).expect("a segment");
+    let begun = segment.header().seats_at;
+    let refused = segment.root().mutex.lock().map(drop).expect_err("it cannot be known");
+    assert_eq!(refused, SharedError::Join(JoinError::FileLocked), "{refused}");
+    // One number was drawn, and not all there are.
+    let mut drawn = [0; 4];
+    std::os::unix::fs::FileExt::read_exact_at(&other, &mut drawn, begun + 76).expect("read");
+    assert!(u32::from_ne_bytes(drawn) < 10, "{drawn:?}");
+    drop(other);
+    // A child of another test may have inherited it, and has it for a moment longer.
+    let end = Instant::now() + LONG;
+    while !matches!(segment.root().mutex.lock(), Ok(Locked::Acquired(_))) {
+        assert!(Instant::now() < end, "the file is locked still");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    std::fs::remove_file(&path).expect("it");
+}

@@ -1,0 +1,230 @@
+//! Where something is missing that sharing needs: `/proc`, a descriptor, rights, system calls.
+
+use crate::support::{Child, LONG, Named, Root, living, lose_list};
+use lockstead::shared::{JoinError, Locked, Options, Segment, SegmentError, SharedError};
+use std::fs::OpenOptions;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// Hides `/proc` from the calling process and its children; false where that is not allowed.
+fn lose_proc() -> bool {
+    // SAFETY: a namespace of the caller's own, and paths that live.
+    unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                core::ptr::null(),
+                c"/".as_ptr(),
+                core::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                core::ptr::null(),
+            ) == 0
+            && libc::mount(
+                c"none".as_ptr(),
+                c"/proc".as_ptr(),
+                c"tmpfs".as_ptr(),
+                0,
+                core::ptr::null(),
+            ) == 0
+            && !Path::new("/proc/self").exists()
+    }
+}
+
+/// What a child says that cannot do what is to be tested.
+const SKIPPED: u32 = 77;
+
+#[test]
+fn without_proc_a_file_with_a_path_protects_as_with_it() {
+    let named = Named::new("without-proc");
+    let (path, root) = (&named.path, named.segment.root());
+    let owner = Child::new(|| {
+        if !lose_proc() {
+            root.stage.store(SKIPPED, SeqCst);
+            return;
+        }
+        // A file that is made without `/proc`, and one that is opened.
+        let made = path.with_extension("made");
+        drop(Segment::<Root>::create(&made, &Options::new()).expect("made"));
+        std::fs::remove_file(&made).expect("it");
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        // So is a child of this one, which needs to be known by itself.
+        Child::new(|| assert!(!segment.root().told())).ends();
+        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        lose_list();
+        root.stage.store(1, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    let end = Instant::now() + LONG;
+    while root.stage.load(SeqCst) == 0 {
+        assert!(Instant::now() < end, "nothing happens");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    if root.stage.load(SeqCst) == SKIPPED {
+        return println!("skipped: no mount namespaces here");
+    }
+    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+    owner.kill();
+    assert!(root.told());
+    assert_eq!(living(path), 1, "this thread");
+}
+
+#[test]
+fn without_proc_and_without_a_path_joining_says_what_is_missing() {
+    let segment = Segment::<Root>::memfd("no-path", &Options::new()).expect("a segment");
+    let root = segment.root();
+    Child::new(|| {
+        if !lose_proc() {
+            return println!("skipped: no mount namespaces here");
+        }
+        let refused = root.mutex.lock().map(drop).expect_err("nobody would learn of its end");
+        assert!(
+            matches!(refused, SharedError::Join(JoinError::NoDescription(libc::ENOENT))),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("mount /proc"), "{refused}");
+    })
+    .ends();
+    assert!(matches!(root.mutex.lock(), Ok(Locked::Acquired(_))));
+}
+
+#[test]
+fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
+    let segment = Segment::<Root>::memfd("full", &Options::new()).expect("a segment");
+    let root = segment.root();
+    Child::new(|| {
+        let limit = |files| {
+            let limit = libc::rlimit { rlim_cur: files, rlim_max: 1024 };
+            // SAFETY: reads a live structure.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+        };
+        // Opened by this process, with descriptors to spare.
+        let mine = segment.as_fd().try_clone_to_owned().expect("a descriptor");
+        let mine = Segment::<Root>::from_fd(mine).expect("a segment");
+        limit(3);
+        let said = mine
+            .root()
+            .mutex
+            .lock()
+            .expect("known by what it did when it opened")
+            .is_inconsistent();
+        assert!(!said);
+        let child = Child::new(|| {
+            let refused = mine.root().mutex.lock().map(drop).expect_err("it is not known");
+            let expected = SharedError::Join(JoinError::NoDescription(libc::EMFILE));
+            assert_eq!(refused, expected, "{refused}");
+            // It was not for good.
+            limit(1024);
+            assert!(!mine.root().told());
+        });
+        child.ends();
+        core::mem::forget(mine.root().mutex.lock().expect("a seat"));
+        lose_list();
+    })
+    .ends();
+    assert!(root.told());
+}
+
+/// As daemons do: the file is root's, and opened before that is given up.
+#[test]
+fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
+    // SAFETY: only asks.
+    if unsafe { libc::geteuid() } != 0 {
+        return println!("skipped: not root");
+    }
+    let path = std::env::temp_dir().join(format!("lockstead-daemon-{}", std::process::id()));
+    let segment = Segment::<Root>::create(&path, &Options::new().mode(0o600)).expect("one");
+    let root = segment.root();
+    let owner = Child::new(|| {
+        let segment = Segment::<Root>::open(&path).expect("a segment");
+        // SAFETY: takes numbers.
+        unsafe {
+            assert_eq!(libc::setgid(65_534), 0);
+            assert_eq!(libc::setuid(65_534), 0);
+        }
+        assert!(OpenOptions::new().read(true).open(&path).is_err());
+        std::thread::scope(|s| {
+            s.spawn(|| assert!(matches!(segment.root().mutex.lock(), Ok(Locked::Acquired(_)))));
+        });
+        let refused = Child::new(|| {
+            let refused = segment.root().mutex.lock().map(drop).expect_err("it may not open it");
+            let expected = SharedError::Join(JoinError::NoDescription(libc::EACCES));
+            assert_eq!(refused, expected, "{refused}");
+            assert!(refused.to_string().contains("before"), "{refused}");
+        });
+        refused.ends();
+        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        lose_list();
+        root.stage.store(1, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(1);
+    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+    owner.kill();
+    assert!(root.told());
+    std::fs::remove_file(&path).expect("it");
+}
+
+/// This system call is refused from here on, to all threads; false if filters are not
+/// allowed.
+fn forbid(call: libc::c_long) -> bool {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        step(LOAD, 0, 0, 0),
+        step(EQUAL, 0, 1, call as u32),
+        step(RETURN, 0, 0, refused),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its steps are alive during the calls, which copy them.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) == 0
+    }
+}
+
+#[test]
+fn filters_of_system_calls_are_passed_by_or_named() {
+    let named = Named::new("filtered");
+    let fresh = named.path.with_extension("fresh");
+    let under = |call, body: &dyn Fn(Result<Segment<Root>, SegmentError>)| {
+        Child::new(|| {
+            if !forbid(call) {
+                return println!("skipped: no filters here");
+            }
+            body(Segment::<Root>::create(&fresh, &Options::new()));
+        })
+        .ends();
+        let _ = std::fs::remove_file(&fresh);
+    };
+    // There is another way to get memory.
+    under(libc::SYS_fallocate, &|segment| {
+        let segment = segment.expect("a segment");
+        assert!(matches!(segment.root().mutex.lock(), Ok(Locked::Acquired(_))));
+    });
+    // There is none to be known by, nor to be told from a forked child.
+    under(libc::SYS_fcntl, &|segment| {
+        let segment = segment.expect("a segment");
+        let refused = segment.root().mutex.lock().map(drop).expect_err("it is not known");
+        let expected = SharedError::Join(JoinError::NoRecordLocks(libc::EPERM));
+        assert_eq!(refused, expected, "{refused}");
+        assert!(refused.to_string().contains("allow fcntl"), "{refused}");
+    });
+    under(libc::SYS_madvise, &|segment| {
+        // The first segment of a process is not attached at all.
+        let refused = match segment {
+            Ok(segment) => segment.root().mutex.lock().map(drop).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        let refused = refused.expect_err("a child would take itself for its parent");
+        assert!(refused.contains("refuses madvise"), "{refused}");
+    });
+}
