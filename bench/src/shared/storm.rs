@@ -53,6 +53,7 @@ mod exec;
 mod fate;
 mod field;
 mod findings;
+mod ground;
 mod habitat;
 mod mix;
 mod mutex;

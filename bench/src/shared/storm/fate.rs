@@ -219,7 +219,7 @@ impl Storm<'_> {
                     self.attend(index)?;
                 }
             }
-            self.unmarked.look(&self.seats);
+            self.unmarked.look(&self.ground.seats);
             std::thread::sleep(BLINK);
         }
         self.unmarked.begin_calm();

@@ -8,12 +8,13 @@ use super::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, STALL, semaphore};
 use crate::Error;
 use crate::shared::memory::Plain;
 use lockstead::shared::{
-    Held, Locked, Options, Segment, Shareable, SharedError, SharedMutex, SharedRwLock,
-    SharedSemaphore,
+    Held, Locked, Options, Segment, SegmentError, Shareable, SharedError, SharedMutex,
+    SharedRwLock, SharedSemaphore,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A kind of lock that storms are about.
@@ -74,12 +75,22 @@ pub(super) struct Field {
 
 /// A segment with all locks free.
 pub(super) fn segment(options: &Options) -> Result<Segment<Field>, Error> {
-    Segment::memfd_with("lockstead-storm", options, |field: &mut Field| {
-        for (at, semaphore) in field.semaphores.iter_mut().enumerate() {
-            *semaphore = semaphore::fresh(at);
-        }
-    })
-    .map_err(|why| Error::Segment { what: "cannot make a segment", why: why.to_string() })
+    Segment::memfd_with("lockstead-storm", options, fill).map_err(refused)
+}
+
+/// The same, with a name in the file system.
+pub(super) fn named(path: &Path, options: &Options) -> Result<Segment<Field>, Error> {
+    Segment::create_with(path, options, fill).map_err(refused)
+}
+
+fn fill(field: &mut Field) {
+    for (at, semaphore) in field.semaphores.iter_mut().enumerate() {
+        *semaphore = semaphore::fresh(at);
+    }
+}
+
+fn refused(why: SegmentError) -> Error {
+    Error::Segment { what: "cannot make a segment", why: why.to_string() }
 }
 
 /// What the parent and all workers see beside the segment.

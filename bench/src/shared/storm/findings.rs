@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 impl Storm<'_> {
     /// Looks at every lock, when nobody is left.
     pub(super) fn inspect(&mut self) {
-        let field = self.segment.root();
+        let field = self.ground.segment.root();
         for &kind in &self.mix.kinds {
             let tally = self.control.tally(kind);
             for at in 0..self.mix.locks {
@@ -112,7 +112,7 @@ mod tests {
     /// A storm in which nobody is killed, for nobody is there.
     fn still(mix: &Mix) -> Storm<'_> {
         let mut storm = Storm::new(mix, None).expect("memory");
-        storm.seats.sit(&storm.segment).expect("room");
+        storm.ground.seats.sit(&storm.ground.segment).expect("room");
         storm
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn what_was_left_torn_is_found_in_the_calm() {
         let mix = all();
         let mut storm = still(&mix);
-        let field = storm.segment.root();
+        let field = storm.ground.segment.root();
         let mutex = field.mutexes[3].lock().expect("a free lock");
         mutex.acquired().expect("nobody died").first = 1;
         let rwlock = field.rwlocks[4].write().expect("a free lock");
@@ -220,7 +220,7 @@ mod tests {
         let mut storm = still(&mix);
         let there = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
-            let segment = storm.segment.as_fd().try_clone_to_owned().expect("a descriptor");
+            let segment = storm.ground.segment.as_fd().try_clone_to_owned().expect("a descriptor");
             let there = &there;
             scope.spawn(move || {
                 let segment = Segment::<Field>::from_fd(segment).expect("a segment");

@@ -77,6 +77,13 @@ impl Mix {
         self.reap || self.exec
     }
 
+    /// Whether workers open the segment by its name. Who has no `/proc`, or has given up its
+    /// rights to its own folder there by becoming another user, can use no descriptor that it
+    /// has inherited.
+    pub(super) fn needs_a_name(&self) -> bool {
+        self.without_proc || self.users
+    }
+
     /// Whether there can be such a storm, on any machine.
     pub(super) fn check(&self) -> Result<(), Error> {
         options::within("--lock", self.kinds.len(), 1..=Kind::ALL.len(), " kinds")?;

@@ -3,15 +3,14 @@
 use super::beside::{self, Others};
 use super::course::Course;
 use super::fate::{Fate, Unmarked, Victim};
-use super::field::{Control, Field, Kind, segment};
-use super::seats::Seats;
+use super::field::{Control, Kind};
+use super::ground::Ground;
 use super::worker::{Handed, work};
 use super::{Mix, Namespacing, Part, SQUALL, condvar};
 use crate::shared::job::Job;
 use crate::shared::memory::Memory;
 use crate::shared::process::{Namespaces, Place, Worker};
 use crate::{Error, Session};
-use lockstead::shared::{Options as SegmentOptions, Segment};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,11 +28,6 @@ const LAST_US: u64 = 400;
 const ANEW: u64 = 16;
 /// Between two looks at the workers.
 pub(super) const BLINK: Duration = Duration::from_micros(50);
-/// Seats beyond those that all threads and the parent need. Few, so that a seat that somebody
-/// has left is taken again soon; a thread that ends keeps its seat for a moment longer than
-/// the one that comes in its place has to wait.
-const SPARE: usize = 2;
-
 /// A storm that goes on.
 pub(super) struct Storm<'a> {
     pub(super) mix: &'a Mix,
@@ -41,8 +35,7 @@ pub(super) struct Storm<'a> {
     /// What workers become that call `exec`.
     program: File,
     pub(super) control: Memory<Control>,
-    pub(super) segment: Segment<Field>,
-    pub(super) seats: Seats,
+    pub(super) ground: Ground,
     pub(super) others: Option<Memory<Others>>,
     pub(super) victims: Vec<Victim>,
     pub(super) kills: u64,
@@ -68,14 +61,13 @@ impl<'a> Storm<'a> {
     pub(super) fn new(mix: &'a Mix, namespaces: Option<Namespaces>) -> Result<Self, Error> {
         let program = File::open("/proc/self/exe")
             .map_err(|source| Error::Process { what: "cannot open this program", source })?;
-        let (segment, seats) = ground(mix)?;
+        let ground = Ground::new(mix)?;
         Ok(Storm {
             mix,
             namespaces,
             program,
             control: Memory::create()?,
-            segment,
-            seats,
+            ground,
             others: if mix.beside_robust { Some(beside::fresh()?) } else { None },
             victims: Vec::new(),
             kills: 0,
@@ -110,7 +102,7 @@ impl<'a> Storm<'a> {
                 self.go_on();
                 self.victims.clear();
                 // If it cannot, the next storm says so.
-                let _ = self.segment.leave();
+                let _ = self.ground.segment.leave();
                 Ok(())
             }
             outcome => outcome,
@@ -118,13 +110,13 @@ impl<'a> Storm<'a> {
     }
 
     fn rage_on(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
-        self.seats.sit(&self.segment)?;
+        self.ground.sit()?;
         while !course.is_over(self.kills) {
             self.squall(course, session)?;
             self.calm(course, session)?;
         }
         // A thread that uses one segment may not be able to use another one as well.
-        self.segment.leave().map_err(|busy| Error::Worker {
+        self.ground.segment.leave().map_err(|busy| Error::Worker {
             how: format!("the parent, which has no lock, cannot leave: {busy}"),
         })
     }
@@ -145,7 +137,7 @@ impl<'a> Storm<'a> {
                 }
                 self.attend(index)?;
             }
-            self.unmarked.look(&self.seats);
+            self.unmarked.look(&self.ground.seats);
             std::thread::sleep(BLINK);
         }
         Ok(())
@@ -192,11 +184,11 @@ impl<'a> Storm<'a> {
     /// Nobody is left: whether all seats are. If not, there would be fewer and fewer, so the
     /// storm goes on in a new segment.
     fn count_seats(&mut self) -> Result<(), Error> {
-        let lost = self.seats.lost(self.mix.has_unmarked_deaths())?;
+        let lost = self.ground.seats.lost(self.mix.has_unmarked_deaths())?;
         if lost != 0 {
             self.lost += lost;
-            (self.segment, self.seats) = ground(self.mix)?;
-            self.seats.sit(&self.segment)?;
+            self.ground = Ground::new(self.mix)?;
+            self.ground.sit()?;
         }
         Ok(())
     }
@@ -224,6 +216,7 @@ impl<'a> Storm<'a> {
             // Of those in each of two namespaces half.
             other_user: mix.users && index / 2 % 2 == 1,
             without_proc: mix.without_proc,
+            path: self.ground.path(),
             seed: fastrand::u64(..),
         };
         let place = match (mix.namespaces, self.namespaces) {
@@ -236,7 +229,8 @@ impl<'a> Storm<'a> {
                 (Worker::fork(|| work(part, self.handed()?))?, YOUTH_US)
             }
             place => {
-                let files = [self.control.as_fd(), self.segment.as_fd(), self.program.as_fd()];
+                let files =
+                    [self.control.as_fd(), self.ground.segment.as_fd(), self.program.as_fd()];
                 let others = self.others.as_ref().map(AsFd::as_fd);
                 let files: Vec<_> = files.into_iter().chain(others).collect();
                 (Worker::start(&Job::Storm(part), &files, place)?, LONG_YOUTH_US)
@@ -258,7 +252,7 @@ impl<'a> Storm<'a> {
         };
         Ok(Handed {
             control: own(self.control.as_fd())?,
-            segment: own(self.segment.as_fd())?,
+            segment: own(self.ground.segment.as_fd())?,
             program: own(self.program.as_fd())?,
             others: self.others.as_ref().map(|others| own(others.as_fd())).transpose()?,
         })
@@ -267,7 +261,7 @@ impl<'a> Storm<'a> {
     /// Says in all rings whether it is over.
     fn set_rings(&mut self, over: bool) -> Result<(), Error> {
         if self.mix.kinds.contains(&Kind::Condvar) {
-            for ring in &self.segment.root().rings[..self.mix.locks] {
+            for ring in &self.ground.segment.root().rings[..self.mix.locks] {
                 if !condvar::set_over(&self.control, ring, over)? {
                     self.stalls[Kind::Condvar as usize] += 1;
                 }
@@ -279,18 +273,6 @@ impl<'a> Storm<'a> {
     pub(super) fn sum(&self, counter: impl Fn(&super::field::Tally) -> &AtomicU64) -> u64 {
         self.control.tallies.iter().map(|tally| counter(tally).load(Ordering::Relaxed)).sum()
     }
-}
-
-/// A segment with all locks free, and its seats.
-fn ground(mix: &Mix) -> Result<(Segment<Field>, Seats), Error> {
-    let participants = mix.processes * mix.threads + 1 + SPARE;
-    let options = SegmentOptions::new()
-        .participants(u32::try_from(participants).unwrap_or(u32::MAX))
-        .mode(if mix.users { 0o666 } else { 0o600 })
-        .exclusive(mix.exclusive);
-    let segment = segment(&options)?;
-    let seats = Seats::new(&segment)?;
-    Ok((segment, seats))
 }
 
 /// A time of at most so many microseconds.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -35,6 +36,8 @@ pub(in crate::shared) struct Part {
     pub(super) churn: bool,
     pub(super) other_user: bool,
     pub(super) without_proc: bool,
+    /// Of the segment's file, if it is to be opened by that.
+    pub(super) path: Option<PathBuf>,
     pub(super) seed: u64,
 }
 
@@ -61,7 +64,11 @@ pub(in crate::shared) fn work(part: Part, handed: Handed) -> Result<(), Error> {
     // As long as the process: signal handlers look at it.
     let control: &'static _ = Box::leak(Box::new(Memory::<Control>::open(control)?));
     exec::obey(program, &control.parties[part.index][..part.threads])?;
-    let segment = Segment::<Field>::from_fd(segment).map_err(|why| Error::Segment {
+    let segment = match &part.path {
+        Some(path) => Segment::<Field>::open(path),
+        None => Segment::from_fd(segment),
+    };
+    let segment = segment.map_err(|why| Error::Segment {
         what: "cannot use the segment of the parent",
         why: why.to_string(),
     })?;
@@ -388,6 +395,7 @@ pub(super) mod tests {
             churn: false,
             other_user: false,
             without_proc: false,
+            path: None,
             seed: 7 + 4 * index as u64,
         };
         Stands {

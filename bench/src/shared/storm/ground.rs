@@ -1,0 +1,68 @@
+//! The segment that the workers of a storm share, and its seats.
+
+use super::Mix;
+use super::field::{self, Field};
+use super::seats::Seats;
+use crate::Error;
+use lockstead::shared::{Options, Segment};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Seats beyond those that all threads and the parent need. Few, so that a seat that somebody
+/// has left is taken again soon; a thread that ends keeps its seat for a moment longer than
+/// the one that comes in its place has to wait.
+const SPARE: usize = 2;
+
+/// A segment, seen by the parent.
+pub(super) struct Ground {
+    pub(super) segment: Segment<Field>,
+    pub(super) seats: Seats,
+    /// Where its file has a name, the folder in which that is.
+    folder: Option<TempDir>,
+}
+
+/// The name of the file, where it has one.
+const NAME: &str = "segment";
+
+impl Ground {
+    /// One with all locks free.
+    pub(super) fn new(mix: &Mix) -> Result<Self, Error> {
+        let participants = mix.processes * mix.threads + 1 + SPARE;
+        let options = Options::new()
+            .participants(u32::try_from(participants).unwrap_or(u32::MAX))
+            .mode(if mix.users { 0o666 } else { 0o600 })
+            .exclusive(mix.exclusive);
+        let folder = if mix.needs_a_name() { Some(folder()?) } else { None };
+        let segment = match &folder {
+            Some(folder) => field::named(&folder.path().join(NAME), &options)?,
+            None => field::segment(&options)?,
+        };
+        let seats = Seats::new(&segment)?;
+        Ok(Ground { segment, seats, folder })
+    }
+
+    /// By which path workers open it; `None`: by the descriptor that they inherit.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().join(NAME))
+    }
+
+    /// Has the calling thread sit down, where nobody else is.
+    pub(super) fn sit(&mut self) -> Result<(), Error> {
+        self.seats.sit(&self.segment)
+    }
+}
+
+/// A folder in which other users find what they know the name of, in memory if possible.
+fn folder() -> Result<TempDir, Error> {
+    let memory = Path::new("/dev/shm");
+    let made = |place: &Path| {
+        let open = Permissions::from_mode(0o711);
+        tempfile::Builder::new().prefix("lockstead-storm-").permissions(open).tempdir_in(place)
+    };
+    made(memory).or_else(|_| made(&std::env::temp_dir())).map_err(|why| Error::Segment {
+        what: "cannot make a folder for the segment",
+        why: why.to_string(),
+    })
+}
