@@ -44,6 +44,13 @@ pub(super) fn command(worker: &Worker, thread: usize) {
     worker.signal_with(libc::SIGUSR1, thread);
 }
 
+/// Whether who ended with this status had become another program, having been commanded. That
+/// ends as it should, or by the command's being repeated, which it does not handle any more.
+pub(super) fn has_ended_another(status: libc::c_int) -> bool {
+    let by_itself = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == i32::from(EXECUTED);
+    by_itself || libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGUSR1
+}
+
 fn handle(signal: libc::c_int, handler: usize) -> Result<(), Error> {
     // SAFETY: plain bits; the handlers are of the type that the flag says.
     let code = unsafe {

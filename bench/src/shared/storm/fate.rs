@@ -246,15 +246,44 @@ impl Storm<'_> {
         }
     }
 
+    /// Nobody comes any more who would ask about everybody, and those who are there still
+    /// work: has one die of whom the kernel does not tell, if it is time for that, and leaves
+    /// the others time to come to what it had.
+    pub(super) fn strike_unmarked(&mut self) -> Result<(), Error> {
+        let works = |index: &usize| {
+            let fate = self.victims[*index].fate;
+            matches!(fate, Fate::Begins | Fate::DiesAt(_)) && self.lives(*index)
+        };
+        let ways = self.unmarked_ways(true);
+        if let Some(index) = (0..self.victims.len()).find(works)
+            && let Some(&how) = ways.get(fastrand::usize(..=ways.len()))
+        {
+            self.strike_by(index, how)?;
+            std::thread::sleep(BLINK);
+        }
+        Ok(())
+    }
+
+    /// The ways to die now of which the kernel does not tell.
+    fn unmarked_ways(&self, lives: bool) -> Vec<Death> {
+        let mut ways = Vec::new();
+        if self.unmarked.may_be() {
+            // Who has not begun does not know yet what the signal means.
+            ways.extend((self.mix.exec && lives).then_some(Death::Exec));
+            ways.extend(self.mix.reap.then_some(Death::Reap));
+        }
+        ways
+    }
+
     /// Has a worker die, in one of the ways that there are.
     fn strike(&mut self, index: usize, lives: bool) -> Result<(), Error> {
+        let mut ways = self.unmarked_ways(lives);
+        ways.push(Death::Kill);
+        self.strike_by(index, ways[fastrand::usize(..ways.len())])
+    }
+
+    fn strike_by(&mut self, index: usize, mut how: Death) -> Result<(), Error> {
         let worker = &self.victims[index].worker;
-        let unmarked = self.unmarked.may_be();
-        let mut ways = vec![Death::Kill];
-        // Who has not begun does not know yet what the signal means.
-        ways.extend((self.mix.exec && lives && unmarked).then_some(Death::Exec));
-        ways.extend((self.mix.reap && unmarked).then_some(Death::Reap));
-        let mut how = ways[fastrand::usize(..ways.len())];
         match how {
             Death::Kill => worker.kill(),
             Death::Exec => exec::command(worker, fastrand::usize(..=self.mix.threads)),
@@ -279,8 +308,7 @@ impl Storm<'_> {
     /// A worker has ended, as it was to or not.
     fn bury(&mut self, index: usize, status: libc::c_int) -> Result<(), Error> {
         let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
-        let executed =
-            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == i32::from(exec::EXECUTED);
+        let executed = exec::has_ended_another(status);
         let fate = std::mem::replace(&mut self.victims[index].fate, Fate::Gone);
         let over = self.control.over.load(Ordering::Relaxed) != 0;
         match fate {

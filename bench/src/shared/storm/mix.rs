@@ -72,11 +72,6 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// Whether some deaths are such that the kernel does not tell of them.
-    pub(super) fn has_unmarked_deaths(&self) -> bool {
-        self.reap || self.exec
-    }
-
     /// Whether workers open the segment by its name. Who has no `/proc`, or has given up its
     /// rights to its own folder there by becoming another user, can use no descriptor that it
     /// has inherited.

@@ -53,11 +53,13 @@ impl Seats {
         let _ = self.mender.declare_dead();
     }
 
-    /// How many seats are lost, now that nobody is left. Where deaths were such that the
-    /// kernel does not tell of them (`unmarked`), the second source is asked before.
-    pub(super) fn lost(&self, unmarked: bool) -> Result<u64, Error> {
+    /// How many seats are lost, now that nobody is left: those that the second source does
+    /// not give back, which every thread asks that finds none. Of a few deaths the kernel
+    /// never tells, be it those of threads that have taken a seat and have not yet said so to
+    /// the kernel.
+    pub(super) fn lost(&self) -> Result<u64, Error> {
         let mut taken = self.taken()?;
-        if unmarked && !taken.is_empty() {
+        if !taken.is_empty() {
             // What keeps its record lock goes a little later than the process.
             until(STALL, || {
                 self.ask();
@@ -80,7 +82,7 @@ mod tests {
         let segment = field::segment(&Options::new().participants(4)).expect("a segment");
         let mut seats = Seats::new(&segment).expect("seats");
         seats.sit(&segment).expect("room");
-        assert_eq!(seats.lost(false).expect("readable"), 0);
+        assert_eq!(seats.lost().expect("readable"), 0);
         let there = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
@@ -89,12 +91,11 @@ mod tests {
                 there.wait();
             });
             there.wait();
-            assert_eq!(seats.lost(false).expect("readable"), 1);
             // The second source knows that it lives.
-            assert_eq!(seats.lost(true).expect("readable"), 1);
+            assert_eq!(seats.lost().expect("readable"), 1);
             there.wait();
             other.join().expect("it ends");
         });
-        assert_eq!(seats.lost(true).expect("readable"), 0);
+        assert_eq!(seats.lost().expect("readable"), 0);
     }
 }

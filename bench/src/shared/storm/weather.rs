@@ -151,6 +151,7 @@ impl<'a> Storm<'a> {
         session: &mut Session<'_>,
     ) -> Result<(), Error> {
         self.calm_down()?;
+        self.strike_unmarked()?;
         self.control.over.store(1, Ordering::Relaxed);
         let now = Instant::now();
         for victim in &mut self.victims {
@@ -184,7 +185,7 @@ impl<'a> Storm<'a> {
     /// Nobody is left: whether all seats are. If not, there would be fewer and fewer, so the
     /// storm goes on in a new segment.
     fn count_seats(&mut self) -> Result<(), Error> {
-        let lost = self.ground.seats.lost(self.mix.has_unmarked_deaths())?;
+        let lost = self.ground.seats.lost()?;
         if lost != 0 {
             self.lost += lost;
             self.ground = Ground::new(self.mix)?;
