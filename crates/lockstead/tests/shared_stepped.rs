@@ -1,0 +1,237 @@
+//! A thread that tries to lock, stepped through instruction by instruction, while others
+//! leave their seats and take them. A program of its own, since it forks.
+#![cfg(target_arch = "x86_64")]
+
+use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+#[derive(Shareable)]
+#[repr(C)]
+struct Root {
+    lock: SharedMutex<u64>,
+    /// [`TRIES`] while the stepped one tries, then what came of it.
+    stage: AtomicU32,
+}
+
+const TRIES: u32 = 1;
+const IS_HELD: u32 = 2;
+const ACQUIRED: u32 = 3;
+const OWNER_DIED: u32 = 4;
+const REFUSED: u32 = 5;
+
+/// So many places at most, at which the first owner leaves.
+const PLACES: u64 = 128;
+/// Seconds after which the stepped process is ended.
+const PATIENCE: u32 = 120;
+
+/// A thread in a seat that has the lock, if it got it.
+struct Owner {
+    thread: JoinHandle<()>,
+    go: Sender<()>,
+    has_it: bool,
+}
+
+impl Owner {
+    fn comes(segment: &'static Segment<Root>) -> Self {
+        let (go, wait): (Sender<()>, Receiver<()>) = channel();
+        let (tell, told) = channel();
+        let thread = thread::spawn(move || {
+            let got = segment.root().lock.try_lock();
+            let told = match &got {
+                Ok(Locked::Acquired(_)) => Ok(true),
+                Err(SharedError::Held) => Ok(false),
+                Ok(_) => Err("an owner died, of whom nobody did".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            tell.send(told).expect("somebody asks");
+            // Where the test fails, nobody tells it.
+            let _ = wait.recv();
+        });
+        let has_it = told.recv().expect("it tells").expect("the lock is in order");
+        Owner { thread, go, has_it }
+    }
+
+    /// It releases, and its thread ends, and with that has left its seat.
+    fn leaves(self) {
+        self.go.send(()).expect("it waits");
+        self.thread.join().expect("it ends");
+    }
+}
+
+/// The child: it tries again and again, and stops before each time.
+fn stepped(root: &Root) -> ! {
+    // SAFETY: calls without memory; the child ends by the alarm, or by its parent.
+    unsafe {
+        libc::alarm(PATIENCE);
+        if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+            libc::_exit(1);
+        }
+    }
+    loop {
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        root.stage.store(TRIES, Ordering::SeqCst);
+        let got = root.lock.try_lock();
+        let came = match &got {
+            Ok(Locked::Acquired(_)) => ACQUIRED,
+            Ok(Locked::OwnerDied(_)) => OWNER_DIED,
+            Err(SharedError::Held) => IS_HELD,
+            _ => REFUSED,
+        };
+        root.stage.store(came, Ordering::SeqCst);
+        drop(got);
+    }
+}
+
+/// The child, as its parent sees it.
+struct Stepped<'a> {
+    pid: libc::pid_t,
+    root: &'a Root,
+}
+
+impl Stepped<'_> {
+    fn stage(&self) -> u32 {
+        self.root.stage.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it stops; with which signal. `None`: it has ended.
+    fn stops(&self) -> Option<libc::c_int> {
+        let mut status = 0;
+        // SAFETY: our own child; room for its status.
+        let done = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
+        assert_eq!(done, self.pid, "{}", std::io::Error::last_os_error());
+        libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
+    }
+
+    fn resume(&self, how: libc::c_uint) -> libc::c_int {
+        // SAFETY: a child that is stopped, which gets no signal.
+        let done = unsafe { libc::ptrace(how, self.pid, 0, 0) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        self.stops().expect("it lives")
+    }
+
+    /// One instruction. False if it has come to its end meanwhile.
+    fn step(&self) -> bool {
+        assert_eq!(self.resume(libc::PTRACE_SINGLESTEP), libc::SIGTRAP);
+        self.stage() == TRIES
+    }
+
+    /// To the beginning of its attempt.
+    fn begin(&self) {
+        self.root.stage.store(0, Ordering::SeqCst);
+        while !self.step() {}
+    }
+
+    /// Whether its next instruction locks a line.
+    fn is_about_to_lock(&self) -> bool {
+        // SAFETY: plain bits, filled in by the call; the child is stopped.
+        let at = unsafe {
+            let mut registers: libc::user_regs_struct = core::mem::zeroed();
+            let done = libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut registers);
+            assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+            registers.rip
+        };
+        // SAFETY: reads the child's memory.
+        let code = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, at, 0) }.to_ne_bytes();
+        let code = match code[0] {
+            0x40..=0x4f => &code[1..],
+            _ => &code[..],
+        };
+        code[0] == 0xf0 || matches!(code[0], 0x86 | 0x87) && code[1] >> 6 != 3
+    }
+
+    /// To its end; what came of it.
+    fn finish(&self) -> u32 {
+        while self.resume(libc::PTRACE_CONT) != libc::SIGSTOP {}
+        self.stage()
+    }
+}
+
+impl Drop for Stepped<'_> {
+    fn drop(&mut self) {
+        // SAFETY: our own child, which is killed once.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+        }
+    }
+}
+
+/// One attempt: at instruction `leaves` of it the first owner leaves, and at the locked
+/// instruction number `comes` from there the second one comes, into the same seat. False if
+/// there are not so many of those.
+fn attempt(
+    segment: &'static Segment<Root>,
+    stepped: &Stepped<'_>,
+    leaves: u64,
+    comes: usize,
+) -> bool {
+    let first = Owner::comes(segment);
+    assert!(first.has_it, "it is free");
+    stepped.begin();
+    // Not beyond its end: now and then it takes a longer way, and asks whether the owner lives.
+    let _ = (0..leaves).take_while(|_| stepped.step()).count();
+    first.leaves();
+    let mut locked = 0;
+    while stepped.stage() == TRIES {
+        if stepped.is_about_to_lock() {
+            if locked == comes {
+                break;
+            }
+            locked += 1;
+        }
+        stepped.step();
+    }
+    let there_are_so_many = stepped.stage() == TRIES;
+    let second = Owner::comes(segment);
+    let (has_it, came) = (second.has_it, stepped.finish());
+    let place = format!("left at {leaves}, came at {comes}");
+    match came {
+        IS_HELD => {}
+        ACQUIRED => assert!(!has_it, "two owners: {place}"),
+        OWNER_DIED => panic!("nobody has died; another owner: {has_it}; {place}"),
+        _ => panic!("{came}: {place}"),
+    }
+    second.leaves();
+    there_are_so_many
+}
+
+#[test]
+fn a_seat_that_is_left_and_taken_again_makes_no_second_owner() {
+    let segment = Segment::<Root>::memfd("stepped", &Options::new()).expect("a segment");
+    // Threads have it that this one does not wait for if it fails.
+    let segment: &'static Segment<Root> = Box::leak(Box::new(segment));
+    let root = segment.root();
+    // SAFETY: the child uses the segment alone, and no lock that another thread could have
+    // had at the fork: there is none but that of the harness, which waits.
+    let pid = match unsafe { libc::fork() } {
+        -1 => panic!("{}", std::io::Error::last_os_error()),
+        0 => {
+            let seat = segment.participate();
+            assert!(seat.is_ok());
+            stepped(root)
+        }
+        pid => pid,
+    };
+    let stepped = Stepped { pid, root };
+    if stepped.stops().is_none() {
+        println!("skipped: the system does not allow tracing (ptrace)");
+        return;
+    }
+    // How long it is, of a lock that somebody has.
+    let owner = Owner::comes(segment);
+    assert!(owner.has_it);
+    stepped.begin();
+    let length = 1 + (0..1_000_000_u64).take_while(|_| stepped.step()).count() as u64;
+    assert_eq!(stepped.finish(), IS_HELD);
+    owner.leaves();
+
+    let mut attempts = 0;
+    for leaves in (0..length).step_by(length.div_ceil(PLACES) as usize) {
+        attempts +=
+            1 + (0..).take_while(|&comes| attempt(segment, &stepped, leaves, comes)).count();
+    }
+    println!("{length} instructions, {attempts} attempts");
+}
