@@ -12,6 +12,7 @@
 //! | [`pair`] | a lock + unlock pair that nobody disputes, in shared memory |
 //! | [`contended`] | processes × section × think time: throughput, CPU |
 //! | [`storm`] | processes that are killed all the time, around an invariant |
+//! | [`steps`] | a process is killed at each instruction of an operation |
 //! | [`dead`] | a process that is killed and held very many locks |
 //! | [`containers`] | what a waiter's death does where all are process 1 |
 //! | `process`, `job`, `memory`, `home` | the machinery |
@@ -24,6 +25,7 @@ mod job;
 mod memory;
 pub mod pair;
 mod process;
+pub mod steps;
 pub mod storm;
 
 pub use home::SharedLock;

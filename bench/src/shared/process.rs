@@ -174,6 +174,22 @@ impl Worker {
         names.filter_map(|name| name.to_str()?.parse().ok()).collect()
     }
 
+    pub(crate) fn pid(&self) -> libc::pid_t {
+        self.pid
+    }
+
+    /// Its status if it has stopped or ended since the last time, where it is traced.
+    pub(crate) fn changed(&mut self) -> Option<libc::c_int> {
+        if self.reaped {
+            return None;
+        }
+        let mut status = 0;
+        // SAFETY: a child that has not been waited for to its end; room for its status.
+        let done = unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) };
+        self.reaped = done == self.pid && !libc::WIFSTOPPED(status);
+        (done == self.pid).then_some(status)
+    }
+
     /// Its status if it has ended.
     pub(crate) fn ended(&mut self) -> Option<libc::c_int> {
         self.wait(libc::WNOHANG)

@@ -5,7 +5,7 @@ use crate::check::CheckFlags;
 use crate::explain::Explain;
 use crate::oncpu::{self, Oncpu};
 use crate::report::ReportFlags;
-use crate::shared::{Dead, Shared, Storm};
+use crate::shared::{Dead, Shared, Steps, Storm};
 use crate::shm::Shm;
 use crate::sim::Sim;
 use crate::top::Top;
@@ -159,6 +159,11 @@ pub(crate) enum Bench {
     /// keeps equal; workers are killed at random moments (SIGKILL) and replaced. Counts the deaths
     /// that the next owner was told of, torn counters of which it was not, and stalls.
     Storm(Storm),
+    /// Kill a process at every instruction of an operation on a lock, and see how long others wait
+    ///
+    /// The operations are lock, unlock, wait and notify of each kind; two threads sleep for what
+    /// the process has, or is about to get. It is stepped through by tracing (ptrace).
+    Steps(Steps),
     /// Kill a process that holds very many locks, and see how many tell it
     ///
     /// Also with the C library's robust mutex, which loses all but 2048 of them.

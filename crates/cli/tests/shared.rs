@@ -211,6 +211,45 @@ fn all_combinations_have_their_turn_or_are_skipped_for_a_reason() {
     assert_eq!(outcome.status, 0, "{report}");
 }
 
+/// `None`, said aloud, where processes may not be traced.
+fn steps(flags: &[&str]) -> Option<Outcome> {
+    let outcome = run(&[&["bench", "steps", "--every=400"], flags].concat());
+    if outcome.stderr.contains("not possible here") {
+        assert_eq!(outcome.status, 1, "{outcome:?}");
+        eprintln!("skipped: {}", outcome.stderr.trim());
+        return None;
+    }
+    Some(outcome)
+}
+
+#[test]
+fn who_sleeps_for_what_a_process_has_gets_it_wherever_that_is_killed() {
+    let Some(outcome) = steps(&["--limit=60", "--json"]) else { return };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let report = parsed(&outcome);
+    let operations = report["operations"].as_array().expect("operations");
+    for kind in ["mutex", "rwlock", "semaphore", "condvar"] {
+        let of_kind: Vec<_> = operations.iter().filter(|one| one["lock"] == kind).collect();
+        assert!(of_kind.len() >= 3, "{kind}: {report}");
+        // Some of the killed had what the others wanted.
+        let sum = |key| of_kind.iter().map(|one| number(one, key)).sum::<u64>();
+        assert_ne!(sum("told"), 0, "{kind}: {report}");
+        assert_ne!(sum("asleep"), 0, "{kind}: {report}");
+    }
+    for one in operations {
+        assert!(number(one, "kills") >= 3 && number(one, "instructions") > 0, "{one}");
+    }
+}
+
+#[test]
+fn kills_at_steps_have_a_table() {
+    let Some(outcome) = steps(&["--limit=60", "--lock=mutex"]) else { return };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    for word in ["mutex", "lock, held", "unlock", "median wait"] {
+        assert!(outcome.stdout.contains(word), "no {word:?} in\n{}", outcome.stdout);
+    }
+}
+
 #[test]
 fn a_storm_ends_with_its_time() {
     let outcome = succeed(&["bench", "storm", "--seconds=0.5", "--lock=mutex", "--json"]);

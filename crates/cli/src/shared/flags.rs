@@ -72,6 +72,32 @@ pub(crate) struct Storm {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench steps
+  lockstead bench steps --lock mutex --every 10 --json
+
+Exit status:
+  0    nobody waited for longer than the limit
+  1    somebody did, or for ever, or two had a lock; or processes may not be traced here
+  2    wrong usage")]
+pub(crate) struct Steps {
+    /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all
+    #[arg(long, default_value = "all", value_name = "LIST", value_parser = values::storm_kinds)]
+    pub(crate) lock: List<Kind>,
+    /// Kill at each Nth instruction, 1 to 1000000
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) every: u64,
+    /// The longest wait that passes, in seconds
+    #[arg(long, default_value = "0.1", value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) limit: Duration,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What happens in one storm.
 #[derive(Debug, Args)]
 #[group(id = "combination", multiple = true)]

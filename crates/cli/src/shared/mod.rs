@@ -4,6 +4,7 @@
 pub(crate) mod bench;
 pub(crate) mod dead;
 mod flags;
+pub(crate) mod steps;
 pub(crate) mod storm;
 
-pub(crate) use flags::{Dead, Shared, Storm};
+pub(crate) use flags::{Dead, Shared, Steps, Storm};

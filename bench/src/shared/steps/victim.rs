@@ -1,0 +1,172 @@
+//! A process that is stepped through, and killed.
+
+use super::PATIENCE;
+use super::scenes::{Marks, Scene, Stage};
+use crate::Error;
+use crate::shared::process::{Worker, ending};
+use lockstead::shared::{JoinError, Segment};
+use std::time::{Duration, Instant};
+
+/// Who does not come to the next instruction in this time looks whether it sleeps: longer than
+/// a rest between two looks at a lock.
+const BLINK: Duration = Duration::from_micros(300);
+
+/// How far a victim comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pace {
+    /// So many instructions.
+    Instructions(u64),
+    /// Until it falls asleep, so many times; all but the last time it is helped.
+    Sleeps(u64),
+}
+
+/// How far it came.
+pub(super) struct Came {
+    pub(super) instructions: u64,
+    pub(super) asleep: bool,
+    pub(super) ended: bool,
+}
+
+pub(super) struct Victim<'a> {
+    worker: Worker,
+    stage: &'a Stage,
+}
+
+enum Step {
+    Done,
+    Sleeps,
+}
+
+impl<'a> Victim<'a> {
+    /// One that has come to the operation.
+    pub(super) fn new(segment: &'a Segment<Stage>, scene: &'static Scene) -> Result<Self, Error> {
+        let stage = segment.root();
+        let worker = Worker::fork(|| {
+            // SAFETY: numbers.
+            if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(REFUSED) };
+            }
+            let refused = |error: JoinError| Error::Worker { how: format!("the victim: {error}") };
+            segment.participate().map_err(refused)?;
+            let done = (scene.victim)(stage, &Marks(stage));
+            done.map_err(|error| Error::Worker { how: format!("the victim: {error}") })
+        })?;
+        let mut victim = Victim { worker, stage };
+        match victim.stops(PATIENCE)? {
+            Some(libc::SIGSTOP) => {}
+            other => return Err(Error::Worker { how: format!("it stops by {other:?}") }),
+        }
+        // What lies between its stop and the operation.
+        while !stage.has_begun() {
+            victim.instruction(&mut || Ok(()), false)?;
+        }
+        Ok(victim)
+    }
+
+    /// Has it come so far, or to the end of the operation. `help` is called when it sleeps, the
+    /// first time.
+    pub(super) fn step(
+        &mut self,
+        pace: Pace,
+        mut help: impl FnMut() -> Result<(), Error>,
+    ) -> Result<Came, Error> {
+        let (mut instructions, mut slept) = (0, 0);
+        let ended = |stage: &Stage| stage.has_ended();
+        while !ended(self.stage) && pace != Pace::Instructions(instructions) {
+            let sleeps = match pace {
+                Pace::Sleeps(sleeps) => slept + 1 == sleeps,
+                Pace::Instructions(_) => false,
+            };
+            if let Step::Sleeps = self.instruction(
+                &mut || {
+                    slept += 1;
+                    help()
+                },
+                sleeps,
+            )? {
+                return Ok(Came { instructions, asleep: true, ended: false });
+            }
+            instructions += 1;
+        }
+        Ok(Came { instructions, asleep: false, ended: ended(self.stage) })
+    }
+
+    /// One instruction. If it sleeps in it, `asleep` is called, once; or if it is to be left
+    /// asleep, nobody is.
+    fn instruction(
+        &mut self,
+        asleep: &mut dyn FnMut() -> Result<(), Error>,
+        leave: bool,
+    ) -> Result<Step, Error> {
+        self.resume()?;
+        let mut called = false;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.stops(BLINK)? {
+                Some(libc::SIGTRAP | libc::SIGSTOP) => return Ok(Step::Done),
+                Some(other) => {
+                    return Err(Error::Worker { how: format!("the victim gets signal {other}") });
+                }
+                None if self.sleeps() && leave => return Ok(Step::Sleeps),
+                None if self.sleeps() && !called => {
+                    called = true;
+                    asleep()?;
+                }
+                None if Instant::now() > end => {
+                    return Err(Error::Worker { how: "the victim sleeps for ever".into() });
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn resume(&self) -> Result<(), Error> {
+        // SAFETY: a child of ours that is stopped, and gets no signal.
+        match unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.worker.pid(), 0, 0) } {
+            0 => Ok(()),
+            _ => Err(Error::Process {
+                what: "cannot step through a process",
+                source: std::io::Error::last_os_error(),
+            }),
+        }
+    }
+
+    /// By which signal it stops; `None`: it does not in this time.
+    fn stops(&mut self, patience: Duration) -> Result<Option<libc::c_int>, Error> {
+        let end = Instant::now() + patience;
+        loop {
+            match self.worker.changed() {
+                Some(status) if libc::WIFSTOPPED(status) => {
+                    return Ok(Some(libc::WSTOPSIG(status)));
+                }
+                Some(status) if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == REFUSED => {
+                    let why = "the system does not allow tracing (ptrace)".into();
+                    return Err(Error::NotHere { option: "bench steps", why });
+                }
+                Some(status) => return Err(Error::Worker { how: ending(status) }),
+                None if Instant::now() >= end => return Ok(None),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    fn sleeps(&self) -> bool {
+        sleeps(self.worker.pid(), self.worker.pid())
+    }
+
+    /// Its end; it has been waited for.
+    pub(super) fn kill(self) {
+        drop(self.worker);
+    }
+}
+
+/// What it ends with if it may not be traced.
+const REFUSED: libc::c_int = 3;
+
+/// Whether a thread sleeps, as `/proc` has it.
+pub(super) fn sleeps(process: libc::pid_t, thread: libc::pid_t) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/stat"));
+    // The name, which may have anything in it, ends with the last bracket.
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('S')))
+}
