@@ -29,7 +29,7 @@
 //! - **G2** A name is not dead because its seat is free: who bore it has left, and holds
 //!   nothing; the next tenant may bear it in the next moment. Who read the name in a word
 //!   reads the word again. If the name still stands there, no tenant has put it there, and
-//!   the seat is [retired](Seat::retire) first: that ends the name, or fails because
+//!   the seat is *retired*, from free to dead, first: that ends the name, or fails because
 //!   somebody has come.
 //!
 //! When a seat has come to the last generation, nobody takes it any more. It may begin with
