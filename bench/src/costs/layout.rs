@@ -114,7 +114,7 @@ impl Layout {
 }
 
 /// The processors that the calling thread may use.
-fn allowed() -> Vec<usize> {
+pub(crate) fn allowed() -> Vec<usize> {
     // SAFETY: zeroes are a value of it.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a local variable of the size that is given.

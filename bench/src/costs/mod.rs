@@ -12,6 +12,8 @@ mod lines;
 mod pinned;
 
 pub use layout::Layout;
+pub(crate) use layout::allowed;
+pub(crate) use pinned::pin;
 
 use crate::{Error, Session};
 

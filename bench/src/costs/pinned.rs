@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 
 /// Keeps the calling thread on a processor.
-fn pin(cpu: usize) -> Result<(), Error> {
+pub(crate) fn pin(cpu: usize) -> Result<(), Error> {
     // SAFETY: zeroes are a value of it.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number is that of a processor that the set was asked for.

@@ -176,9 +176,24 @@ impl Pthread<Robust> {
     }
 
     /// The caller, who has it, gives it back.
+    ///
+    /// # Panics
+    /// If the C library refuses.
     pub fn give_back(&self) {
+        self.try_give_back().expect("who has a mutex may unlock it");
+    }
+
+    /// The caller gives it back if it is the one that has it.
+    ///
+    /// # Errors
+    /// That of the C library, which knows the owner.
+    #[inline]
+    pub fn try_give_back(&self) -> std::io::Result<()> {
         // SAFETY: as above.
-        succeed(unsafe { libc::pthread_mutex_unlock(self.0.get()) }, "mutex_unlock");
+        match unsafe { libc::pthread_mutex_unlock(self.0.get()) } {
+            0 => Ok(()),
+            code => Err(std::io::Error::from_raw_os_error(code)),
+        }
     }
 }
 

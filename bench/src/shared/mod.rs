@@ -15,6 +15,7 @@
 //! | [`steps`] | a process is killed at each instruction of an operation |
 //! | [`dead`] | a process that is killed and held very many locks |
 //! | [`containers`] | what a waiter's death does where all are process 1 |
+//! | [`rivals`] | what else people lock with between processes |
 //! | `process`, `job`, `memory`, `home` | the machinery |
 
 pub mod containers;
@@ -25,6 +26,7 @@ mod job;
 mod memory;
 pub mod pair;
 mod process;
+pub mod rivals;
 pub mod steps;
 pub mod storm;
 

@@ -55,6 +55,15 @@ impl Namespaces {
         }
         Err(Error::Namespaces { source: refused })
     }
+
+    /// The next child of this process, which has one thread, is the first of a new namespace.
+    pub(crate) fn enter(self) -> io::Result<()> {
+        // SAFETY: a number.
+        match unsafe { libc::unshare(self.flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
 /// A process that works for this one. Killed and waited for when dropped.
@@ -220,7 +229,12 @@ impl Worker {
 
     /// Whether its first thread sleeps.
     pub(crate) fn sleeps(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        Worker::process_sleeps(self.pid)
+    }
+
+    /// Whether the first thread of this process sleeps.
+    pub(crate) fn process_sleeps(pid: libc::pid_t) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name, in brackets, may contain anything.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     }
@@ -274,6 +288,22 @@ pub(super) fn wait_for_child() -> io::Result<Worker> {
             unsafe { libc::pause() };
         },
         pid => Ok(Worker { pid, reaped: false }),
+    }
+}
+
+/// A child that outlives this process: its number. It ends by itself within a minute, should
+/// nobody kill it.
+pub(super) fn leave_child() -> io::Result<libc::pid_t> {
+    // SAFETY: the child, a copy of this thread, makes system calls again and again.
+    match unsafe { clone(0) }? {
+        0 => loop {
+            // SAFETY: waits for a signal, of which one comes in a minute and ends it.
+            unsafe {
+                libc::alarm(60);
+                libc::pause();
+            }
+        },
+        pid => Ok(pid),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::check::CheckFlags;
 use crate::explain::Explain;
 use crate::oncpu::{self, Oncpu};
 use crate::report::ReportFlags;
-use crate::shared::{Dead, Shared, Steps, Storm};
+use crate::shared::{Dead, Rivals, Shared, Steps, Storm};
 use crate::shm::Shm;
 use crate::sim::Sim;
 use crate::top::Top;
@@ -153,6 +153,13 @@ pub(crate) enum Bench {
     /// its plain shared one. All locks lie in shared memory and take turns in shuffled rounds; the
     /// contended part starts processes of its own. Half a minute, some seconds with --quick.
     Shared(Shared),
+    /// What people lock with between processes, side by side
+    ///
+    /// lockstead's mutex and reader-writer lock, the C library's robust mutex and semaphore, locks of
+    /// files (flock, fcntl), LMDB and Python's multiprocessing.Lock, where those are installed. What
+    /// each costs, and what becomes of it when its holder, a reader or a waiter is killed, a child
+    /// unlocks it, or its file is closed. A quarter of a minute, some seconds with --quick.
+    Rivals(Rivals),
     /// Kill processes that share locks, again and again, and see whether the locks hold
     ///
     /// Workers take locks at random, each of which protects two counters that a critical section

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
         Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),
         Command::Bench(Bench::Steps(flags)) => shared::steps::run(&flags),
+        Command::Bench(Bench::Rivals(flags)) => shared::rivals::run(&flags),
         Command::Bench(Bench::Dead(flags)) => shared::dead::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Explain(flags) => explain::run(&flags),

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Outcome, run, succeed};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn parsed(outcome: &Outcome) -> Value {
     let report: Value = serde_json::from_str(&outcome.stdout).expect("standard output is JSON");
@@ -247,6 +247,59 @@ fn kills_at_steps_have_a_table() {
     assert_eq!(outcome.status, 0, "{outcome:?}");
     for word in ["mutex", "lock, held", "unlock", "median wait"] {
         assert!(outcome.stdout.contains(word), "no {word:?} in\n{}", outcome.stdout);
+    }
+}
+
+/// What this machine did with each lock. Of ours, what is promised; of the others, what their
+/// pages say, so that a trial that tries nothing is found out.
+#[test]
+fn locks_between_processes_are_compared_by_what_they_do() {
+    let report = parsed(&succeed(&["bench", "rivals", "--quick", "--json"]));
+    let locks = report["locks"].as_array().expect("locks");
+    let row = |name: &str| {
+        let found = locks.iter().find(|row| row["lock"] == name);
+        found.unwrap_or_else(|| panic!("no {name}: {report}"))
+    };
+    for ours in ["lockstead mutex", "lockstead rwlock"] {
+        let row = row(ours);
+        assert_eq!(row["after_kill"], "told", "{row}");
+        assert_eq!(row["after_kill_with_child"], "told", "{row}");
+        for kept in ["excludes_threads", "survives_child"] {
+            assert_eq!(row[kept], true, "{kept}: {row}");
+        }
+        assert_ne!(row["survives_waiter"], false, "{row}");
+    }
+    assert_eq!(row("lockstead rwlock")["after_reader_kill"], "silent", "{report}");
+    for (name, field, value) in [
+        ("pthread robust", "after_kill", json!("told")),
+        ("pthread robust", "survives_child", json!(true)),
+        ("sem_t", "after_kill", json!("stuck")),
+        ("sem_t", "survives_child", json!(false)),
+        ("fcntl, OFD", "after_kill", json!("silent")),
+        ("fcntl, OFD", "after_kill_with_child", json!("stuck")),
+        ("fcntl, OFD", "survives_close", json!(true)),
+        ("fcntl, OFD", "survives_child", json!(false)),
+        ("flock", "after_kill", json!("silent")),
+        ("flock", "excludes_threads", json!(true)),
+        ("fcntl, POSIX", "excludes_threads", json!(false)),
+        ("fcntl, POSIX", "survives_close", json!(false)),
+    ] {
+        assert_eq!(row(name)[field], value, "{name}, {field}: {report}");
+    }
+    let left_out = report["left_out"].as_array().expect("what is left out");
+    let containers = left_out.iter().any(|left| left["what"] == "containers");
+    for row in locks.iter().filter(|row| !row["excludes_threads"].is_null()) {
+        assert!(row["pair_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
+        let tried = !row["survives_waiter"].is_null();
+        assert!(tried || containers || row["lock"] == "multiprocessing.Lock", "{row}");
+    }
+    for optional in ["LMDB", "multiprocessing.Lock"] {
+        let there = locks.iter().any(|row| row["lock"] == optional);
+        let why = left_out.iter().find(|left| left["what"] == optional);
+        assert!(there != why.is_some(), "{optional}: {report}");
+        if let Some(why) = why {
+            eprintln!("skipped: {optional}: {}", why["why"]);
+        }
     }
 }
 

@@ -184,3 +184,17 @@ pub(crate) struct Dead {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead bench rivals
+  lockstead bench rivals --json > rivals.json")]
+pub(crate) struct Rivals {
+    /// Measure for a moment only
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the report as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -4,7 +4,8 @@
 pub(crate) mod bench;
 pub(crate) mod dead;
 mod flags;
+pub(crate) mod rivals;
 pub(crate) mod steps;
 pub(crate) mod storm;
 
-pub(crate) use flags::{Dead, Shared, Steps, Storm};
+pub(crate) use flags::{Dead, Rivals, Shared, Steps, Storm};

@@ -1,0 +1,262 @@
+//! What people lock with between processes, side by side: what it costs, and what becomes of the
+//! lock when its holder is killed, forks, or closes the file.
+//!
+//! # Role
+//! Each behaviour is tried, and not known: a row says what this machine did.
+//!
+//! | module | what |
+//! |---|---|
+//! | `locks` | the locks, in one form |
+//! | `cost` | the pair, and two processes |
+//! | `trials` | what is tried with each |
+//! | `lmdb` | LMDB's lock and readers, where that library is installed |
+//! | `python` | the same for `multiprocessing.Lock`, where there is a Python |
+
+mod cost;
+mod lmdb;
+mod locks;
+mod python;
+mod trials;
+
+use crate::contended::work::Pace;
+use crate::machine::Machine;
+use crate::shared::process::Namespaces;
+use crate::{Error, Session, costs, options, stats};
+pub use cost::Disputed;
+use lmdb::Lmdb;
+pub use lmdb::ReaderTable;
+use locks::{Flock, GlibcRobust, Ground, Mutex, OpenFile, Rival, RwLock, Semaphore, Traditional};
+use serde::Serialize;
+use std::time::Duration;
+pub use trials::AfterKill;
+
+/// How long to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Rounds; in each, every lock has its turn.
+    pub rounds: usize,
+    /// Time for a lock's pair in one round; two processes dispute it for ten times as long.
+    pub slice: Duration,
+}
+
+impl Default for Options {
+    /// 15 rounds of 5 ms.
+    fn default() -> Self {
+        Options { rounds: 15, slice: Duration::from_millis(5) }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// lockstead's first.
+    pub locks: Vec<Row>,
+    /// Whether the two processes that dispute a lock had a processor each.
+    pub processor_each: bool,
+    /// LMDB's readers, beside its row.
+    pub lmdb_readers: Option<ReaderTable>,
+    /// What is missing, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Where.
+    pub machine: Machine,
+}
+
+/// What could not be tried.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LeftOut {
+    /// A lock, or a trial.
+    pub what: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+/// One lock. `null` is what was not tried, or does not apply.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub lock: &'static str,
+    /// Of the library that it comes from, if that is not the C library.
+    pub version: Option<String>,
+    /// Locking and unlocking when nobody else wants it: the median of the rounds.
+    pub pair_ns: f64,
+    /// By lockstead's mutex: the median of the rounds' ratios; of Python's, the ratio of the
+    /// medians, which were not measured in turn.
+    pub ratio: f64,
+    /// Taking and giving back a share of it: the median of the rounds.
+    pub share_pair_ns: Option<f64>,
+    /// Two processes: the medians of the rounds, and the longest wait of all.
+    pub disputed: Option<Disputed>,
+    /// What a waiter gets when the holder is killed.
+    pub after_kill: AfterKill,
+    /// From the kill until it has that: the median of nine kills.
+    pub known_ms: Option<f64>,
+    /// What a waiter gets when the holder is killed, and a forked child of it lives on.
+    pub after_kill_with_child: Option<AfterKill>,
+    /// What who wants it alone gets when one is killed that shares it.
+    pub after_reader_kill: Option<AfterKill>,
+    /// Whether two threads of a process, each of which has opened it, exclude each other.
+    pub excludes_threads: Option<bool>,
+    /// Whether it is still held when the holder has opened its file once more and closed that.
+    pub survives_close: Option<bool>,
+    /// Whether it is still held when a forked child of the holder has unlocked it.
+    pub survives_child: Option<bool>,
+    /// Whether it is still held when a waiter is killed, and both are process 1 of containers.
+    pub survives_waiter: Option<bool>,
+}
+
+impl Row {
+    fn new(lock: &'static str, pair_ns: f64, ratio: f64) -> Self {
+        Row {
+            lock,
+            version: None,
+            pair_ns,
+            ratio,
+            share_pair_ns: None,
+            disputed: None,
+            after_kill: AfterKill::Stuck,
+            known_ms: None,
+            after_kill_with_child: None,
+            after_reader_kill: None,
+            excludes_threads: None,
+            survives_close: None,
+            survives_child: None,
+            survives_waiter: None,
+        }
+    }
+}
+
+/// A lock, and what its rounds gave.
+struct Subject<'g> {
+    name: &'static str,
+    version: Option<String>,
+    shares: bool,
+    pair: fn(&'g Ground, Duration, bool) -> Result<f64, Error>,
+    dispute: fn(&'g Ground, Duration, u64, &[usize]) -> Result<Disputed, Error>,
+    try_all: fn(&'g [Ground], Option<Namespaces>, &mut Row) -> Result<(), Error>,
+    pairs: Vec<f64>,
+    share_pairs: Vec<f64>,
+    disputes: Vec<Disputed>,
+}
+
+impl<'g> Subject<'g> {
+    fn new<R: Rival<'g>>(version: Option<String>) -> Self {
+        Subject {
+            name: R::NAME,
+            version,
+            shares: R::SHARES,
+            pair: cost::pair::<R>,
+            dispute: cost::dispute::<R>,
+            try_all: trials::all::<R>,
+            pairs: Vec::new(),
+            share_pairs: Vec::new(),
+            disputes: Vec::new(),
+        }
+    }
+
+    fn measure(
+        &mut self,
+        ground: &'g Ground,
+        slice: Duration,
+        steps: u64,
+        processors: &[usize],
+    ) -> Result<(), Error> {
+        self.pairs.push((self.pair)(ground, slice, false)?);
+        if self.shares {
+            self.share_pairs.push((self.pair)(ground, slice, true)?);
+        }
+        self.disputes.push((self.dispute)(ground, slice * 10, steps, processors)?);
+        Ok(())
+    }
+
+    fn row(&self, ours: &[f64]) -> Row {
+        let ratios: Vec<f64> = self.pairs.iter().zip(ours).map(|(own, ours)| own / ours).collect();
+        let of =
+            |figure: fn(&Disputed) -> f64| self.disputes.iter().map(figure).collect::<Vec<_>>();
+        let disputed = Disputed {
+            ops_per_s: stats::median(&of(|it| it.ops_per_s)),
+            ops_per_cpu_s: stats::median(&of(|it| it.ops_per_cpu_s)),
+            longest_wait_ms: stats::spread(&of(|it| it.longest_wait_ms)).1,
+        };
+        Row {
+            version: self.version.clone(),
+            share_pair_ns: self.shares.then(|| stats::median(&self.share_pairs)),
+            disputed: Some(disputed),
+            ..Row::new(self.name, stats::median(&self.pairs), stats::median(&ratios))
+        }
+    }
+}
+
+/// Measures and tries all of them.
+///
+/// # Errors
+/// [`Error::Option`], [`Error::Process`], [`Error::Worker`], [`Error::Segment`],
+/// [`Error::Broken`] if a lock does not exclude, [`Error::Interrupted`].
+pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+    options::within("--rounds", options.rounds, 1..=10_000, "")?;
+    options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
+    let machine = Machine::here();
+    let steps = Pace::calibrated().steps(Duration::from_micros(1));
+    let processors: Vec<usize> = costs::allowed().into_iter().take(2).collect();
+    let processor_each = processors.len() == 2;
+    let mut left_out = Vec::new();
+    let namespaces = match Namespaces::find() {
+        Ok(namespaces) => Some(namespaces),
+        Err(error) => {
+            left_out.push(LeftOut { what: "containers", why: error.to_string() });
+            None
+        }
+    };
+    let grounds =
+        (0..=trials::GROUNDS).map(|_| Ground::new()).collect::<Result<Vec<_>, Error>>()?;
+    let (ground, grounds) = grounds.split_first().expect("one more than trials");
+    let mut subjects = vec![
+        Subject::new::<Mutex<'_>>(None),
+        Subject::new::<RwLock<'_>>(None),
+        Subject::new::<GlibcRobust<'_>>(None),
+        Subject::new::<Semaphore<'_>>(None),
+        Subject::new::<OpenFile>(None),
+        Subject::new::<Flock>(None),
+        Subject::new::<Traditional>(None),
+    ];
+    let lmdb = lmdb::version();
+    match &lmdb {
+        Ok(version) => subjects.push(Subject::new::<Lmdb>(Some(version.clone()))),
+        Err(why) => left_out.push(LeftOut { what: Lmdb::NAME, why: why.clone() }),
+    }
+    let all = (options.rounds * subjects.len() + subjects.len() + 2) as u64;
+    let mut done = 0;
+    let mut step = |session: &mut Session<'_>, name| {
+        if session.stopped() {
+            return Err(Error::Interrupted);
+        }
+        session.tell(done, all, name);
+        done += 1;
+        Ok(())
+    };
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    for _ in 0..options.rounds {
+        fastrand::shuffle(&mut order);
+        for &at in &order {
+            step(session, subjects[at].name)?;
+            subjects[at].measure(ground, options.slice, steps, &processors)?;
+        }
+    }
+    let mut locks = Vec::new();
+    for subject in &subjects {
+        step(session, subject.name)?;
+        let mut row = subject.row(&subjects[0].pairs);
+        (subject.try_all)(grounds, namespaces, &mut row)?;
+        locks.push(row);
+    }
+    step(session, "LMDB's readers")?;
+    let lmdb_readers = match lmdb {
+        Ok(_) => Some(lmdb::readers(&[Ground::new()?, Ground::new()?], namespaces)?),
+        Err(_) => None,
+    };
+    step(session, python::NAME)?;
+    match python::row(locks[0].pair_ns, session)? {
+        Ok(row) => locks.push(row),
+        Err(why) => left_out.push(LeftOut { what: python::NAME, why }),
+    }
+    Ok(Report { locks, processor_each, lmdb_readers, left_out, machine })
+}

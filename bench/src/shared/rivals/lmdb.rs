@@ -1,0 +1,229 @@
+//! LMDB's lock for writers and its table of readers, where the library is installed.
+//!
+//! It is loaded when it is measured, so that nothing is linked that most machines lack. Its
+//! constants and calls are those of `lmdb.h` of version 0.9.
+
+use super::locks::{Ground, Rival};
+use super::trials::{Board, await_word, first};
+use crate::Error;
+use crate::shared::memory::Memory;
+use crate::shared::process::{Namespaces, Worker};
+use serde::Serialize;
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+type Environment = *mut c_void;
+type Transaction = *mut c_void;
+
+/// A transaction that only reads.
+const READS: c_uint = 0x20000;
+
+/// The calls that are used.
+struct Calls {
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char,
+    text: unsafe extern "C" fn(c_int) -> *const c_char,
+    create: unsafe extern "C" fn(*mut Environment) -> c_int,
+    open: unsafe extern "C" fn(Environment, *const c_char, c_uint, libc::mode_t) -> c_int,
+    close: unsafe extern "C" fn(Environment),
+    begin: unsafe extern "C" fn(Environment, Transaction, c_uint, *mut Transaction) -> c_int,
+    abort: unsafe extern "C" fn(Transaction),
+    check: unsafe extern "C" fn(Environment, *mut c_int) -> c_int,
+}
+
+impl Calls {
+    /// Loads the library; why it cannot.
+    fn load() -> Result<Calls, String> {
+        // SAFETY: loads a library of the system, whose beginning has no effects.
+        let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };
+        let Some(library) = NonNull::new(library) else {
+            return Err("liblmdb.so.0 is not installed".into());
+        };
+        /// The function of this name.
+        macro_rules! find {
+            ($name:literal) => {{
+                // SAFETY: a library that stays loaded.
+                let found = unsafe { libc::dlsym(library.as_ptr(), $name.as_ptr()) };
+                if found.is_null() {
+                    return Err(format!("liblmdb.so.0 has no {}", $name.to_string_lossy()));
+                }
+                // SAFETY: `lmdb.h` declares it like the field that this becomes.
+                unsafe { std::mem::transmute(found) }
+            }};
+        }
+        Ok(Calls {
+            version: find!(c"mdb_version"),
+            text: find!(c"mdb_strerror"),
+            create: find!(c"mdb_env_create"),
+            open: find!(c"mdb_env_open"),
+            close: find!(c"mdb_env_close"),
+            begin: find!(c"mdb_txn_begin"),
+            abort: find!(c"mdb_txn_abort"),
+            check: find!(c"mdb_reader_check"),
+        })
+    }
+
+    fn get() -> Result<&'static Calls, String> {
+        static CALLS: OnceLock<Result<Calls, String>> = OnceLock::new();
+        CALLS.get_or_init(Calls::load).as_ref().map_err(Clone::clone)
+    }
+
+    fn succeed(&self, what: &'static str, code: c_int) -> Result<(), Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: gives a string that stays for every number.
+        let why = unsafe { CStr::from_ptr((self.text)(code)) };
+        Err(Error::Segment { what, why: why.to_string_lossy().into_owned() })
+    }
+}
+
+/// The version of the library; or why there is none.
+pub(super) fn version() -> Result<String, String> {
+    let calls = Calls::get()?;
+    let (mut major, mut minor, mut patch) = (0, 0, 0);
+    // SAFETY: room for three numbers.
+    unsafe { (calls.version)(&raw mut major, &raw mut minor, &raw mut patch) };
+    if (major, minor) != (0, 9) {
+        return Err(format!("liblmdb.so.0 is version {major}.{minor}, and 0.9 is known"));
+    }
+    Ok(format!("{major}.{minor}.{patch}"))
+}
+
+/// A database, whose lock for writers is the lock, and whose readers share it: there they exclude
+/// no writer, which makes a new version beside theirs.
+pub(super) struct Lmdb {
+    calls: &'static Calls,
+    environment: Environment,
+    transaction: Cell<Transaction>,
+}
+
+impl Lmdb {
+    fn begin(&self, flags: c_uint) -> Result<(), Error> {
+        let mut transaction = null_mut();
+        // SAFETY: an environment that is open in this process; room for the result.
+        let code = unsafe {
+            (self.calls.begin)(self.environment, null_mut(), flags, &raw mut transaction)
+        };
+        self.calls.succeed("LMDB cannot begin", code)?;
+        self.transaction.set(transaction);
+        Ok(())
+    }
+
+    /// Has the table of readers looked through; how many dead ones were cleared.
+    fn clear_dead(&self) -> Result<c_int, Error> {
+        let mut dead = 0;
+        // SAFETY: an environment that is open in this process; room for the result.
+        let code = unsafe { (self.calls.check)(self.environment, &raw mut dead) };
+        self.calls.succeed("LMDB cannot look through its readers", code)?;
+        Ok(dead)
+    }
+}
+
+impl<'g> Rival<'g> for Lmdb {
+    const NAME: &'static str = "LMDB";
+    const SHARES: bool = true;
+    const OPENS_TWICE: bool = false;
+
+    fn open(ground: &'g Ground) -> Result<Self, Error> {
+        let calls = Calls::get().map_err(|why| Error::Segment { what: "no LMDB", why })?;
+        let path = CString::new(ground.folder().as_os_str().as_bytes()).expect("no zero in a path");
+        let mut environment = null_mut();
+        // SAFETY: room for the result.
+        calls.succeed("LMDB", unsafe { (calls.create)(&raw mut environment) })?;
+        let lmdb = Lmdb { calls, environment, transaction: Cell::new(null_mut()) };
+        // SAFETY: just created; a path that ends.
+        let code = unsafe { (calls.open)(environment, path.as_ptr(), 0, 0o600) };
+        calls.succeed("LMDB cannot open its folder", code)?;
+        Ok(lmdb)
+    }
+
+    #[inline]
+    fn lock(&self) -> Result<bool, Error> {
+        self.begin(0).map(|()| false)
+    }
+
+    fn try_lock(&self) -> Result<bool, Error> {
+        Err(Error::Segment { what: "LMDB", why: "its lock cannot be tried".into() })
+    }
+
+    #[inline]
+    fn unlock(&self) -> Result<(), Error> {
+        let transaction = self.transaction.replace(null_mut());
+        if !transaction.is_null() {
+            // SAFETY: of `begin`, and ended once.
+            unsafe { (self.calls.abort)(transaction) };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn share(&self) -> Result<(), Error> {
+        self.begin(READS)
+    }
+}
+
+impl Drop for Lmdb {
+    fn drop(&mut self) {
+        let _ = Rival::unlock(self);
+        // SAFETY: created in `open`, and no transaction is left.
+        unsafe { (self.calls.close)(self.environment) };
+    }
+}
+
+/// What becomes of the table of readers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ReaderTable {
+    /// Places that a killed reader leaves, until somebody asks for them to be cleared.
+    pub left_by_killed: i32,
+    /// Two readers, each process 1 of a namespace of its own: whether the second one may read.
+    /// `null`: there can be no namespaces here.
+    pub same_number_reads: Option<bool>,
+}
+
+/// Tries what becomes of it.
+pub(super) fn readers(
+    grounds: &[Ground],
+    namespaces: Option<Namespaces>,
+) -> Result<ReaderTable, Error> {
+    let board = Memory::<Board>::create()?;
+    let [first_ground, second_ground, ..] = grounds else { unreachable!("several were made") };
+    board.clear();
+    let mut reader = Worker::fork(|| read_on(first_ground, &board))?;
+    await_word(&board.held, &mut reader)?;
+    // Opened while the reader lives: who opens a database that nobody uses clears the table.
+    let lmdb = Lmdb::open(first_ground)?;
+    reader.kill();
+    reader.reap();
+    let left_by_killed = lmdb.clear_dead()?;
+    drop(lmdb);
+    let same_number_reads = match namespaces {
+        Some(namespaces) => Some(same_number(second_ground, &board, namespaces)?),
+        None => None,
+    };
+    Ok(ReaderTable { left_by_killed, same_number_reads })
+}
+
+fn read_on(ground: &Ground, board: &Board) -> Result<(), Error> {
+    let lmdb = Lmdb::open(ground)?;
+    lmdb.share()?;
+    board.held.store(1, Ordering::Release);
+    loop {
+        std::thread::park();
+    }
+}
+
+fn same_number(ground: &Ground, board: &Board, namespaces: Namespaces) -> Result<bool, Error> {
+    board.clear();
+    let mut one = first(namespaces, board, || read_on(ground, board))?;
+    await_word(&board.held, &mut one.parent)?;
+    let mut other = first(namespaces, board, || {
+        let reads = Lmdb::open(ground).and_then(|lmdb| lmdb.share().map(|()| lmdb)).is_ok();
+        board.got.store(if reads { 1 } else { 2 }, Ordering::Release);
+        Ok(())
+    })?;
+    Ok(await_word(&board.got, &mut other.parent)? == 1)
+}
