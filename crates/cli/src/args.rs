@@ -169,7 +169,8 @@ pub(crate) enum Bench {
     /// Kill a process at every instruction of an operation on a lock, and see how long others wait
     ///
     /// The operations are lock, unlock, wait and notify of each kind; two threads sleep for what
-    /// the process has, or is about to get. It is stepped through by tracing (ptrace).
+    /// the process has, or is about to get. It is stepped through by tracing (ptrace). Nine minutes,
+    /// or one with --every 10.
     Steps(Steps),
     /// Kill a process that holds very many locks, and see how many tell it
     ///
