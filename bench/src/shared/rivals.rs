@@ -125,6 +125,9 @@ impl Row {
     }
 }
 
+/// What fills in the behaviours of a row.
+type Trials<'g> = fn(&'g [Ground], Option<Namespaces>, &mut Row) -> Result<(), Error>;
+
 /// A lock, and what its rounds gave.
 struct Subject<'g> {
     name: &'static str,
@@ -132,7 +135,7 @@ struct Subject<'g> {
     shares: bool,
     pair: fn(&'g Ground, Duration, bool) -> Result<f64, Error>,
     dispute: fn(&'g Ground, Duration, u64, &[usize]) -> Result<Disputed, Error>,
-    try_all: fn(&'g [Ground], Option<Namespaces>, &mut Row) -> Result<(), Error>,
+    try_all: Trials<'g>,
     pairs: Vec<f64>,
     share_pairs: Vec<f64>,
     disputes: Vec<Disputed>,

@@ -22,50 +22,46 @@ type Transaction = *mut c_void;
 /// A transaction that only reads.
 const READS: c_uint = 0x20000;
 
-/// The calls that are used.
-struct Calls {
-    version: unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char,
-    text: unsafe extern "C" fn(c_int) -> *const c_char,
-    create: unsafe extern "C" fn(*mut Environment) -> c_int,
-    open: unsafe extern "C" fn(Environment, *const c_char, c_uint, libc::mode_t) -> c_int,
-    close: unsafe extern "C" fn(Environment),
-    begin: unsafe extern "C" fn(Environment, Transaction, c_uint, *mut Transaction) -> c_int,
-    abort: unsafe extern "C" fn(Transaction),
-    check: unsafe extern "C" fn(Environment, *mut c_int) -> c_int,
+/// A structure of the calls that are used, and how it is filled in.
+macro_rules! calls {
+    ($($field:ident: $name:literal, fn($($given:ty),*) $(-> $told:ty)?;)*) => {
+        struct Calls {
+            $($field: unsafe extern "C" fn($($given),*) $(-> $told)?,)*
+        }
+
+        impl Calls {
+            /// Loads the library; why it cannot.
+            fn load() -> Result<Calls, String> {
+                // SAFETY: loads a library of the system, whose beginning has no effects.
+                let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };
+                let library = NonNull::new(library).ok_or("liblmdb.so.0 is not installed")?;
+                Ok(Calls { $($field: {
+                    // SAFETY: a library that stays loaded.
+                    let found = unsafe { libc::dlsym(library.as_ptr(), $name.as_ptr()) };
+                    if found.is_null() {
+                        return Err(format!("liblmdb.so.0 has no {}", $name.to_string_lossy()));
+                    }
+                    type Call = unsafe extern "C" fn($($given),*) $(-> $told)?;
+                    // SAFETY: `lmdb.h` declares it like this.
+                    unsafe { std::mem::transmute::<*mut c_void, Call>(found) }
+                },)* })
+            }
+        }
+    };
+}
+
+calls! {
+    version: c"mdb_version", fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char;
+    text: c"mdb_strerror", fn(c_int) -> *const c_char;
+    create: c"mdb_env_create", fn(*mut Environment) -> c_int;
+    open: c"mdb_env_open", fn(Environment, *const c_char, c_uint, libc::mode_t) -> c_int;
+    close: c"mdb_env_close", fn(Environment);
+    begin: c"mdb_txn_begin", fn(Environment, Transaction, c_uint, *mut Transaction) -> c_int;
+    abort: c"mdb_txn_abort", fn(Transaction);
+    check: c"mdb_reader_check", fn(Environment, *mut c_int) -> c_int;
 }
 
 impl Calls {
-    /// Loads the library; why it cannot.
-    fn load() -> Result<Calls, String> {
-        // SAFETY: loads a library of the system, whose beginning has no effects.
-        let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };
-        let Some(library) = NonNull::new(library) else {
-            return Err("liblmdb.so.0 is not installed".into());
-        };
-        /// The function of this name.
-        macro_rules! find {
-            ($name:literal) => {{
-                // SAFETY: a library that stays loaded.
-                let found = unsafe { libc::dlsym(library.as_ptr(), $name.as_ptr()) };
-                if found.is_null() {
-                    return Err(format!("liblmdb.so.0 has no {}", $name.to_string_lossy()));
-                }
-                // SAFETY: `lmdb.h` declares it like the field that this becomes.
-                unsafe { std::mem::transmute(found) }
-            }};
-        }
-        Ok(Calls {
-            version: find!(c"mdb_version"),
-            text: find!(c"mdb_strerror"),
-            create: find!(c"mdb_env_create"),
-            open: find!(c"mdb_env_open"),
-            close: find!(c"mdb_env_close"),
-            begin: find!(c"mdb_txn_begin"),
-            abort: find!(c"mdb_txn_abort"),
-            check: find!(c"mdb_reader_check"),
-        })
-    }
-
     fn get() -> Result<&'static Calls, String> {
         static CALLS: OnceLock<Result<Calls, String>> = OnceLock::new();
         CALLS.get_or_init(Calls::load).as_ref().map_err(Clone::clone)
