@@ -71,7 +71,7 @@ impl Storm<'_> {
             calms: self.calms,
             seconds,
         };
-        Round::new(self.mix, counts, self.broken.clone())
+        Round::new(self.mix.clone(), counts, self.broken.clone())
     }
 
     fn kind_report(&self, kind: Kind) -> KindReport {

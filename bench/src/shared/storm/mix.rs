@@ -20,9 +20,10 @@ pub enum Namespacing {
 }
 
 /// One combination of what a storm can have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mix {
-    /// Which kinds of locks they use.
+    /// Which kinds of locks they use. A report has one object for each instead.
+    #[serde(skip)]
     pub kinds: Vec<Kind>,
     /// Workers at the same time.
     pub processes: usize,

@@ -1,6 +1,6 @@
 //! What came of storms.
 
-use super::{Kind, Mix, Namespacing};
+use super::{Kind, Mix};
 use crate::machine::Machine;
 use serde::Serialize;
 
@@ -41,51 +41,14 @@ pub struct Round {
     pub counts: Counts,
     /// Why it came to an end too early: a lock refused, or a worker ended by itself.
     pub broken: Option<String>,
-    /// Workers at the same time.
-    pub processes: usize,
-    /// Threads of each.
-    pub threads: usize,
-    /// Locks of each kind.
-    pub locks: usize,
-    /// Where the workers lived.
-    pub namespaces: Namespacing,
-    /// Whether threads gave the kernel a list of their own.
-    pub exclusive: bool,
-    /// Whether the same threads used robust mutexes of the C library.
-    pub beside_robust: bool,
-    /// Whether threads left after each operation.
-    pub churn: bool,
-    /// Whether workers were stopped.
-    pub stop: bool,
-    /// Whether workers called `exec`.
-    pub exec: bool,
-    /// Whether memory was taken.
-    pub reap: bool,
-    /// Whether every other worker was another user's.
-    pub users: bool,
-    /// Whether workers had no `/proc`.
-    pub without_proc: bool,
+    /// What went on.
+    #[serde(flatten)]
+    pub mix: Mix,
 }
 
 impl Round {
-    pub(super) fn new(mix: &Mix, counts: Counts, broken: Option<String>) -> Self {
-        Round {
-            name: mix.to_string(),
-            counts,
-            broken,
-            processes: mix.processes,
-            threads: mix.threads,
-            locks: mix.locks,
-            namespaces: mix.namespaces,
-            exclusive: mix.exclusive,
-            beside_robust: mix.beside_robust,
-            churn: mix.churn,
-            stop: mix.stop,
-            exec: mix.exec,
-            reap: mix.reap,
-            users: mix.users,
-            without_proc: mix.without_proc,
-        }
+    pub(super) fn new(mix: Mix, counts: Counts, broken: Option<String>) -> Self {
+        Round { name: mix.to_string(), counts, broken, mix }
     }
 }
 
@@ -246,7 +209,7 @@ mod tests {
 
     #[test]
     fn one_round_that_failed_fails_the_whole() {
-        let sound = || Round::new(&Mix::default(), Counts::default(), None);
+        let sound = || Round::new(Mix::default(), Counts::default(), None);
         let failures: [fn(&mut Round); 6] = [
             |round| round.counts.torn = 1,
             |round| round.counts.stalls = 1,
@@ -280,7 +243,7 @@ mod tests {
         };
         let round = |kills, seconds, kinds| {
             let counts = Counts { kills, seconds, lost: 1, kinds, ..Counts::default() };
-            Round::new(&Mix::default(), counts, None)
+            Round::new(Mix::default(), counts, None)
         };
         let rounds = vec![
             round(100, 1.0, vec![kind(Kind::Mutex, 1), kind(Kind::Semaphore, 2)]),

@@ -125,8 +125,8 @@ fn rounds(rounds: &[Round]) -> String {
     for round in rounds {
         let counts = &round.counts;
         table.row([
-            format!("{} of {}", round.processes, round.name),
-            round.locks.to_string(),
+            format!("{} of {}", round.mix.processes, round.name),
+            round.mix.locks.to_string(),
             count(counts.kills),
             table::count(counts.kills_per_s.round()),
             count(counts.owner_died),

@@ -1,5 +1,8 @@
 //! Where something is missing that sharing needs: `/proc`, a descriptor, rights, system calls.
 
+#[path = "../../../linux/tests/common/filter.rs"]
+mod filter;
+
 use crate::support::{Child, LONG, Named, Root, living, lose_list};
 use lockstead::shared::{JoinError, Locked, Options, Segment, SegmentError, SharedError};
 use std::fs::OpenOptions;
@@ -169,35 +172,13 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
     std::fs::remove_file(&path).expect("it");
 }
 
-/// This system call is refused from here on, to all threads; false if filters are not
-/// allowed.
-fn forbid(call: libc::c_long) -> bool {
-    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-    let mut filter = [
-        step(LOAD, 0, 0, 0),
-        step(EQUAL, 0, 1, call as u32),
-        step(RETURN, 0, 0, refused),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program and its steps are alive during the calls, which copy them.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) == 0
-    }
-}
-
 #[test]
 fn filters_of_system_calls_are_passed_by_or_named() {
     let named = Named::new("filtered");
     let fresh = named.path.with_extension("fresh");
     let under = |call, body: &dyn Fn(Result<Segment<Root>, SegmentError>)| {
         Child::new(|| {
-            if !forbid(call) {
+            if !filter::forbid(call) {
                 return println!("skipped: no filters here");
             }
             body(Segment::<Root>::create(&fresh, &Options::new()));
