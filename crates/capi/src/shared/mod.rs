@@ -88,7 +88,7 @@ fn join_errno(error: JoinError) -> i32 {
         JoinError::ListInUse => libc::EBUSY,
         JoinError::ListTooLong => libc::E2BIG,
         JoinError::NoDescription(error) | JoinError::NoRecordLocks(error) => error,
-        JoinError::FileLocked => libc::ENOLCK,
+        JoinError::FileLocked | JoinError::ForgetfulFileSystem => libc::ENOLCK,
         JoinError::TooManyProcesses => libc::EUSERS,
     }
 }

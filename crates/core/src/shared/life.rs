@@ -4,7 +4,7 @@
 //! # State
 //! | half | bits | meaning |
 //! |---|---|---|
-//! | low | all | [`LIFE_FREE`], [`LIFE_DEAD`], or [`LIFE_ALIVE`] and the tenant's number as the machine knows it, or [`LIFE_SCRUBBER`] |
+//! | low | all | [`LIFE_FREE`], [`LIFE_DEAD`], or [`LIFE_ALIVE`] and the tenant's number as the machine knows it, or [`LIFE_PREPARED`] |
 //! | high | 31..14 | the tenant's process, by a number that the platform gives ([`LAST_PROCESS`]) |
 //! | high | 13..0 | generation |
 //!
@@ -18,14 +18,21 @@
 //!      │                              ▼
 //!   FREE, g ◀───── vacate ─────── ALIVE, g
 //!      │                              │ the tenant ends, or is found to have ended
-//!      └─────────── retire ───────▶ DEAD, g ── take: generation g + 1 ──▶ ALIVE, g + 1
+//!      └─────────── retire ───────▶ DEAD, g ── prepare ──▶ PREPARED, g ── take ──▶ ALIVE, g + 1
+//!                                      ▲                        │
+//!                                      └── who prepares ends ───┘
 //! ```
+//! Who takes a dead one's seat *prepares* it first: erases the claims that the dead one had made.
+//! They are void, since nobody lives there, and would be its own otherwise from the moment in
+//! which it lives until it has erased them, however long it is stopped in between.
+//!
 //! A lock's word names its owner by slot and generation only, for which it has 28 bits. So
 //! the tenants of one seat share a *name* until one of them dies, and wear does not come from
 //! threads that come and go. Two things follow:
 //!
-//! - **G1** Who is named by slot and generation is *dead* if the seat's life word says so,
-//!   or the seat has another generation. Nobody bears a dead name again.
+//! - **G1** Who is named by slot and generation is *dead* if the seat's life word says so, or
+//!   that somebody prepares the seat, or the seat has another generation. Nobody bears a dead
+//!   name again.
 //! - **G2** A name is not dead because its seat is free: who bore it has left, and holds
 //!   nothing; the next tenant may bear it in the next moment. Who read the name in a word
 //!   reads the word again. If the name still stands there, no tenant has put it there, and
@@ -33,8 +40,8 @@
 //!   somebody has come.
 //!
 //! When a seat has come to the last generation, nobody takes it any more. It may begin with
-//! generation 0 again when no lock names it: somebody [occupies](Life::scrubbed) it
-//! meanwhile, looks for its names in all locks and erases them.
+//! generation 0 again when no lock names it: somebody [prepares](Life::prepared) it, looks for
+//! its names in all locks and erases them.
 //!
 //! Who sits in a seat is told apart from everybody who sat there before in the same
 //! generation by process and number: whatever watches a tenant compares all 64 bits.
@@ -56,9 +63,9 @@ pub const LIFE_DEAD: u32 = 0xc000_0000;
 pub const LIFE_DOUBTED: u32 = 1 << 30;
 /// The number of a living one.
 pub const LIFE_NUMBER: u32 = 0x3fff_ffff;
-/// In place of a number, which no thread has: this process erases the names of the tenants
-/// that the seat had.
-pub const LIFE_SCRUBBER: u32 = LIFE_NUMBER;
+/// In place of a number, which no thread has: this process erases what the dead tenants of the
+/// seat have left. Nobody sits there.
+pub const LIFE_PREPARED: u32 = LIFE_NUMBER;
 /// The largest number of a process; 0 is that of nobody.
 pub const LAST_PROCESS: u32 = (1 << (32 - GENERATION_BITS)) - 1;
 
@@ -98,10 +105,22 @@ impl Life {
         self.high() >> GENERATION_BITS
     }
 
+    /// Whether somebody sits here and lives, or prepares the seat.
+    #[must_use]
+    pub const fn is_taken(self) -> bool {
+        self.life() & LIFE_NUMBER != 0
+    }
+
+    /// Whether somebody is about to make this seat usable, and nobody sits there.
+    #[must_use]
+    pub const fn is_prepared(self) -> bool {
+        self.life() & LIFE_NUMBER == LIFE_PREPARED
+    }
+
     /// Whether somebody sits here and lives.
     #[must_use]
     pub const fn is_alive(self) -> bool {
-        self.life() & LIFE_NUMBER != 0
+        self.is_taken() && !self.is_prepared()
     }
 
     /// Whether nobody sits here, and the last one has left.
@@ -120,7 +139,7 @@ impl Life {
     /// here, or it is worn out.
     #[must_use]
     pub const fn taken_by(self, process: u32, number: u32) -> Option<Life> {
-        if self.is_alive() || number & LIFE_NUMBER == 0 {
+        if self.is_taken() || number & LIFE_NUMBER == 0 {
             return None;
         }
         let generation = self.generation() + if self.is_free() { 0 } else { 1 };
@@ -133,29 +152,32 @@ impl Life {
     /// Whether nobody sits here, and nobody can: all generations are used.
     #[must_use]
     pub const fn is_worn_out(self) -> bool {
-        !self.is_alive() && !self.is_free() && self.generation() == LAST_GENERATION
+        !self.is_taken() && !self.is_free() && self.generation() == LAST_GENERATION
     }
 
-    /// What a process that erases the names of this worn-out seat makes of it; `None` if the
-    /// seat is not worn out.
+    /// What a process makes of this seat, in which somebody has died, while it erases what
+    /// that one has left.
     #[must_use]
-    pub const fn scrubbed(self, process: u32) -> Option<Life> {
-        if !self.is_worn_out() {
-            return None;
-        }
-        Some(Life::alive(self.generation(), process, LIFE_SCRUBBER))
+    pub const fn prepared(self, process: u32) -> Life {
+        Life::alive(self.generation(), process, LIFE_PREPARED)
     }
 
-    /// Whether somebody is about to make this seat usable again, and nobody sits there.
+    /// Whether somebody prepares this seat that is worn out: erases the names of its tenants.
     #[must_use]
     pub const fn is_scrubbed(self) -> bool {
-        self.life() & LIFE_NUMBER == LIFE_SCRUBBER
+        self.is_prepared() && self.generation() == LAST_GENERATION
     }
 
     /// Of a tenant that has ended here.
     #[must_use]
     pub const fn dead(self) -> Life {
         Life((self.high() as u64) << 32 | LIFE_DEAD as u64)
+    }
+
+    /// Of a tenant of this generation that has ended, of which nothing else is known.
+    #[must_use]
+    pub const fn ended(generation: u32) -> Life {
+        Life((generation as u64) << 32).dead()
     }
 
     /// Of a tenant that has left.
@@ -173,7 +195,7 @@ impl Life {
     /// The same tenant, while nobody does.
     #[must_use]
     pub const fn trusted(self) -> Life {
-        if self.is_alive() { Life(self.0 & !(LIFE_DOUBTED as u64)) } else { self }
+        if self.is_taken() { Life(self.0 & !(LIFE_DOUBTED as u64)) } else { self }
     }
 }
 
@@ -197,12 +219,19 @@ impl<P: Robust> Seat<P> {
     /// The tenant leaves: it holds nothing, and the machine does not know it by this seat
     /// any more. Nothing happens if it was declared dead.
     pub fn vacate(&self, tenant: Life) {
-        // Who doubts may do so while this is tried.
-        while !self.change(tenant, tenant.free()) && self.now() == tenant.doubted() {
-            if self.change(tenant.doubted(), tenant.free()) {
-                return;
+        self.replace(tenant, tenant.free());
+    }
+
+    /// Replaces the life word of a tenant, or of who prepares the seat, whether or not somebody
+    /// doubts that it lives: doubts come and go while this is tried. False if it was declared
+    /// dead.
+    pub fn replace(&self, tenant: Life, to: Life) -> bool {
+        while !self.change(tenant, to) && !self.change(tenant.doubted(), to) {
+            if self.now().trusted() != tenant {
+                return false;
             }
         }
+        true
     }
 
     /// Ends the name of the tenants of a seat that was found free (G2). False if somebody

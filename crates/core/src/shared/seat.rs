@@ -176,21 +176,64 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn take_seat(&self, process: u32, number: u32) -> Result<(u32, Life), NoSeat> {
         let (mut worn_out, mut scrubbed) = (false, false);
         for (slot, seat) in (0..).zip(self.seats).skip(1).take(LAST_SLOT as usize) {
-            loop {
-                let found = seat.now();
-                worn_out |= found.is_worn_out();
-                scrubbed |= found.is_scrubbed();
-                let Some(taken) = found.taken_by(process, number) else { break };
-                if seat.change(found, taken) {
-                    return Ok((slot, taken));
-                }
+            if let Some(taken) = self.sit_down(slot, process, number) {
+                return Ok((slot, taken));
             }
+            let found = seat.now();
+            worn_out |= found.is_worn_out();
+            scrubbed |= found.is_scrubbed();
         }
         Err(match (worn_out, scrubbed) {
             (true, _) => NoSeat::WornOut,
             (false, true) => NoSeat::Scrubbed,
             (false, false) => NoSeat::Full,
         })
+    }
+
+    /// The caller takes this seat, if nobody sits there: its life word from then on.
+    pub fn sit_down(&self, slot: u32, process: u32, number: u32) -> Option<Life> {
+        let seat = self.seat(slot)?;
+        loop {
+            let found = seat.now();
+            let taken = found.taken_by(process, number)?;
+            if found.is_free() {
+                if seat.change(found, taken) {
+                    return Some(taken);
+                }
+            } else if let prepared = found.prepared(process)
+                && seat.change(found, prepared)
+            {
+                self.erase_claims(slot);
+                if seat.replace(prepared, taken) {
+                    return Some(taken);
+                }
+            }
+        }
+    }
+
+    /// Ends a name that stands in a lock, if nobody sits in its seat and somebody who comes could
+    /// bear it; whether it did. For who finds nobody living in the segment: no tenant has put
+    /// such a name there and kept it, but the words may be of different moments, as after a
+    /// crash of the system, or in a copy that was made meanwhile.
+    pub fn end_name(&self, who: Identity) -> bool {
+        let Some(seat) = self.seat(who.slot()) else { return false };
+        let life = seat.now();
+        let is_next = life.generation() < who.generation()
+            || life.is_free() && life.generation() == who.generation();
+        // Fails if somebody has come.
+        !life.is_taken() && is_next && seat.change(life, Life::ended(who.generation()))
+    }
+
+    /// Erases what was claimed by who sat in a seat that the caller has taken or prepared;
+    /// whether there was anything.
+    pub fn erase_claims(&self, slot: u32) -> bool {
+        let mut stood = false;
+        for claim in self.claims_of(slot) {
+            stood |= claim.what.load(Ordering::Relaxed) != 0;
+            claim.give_back();
+            claim.units.store(0, Ordering::Relaxed);
+        }
+        stood
     }
 
     /// Has everybody who sleeps in this segment look again.
@@ -225,7 +268,7 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
         // As if the machine had done it.
         let done =
-            life.is_alive() && self.seat(slot).is_some_and(|seat| seat.change(life, life.dead()));
+            life.is_taken() && self.seat(slot).is_some_and(|seat| seat.change(life, life.dead()));
         if done {
             self.ring();
         }
@@ -366,16 +409,11 @@ impl<'a, P: Robust> Party<'a, P> {
         due
     }
 
-    /// The caller has just taken its seat, and gives back what a dead participant had
-    /// claimed there; while that stood there it was taken for the caller's.
+    /// The caller has just taken its seat. Nothing is claimed there, since who leaves holds
+    /// nothing, and what a dead one had claimed is erased before; or a peer has written it there,
+    /// and it was taken for the caller's until now.
     pub fn arrive(&self) {
-        let mut stood = false;
-        for claim in self.domain.claims_of(self.me.slot()) {
-            stood |= claim.what.load(Ordering::Relaxed) != 0;
-            claim.give_back();
-            claim.units.store(0, Ordering::Relaxed);
-        }
-        if stood {
+        if self.domain.erase_claims(self.me.slot()) {
             self.domain.ring();
         }
     }

@@ -15,6 +15,7 @@
 //! Who may write the file can lock for writing; who may only read it can lock for reading,
 //! as many bytes as it likes. So a lock for writing is somebody's who may take part.
 
+use super::process;
 use super::registry::Attached;
 use crate::sys::{self, NoSignals};
 use core::ffi::{CStr, c_int};
@@ -34,6 +35,18 @@ pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
     // SAFETY: filled in, since the call said so.
     let about = unsafe { about.assume_init() };
     Some((about.st_dev, about.st_ino))
+}
+
+/// Whether a mapping of a file of this file system refers to the file's own description, and so
+/// keeps its record locks, as far as is known of kinds of file systems. False if it is not told.
+pub(super) fn keeps_locks_of_mappings(file: c_int) -> bool {
+    /// Of the kinds whose mappings are of another file system's files, always or at times.
+    const OTHERS: [i64; 2] = [libc::OVERLAYFS_SUPER_MAGIC as i64, libc::FUSE_SUPER_MAGIC as i64];
+    let mut about = core::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: room for what is told.
+    let told = unsafe { libc::fstatfs(file, about.as_mut_ptr()) } == 0;
+    // SAFETY: filled in, since the call said so.
+    told && !OTHERS.contains(&(unsafe { about.assume_init() }.f_type as i64))
 }
 
 /// How the byte of a number is locked.
@@ -85,6 +98,9 @@ fn byte(number: u32, kind: c_int) -> libc::flock {
 
 /// A description of the segment's file that nobody else has, while this lives: the libc's
 /// `fork` waits for its end, so that no child inherits it.
+///
+/// A handler that `fork` calls before it forks, or a signal handler meanwhile, gets none: it
+/// would wait for its own thread.
 pub(super) struct Description {
     file: c_int,
     _alone: Alone,
@@ -94,7 +110,7 @@ impl Description {
     /// Opens the file anew: by way of `/proc`, or by its path; the error is the system's.
     pub(super) fn open(attached: &Attached) -> Result<Self, i32> {
         let (file, identity, path) = attached.file();
-        let alone = Alone::new();
+        let alone = Alone::new()?;
         let by_number = path_of(file).and_then(|path| {
             let path = CStr::from_bytes_until_nul(&path).ok()?;
             Some(reopen(path, identity))
@@ -167,9 +183,6 @@ fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
     Err(libc::ESTALE)
 }
 
-/// 1: a thread of this process has a [`Description`], or forks.
-static BUSY: AtomicU32 = AtomicU32::new(0);
-
 /// Keeps the libc's `fork` waiting, and all others that want a description. Signals are held
 /// off, so that no handler waits for the thread that it interrupts.
 struct Alone {
@@ -177,10 +190,14 @@ struct Alone {
 }
 
 impl Alone {
-    fn new() -> Self {
+    /// The error is that of a thread that is about to fork: a handler of its forks, or of a
+    /// signal, has come here.
+    fn new() -> Result<Self, i32> {
         let signals = NoSignals::new();
-        seize();
-        Alone { _signals: signals }
+        match seize() {
+            Seized::Now => Ok(Alone { _signals: signals }),
+            Seized::Before => Err(libc::EDEADLK),
+        }
     }
 }
 
@@ -190,17 +207,35 @@ impl Drop for Alone {
     }
 }
 
-fn seize() {
-    // ord: SHL-1 (acquire): nothing but the order of descriptions and forks.
-    while BUSY.swap(1, Ordering::Acquire) != 0 {
-        // SAFETY: takes no argument.
-        unsafe { libc::sched_yield() };
+enum Seized {
+    /// Just now.
+    Now,
+    /// The calling thread had it already.
+    Before,
+}
+
+fn seize() -> Seized {
+    // Nobody describes anything where no segment is attached.
+    let Some(by) = process::describes() else { return Seized::Now };
+    let me = sys::gettid();
+    loop {
+        // ord: SHL-1 (acquire): nothing but the order of descriptions and forks.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        match by.compare_exchange(0, me, success, failure) {
+            Ok(_) => return Seized::Now,
+            Err(found) if found == me => return Seized::Before,
+            // SAFETY: takes no argument.
+            Err(_) => unsafe { libc::sched_yield() },
+        };
     }
 }
 
+/// In a child of `fork` nothing is seized.
 fn release() {
-    // ord: SHL-1 (release): as above.
-    BUSY.store(0, Ordering::Release);
+    if let Some(by) = process::describes() {
+        // ord: SHL-1 (release): as above.
+        by.store(0, Ordering::Release);
+    }
 }
 
 extern "C" fn before_fork() {

@@ -24,7 +24,7 @@ use super::number;
 use super::oracle;
 use super::page::{self, Page};
 use super::refusal::{Busy, JoinError};
-use super::registry::{self, Attached, Handle};
+use super::registry::{self, Attached, Chore, Handle};
 use super::{list, process};
 use crate::atomics::U32;
 use crate::platform::Linux;
@@ -202,7 +202,7 @@ fn sit_down(
             Ok(member) => return Ok(member),
             Err(NoSeat::Full) => return Err(JoinError::Full),
             // Where there was nothing left to do, others may have done it since the look.
-            Err(NoSeat::WornOut) if !in_vain => in_vain = attached.scrub() == 0,
+            Err(NoSeat::WornOut) if !in_vain => in_vain = attached.scrub(Chore::Scrub) == 0,
             Err(NoSeat::Scrubbed) if looks.next().is_some() => {
                 std::thread::sleep(core::time::Duration::from_millis(1));
                 in_vain = false;
@@ -226,7 +226,8 @@ fn sit(
     let domain = attached.domain();
     let take = || domain.take_seat(process, sys::gettid());
     let taken = match take() {
-        Err(NoSeat::Full | NoSeat::Scrubbed) if oracle::sweep(attached) => take(),
+        // Some may be of dead ones, or of such as have ended while they prepared them.
+        Err(_) if oracle::sweep(attached) => take(),
         taken => taken,
     };
     let (slot, life) = match taken {
@@ -246,7 +247,7 @@ fn sit(
     let linked = page.list.link(page, index);
     list::name(before);
     if let Err(error) = linked {
-        seat.vacate(life);
+        vacate(seat, life);
         member.me.store(0, Ordering::Relaxed);
         return Err(error);
     }
@@ -255,6 +256,14 @@ fn sit(
     member.base.store(base, Ordering::Relaxed);
     member.len.store(len, Ordering::Relaxed);
     Ok(Ok(member))
+}
+
+/// The tenant leaves, and takes its note along: that would vouch for the next one that comes
+/// under the same life word, before it has introduced itself.
+fn vacate(seat: &Seat<Linux>, tenant: Life) {
+    seat.note.store(0, Ordering::Relaxed);
+    // The exchange comes after: SHR-9 (release).
+    seat.vacate(tenant);
 }
 
 /// Tells who sits there.
@@ -360,7 +369,7 @@ impl Member {
             return Err(Busy::Refused);
         }
         list::name(None);
-        seat.vacate(self.life());
+        vacate(seat, self.life());
         if page.linked().len() == 0 {
             // Robust mutexes of the libc are so again after an exclusive segment.
             page.list.retire();

@@ -57,4 +57,4 @@ pub use number::{LAST_NUMBER, SHARED};
 pub use oracle::process_has_ended;
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
-pub use registry::{AttachError, Attached, Handle, Parts, Scrub, attach, detach};
+pub use registry::{AttachError, Attached, Chore, Handle, Parts, Scrub, attach, detach};

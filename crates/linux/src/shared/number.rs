@@ -29,7 +29,7 @@ use super::description::{self, Description, Standing};
 use super::oracle;
 use super::process::Place;
 use super::refusal::JoinError;
-use super::registry::Attached;
+use super::registry::{Attached, Chore};
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
 use lockstead_core::shared::life::LAST_PROCESS;
@@ -38,6 +38,9 @@ use lockstead_core::shared::life::LAST_PROCESS;
 pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
 /// The last number of a process, without [`SHARED`].
 pub const LAST_NUMBER: u32 = LAST_PROCESS >> 1;
+
+/// So many numbers are passed over that somebody seems to have for reading.
+const PASSED: u32 = 64;
 
 /// The length of the mapping that keeps the record lock.
 const HOLD: usize = 4096;
@@ -63,6 +66,9 @@ pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
     // Before anybody sits down under it. About all others, too: who comes first after a
     // start of the system finds no living ones.
     oracle::bury_predecessors(attached, number);
+    if !oracle::lives_anybody(attached) {
+        attached.scrub(Chore::EndNames);
+    }
     place.number.store(number, Ordering::Relaxed);
     Ok(number)
 }
@@ -85,13 +91,32 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
         return Err(JoinError::NoMemory);
     }
     place.hold.store(hold.expose_provenance(), Ordering::Relaxed);
-    Ok(number)
+    let kept = is_kept(attached, number, file);
+    if kept.is_err() {
+        forget(place);
+    }
+    kept.map(|()| number)
+}
+
+/// Whether the lock is there still when only the mapping refers to its description. A file
+/// system whose mappings are those of another one's files refers to these instead.
+fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), JoinError> {
+    let kind_keeps = description::keeps_locks_of_mappings(file.file());
+    drop(file);
+    match oracle::ask(attached, number & !SHARED) {
+        // Behind a reader's lock one's own is not seen.
+        Standing::Shared { .. } if number & SHARED != 0 && kind_keeps => Ok(()),
+        Standing::Alone { .. } => Ok(()),
+        Standing::Unknown(error) => Err(JoinError::NoRecordLocks(error)),
+        Standing::Free | Standing::Shared { .. } => Err(JoinError::ForgetfulFileSystem),
+    }
 }
 
 /// Draws numbers until one can be locked.
 fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
     // Nobody sits in the first seat.
     let counter = attached.domain().seats.first().ok_or(JoinError::Foreign)?;
+    let mut passed = 0;
     for _ in 0..=LAST_NUMBER {
         let number = counter.note.fetch_add(1, Ordering::Relaxed) % LAST_NUMBER + 1;
         if file.lock(number, false).map_err(JoinError::NoRecordLocks)? {
@@ -99,10 +124,11 @@ fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
         }
         match description::standing(file.file(), number) {
             // Another process; or one that has just let go.
-            Standing::Alone { exactly: true } | Standing::Shared { exactly: true } => {}
-            Standing::Free => {}
+            Standing::Alone { exactly: true } | Standing::Free => {}
+            // Another process, most likely. But who only reads can lock all numbers like this.
+            Standing::Shared { exactly: true } if passed < PASSED => passed += 1,
             Standing::Alone { exactly: false } => return Err(JoinError::FileLocked),
-            Standing::Shared { exactly: false } => {
+            Standing::Shared { .. } => {
                 // Behind the reader's lock may be another process's, which sits somewhere.
                 if !oracle::is_named(attached, number)
                     && file.lock(number, true).map_err(JoinError::NoRecordLocks)?

@@ -13,21 +13,23 @@
 //! it. L names X's process by a number and X by its thread number, and was put there by one
 //! exchange: there is no moment in which a seat is taken and does not say by whom.
 //!
-//! - *The process has ended.* Its number is n, and nobody holds the lock of n for writing. A
-//!   process holds that lock before it puts n into any life word, and until its memory is
-//!   gone. So X is dead. L stays in the seat until somebody replaces it, and this is done by
-//!   one exchange of L, all 64 bits. L does not stand there again for somebody else before
-//!   [`LAST_NUMBER`](super::number::LAST_NUMBER) other processes have drawn numbers: who gets
-//!   n declares X dead first, which moves the generation on.
-//! - *The thread has ended*, of a process that goes on. The asker replaces L by L
-//!   [doubted](Life::doubted), finds that the note vouches for the seat's other words, and
-//!   that the kernel knows no thread of X's number in X's process. So X has ended or has
-//!   left. If it has left, the doubt is gone, whoever sits there now; so the exchange of
-//!   L doubted declares X dead, or nothing.
+//! The asker first replaces L by L [doubted](Life::doubted). Then it asks. If X has left
+//! meanwhile, the doubt has gone with it, whoever sits there now; so the exchange of L doubted
+//! declares X dead, or nothing. Two questions can show that X has ended:
 //!
-//!   What is left: X leaves, another thread of the same process is given X's number by the
-//!   kernel, comes to the same seat, and is doubted by somebody else, all between the two
-//!   last steps of one asker.
+//! - *Its process has.* Its number is n, and nobody holds the lock of n for writing. A
+//!   process holds that lock before it puts n into any life word, and until its memory is
+//!   gone.
+//! - *The thread has*, of a process that goes on: the note vouches for the seat's other words,
+//!   and the kernel knows no thread of X's number in X's process. Who leaves takes its note
+//!   along, so that no note vouches for a newcomer before that has said who it is.
+//!
+//! And without a question: who gets the number n declares dead whoever sits under n then.
+//!
+//! What is left: X leaves, somebody comes to the same seat under the very same L, which takes the
+//! same thread number in the same process, or in one that has drawn the same number after
+//! [`LAST_NUMBER`](super::number::LAST_NUMBER) others; and that one is doubted by somebody else;
+//! all between the two last steps of one asker.
 //!
 //! What a hostile peer writes into seats can have living participants declared dead; it
 //! could as well declare them dead itself. Who can only read the file can neither have that
@@ -51,18 +53,27 @@ pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
     let life = life.trusted();
     let Some(seat) = attached.domain().seat(slot) else { return false };
-    let dead = life.is_alive()
-        && (process_ended(attached, life) && mark(seat, life)
-            || thread_ended(attached, seat, life));
+    if !life.is_taken() || !doubt(seat, life) {
+        return false;
+    }
+    let ended = process_ended(attached, life) || thread_ended(attached, seat, life);
+    let to = if ended { life.dead() } else { life };
+    let dead = seat.change(life.doubted(), to) && ended;
     if dead {
         attached.domain().ring();
     }
     dead
 }
 
+/// From here on a newcomer cannot pass for the one about which is asked: the doubt goes with
+/// it. False if it has gone already.
+fn doubt(seat: &Seat<Linux>, life: Life) -> bool {
+    seat.change(life, life.doubted()) || seat.now() == life.doubted()
+}
+
 /// Looks for participants that have ended in all seats; whether there were any.
 pub(super) fn sweep(attached: &Attached) -> bool {
-    living(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
+    taken(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }
 
 /// The process has just got this number, and none of its threads sits anywhere yet: who does
@@ -70,9 +81,9 @@ pub(super) fn sweep(attached: &Attached) -> bool {
 pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
     let _errno = KeepErrno::new();
     let mut any = false;
-    for (slot, seat, life) in living(attached) {
+    for (slot, seat, life) in taken(attached) {
         any |= match life.process() & !SHARED == number & !SHARED {
-            true => mark(seat, life.trusted()),
+            true => seat.replace(life.trusted(), life.dead()),
             false => has_ended(attached, slot, life),
         };
     }
@@ -81,19 +92,19 @@ pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
     }
 }
 
+/// Whether anybody sits anywhere.
+pub(super) fn lives_anybody(attached: &Attached) -> bool {
+    taken(attached).any(|(_, _, life)| life.is_alive())
+}
+
 /// Whether somebody sits somewhere under this number.
 pub(super) fn is_named(attached: &Attached, number: u32) -> bool {
-    living(attached).any(|(_, _, life)| life.process() & !SHARED == number)
+    taken(attached).any(|(_, _, life)| life.process() & !SHARED == number)
 }
 
-fn living(attached: &Attached) -> impl Iterator<Item = (u32, &Seat<Linux>, Life)> {
+fn taken(attached: &Attached) -> impl Iterator<Item = (u32, &Seat<Linux>, Life)> {
     let seats = (0..).zip(attached.domain().seats).skip(1);
-    seats.map(|(slot, seat)| (slot, seat, seat.now())).filter(|(_, _, life)| life.is_alive())
-}
-
-/// Replaces the life word of one that is dead.
-fn mark(seat: &Seat<Linux>, life: Life) -> bool {
-    seat.change(life, life.dead()) || seat.change(life.doubted(), life.dead())
+    seats.map(|(slot, seat)| (slot, seat, seat.now())).filter(|(_, _, life)| life.is_taken())
 }
 
 /// What is known of the process of a life word from its number: whether the process has
@@ -124,7 +135,7 @@ fn process_ended(attached: &Attached, life: Life) -> bool {
 
 /// How the byte of a number of a segment is locked. The program may close our descriptor, and
 /// give its number to something else, at any time.
-fn ask(attached: &Attached, number: u32) -> Standing {
+pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
     let (file, identity, _) = attached.file();
     let is_ours = || description::identify(file) == Some(identity);
     if is_ours() {
@@ -139,18 +150,12 @@ fn ask(attached: &Attached, number: u32) -> Standing {
     }
 }
 
+/// Whether the kernel has no such thread any more, if it can be asked.
 fn thread_ended(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
-    if life.is_scrubbed() {
-        // It names no thread.
-        return false;
-    }
-    if !seat.change(life, life.doubted()) && seat.now() != life.doubted() {
-        return false;
-    }
-    let gone = process_of(attached, seat, life)
-        .is_some_and(|process| is_gone(process, life.life() & LIFE_NUMBER));
-    let to = if gone { life.dead() } else { life };
-    seat.change(life.doubted(), to) && gone
+    // Who prepares a seat names no thread.
+    !life.is_prepared()
+        && process_of(attached, seat, life)
+            .is_some_and(|process| is_gone(process, life.life() & LIFE_NUMBER))
 }
 
 /// The process of who sits there, as this one's namespace numbers it; `None`: it is in

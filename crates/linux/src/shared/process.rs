@@ -35,7 +35,10 @@ pub(super) struct Place {
 struct Process {
     /// The process namespace, plus one; 0: not asked yet.
     namespace: AtomicU64,
-    spare: AtomicU64,
+    /// The thread that has a description of its own, or forks; 0: none. See
+    /// [`description`](super::description).
+    describes: AtomicU32,
+    spare: AtomicU32,
     places: [Place; SEGMENTS],
 }
 
@@ -88,6 +91,12 @@ fn process() -> Option<&'static Process> {
 /// What this process has to do with the segment of this index, once one is attached.
 pub(super) fn place(index: usize) -> Option<&'static Place> {
     process()?.places.get(index)
+}
+
+/// The thread that has a description of its own, or forks, once a segment is attached. A child
+/// by whichever call finds none: it has not inherited the thread.
+pub(super) fn describes() -> Option<&'static AtomicU32> {
+    process().map(|process| &process.describes)
 }
 
 /// Tells the process namespaces of the machine apart: no two that have living processes

@@ -25,6 +25,9 @@ pub enum JoinError {
     /// The process could not open the segment's file anew, which it needs to be known by a
     /// lock on it (the system's error).
     NoDescription(i32),
+    /// The file system forgets record locks of a file that is only mapped any more, as overlay
+    /// file systems do: it would take the process for dead.
+    ForgetfulFileSystem,
     /// Somebody has locked the segment's file, beyond its end, for writing.
     FileLocked,
     /// The system, or a filter, refuses record locks (its error).
@@ -71,6 +74,7 @@ impl core::fmt::Display for JoinError {
                         "let the process's user read and write it, or open the segment before \
                          giving up the right to"
                     }
+                    libc::EDEADLK => "do not join from handlers of fork",
                     libc::ESTALE => "its path leads to another file by now: mount /proc",
                     _ => "mount /proc, or open the segment by its path",
                 };
@@ -80,6 +84,12 @@ impl core::fmt::Display for JoinError {
                      would be sure to learn of its end: {}; {way_out}",
                     std::io::Error::from_raw_os_error(*error)
                 );
+            }
+            JoinError::ForgetfulFileSystem => {
+                "the segment's file is on a file system that forgets record locks of files that \
+                 are mapped (overlay file systems do, on which containers have their files): \
+                 everybody would take the process for dead. Put the segment into memory (memfd), \
+                 into /dev/shm, or on a volume"
             }
             JoinError::FileLocked => {
                 "another program has locked the segment's file for writing, to beyond its end, \

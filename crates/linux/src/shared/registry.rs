@@ -22,9 +22,8 @@ use core::ptr::{NonNull, null, null_mut, slice_from_raw_parts};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use lockstead_core::Atomic32;
 use lockstead_core::shared::word::LAST_SLOT;
-use lockstead_core::shared::{Claim, Domain, Identity, Life, Party, Seat};
+use lockstead_core::shared::{Claim, Domain, Life, Seat};
 use std::ffi::CString;
 
 /// What a segment consists of, as it is mapped here.
@@ -42,7 +41,7 @@ pub struct Parts {
     pub claims: NonNull<[Claim<Linux>]>,
     /// The mapped file, open for reading and writing. A duplicate is kept.
     pub file: c_int,
-    /// How seats that are worn out are made usable again, if that is known.
+    /// Who knows where the segment's locks are, if anybody does.
     pub scrub: Option<Scrub>,
     /// Threads join by robust lists of their own, with the head in the segment: their
     /// death is noticed even if the kernel has taken the process's memory away before.
@@ -50,14 +49,24 @@ pub struct Parts {
     pub exclusive: bool,
 }
 
-/// What makes worn-out seats usable again, which needs to know where the segment's locks are:
-/// called by a thread that wants to join, and finds no other seat.
+/// What goes through the segment's locks, for what [`Chore`] says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scrub {
-    /// Given `what` and the segment, does it; how many seats there were.
-    pub by: fn(*const (), &Attached) -> usize,
+    /// Given `what` and the segment, does it; how many seats it changed.
+    pub by: fn(*const (), &Attached, Chore) -> usize,
     /// Lives until the segment is detached.
     pub what: *const (),
+}
+
+/// Why to go through the locks of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chore {
+    /// To make worn-out seats usable again: a thread wants to join, and finds no other seat.
+    Scrub,
+    /// To end the names in locks that somebody could bear who comes: a process comes and finds
+    /// nobody, as after a start of the system, or in a copy of the file. Its pages may be of
+    /// different moments.
+    EndNames,
 }
 
 /// Why a segment was not attached.
@@ -394,18 +403,20 @@ impl Attached {
         (self.file.load(Ordering::Relaxed), identity, path)
     }
 
-    /// Makes worn-out seats usable again; how many, if somebody has said how.
-    pub(super) fn scrub(&self) -> usize {
+    /// Has the segment's locks gone through, if somebody has said how; how many seats changed.
+    pub(super) fn scrub(&self, chore: Chore) -> usize {
         let by = self.scrub_by.load(Ordering::Relaxed);
         if by.is_null() {
             return 0;
         }
         // SAFETY: `attach` stores functions of this type only.
-        let by = unsafe { core::mem::transmute::<*mut (), fn(*const (), &Attached) -> usize>(by) };
-        by(self.scrub_what.load(Ordering::Relaxed), self)
+        let by = unsafe {
+            core::mem::transmute::<*mut (), fn(*const (), &Attached, Chore) -> usize>(by)
+        };
+        by(self.scrub_what.load(Ordering::Relaxed), self, chore)
     }
 
-    /// Sits down in a worn-out seat, so that nobody else does, and nobody takes it for worn
+    /// Prepares a worn-out seat, so that nobody else does, and nobody takes it for worn
     /// out: its life word then, which is to be replaced when the seat is in order. Should the
     /// process end before, the seat is worn out again.
     ///
@@ -414,16 +425,14 @@ impl Attached {
     /// not, or no longer, like this.
     pub fn occupy(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
         let process = number::of_process(self)?;
-        let Some((seat, life)) = self.domain().seat(slot).zip(worn_out.scrubbed(process)) else {
+        let life = worn_out.prepared(process);
+        let Some(seat) = self.domain().seat(slot).filter(|_| worn_out.is_worn_out()) else {
             return Ok(None);
         };
         if !seat.change(worn_out, life) {
             return Ok(None);
         }
-        seat.note.store(0, Ordering::Relaxed);
-        if let Some(me) = Identity::new(slot, life.generation()) {
-            Party { domain: self.domain(), me }.arrive();
-        }
+        self.domain().erase_claims(slot);
         Ok(Some(life))
     }
 

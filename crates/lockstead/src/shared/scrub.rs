@@ -1,6 +1,15 @@
-//! Using seats again that are worn out.
+//! Going through all locks: to use seats again that are worn out, and to end names that nobody
+//! bears who lives.
 //!
-//! # Why it is right
+//! # Files of two moments
+//! After a crash of the system the pages of a file may be of different moments, and so may those of
+//! a copy that was made while programs used it. Then a lock may name a participant whose seat
+//! says that it has left, or that it never came; and who comes next would bear that name, and
+//! own the lock. So a process that finds nobody living ends such names, before any of its
+//! threads sits down ([`end_name`](lockstead_core::shared::Domain::end_name)): their locks are
+//! those of dead owners then, as all others that somebody had at that moment.
+//!
+//! # Why scrubbing is right
 //! A lock's word names its owner by seat and generation, and a word of a dead owner may
 //! stand for ever. So a seat's generation is never used twice: when it has come to the
 //! last one, and its participant has died, the seat is taken by nobody any more.
@@ -18,11 +27,10 @@
 //! Where a part of the root is unknown ([`UNKNOWN`](super::raw::UNKNOWN)) locks may be that
 //! the directory does not lead to: then nothing is scrubbed, and what is worn out stays so.
 //!
-//! Who scrubs sits down in the worn-out seats meanwhile, without a new generation: so one at a
+//! Who scrubs *prepares* the worn-out seats meanwhile, without a new generation: so one at a
 //! time scrubs each, and nobody takes a name for worn out that is borne again since. Who
-//! finds the name of such a seat in a lock waits until that is erased, and is told by the
-//! doorbell. If the scrubber ends in between, its process's number shows that, and the seat
-//! is worn out as before.
+//! finds the name of such a seat in a lock finds it dead, as before, and succeeds it. If the
+//! scrubber ends in between, its process's number shows that, and the seat is worn out as before.
 //!
 //! What remains is a thread that has read the word of a lock, and stops before its
 //! exchange while 16,384 participants die in the seat that the word names, one of them
@@ -35,7 +43,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::shared::{Identity, Life};
 use lockstead_linux::U32;
-use lockstead_linux::shared::{Attached, Scrub};
+use lockstead_linux::shared::{Attached, Chore, Scrub};
 
 /// What is to be known of a segment to scrub it.
 #[derive(Debug)]
@@ -72,41 +80,66 @@ impl Scrubber {
         if worn.iter().all(Option::is_none) {
             return 0;
         }
+        self.each_lock(attached, |owner, heir| {
+            erase(&worn, heir, |_| 0);
+            erase(&worn, owner, |word| match word {
+                NOT_RECOVERABLE => word,
+                _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
+                _ => word & (WAITERS | RESERVED) | INCONSISTENT,
+            });
+        });
+        let begun =
+            domain.seats.iter().zip(worn).filter(|(seat, occupied)| {
+                occupied.is_some_and(|life| seat.replace(life, Life(0)))
+            });
+        let begun = begun.count();
+        // Who sleeps for a lock of which the owner's name was erased looks again.
+        domain.ring();
+        begun
+    }
+
+    /// Nobody lives in the segment: ends the names in locks that somebody could bear who comes;
+    /// returns of how many seats. Where a part of the root is unknown, in the locks that are
+    /// known.
+    fn end_names(&self, attached: &Attached) -> usize {
+        let domain = attached.domain();
+        let mut ended = 0;
+        self.each_lock(attached, |owner, heir| {
+            for word in [owner, heir].map(|word| word.load(Ordering::Relaxed)) {
+                let named = Identity::from_bits(word).filter(|_| word != NOT_RECOVERABLE);
+                ended += usize::from(named.is_some_and(|who| domain.end_name(who)));
+            }
+        });
+        ended
+    }
+
+    /// The two words of each lock that name participants: the owner's and the heir's.
+    fn each_lock(&self, attached: &Attached, mut then: impl FnMut(&AtomicU32, &AtomicU32)) {
+        let base = attached.domain().base;
         self.layout.visit(&mut |lock| {
             if lock.kind != LockKind::Condvar {
-                let word = domain.base + (self.root + lock.offset) as usize;
+                let word = base + (self.root + lock.offset) as usize;
                 let at = |address| {
                     // SAFETY: a word of a lock within the root (F1), which is mapped while
                     // the segment is attached; an atomic, for which any bits are valid.
                     let word: &U32 = unsafe { &*with_exposed_provenance(address) };
                     word.get()
                 };
-                erase(&worn, at(word + 4), |_| 0);
-                erase(&worn, at(word), |word| match word {
-                    NOT_RECOVERABLE => word,
-                    _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
-                    _ => word & (WAITERS | RESERVED) | INCONSISTENT,
-                });
+                then(at(word), at(word + 4));
             }
             true
         });
-        let begun = domain
-            .seats
-            .iter()
-            .zip(worn)
-            .filter(|(seat, occupied)| occupied.is_some_and(|life| seat.change(life, Life(0))));
-        let begun = begun.count();
-        // Who sleeps for a lock of which the owner's name was erased looks again.
-        domain.ring();
-        begun
     }
 }
 
 /// As [`Scrub::by`] is to be.
-fn scrub_by(what: *const (), attached: &Attached) -> usize {
+fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
     // SAFETY: of `hook`; the segment is attached, since there is a reference to it.
     let scrubber = unsafe { &*what.cast::<Scrubber>() };
-    scrubber.scrub(attached)
+    match chore {
+        Chore::Scrub => scrubber.scrub(attached),
+        Chore::EndNames => scrubber.end_names(attached),
+    }
 }
 
 /// Erases the name of an occupied seat from a word.

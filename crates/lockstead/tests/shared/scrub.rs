@@ -135,6 +135,26 @@ fn who_comes_while_somebody_scrubs_waits_for_that() {
     });
 }
 
+/// However long that takes: who has died there has died.
+#[test]
+fn a_dead_owners_lock_is_got_while_somebody_scrubs_its_seat() {
+    let _watchdog = Watchdog::new("a_dead_owners_lock_is_got_while_somebody_scrubs_its_seat");
+    let options = Options::new().participants(2);
+    let segment = Segment::<[SharedMutex<u64>; 1]>::memfd("scrubbed", &options).expect("one");
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let life = |slot: u64| segment.header().seats_at + 128 * slot;
+    // This process, which goes on, scrubs the first seat; and lives in the second one.
+    write_at(&file, life(1), &scrubbed_by(1).to_ne_bytes());
+    let name = (LAST as u32) << 14 | 1;
+    write_at(&file, segment.header().root, &name.to_ne_bytes());
+    let got = segment.root()[0].lock_timeout(std::time::Duration::from_secs(30));
+    assert!(matches!(got.expect("in time"), Locked::OwnerDied(_)));
+}
+
+fn write_at(file: &std::fs::File, at: u64, bytes: &[u8]) {
+    file.write_all_at(bytes, at).expect("written");
+}
+
 #[test]
 fn a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
     let _watchdog = Watchdog::new("a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one");

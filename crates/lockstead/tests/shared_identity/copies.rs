@@ -29,6 +29,37 @@ fn a_copy_of_the_file_has_no_living_owners() {
     assert!(segment.root().told());
 }
 
+/// The page of the lock is of a moment when somebody had it, that of the seats of a later one,
+/// when it had left: as after a crash of the system, or in a copy of a file that is used. And the
+/// other way round.
+#[test]
+fn a_file_of_two_moments_has_no_owner_that_comes_later() {
+    use std::os::unix::fs::FileExt;
+    let path = std::env::temp_dir().join(format!("lockstead-moments-{}", std::process::id()));
+    let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+    let word = segment.header().root + core::mem::offset_of!(Root, mutex) as u64;
+    let file = OpenOptions::new().read(true).write(true).open(&path).expect("the file");
+    let mut owned = [0; 4];
+    let held = segment.root().mutex.lock().expect("a seat");
+    file.read_exact_at(&mut owned, word).expect("the word");
+    drop(held);
+    segment.leave().expect("it holds nothing");
+    assert!(segment.close().is_ok());
+    let first = u32::from_ne_bytes(owned);
+    // The seat's tenant has left; or the seat is of before this tenant came.
+    for named in [first, first + (3 << 14)] {
+        file.write_all_at(&named.to_ne_bytes(), word).expect("the word");
+        let segment = Segment::<Root>::open(&path).expect("a segment");
+        assert!(segment.root().told(), "{named:#x}");
+        std::thread::scope(|s| {
+            // Joined, so that it has left when the segment is closed.
+            s.spawn(|| assert!(!segment.root().told(), "{named:#x}")).join().expect("told");
+        });
+        assert!(segment.close().is_ok());
+    }
+    std::fs::remove_file(&path).expect("it");
+}
+
 /// The process number of a container is 1 again when it is started again. Its namespace's
 /// number may be, too.
 #[test]

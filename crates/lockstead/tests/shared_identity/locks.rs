@@ -53,6 +53,46 @@ fn who_only_reads_the_file_keeps_nobody_out_and_hides_no_death() {
     assert!(root.told());
 }
 
+/// By two descriptions in turn, so that the kernel does not make one range of them.
+#[test]
+fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
+    let named = Named::new("one-by-one");
+    let readers = [0, 1].map(|_| OpenOptions::new().read(true).open(&named.path).expect("read"));
+    let first = i64::from(LAST_OF_THIS_PROCESS) + 1;
+    for number in first..first + 300 {
+        let reader = &readers[number as usize % 2];
+        // SAFETY: plain bits, for which zero is valid.
+        let mut range: libc::flock = unsafe { core::mem::zeroed() };
+        (range.l_type, range.l_whence) = (libc::F_RDLCK as libc::c_short, 0);
+        (range.l_start, range.l_len) = ((1 << 40) + number, 1);
+        // SAFETY: reads a live structure.
+        let done = unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) };
+        assert_eq!(done, 0, "{}", Error::last_os_error());
+    }
+    let (path, root) = (&named.path, named.segment.root());
+    let other = Child::new(|| {
+        // It has been passed over some, and taken one of them for what it is.
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        segment.root().keep(1);
+    });
+    root.await_stage(1);
+    let drawn = {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = [0; 4];
+        let file = OpenOptions::new().read(true).open(path).expect("the file");
+        let at = named.segment.header().seats_at + 76;
+        file.read_exact_at(&mut bytes, at).expect("the counter");
+        u32::from_ne_bytes(bytes)
+    };
+    assert!(drawn < 100, "{drawn} numbers were drawn for two processes");
+    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+    other.kill();
+    assert!(root.told());
+}
+
+/// Who makes a segment draws the first number.
+const LAST_OF_THIS_PROCESS: u32 = 1;
+
 #[test]
 fn beside_a_reader_that_has_locked_the_whole_file_all_take_part() {
     let path = std::env::temp_dir().join(format!("lockstead-masked-{}", std::process::id()));

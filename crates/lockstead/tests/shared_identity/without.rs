@@ -172,6 +172,66 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
     std::fs::remove_file(&path).expect("it");
 }
 
+/// Where a mapping refers to another file system's file: nobody would be known by its lock.
+#[test]
+fn on_an_overlay_joining_says_that_its_locks_do_not_last() {
+    let named = Named::new("overlay");
+    let root = named.segment.root();
+    let folder = named.path.with_extension("overlay");
+    let parts = ["lower", "upper", "work", "merged"].map(|name| folder.join(name));
+    parts.iter().for_each(|part| std::fs::create_dir_all(part).expect("a folder"));
+    Child::new(|| {
+        let [lower, upper, work, merged] = parts.each_ref().map(|path| path.display().to_string());
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}\0");
+        let target = format!("{merged}\0");
+        // SAFETY: a namespace of the child's own, and strings that end.
+        let mounted = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(
+                    core::ptr::null(),
+                    c"/".as_ptr(),
+                    core::ptr::null(),
+                    libc::MS_REC | libc::MS_PRIVATE,
+                    core::ptr::null(),
+                ) == 0
+                && libc::mount(
+                    c"overlay".as_ptr(),
+                    target.as_ptr().cast(),
+                    c"overlay".as_ptr(),
+                    0,
+                    options.as_ptr().cast(),
+                ) == 0
+        };
+        if !mounted {
+            root.stage.store(SKIPPED, SeqCst);
+            return;
+        }
+        let path = Path::new(&merged).join("segment");
+        let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+        match segment.root().mutex.lock().map(drop) {
+            Err(refused) => {
+                assert_eq!(refused, SharedError::Join(JoinError::ForgetfulFileSystem));
+                assert!(refused.to_string().contains("/dev/shm"), "{refused}");
+            }
+            // Where overlays keep locks, so that nobody takes a living one for dead.
+            Ok(()) => {
+                let held = segment.root().mutex.lock().expect("free");
+                let other = || {
+                    let other = Segment::<Root>::open(&path).expect("a segment");
+                    assert_eq!(other.root().mutex.try_lock().map(drop), Err(SharedError::Held));
+                };
+                Child::new(other).ends();
+                drop(held);
+            }
+        }
+    })
+    .ends();
+    std::fs::remove_dir_all(&folder).expect("it");
+    if root.stage.load(SeqCst) == SKIPPED {
+        println!("skipped: nothing can be mounted here");
+    }
+}
+
 #[test]
 fn filters_of_system_calls_are_passed_by_or_named() {
     let named = Named::new("filtered");

@@ -79,9 +79,8 @@ impl Mender {
         for slot in 1..self.header().seats {
             let Some(seat) = domain.seat(slot) else { continue };
             let life = seat.now();
-            if life.is_alive() {
-                let tenant = Identity::new(slot, life.generation());
-                living.extend(tenant.filter(|_| !life.is_scrubbed()));
+            if life.is_taken() {
+                living.extend(life.identity(slot));
                 let _ = Linux::has_ended(domain.segment, slot, life);
             }
         }

@@ -138,7 +138,7 @@ impl Participant {
             let (units, awaited) = (short(claim, 4), what & AWAITED != 0);
             (lock != 0).then_some(Claimed { slot, lock, units, awaited })
         });
-        let alive = life.is_alive() && !life.is_scrubbed();
+        let alive = life.is_alive();
         Some(Participant {
             slot,
             generation: life.generation(),

@@ -84,13 +84,11 @@ impl Common {
     /// with the same number.
     fn takes_over(&self) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
-        let seat = &self.seats[slot as usize];
-        let dead = seat.now();
-        let taken = dead.taken_by(slot, slot).expect("it is dead");
-        assert!(seat.change(dead, taken), "nobody else comes");
-        embody(&seat.life);
+        let domain = self.domain();
+        let taken = domain.sit_down(slot, slot, slot).expect("it is dead, and nobody else comes");
+        embody(&self.seats[slot as usize].life);
         let me = taken.identity(slot).expect("it lives");
-        let party = Party { domain: self.domain(), me };
+        let party = Party { domain, me };
         party.arrive();
         party
     }
