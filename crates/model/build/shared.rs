@@ -250,6 +250,71 @@ pub(crate) const SHARED: &[Variant] = &[
         instead: "if error != SharedError::Copied && error != SharedError::Cancelled {
                     // What",
     },
+    Variant {
+        name: "shared_leaver_overlooks_a_doubt",
+        file: "shared/life.rs",
+        line: "if self.now().trusted() != tenant {",
+        instead: "if self.now() != tenant.doubted() {",
+    },
+    Variant {
+        name: "shared_heir_abdicates_before_it_unreserves",
+        file: "shared/wait.rs",
+        line: "            self.unreserve();
+            self.abdicate();
+        }
+        // Who gives up",
+        instead: "            self.abdicate();
+            self.unreserve();
+        }
+        // Who gives up",
+    },
+    Variant {
+        name: "shared_reader_overlooks_a_death",
+        file: "shared/wait.rs",
+        line: "if word & (OWNER | INCONSISTENT) != 0 || reserved {",
+        instead: "if word & OWNER != 0 || reserved {",
+    },
+    Variant {
+        name: "shared_draining_writer_names_nothing",
+        file: "shared/rwlock.rs",
+        line: "let named = party.domain.name_doorbell();
+        let mut reader",
+        instead: "let named = P::at_death_wake(None);
+        let mut reader",
+    },
+    Variant {
+        name: "shared_draining_writer_rings_nobody",
+        file: "shared/rwlock.rs",
+        line: "                party.domain.after_wake(index, bell);
+                None",
+        instead: "                let _ = (index, bell);
+                None",
+    },
+    Variant {
+        name: "shared_newcomer_keeps_units",
+        file: "shared/seat.rs",
+        line: "            claim.give_back();
+            claim.units.store(0, Ordering::Relaxed);",
+        instead: "            claim.give_back();",
+    },
+    Variant {
+        name: "shared_newcomer_rings_nobody",
+        file: "shared/seat.rs",
+        line: "        if stood {
+            self.ring();
+        }
+        for claim in claims {",
+        instead: "        for claim in claims {",
+    },
+    // As it was at first in version 2: what a dead one has claimed is the newcomer's until that
+    // has erased it.
+    Variant {
+        name: "shared_newcomer_has_what_a_dead_one_claimed",
+        file: "shared/seat.rs",
+        line: "                self.erase_claims(slot);
+                if seat.replace",
+        instead: "                if seat.replace",
+    },
     // Not broken: the release of processors that subtract no faster.
     Variant {
         name: "shared_release_exchanges",

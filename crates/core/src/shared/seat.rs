@@ -226,10 +226,18 @@ impl<'a, P: Robust> Domain<'a, P> {
 
     /// Erases what was claimed by who sat in a seat that the caller has taken or prepared;
     /// whether there was anything.
+    ///
+    /// If there was, it rings first: one may be about to sleep that has seen the dead one's claim
+    /// while that lived, and compares the lower half of the life word only, in which the next
+    /// tenant may have the same number. Should the caller end before it has erased the claim,
+    /// the next one rings.
     pub fn erase_claims(&self, slot: u32) -> bool {
-        let mut stood = false;
-        for claim in self.claims_of(slot) {
-            stood |= claim.what.load(Ordering::Relaxed) != 0;
+        let claims = self.claims_of(slot);
+        let stood = claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0);
+        if stood {
+            self.ring();
+        }
+        for claim in claims {
             claim.give_back();
             claim.units.store(0, Ordering::Relaxed);
         }

@@ -39,6 +39,7 @@ pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
 
 /// Whether a mapping of a file of this file system refers to the file's own description, and so
 /// keeps its record locks, as far as is known of kinds of file systems. False if it is not told.
+#[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
 pub(super) fn keeps_locks_of_mappings(file: c_int) -> bool {
     /// Of the kinds whose mappings are of another file system's files, always or at times.
     const OTHERS: [i64; 2] = [libc::OVERLAYFS_SUPER_MAGIC as i64, libc::FUSE_SUPER_MAGIC as i64];

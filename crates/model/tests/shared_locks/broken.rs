@@ -29,6 +29,8 @@ cores!(
     shared_release_overlooks_the_heir,
     shared_loser_overlooks_the_heir,
     shared_cancelled_waiter_passes_nothing_on,
+    shared_leaver_overlooks_a_doubt,
+    shared_heir_abdicates_before_it_unreserves,
     shared_release_exchanges,
 );
 
@@ -40,6 +42,13 @@ cores!(
     shared_reader_wakes_no_writer,
     shared_writer_touches_at_once,
     shared_writer_watches_no_reader,
+    shared_reader_overlooks_a_death,
+);
+
+cores!(
+    in broken, trust None, [model "segment/mixed.rs"];
+    shared_draining_writer_names_nothing,
+    shared_draining_writer_rings_nobody,
 );
 
 cores!(
@@ -48,6 +57,9 @@ cores!(
     shared_taker_is_watched_by_nobody,
     shared_units_wake_one_for_each,
     shared_cancelled_at_the_mutex_wakes_nobody,
+    shared_newcomer_keeps_units,
+    shared_newcomer_rings_nobody,
+    shared_newcomer_has_what_a_dead_one_claimed,
 );
 
 cores!(
@@ -99,14 +111,28 @@ misses! {
     no_baton_when_cancelled: shared_cancelled_waiter_passes_nothing_on, Kind::Deadlock,
         killing(0), { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
 
+    doubt: shared_leaver_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted() }
+    heir_abdicates_first: shared_heir_abdicates_before_it_unreserves, Kind::Deadlock,
+        killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
+
     heir_shares: shared_heir_shares_and_passes_nothing_on, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { readers(&[READS, READS, WRITES]) }
     readers_overlooked: shared_writer_overlooks_readers, Kind::Panic(_), killing(0), { readers(&[READS, READS, WRITES]) }
     late_claim: shared_reader_claims_too_late, Kind::Panic(_), killing(0), { readers(&[READS, WRITES, WRITES]) }
     writer_not_woken: shared_reader_wakes_no_writer, Kind::Deadlock, killing(0), { readers(&[READS, WRITES]) }
     touches_at_once: shared_writer_touches_at_once, Kind::Panic(_), killing(1), { readers(&[READS, WRITES, WRITES]) }
+    untold_to_a_reader: shared_reader_overlooks_a_death, Kind::Panic(_),
+        killing(1).timeouts(1).preemptions(4), { readers(&[READS, WRITES_TWICE, MAY_WRITE]) }
+    writer_inside_names_nothing: shared_draining_writer_names_nothing, Kind::Deadlock, killing(2), { nested() }
+    writer_inside_rings_nobody: shared_draining_writer_rings_nobody, Kind::Deadlock, killing(1), { nested() }
     reader_not_watched: shared_writer_watches_no_reader, Kind::Deadlock, killing(1), { readers(&[READS, WRITES]) }
 
+    units_stay: shared_newcomer_keeps_units, _,
+        killing(1).respawns(1).preemptions(2), { units_again(2, &[ONE, TWO], ONE) }
+    newcomer_rings_nobody: shared_newcomer_rings_nobody, Kind::Deadlock,
+        killing(1).respawns(1).preemptions(2), { units_again(1, &[ONE, ONE], IDLE) }
+    units_lost_twice: shared_newcomer_has_what_a_dead_one_claimed, Kind::Panic(_),
+        killing(1).respawns(1).preemptions(2), { units_again(2, &[KEEPS, ONE, TWO_IF_THERE_ARE], IDLE) }
     counted_once: shared_count_is_not_repeated, Kind::Deadlock, killing(1), { units(1, &[ONE, ONE]) }
     taker_not_watched: shared_taker_is_watched_by_nobody, Kind::Deadlock, killing(1).preemptions(1), { units(1, &[ONE, ONE, ONE]) }
     head_of_the_line: shared_units_wake_one_for_each, Kind::Deadlock,

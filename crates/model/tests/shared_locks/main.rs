@@ -51,6 +51,7 @@ macro_rules! misses {
 
 mod broken;
 mod condvar;
+mod mixed;
 mod mutex;
 mod orderings;
 mod rwlock;

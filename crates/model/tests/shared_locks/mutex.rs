@@ -117,3 +117,15 @@ fn shared_mutex_spoiled_name() {
     spoiled(&[ONE, ONE]).verify("2 threads", &killing(1));
     spoiled(&[TRY, COMES]).verify("one tries, one comes", &killing(1));
 }
+
+/// Who leaves a seat leaves it free, whoever asks meanwhile whether it lives.
+#[test]
+fn shared_mutex_tenant_is_doubted() {
+    doubted().verify("one asks", &killing(0));
+}
+
+#[test]
+fn shared_mutex_heir_gives_up() {
+    let config = killing(0).jumps(1, 5_000_000).timeouts(1);
+    locks(&[MAYBE, ONE, ONE]).verify("3 threads", &config);
+}

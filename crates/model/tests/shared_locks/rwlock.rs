@@ -39,6 +39,8 @@ fn shared_rwlock_times_out() {
     readers(&[READS, MAY_WRITE, WRITES]).verify("a writer gives up", &times(kills, 1));
     readers(&[MAY_READ, READS, WRITES]).verify("a reader gives up", &times(kills, 1));
     readers(&[READS, TRIES, WRITES]).verify("a writer tries", &killing(1));
+    let config = times(1, 1).preemptions(depth(2, 4));
+    readers(&[READS, WRITES_TWICE, MAY_WRITE]).verify("a writer dies meanwhile", &config);
 }
 
 #[test]

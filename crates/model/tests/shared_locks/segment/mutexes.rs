@@ -188,6 +188,27 @@ pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
+/// One that leaves its seat, while another one doubts that it lives, and finds that it does.
+pub fn doubted() -> Scenario<Locks> {
+    Scenario::new(|| Locks::new(2))
+        .thread(|s: &Locks| {
+            let party = s.common.party();
+            let seat = &s.common.seats[party.me.slot() as usize];
+            s.common.leaves(&party);
+            aside(|| assert!(seat.now().is_free(), "a seat that is left and not free"));
+            forget(0);
+        })
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let life = Life::alive(1, 1, 1);
+            let seat = &s.common.seats[1];
+            if seat.change(life, life.doubted()) {
+                seat.change(life.doubted(), life);
+            }
+            forget(0);
+        })
+}
+
 /// The same, beside a free lock in which the name of a seat stands that has been left, as
 /// only somebody leaves it there who does not keep to the protocol.
 pub fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {

@@ -200,6 +200,8 @@ pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
 
 /// Reads.
 pub const READS: &[Op] = &[Op::Read, Op::Release];
+/// Writes, and writes again.
+pub const WRITES_TWICE: &[Op] = &[Op::Write, Op::Release, Op::Write, Op::Release];
 /// Reads, unless it takes too long.
 pub const MAY_READ: &[Op] = &[Op::LimitedRead, Op::Release];
 /// Reads without a claim.

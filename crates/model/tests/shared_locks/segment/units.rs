@@ -230,6 +230,11 @@ pub const ONE_AND_ADDS: &[Op] = &[Op::Take(1), Op::Give(1), Op::Add(1)];
 pub const TRIES: &[Op] = &[Op::Try(1), Op::Give(1)];
 /// Takes one for good.
 pub const KEEPS: &[Op] = &[Op::Take(1)];
+/// Takes part, and no more.
+pub const IDLE: &[Op] = &[];
+/// Looks twice whether there are two, then takes one.
+pub const TWO_IF_THERE_ARE: &[Op] =
+    &[Op::Try(2), Op::Give(2), Op::Try(2), Op::Give(2), Op::Take(1), Op::Give(1)];
 /// Makes one.
 pub const ADDS: &[Op] = &[Op::Add(1)];
 /// Takes one and uses it up.
