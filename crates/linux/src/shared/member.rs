@@ -2,10 +2,11 @@
 //!
 //! # Protocol
 //! Joining, with signals held off: (1) the process has a number ([`number`](super::number)),
-//! (2) one exchange of a seat's life word from nobody to me, which names process and thread,
+//! (2) one exchange of a seat's life word from nobody to me, which names process and thread; a
+//! dead one's seat is prepared before, and its claims are erased,
 //! (3) the life word is *named* as what the kernel marks if the thread ends, (4) the seat is
 //! filled in, its note last, (5) linked into the robust list, (6) the life word is named no
-//! longer, (7) what a dead predecessor had claimed is given back.
+//! longer, (7) what stands among its claims all the same is erased.
 //!
 //! Leaving is the reverse, and refused while the thread holds anything: the next one that
 //! sits there may bear the same name. A thread that ends with something held stays linked,
@@ -16,8 +17,7 @@
 //! PID namespace somebody may have the same number: a thread that named the seat which it is
 //! about to take, or has left, would die in that one's name. So a thread that is killed
 //! between (2) and (3), or at the same place of leaving, dies without a mark. It is found by
-//! its process's number, within the second after which sleepers ask. Nobody can wait for it
-//! but those who wait for what a dead predecessor had claimed, since it holds nothing yet,
+//! its process's number, when somebody asks. Nobody waits for it, since it holds nothing yet,
 //! or nothing more.
 
 use super::number;

@@ -423,7 +423,7 @@ impl Attached {
     /// # Errors
     /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the seat is
     /// not, or no longer, like this.
-    pub fn occupy(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
+    pub fn prepare(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
         let process = number::of_process(self)?;
         let life = worn_out.prepared(process);
         let Some(seat) = self.domain().seat(slot).filter(|_| worn_out.is_worn_out()) else {

@@ -72,9 +72,9 @@ impl Scrubber {
             let life = seat.now();
             if life.is_worn_out()
                 // Nobody scrubs who is not known: its end would not be.
-                && let Ok(Some(occupied)) = attached.occupy(slot, life)
+                && let Ok(Some(prepared)) = attached.prepare(slot, life)
             {
-                worn[slot as usize] = Some(occupied);
+                worn[slot as usize] = Some(prepared);
             }
         }
         if worn.iter().all(Option::is_none) {
@@ -89,8 +89,8 @@ impl Scrubber {
             });
         });
         let begun =
-            domain.seats.iter().zip(worn).filter(|(seat, occupied)| {
-                occupied.is_some_and(|life| seat.replace(life, Life(0)))
+            domain.seats.iter().zip(worn).filter(|(seat, prepared)| {
+                prepared.is_some_and(|life| seat.replace(life, Life(0)))
             });
         let begun = begun.count();
         // Who sleeps for a lock of which the owner's name was erased looks again.
@@ -142,7 +142,7 @@ fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
     }
 }
 
-/// Erases the name of an occupied seat from a word.
+/// Erases the name of an prepared seat from a word.
 fn erase(worn: &[Option<Life>], word: &AtomicU32, erased: impl Fn(u32) -> u32) {
     let mut named = word.load(Ordering::Acquire);
     while let Some(who) = Identity::from_bits(named)
