@@ -33,8 +33,8 @@ pub struct Seat<P: Robust> {
     pub thread: P::U32,
     /// The machine's, from offset 16 to 48: how it knows the life word.
     pub link: [P::U64; 4],
-    /// When it last asked about somebody that it had only tried to get a lock from, in
-    /// 2^20 nanoseconds.
+    /// When it last asked about somebody for whom it had not waited for long, in 2^20
+    /// nanoseconds.
     pub asked: P::U32,
     /// What it waits for: the offset of the lock in the segment, divided by 8.
     pub waits_for: P::U32,
@@ -47,6 +47,8 @@ pub struct Seat<P: Robust> {
     pub claims: P::U32,
     /// The platform's own.
     pub note: P::U32,
+    /// Whom it last asked about: a slot. See `asked`.
+    pub asked_about: P::U32,
 }
 
 /// One claim of a participant.
@@ -376,23 +378,27 @@ impl<'a, P: Robust> Party<'a, P> {
         let deadline = how.deadline.filter(|&deadline| deadline <= until);
         let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };
         let ended = P::wait_any(watches, &slice);
-        if ended != Woken::TimedOut {
+        if ended == Woken::Copied {
             return ended;
         }
-        // Who never waits for long is to find out, too, but not to ask at every look.
-        let patient = deadline.is_none_or(|deadline| deadline > now);
-        let asks = patient || self.asks_now();
+        // However this sleep has ended: each may be short, and all of them together long, as where
+        // the doorbell rings for others, a signal comes at intervals, or the machine cannot sleep
+        // on several words and looks again and again.
+        let (patient, over) = (deadline.is_none_or(|deadline| deadline > now), Woken::TimedOut);
         let mut dead = false;
-        for &(slot, life) in watched.iter().filter(|_| asks) {
-            dead |= self.suspect(slot, life);
+        for &(slot, life) in watched {
+            if ended == over && patient || self.asks_about(slot) {
+                dead |= self.suspect(slot, life);
+            }
         }
-        if deadline.is_none() || dead && !patient { Woken::Changed } else { ended }
+        let looks_again = ended == over && (deadline.is_none() || dead && !patient);
+        if looks_again { Woken::Changed } else { ended }
     }
 
     /// The caller tries to get a lock from this participant, and cannot: whether that has
     /// died unnoticed, in which case it is so no longer. Asks now and then only.
     pub(super) fn suspects(&self, slot: u32, life: Life) -> bool {
-        self.asks_now() && self.suspect(slot, life)
+        self.asks_about(slot) && self.suspect(slot, life)
     }
 
     /// Whether this participant has ended, by the platform's other source; then all know.
@@ -404,15 +410,21 @@ impl<'a, P: Robust> Party<'a, P> {
         ended
     }
 
-    /// Whether it is so long ago that the caller has asked about somebody while it did not
-    /// wait. If so, it is to ask now.
-    pub(super) fn asks_now(&self) -> bool {
+    /// Whether it is so long ago that the caller has asked about this participant while it had
+    /// not waited for it for long, or has asked about another one since: then it is to ask now.
+    /// So who tries for several locks in turn asks about the owners of all.
+    pub(super) fn asks_about(&self, slot: u32) -> bool {
+        /// So many times as often about another one than about the same.
+        const OTHERS: u64 = 32;
         let (Some(trust), Some(seat)) = (P::TRUST, self.seat()) else { return false };
         let now = (P::now().0 >> 20) as u32 | 1;
         let asked = seat.asked.load(Ordering::Relaxed);
-        let due = asked == 0 || u64::from(now.wrapping_sub(asked)) << 20 >= trust;
+        let other = seat.asked_about.load(Ordering::Relaxed) != slot;
+        let enough = if other { trust / OTHERS } else { trust };
+        let due = asked == 0 || u64::from(now.wrapping_sub(asked)) << 20 >= enough;
         if due {
             seat.asked.store(now, Ordering::Relaxed);
+            seat.asked_about.store(slot, Ordering::Relaxed);
         }
         due
     }

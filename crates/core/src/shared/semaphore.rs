@@ -304,8 +304,9 @@ impl<P: Robust> SharedSemaphore<P> {
     fn suspects(&self, party: &Party<'_, P>, what: u32) -> bool {
         let names = |claim: &Claim<P>| get(&claim.what) & !AWAITED == what;
         let holders = party.domain.all_living().filter(|(_, _, _, all)| all.iter().any(names));
-        party.asks_now()
-            && holders.filter(|&(slot, _, life, _)| party.suspect(slot, life)).count() != 0
+        // Nobody's claims are looked at where there is nothing to ask.
+        P::TRUST.is_some()
+            && holders.filter(|&(slot, _, life, _)| party.suspects(slot, life)).count() != 0
     }
 
     /// How many sleepers to wake for so many units. All, if one of them wants several: it
@@ -364,20 +365,18 @@ impl<P: Robust> SharedSemaphore<P> {
         let soon = P::now().after(GLANCE);
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if holders > watched.len() && is_sooner {
-            match P::wait_any(watches, &Wait { deadline: Some(soon), ..*how }) {
-                Woken::TimedOut => {
-                    // About each seat in its turn.
-                    let slot = (soon.0 / GLANCE) as usize % party.domain.seats.len();
-                    if let Some(seat) = party.domain.seat(slot as u32) {
-                        let life = seat.now();
-                        if life.is_alive() {
-                            party.suspect(slot as u32, life);
-                        }
-                    }
-                    Woken::Changed
+            let ended = P::wait_any(watches, &Wait { deadline: Some(soon), ..*how });
+            // About each seat in its turn, however the sleep has ended.
+            let slot = (soon.0 / GLANCE) as usize % party.domain.seats.len();
+            if ended != Woken::Copied
+                && let Some(seat) = party.domain.seat(slot as u32)
+            {
+                let life = seat.now();
+                if life.is_alive() {
+                    party.suspects(slot as u32, life);
                 }
-                ended => ended,
             }
+            if ended == Woken::TimedOut { Woken::Changed } else { ended }
         } else {
             party.sleep(watches, how, watched)
         };

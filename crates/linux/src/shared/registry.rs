@@ -319,8 +319,13 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
         // SAFETY: of `attach`; who uses the entry has counted itself in, and nobody has.
         drop(unsafe { CString::from_raw(path) });
     }
-    // SAFETY: ours since `attach`.
-    unsafe { libc::close(entry.file.swap(-1, Ordering::Relaxed)) };
+    let (file, identity, _) = entry.file();
+    entry.file.store(-1, Ordering::Relaxed);
+    // The program may have closed it, and have another file under its number.
+    if description::identify(file) == Some(identity) {
+        // SAFETY: ours since `attach`.
+        unsafe { libc::close(file) };
+    }
     // ord: SHL-2 (release): the entry is used no more.
     entry.state.store(FREE, Ordering::Release);
     Ok(())

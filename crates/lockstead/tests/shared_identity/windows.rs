@@ -227,15 +227,23 @@ extern "C" fn wait_in_fork() {
     }
 }
 
+/// Before the library registers its own handlers: so that this one is called after them, when a
+/// fork has what keeps descriptions out.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER: extern "C" fn() = {
+    extern "C" fn register() {
+        // SAFETY: a function that lives as long as the program.
+        unsafe { libc::pthread_atfork(Some(wait_in_fork), None, None) };
+    }
+    register
+};
+
 /// What keeps forks and open descriptions apart is not inherited by a child that no handler
 /// knows of.
 #[test]
 fn a_child_of_the_bare_call_joins_though_another_thread_was_forking() {
     let named = Named::new("bare");
-    // Called before those of the library, which are registered earlier, in the order of
-    // preparing: so another thread has what the child would need.
-    // SAFETY: a function that lives as long as the program.
-    unsafe { libc::pthread_atfork(Some(wait_in_fork), None, None) };
     let root = named.segment.root();
     std::thread::scope(|s| {
         IN_FORK.store(1, SeqCst);
@@ -250,4 +258,88 @@ fn a_child_of_the_bare_call_joins_though_another_thread_was_forking() {
         IN_FORK.store(3, SeqCst);
         forks.join().expect("it forks");
     });
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// A waiter that is woken again and again, each time before it has slept for a second.
+#[test]
+fn who_is_interrupted_all_the_time_learns_of_an_untold_death_too() {
+    let named = Named::new("interrupted");
+    let (path, root) = (&named.path, named.segment.root());
+    let owner = Child::new(|| {
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        crate::support::lose_list();
+        root.stage.store(1, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(1);
+    let wait = |how: &'static str, interruptible: bool| {
+        Child::new(move || {
+            let every = libc::timeval { tv_sec: 0, tv_usec: 300_000 };
+            let timer = libc::itimerval { it_interval: every, it_value: every };
+            // SAFETY: a handler that does nothing; a timer of the child's own.
+            unsafe {
+                let mut action: libc::sigaction = core::mem::zeroed();
+                action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+                assert_eq!(libc::sigaction(libc::SIGALRM, &action, core::ptr::null_mut()), 0);
+                assert_eq!(libc::setitimer(libc::ITIMER_REAL, &timer, core::ptr::null_mut()), 0);
+            }
+            root.stage.fetch_add(1, SeqCst);
+            let end = Instant::now() + UNTOLD;
+            let got = loop {
+                let got = match interruptible {
+                    true => root.mutex.lock_interruptible(),
+                    false => root.mutex.lock_timeout(UNTOLD),
+                };
+                let got = got.map(|locked| drop(locked.recover(|_| ())));
+                if got != Err(SharedError::Interrupted) || Instant::now() > end {
+                    break got;
+                }
+            };
+            assert_eq!(got, Ok(()), "{how}");
+        })
+    };
+    let waiters = [wait("interruptible", true), wait("not interruptible", false)];
+    root.await_stage(3);
+    owner.kill();
+    waiters.into_iter().for_each(Child::ends);
+}
+
+/// Who tries for the lock of a living one and for that of a dead one, in turn.
+#[test]
+fn who_only_tries_asks_about_all_owners() {
+    let named = Named::new("polled");
+    let (path, root) = (&named.path, named.segment.root());
+    let living = Child::new(|| {
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        core::mem::forget(segment.root().rate.write().expect("a seat"));
+        root.stage.store(1, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(1);
+    let dead = Child::new(|| {
+        let segment = Segment::<Root>::open(path).expect("a segment");
+        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        crate::support::lose_list();
+        root.stage.store(2, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    root.await_stage(2);
+    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+    dead.kill();
+    let end = Instant::now() + UNTOLD;
+    while root.mutex.try_lock().map(drop) == Err(SharedError::Held) {
+        assert!(Instant::now() < end, "it never learns of the death");
+        assert_eq!(root.rate.try_read().map(drop), Err(SharedError::Held));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    living.kill();
 }

@@ -30,6 +30,7 @@ fn empty_seat() -> Seat<Model> {
         since: U64::ZERO,
         claims: U32::ZERO,
         note: U32::ZERO,
+        asked_about: U32::ZERO,
     }
 }
 
