@@ -385,11 +385,11 @@ impl<'a, P: Robust> Party<'a, P> {
         // the doorbell rings for others, a signal comes at intervals, or the machine cannot sleep
         // on several words and looks again and again.
         let (patient, over) = (deadline.is_none_or(|deadline| deadline > now), Woken::TimedOut);
+        let asks = ended == over && patient
+            || watched.first().is_some_and(|&(slot, _)| self.asks_about(slot));
         let mut dead = false;
-        for &(slot, life) in watched {
-            if ended == over && patient || self.asks_about(slot) {
-                dead |= self.suspect(slot, life);
-            }
+        for &(slot, life) in watched.iter().filter(|_| asks) {
+            dead |= self.suspect(slot, life);
         }
         let looks_again = ended == over && (deadline.is_none() || dead && !patient);
         if looks_again { Woken::Changed } else { ended }

@@ -304,9 +304,11 @@ impl<P: Robust> SharedSemaphore<P> {
     fn suspects(&self, party: &Party<'_, P>, what: u32) -> bool {
         let names = |claim: &Claim<P>| get(&claim.what) & !AWAITED == what;
         let holders = party.domain.all_living().filter(|(_, _, _, all)| all.iter().any(names));
+        let mut holders = holders.peekable();
         // Nobody's claims are looked at where there is nothing to ask.
         P::TRUST.is_some()
-            && holders.filter(|&(slot, _, life, _)| party.suspects(slot, life)).count() != 0
+            && holders.peek().is_some_and(|&(slot, ..)| party.asks_about(slot))
+            && holders.filter(|&(slot, _, life, _)| party.suspect(slot, life)).count() != 0
     }
 
     /// How many sleepers to wake for so many units. All, if one of them wants several: it
