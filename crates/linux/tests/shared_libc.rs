@@ -260,12 +260,50 @@ fn a_process_whose_list_is_lost_is_found_to_have_ended() {
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
 }
 
+/// As of a program that sets a list of its own: the thread tells of its end itself.
+#[test]
+fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
+    let _alone = alone(60);
+    let segment = Segment::new();
+    let child = Child::new(|| {
+        in_threads(1, &|| {
+            hold(&segment);
+            lose_list();
+        });
+        segment.word(1).store(2, SeqCst);
+        until("killed", || false);
+    });
+    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
+    assert!(!segment.seat(1).now().is_alive(), "it has told");
+    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
+    child.kill_and_wait();
+}
+
+/// As `in_threads(1, …)`, but the thread ends by the bare system call, without its destructors.
+fn in_thread_that_exits<F: Fn() + Sync>(what: &F) {
+    extern "C" fn begin<F: Fn()>(what: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: what is given below, which lives until the thread has been joined.
+        unsafe { (*what.cast::<F>())() };
+        // SAFETY: ends this thread, which has nothing to drop.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+        core::ptr::null_mut()
+    }
+    let mut thread = 0;
+    let given = core::ptr::from_ref(what).cast_mut().cast();
+    // SAFETY: a function of the right type, and what it takes; joined once.
+    unsafe {
+        let started = libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given);
+        assert_eq!(started, 0);
+        assert_eq!(libc::pthread_join(thread, core::ptr::null_mut()), 0);
+    }
+}
+
 #[test]
 fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() {
     let _alone = alone(60);
     let segment = Segment::new();
     let child = Child::new(|| {
-        in_threads(1, &|| {
+        in_thread_that_exits(&|| {
             hold(&segment);
             lose_list();
         });

@@ -257,6 +257,12 @@ pub(crate) const SHARED: &[Variant] = &[
         instead: "if self.now() != tenant.doubted() {",
     },
     Variant {
+        name: "shared_newcomer_overlooks_a_doubt",
+        file: "shared/seat.rs",
+        line: "if seat.replace(prepared, taken) {",
+        instead: "if seat.change(prepared, taken) {",
+    },
+    Variant {
         name: "shared_heir_abdicates_before_it_unreserves",
         file: "shared/wait.rs",
         line: "            self.unreserve();

@@ -238,7 +238,7 @@ impl Gathering<'_> {
             namespace: person.namespace,
             process_here: seen.here,
             name: seen.name,
-            age_ns: since_start().and_then(|now| now.checked_sub(person.since)),
+            age_ns: since_1970().and_then(|now| now.checked_sub(person.since)),
             holds: holds.unwrap_or(0),
             shares: person.claims.len() as u64,
             waits_for: waits_for.and_then(|lock| self.names.get(&lock).cloned()),
@@ -247,11 +247,12 @@ impl Gathering<'_> {
     }
 }
 
-/// The clock on which participants say when they came.
-fn since_start() -> Option<u64> {
+/// The clock on which participants say when they came: one that the next start of the system
+/// does not set back.
+fn since_1970() -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local variable.
-    let code = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    let code = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
     (code == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

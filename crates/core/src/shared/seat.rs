@@ -27,7 +27,7 @@ pub struct Seat<P: Robust> {
     /// Who sits here: see [`life`](super::life).
     pub life: P::U64,
     /// For reports: process and thread as they call themselves; the namespace of
-    /// those numbers; when it came, in nanoseconds of the system's start clock.
+    /// those numbers; when it came, in nanoseconds since 1970.
     pub process: P::U32,
     /// See `process`.
     pub thread: P::U32,

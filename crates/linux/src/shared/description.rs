@@ -231,11 +231,13 @@ fn seize() -> Seized {
     }
 }
 
-/// In a child of `fork` nothing is seized.
+/// Nothing happens if the calling thread has not seized: in a child of `fork`, which finds the word
+/// zeroed; and where a segment was attached while it forked.
 fn release() {
     if let Some(by) = process::describes() {
         // ord: SHL-1 (release): as above.
-        by.store(0, Ordering::Release);
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let _ = by.compare_exchange(sys::gettid(), 0, success, failure);
     }
 }
 

@@ -207,6 +207,12 @@ impl List {
         self.kind.store(kind, Relaxed);
     }
 
+    /// Whether the program has given the kernel another list since: the end of the thread will
+    /// be told of no seat.
+    pub(super) fn is_displaced(&self) -> bool {
+        registered().is_ok_and(|head| !core::ptr::eq(head, self.head.load(Relaxed)))
+    }
+
     /// The kernel is not to look into the page any more: no seat is left.
     pub(super) fn retire(&self) {
         if registered().is_ok_and(|head| core::ptr::eq(head, &self.own)) {

@@ -270,7 +270,7 @@ fn vacate(seat: &Seat<Linux>, tenant: Life) {
 fn introduce(seat: &Seat<Linux>) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a live timespec; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     let since = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     seat.process.store(std::process::id(), Ordering::Relaxed);
     seat.thread.store(sys::gettid(), Ordering::Relaxed);
@@ -374,9 +374,26 @@ impl Member {
             // Robust mutexes of the libc are so again after an exclusive segment.
             page.list.retire();
         }
+        self.forget(attached);
+        Ok(())
+    }
+
+    /// The thread ends, holds something, and the kernel will not tell of that: tells itself.
+    /// Signals are held off. From here on the thread is nobody there, so that what else it does
+    /// at its end is not done under a dead name.
+    pub(super) fn die(&self, page: &Page) {
+        let (Some(attached), Some(party)) = (self.segment(), self.party()) else { return };
+        let _ = page.list.unlink(page, self);
+        self.len.store(0, Ordering::Relaxed);
+        self.forget(attached);
+        if party.seat().is_some_and(|seat| seat.replace(self.life(), self.life().dead())) {
+            party.domain.ring();
+        }
+    }
+
+    fn forget(&self, attached: &Attached) {
         self.base.store(0, Ordering::Relaxed);
         self.me.store(0, Ordering::Relaxed);
         attached.exit();
-        Ok(())
     }
 }

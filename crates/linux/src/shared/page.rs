@@ -136,7 +136,8 @@ fn attend() {
 }
 
 /// At the thread's end: leaves the segments in which it holds nothing. What it holds
-/// elsewhere, the kernel reports when the thread is gone.
+/// elsewhere, the kernel reports when the thread is gone; or the thread itself, if the kernel
+/// has another list of it by now.
 extern "C" fn end(_value: *mut c_void) {
     let _errno = sys::KeepErrno::new();
     let _signals = sys::NoSignals::new();
@@ -145,7 +146,9 @@ extern "C" fn end(_value: *mut c_void) {
         let member = &page.members[index];
         if member.identity().is_some() {
             // It stays linked where it holds something.
-            let _ = member.leave(page);
+            if member.leave(page).is_err() && page.list.is_displaced() {
+                member.die(page);
+            }
         }
     }
     if page.linked().len() != 0 {

@@ -84,12 +84,15 @@ pub(super) fn memory(name: &str) -> Result<File, SegmentError> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Has a memory file keep its size; of other files, which cannot be sealed, nothing
-/// happens.
-pub(super) fn seal(file: &File) {
+/// Has a memory file keep its size. An error of other files, which cannot be sealed, and where
+/// who made it, or a filter of system calls, forbids that.
+pub(super) fn seal(file: &File) -> Result<(), SegmentError> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
     // SAFETY: changes the file behind an open descriptor only.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+        0 => Ok(()),
+        _ => Err(io("sealing the memory file against changes of its size")(Error::last_os_error())),
+    }
 }
 
 /// Gives an empty file the size, memory, header and directory of a segment.

@@ -142,7 +142,7 @@ fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
     }
 }
 
-/// Erases the name of an prepared seat from a word.
+/// Erases the name of a prepared seat from a word.
 fn erase(worn: &[Option<Life>], word: &AtomicU32, erased: impl Fn(u32) -> u32) {
     let mut named = word.load(Ordering::Acquire);
     while let Some(who) = Identity::from_bits(named)

@@ -50,7 +50,7 @@ fn stopping(stage: &AtomicU32) {
 /// As that.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> i32 {
-    if clock == libc::CLOCK_BOOTTIME && STOPS_TAKEN.swap(0, SeqCst) == 1 {
+    if clock == libc::CLOCK_REALTIME && STOPS_TAKEN.swap(0, SeqCst) == 1 {
         stop(TAKEN);
     }
     // SAFETY: of the caller.

@@ -253,6 +253,9 @@ fn filters_of_system_calls_are_passed_by_or_named() {
     });
     // There is none to be known by, nor to be told from a forked child.
     under(libc::SYS_fcntl, &|segment| {
+        let unsealed = Segment::<Root>::memfd("filtered", &Options::new()).map(drop);
+        let refused = unsealed.expect_err("anybody could cut it").to_string();
+        assert!(refused.contains("sealing"), "{refused}");
         let segment = segment.expect("a segment");
         let refused = segment.root().mutex.lock().map(drop).expect_err("it is not known");
         let expected = SharedError::Join(JoinError::NoRecordLocks(libc::EPERM));

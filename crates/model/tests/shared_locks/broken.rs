@@ -30,6 +30,7 @@ cores!(
     shared_loser_overlooks_the_heir,
     shared_cancelled_waiter_passes_nothing_on,
     shared_leaver_overlooks_a_doubt,
+    shared_newcomer_overlooks_a_doubt,
     shared_heir_abdicates_before_it_unreserves,
     shared_release_exchanges,
 );
@@ -112,6 +113,7 @@ misses! {
         killing(0), { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
 
     doubt: shared_leaver_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted() }
+    newcomers_doubt: shared_newcomer_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted_newcomer() }
     heir_abdicates_first: shared_heir_abdicates_before_it_unreserves, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
 

@@ -122,6 +122,7 @@ fn shared_mutex_spoiled_name() {
 #[test]
 fn shared_mutex_tenant_is_doubted() {
     doubted().verify("one asks", &killing(0));
+    doubted_newcomer().verify("about one that comes", &killing(0));
 }
 
 #[test]

@@ -169,7 +169,9 @@ impl RawSegment {
         fill: impl FnOnce(NonNull<u8>),
     ) -> Result<Self, SegmentError> {
         file::fill(&file, header, form.directory())?;
-        file::seal(&file);
+        if path.is_none() {
+            file::seal(&file)?;
+        }
         let attachment = Attachment::new(file, header, form.layout().clone(), path)?;
         let segment = RawSegment { attachment };
         fill(segment.root());
@@ -179,8 +181,8 @@ impl RawSegment {
     fn of(file: File, form: Option<&Form>, path: Option<&Path>) -> Result<Self, SegmentError> {
         let file::Checked { file, header, layout } = file::check(file)?;
         // Not before it is known to be a segment. What is cut meanwhile is found out when
-        // it has been mapped.
-        file::seal(&file);
+        // it has been mapped. Who made it may have forbidden that.
+        let _ = file::seal(&file);
         let difference = form.and_then(|form| form.difference(&layout, header.root_align));
         if let Some(difference) = difference {
             return Err(SegmentError::OtherRoot { difference });

@@ -209,6 +209,32 @@ pub fn doubted() -> Scenario<Locks> {
         })
 }
 
+/// One that comes to a dead one's seat, while another one doubts that it goes on preparing it, and
+/// finds that it does.
+pub fn doubted_newcomer() -> Scenario<Locks> {
+    let make = || {
+        let locks = Locks::new(2);
+        locks.common.seats[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        locks
+    };
+    Scenario::new(make)
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let taken = s.common.domain().sit_down(MOST as u32, 1, 1);
+            assert_eq!(taken, Some(Life::alive(2, 1, 1)), "nobody else comes");
+            forget(0);
+        })
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let seat = &s.common.seats[MOST];
+            let life = seat.now();
+            if life.is_taken() && seat.change(life, life.doubted()) {
+                seat.change(life.doubted(), life);
+            }
+            forget(0);
+        })
+}
+
 /// The same, beside a free lock in which the name of a seat stands that has been left, as
 /// only somebody leaves it there who does not keep to the protocol.
 pub fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
