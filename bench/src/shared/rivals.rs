@@ -49,7 +49,7 @@ impl Default for Options {
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// lockstead's first.
+    /// One row for each lock, lockstead's two first.
     pub locks: Vec<Row>,
     /// Whether the two processes that dispute a lock had a processor each.
     pub processor_each: bool,
@@ -57,23 +57,23 @@ pub struct Report {
     pub lmdb_readers: Option<ReaderTable>,
     /// What is missing, and why.
     pub left_out: Vec<LeftOut>,
-    /// Where.
+    /// The machine on which all of it was measured and tried.
     pub machine: Machine,
 }
 
 /// What could not be tried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LeftOut {
-    /// A lock, or a trial.
+    /// The lock or the trial, by the name that the table has for it.
     pub what: &'static str,
-    /// Why.
+    /// What is missing here for it.
     pub why: String,
 }
 
 /// One lock. `null` is what was not tried, or does not apply.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// Its name, as the table shows it.
     pub lock: &'static str,
     /// Of the library that it comes from, if that is not the C library.
     pub version: Option<String>,

@@ -22,7 +22,7 @@ pub(super) struct Ground {
     folder: TempDir,
 }
 
-/// Of the segment.
+/// What the segment of lockstead's locks consists of.
 #[derive(Shareable)]
 #[repr(C)]
 struct Root {
@@ -30,7 +30,7 @@ struct Root {
     rwlock: SharedRwLock<()>,
 }
 
-/// A POSIX semaphore.
+/// A POSIX semaphore in memory that processes share.
 #[repr(transparent)]
 struct Posix(UnsafeCell<libc::sem_t>);
 
@@ -129,7 +129,7 @@ fn tried<G: Held>(got: Result<Locked<G>, SharedError>) -> Result<Option<G>, Erro
     }
 }
 
-/// Ours.
+/// lockstead's mutex, with the guard that it gave, if it is held.
 pub(super) struct Mutex<'g> {
     lock: &'g SharedMutex<()>,
     guard: Cell<Option<SharedMutexGuard<'g, ()>>>,
@@ -161,7 +161,7 @@ impl<'g> Rival<'g> for Mutex<'g> {
     }
 }
 
-/// Ours for readers and writers.
+/// lockstead's reader-writer lock, with the guard that it gave, if it is held.
 pub(super) struct RwLock<'g> {
     lock: &'g SharedRwLock<()>,
     guard: Cell<Option<Side<'g>>>,

@@ -268,13 +268,7 @@ fn who_is_interrupted_all_the_time_learns_of_an_untold_death_too() {
     let named = Named::new("interrupted");
     let (path, root) = (&named.path, named.segment.root());
     let owner = Child::new(|| {
-        let segment = Segment::<Root>::open(path).expect("a segment");
-        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
-        crate::support::lose_list();
-        root.stage.store(1, SeqCst);
-        loop {
-            std::thread::park();
-        }
+        Segment::<Root>::open(path).expect("a segment").root().keep_untold(1);
     });
     root.await_stage(1);
     let wait = |how: &'static str, interruptible: bool| {
@@ -324,13 +318,7 @@ fn who_only_tries_asks_about_all_owners() {
     });
     root.await_stage(1);
     let dead = Child::new(|| {
-        let segment = Segment::<Root>::open(path).expect("a segment");
-        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
-        crate::support::lose_list();
-        root.stage.store(2, SeqCst);
-        loop {
-            std::thread::park();
-        }
+        Segment::<Root>::open(path).expect("a segment").root().keep_untold(2);
     });
     root.await_stage(2);
     assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");

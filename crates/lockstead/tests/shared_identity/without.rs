@@ -5,15 +5,17 @@ mod filter;
 
 use crate::support::{Child, LONG, Named, Root, living, lose_list};
 use lockstead::shared::{JoinError, Locked, Options, Segment, SegmentError, SharedError};
+use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Hides `/proc` from the calling process and its children; false where that is not allowed.
-fn lose_proc() -> bool {
-    // SAFETY: a namespace of the caller's own, and paths that live.
+/// What the calling process and its children mount from here on nobody else sees; false where that
+/// is not allowed.
+fn have_own_mounts() -> bool {
+    // SAFETY: a namespace of the caller's own, and a path that lives.
     unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(
@@ -23,15 +25,19 @@ fn lose_proc() -> bool {
                 libc::MS_REC | libc::MS_PRIVATE,
                 core::ptr::null(),
             ) == 0
-            && libc::mount(
-                c"none".as_ptr(),
-                c"/proc".as_ptr(),
-                c"tmpfs".as_ptr(),
-                0,
-                core::ptr::null(),
-            ) == 0
-            && !Path::new("/proc/self").exists()
     }
+}
+
+/// Mounts a file system without a device; false where that is not allowed.
+fn mount(kind: &CStr, target: &CStr, options: &CStr) -> bool {
+    let (kind, options) = (kind.as_ptr(), options.as_ptr().cast());
+    // SAFETY: strings that live during the call.
+    unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), kind, 0, options) == 0 }
+}
+
+/// Hides `/proc` from the calling process and its children; false where that is not allowed.
+fn lose_proc() -> bool {
+    have_own_mounts() && mount(c"tmpfs", c"/proc", c"") && !Path::new("/proc/self").exists()
 }
 
 /// What a child says that cannot do what is to be tested.
@@ -182,26 +188,10 @@ fn on_an_overlay_joining_says_that_its_locks_do_not_last() {
     parts.iter().for_each(|part| std::fs::create_dir_all(part).expect("a folder"));
     Child::new(|| {
         let [lower, upper, work, merged] = parts.each_ref().map(|path| path.display().to_string());
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}\0");
-        let target = format!("{merged}\0");
-        // SAFETY: a namespace of the child's own, and strings that end.
-        let mounted = unsafe {
-            libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(
-                    core::ptr::null(),
-                    c"/".as_ptr(),
-                    core::ptr::null(),
-                    libc::MS_REC | libc::MS_PRIVATE,
-                    core::ptr::null(),
-                ) == 0
-                && libc::mount(
-                    c"overlay".as_ptr(),
-                    target.as_ptr().cast(),
-                    c"overlay".as_ptr(),
-                    0,
-                    options.as_ptr().cast(),
-                ) == 0
-        };
+        let options = CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}"));
+        let target = CString::new(merged.as_str()).expect("no zero in a path");
+        let options = options.expect("no zero in paths");
+        let mounted = have_own_mounts() && mount(c"overlay", &target, &options);
         if !mounted {
             root.stage.store(SKIPPED, SeqCst);
             return;
