@@ -383,7 +383,9 @@ impl Member {
     /// at its end is not done under a dead name.
     pub(super) fn die(&self, page: &Page) {
         let (Some(attached), Some(party)) = (self.segment(), self.party()) else { return };
-        let _ = page.list.unlink(page, self);
+        // Not from the list, which nobody walks any more; to take the last seat out of an
+        // exclusive one would displace the program's.
+        page.remove(self);
         self.len.store(0, Ordering::Relaxed);
         self.forget(attached);
         if party.seat().is_some_and(|seat| seat.replace(self.life(), self.life().dead())) {

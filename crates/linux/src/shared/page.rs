@@ -142,16 +142,19 @@ extern "C" fn end(_value: *mut c_void) {
     let _errno = sys::KeepErrno::new();
     let _signals = sys::NoSignals::new();
     let Some(page) = get() else { return };
+    let mut holds = false;
     for index in 0..MEMBERS {
         let member = &page.members[index];
-        if member.identity().is_some() {
-            // It stays linked where it holds something.
-            if member.leave(page).is_err() && page.list.is_displaced() {
+        // It stays linked where it holds something.
+        if member.identity().is_some() && member.leave(page).is_err() {
+            holds = true;
+            if page.list.is_displaced() {
                 member.die(page);
             }
         }
     }
-    if page.linked().len() != 0 {
+    if holds {
+        // A guard may refer to the page still.
         return;
     }
     page.list.retire();
