@@ -9,7 +9,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::shared::{Got, SharedError};
 use lockstead_linux::shared::{self, Busy, JoinError};
-use segment::{Child, Segment};
+use segment::{Child, Segment, hold, lose_list};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -230,91 +230,6 @@ fn a_thread_with_too_many_mutexes_of_the_libc_is_told_so() {
         mutexes.iter().for_each(|mutex| mutex.unlock());
         assert!(shared::join(segment.address()).is_ok());
     });
-}
-
-/// The kernel forgets the list of the calling thread.
-fn lose_list() {
-    // SAFETY: takes numbers.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
-}
-
-/// Locks 0, and then tells.
-fn hold(segment: &Segment) {
-    assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
-    segment.word(1).store(1, SeqCst);
-}
-
-#[test]
-fn a_process_whose_list_is_lost_is_found_to_have_ended() {
-    let _alone = alone(60);
-    let segment = Segment::new();
-    let child = Child::new(|| {
-        hold(&segment);
-        lose_list();
-        segment.word(1).store(2, SeqCst);
-        until("killed", || false);
-    });
-    until("the child has the lock", || segment.word(1).load(SeqCst) == 2);
-    child.kill_and_wait();
-    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
-    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
-}
-
-/// As of a program that sets a list of its own: the thread tells of its end itself.
-#[test]
-fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
-    let _alone = alone(60);
-    let segment = Segment::new();
-    let child = Child::new(|| {
-        in_threads(1, &|| {
-            hold(&segment);
-            lose_list();
-        });
-        segment.word(1).store(2, SeqCst);
-        until("killed", || false);
-    });
-    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
-    assert!(!segment.seat(1).now().is_alive(), "it has told");
-    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
-    child.kill_and_wait();
-}
-
-/// As `in_threads(1, …)`, but the thread ends by the bare system call, without its destructors.
-fn in_thread_that_exits<F: Fn() + Sync>(what: &F) {
-    extern "C" fn begin<F: Fn()>(what: *mut libc::c_void) -> *mut libc::c_void {
-        // SAFETY: what is given below, which lives until the thread has been joined.
-        unsafe { (*what.cast::<F>())() };
-        // SAFETY: ends this thread, which has nothing to drop.
-        unsafe { libc::syscall(libc::SYS_exit, 0) };
-        core::ptr::null_mut()
-    }
-    let mut thread = 0;
-    let given = core::ptr::from_ref(what).cast_mut().cast();
-    // SAFETY: a function of the right type, and what it takes; joined once.
-    unsafe {
-        let started = libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given);
-        assert_eq!(started, 0);
-        assert_eq!(libc::pthread_join(thread, core::ptr::null_mut()), 0);
-    }
-}
-
-#[test]
-fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() {
-    let _alone = alone(60);
-    let segment = Segment::new();
-    let child = Child::new(|| {
-        in_thread_that_exits(&|| {
-            hold(&segment);
-            lose_list();
-        });
-        segment.word(1).store(2, SeqCst);
-        until("killed", || false);
-    });
-    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
-    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
-    // Who only tries asks as well.
-    assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
-    child.kill_and_wait();
 }
 
 #[test]

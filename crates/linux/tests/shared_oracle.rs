@@ -1,5 +1,5 @@
 //! The second source on who has ended: between PID namespaces, and asked all the time
-//! about threads that come and go.
+//! about threads that come and go; and where the kernel has lost a thread's list.
 
 mod common;
 mod segment;
@@ -10,7 +10,7 @@ use lockstead_core::Atomic64;
 use lockstead_core::shared::{Got, Life, Robust, SharedError};
 use lockstead_linux::Linux;
 use lockstead_linux::shared;
-use segment::{Child, SEATS, Segment};
+use segment::{Child, SEATS, Segment, hold, lose_list};
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -31,12 +31,6 @@ fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
 
 fn has_ended(segment: &Segment, slot: u32) -> bool {
     Linux::has_ended(segment.handle().attached(), slot, segment.seat(slot).now())
-}
-
-/// The kernel forgets the list of the calling thread.
-fn lose_list() {
-    // SAFETY: takes numbers.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
 }
 
 #[test]
@@ -160,4 +154,77 @@ fn seats_of_those_that_ended_unnoticed_are_found_when_there_are_no_others() {
         }
     }
     assert!(shared::join(segment.address()).is_ok());
+}
+
+#[test]
+fn a_process_whose_list_is_lost_is_found_to_have_ended() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    let child = Child::new(|| {
+        hold(&segment);
+        lose_list();
+        segment.word(1).store(2, SeqCst);
+        until("killed", || false);
+    });
+    until("the child has the lock", || segment.word(1).load(SeqCst) == 2);
+    child.kill_and_wait();
+    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
+    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
+}
+
+/// As of a program that sets a list of its own: the thread tells of its end itself.
+#[test]
+fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    let child = Child::new(|| {
+        in_threads(1, &|| {
+            hold(&segment);
+            lose_list();
+        });
+        segment.word(1).store(2, SeqCst);
+        until("killed", || false);
+    });
+    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
+    assert!(!segment.seat(1).now().is_alive(), "it has told");
+    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
+    child.kill_and_wait();
+}
+
+/// As `in_threads(1, …)`, but the thread ends by the bare system call, without its destructors.
+fn in_thread_that_exits<F: Fn() + Sync>(what: &F) {
+    extern "C" fn begin<F: Fn()>(what: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: what is given below, which lives until the thread has been joined.
+        unsafe { (*what.cast::<F>())() };
+        // SAFETY: ends this thread, which has nothing to drop.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+        core::ptr::null_mut()
+    }
+    let mut thread = 0;
+    let given = core::ptr::from_ref(what).cast_mut().cast();
+    // SAFETY: a function of the right type, and what it takes; joined once.
+    unsafe {
+        let started = libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given);
+        assert_eq!(started, 0);
+        assert_eq!(libc::pthread_join(thread, core::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    let child = Child::new(|| {
+        in_thread_that_exits(&|| {
+            hold(&segment);
+            lose_list();
+        });
+        segment.word(1).store(2, SeqCst);
+        until("killed", || false);
+    });
+    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
+    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
+    // Who only tries asks as well.
+    assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
+    child.kill_and_wait();
 }

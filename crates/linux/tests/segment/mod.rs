@@ -203,3 +203,15 @@ impl Child {
         assert!(status == 0 || libc::WIFSIGNALED(status), "the child has panicked");
     }
 }
+
+/// The kernel forgets the list of the calling thread.
+pub(crate) fn lose_list() {
+    // SAFETY: takes numbers.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
+}
+
+/// Locks 0, and then tells.
+pub(crate) fn hold(segment: &Segment) {
+    assert_eq!(segment.lock_within(0, Duration::from_secs(20)), Ok(Got::Clean));
+    segment.word(1).store(1, core::sync::atomic::Ordering::SeqCst);
+}
