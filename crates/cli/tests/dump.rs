@@ -23,6 +23,9 @@ const ONE_MORE: &str = "not shown: 1 thread, neither waiting for a lock nor hold
 #[test]
 fn two_locks_in_two_orders_among_bystanders() {
     let Some(hung) = hang("abba", 3) else { return };
+    // It has its lock before the others wait for that, and sleeps a moment later.
+    hung.await_shown("\"sleeper\" holds mutex bystander and is asleep in clock_nanosleep()");
+    hung.await_shown("\"hang\" is asleep in pause()");
     let text = format!(
         "process N (hang): 6 threads, 3 wait, DEADLOCK\n\n\
          lockstead: DEADLOCK: 2 threads wait for each other\n\

@@ -87,6 +87,17 @@ impl Hung {
         }
     }
 
+    /// Waits until this is shown: other threads than those that wait for locks come to rest in
+    /// their own time.
+    #[track_caller]
+    pub(crate) fn await_shown(&self, text: &str) {
+        let start = Instant::now();
+        while !self.dump(&["--all"]).stdout.contains(text) {
+            assert!(start.elapsed() < DEADLINE, "{text:?} is never shown");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn dump(&self, flags: &[&str]) -> Outcome {
         run(&[&["dump", &self.pid().to_string()], flags].concat())
     }
