@@ -259,7 +259,7 @@ fn without_the_call_no_lock_is_biased() {
 #[ignore = "forbids its process a system call: run by the test above"]
 fn a_process_that_may_not_fence() {
     let _watchdog = Watchdog::new(60);
-    if !filter::forbid(libc::SYS_membarrier) {
+    if !filter::refuse(libc::SYS_membarrier, None, libc::EPERM) {
         println!("skipped: no filters here");
         return;
     }
@@ -284,7 +284,7 @@ fn a_fence_that_is_forbidden_later_breaks_nothing() {
             if owner.swap(1, Ordering::Relaxed) == 0 {
                 counter.add();
                 assert!(counter.is_biased());
-                if !filter::forbid(libc::SYS_membarrier) {
+                if !filter::refuse(libc::SYS_membarrier, None, libc::EPERM) {
                     println!("skipped: no filters here");
                 }
                 asked.store(1, Ordering::Release);
@@ -302,7 +302,7 @@ fn a_fence_that_is_forbidden_later_breaks_nothing() {
     in_child("the owner has ended", || {
         let counter = Counter::new();
         in_threads(1, &|| counter.add());
-        if filter::forbid(libc::SYS_membarrier) {
+        if filter::refuse(libc::SYS_membarrier, None, libc::EPERM) {
             in_threads(1, &|| counter.add());
             counter.add();
         } else {

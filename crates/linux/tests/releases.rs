@@ -8,7 +8,7 @@
 #[path = "common/filter.rs"]
 mod filter;
 
-use filter::forbid;
+use filter::refuse;
 use lockstead_core::RawMutex;
 use lockstead_linux::{Linux, sections};
 use std::cell::UnsafeCell;
@@ -110,7 +110,7 @@ fn a_process_that_forbids_itself_to_restart_releases_goes_on() {
         );
     }
     let sections = registered();
-    if !forbid(libc::SYS_membarrier) {
+    if !refuse(libc::SYS_membarrier, None, libc::EPERM) {
         std::process::exit(SKIPPED);
     }
     fight_with_some(sections);

@@ -12,7 +12,7 @@
  * return besides
  *   -EDEADLK          the calling thread has it already (or a peer has written so)
  *   -EFAULT           not in a segment that this process has open
- *   -EUSERS, -EMFILE, -ENOMEM, -ENOSYS, -EBUSY, -E2BIG
+ *   -EUSERS, -EMFILE, -ENOMEM, -ENOSYS, -EBUSY, -E2BIG, -ENOLCK, or what the system says
  *                     the thread cannot take part: lks_shm_reason() says why
  * and nothing is held then. After fork the child holds nothing of what its parent does.
  *

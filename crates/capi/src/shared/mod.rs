@@ -83,11 +83,12 @@ fn join_errno(error: JoinError) -> i32 {
         JoinError::Foreign => libc::EFAULT,
         JoinError::Full | JoinError::WornOut => libc::EUSERS,
         JoinError::TooManySegments => libc::EMFILE,
-        JoinError::NoMemory => libc::ENOMEM,
         JoinError::NoRobustList | JoinError::UnknownList(_) => libc::ENOSYS,
         JoinError::ListInUse => libc::EBUSY,
         JoinError::ListTooLong => libc::E2BIG,
-        JoinError::NoDescription(error) | JoinError::NoRecordLocks(error) => error,
+        JoinError::NoMemory(error)
+        | JoinError::NoDescription(error)
+        | JoinError::NoRecordLocks(error) => error,
         JoinError::FileLocked | JoinError::ForgetfulFileSystem => libc::ENOLCK,
         JoinError::TooManyProcesses => libc::EUSERS,
     }

@@ -140,7 +140,8 @@ impl Description {
         };
         match sys::errno() {
             _ if done == 0 => Ok(true),
-            libc::EAGAIN | libc::EACCES => Ok(false),
+            // A refusal for want of rights, or by a filter, is an error: it will not go away.
+            libc::EAGAIN => Ok(false),
             error => Err(error),
         }
     }

@@ -22,14 +22,16 @@
 //! The lock is one for writing, which only those can hold who may write the file. Where
 //! somebody has locked the byte for reading, as who may only read the file can do with all
 //! bytes there are, the process takes a lock for reading too, which nobody who only reads
-//! can refuse it, and its number says so ([`SHARED`]). Its death is seen all the same, but
-//! for the second source: that cannot tell the two locks apart before the reader has ended.
+//! can refuse it, and its number says so ([`SHARED`]). That lock does not prove that the process
+//! lives, since nobody can tell the two apart before the reader has ended; what
+//! [`oracle`](super::oracle) asks besides does not need it.
 
 use super::description::{self, Description, Standing};
 use super::oracle;
 use super::process::Place;
 use super::refusal::JoinError;
 use super::registry::{Attached, Chore};
+use crate::sys;
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
 use lockstead_core::shared::life::LAST_PROCESS;
@@ -82,13 +84,14 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
         libc::mmap(nowhere, HOLD, libc::PROT_NONE, alike, file.file(), 0)
     };
     if hold == libc::MAP_FAILED {
-        return Err(JoinError::NoMemory);
+        return Err(JoinError::NoMemory(sys::errno()));
     }
     // SAFETY: advice on the mapping made above.
     if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
+        let error = sys::errno();
         // SAFETY: mapped above, known to nobody.
         unsafe { libc::munmap(hold, HOLD) };
-        return Err(JoinError::NoMemory);
+        return Err(JoinError::NoMemory(error));
     }
     place.hold.store(hold.expose_provenance(), Ordering::Relaxed);
     let kept = is_kept(attached, number, file);

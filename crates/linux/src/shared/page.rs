@@ -61,7 +61,7 @@ pub(super) fn is_ready() -> bool {
 /// The calling thread's page. Signals are held off.
 pub(super) fn of_thread() -> Result<&'static Page, JoinError> {
     if PAGE.get().is_null() {
-        let page = process::map_wiped(size_of::<Page>()).map_err(|_| JoinError::NoMemory)?;
+        let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
         PAGE.set(page.cast::<Page>().as_ptr());
     }
     // SAFETY: as in `get`; valid when it is all zeroes.

@@ -11,8 +11,9 @@ pub enum JoinError {
     WornOut,
     /// The thread is a member of 56 segments.
     TooManySegments,
-    /// The kernel has no memory, or no `MADV_WIPEONFORK`.
-    NoMemory,
+    /// The kernel, or a filter, refuses memory that forked children find empty or not at all
+    /// (`MADV_WIPEONFORK`, `MADV_DONTFORK`; its error).
+    NoMemory(i32),
     /// The kernel, or a filter, refuses the calls for robust lists.
     NoRobustList,
     /// The libc's list is not of a known kind; how far its words are from its nodes.
@@ -45,20 +46,35 @@ impl core::fmt::Display for JoinError {
                  segment with more of them"
             }
             JoinError::WornOut => {
-                "all free seats of the segment are worn out by deaths: scrub it \
-                 (`Segment::participate` does, and `lockstead shm --recover`)"
+                "all free seats of the segment are worn out by deaths, and cannot be made usable \
+                 again: its directory does not tell where all locks are, or who is about to do it \
+                 is stopped. End a thread that uses the segment, or make it anew with more seats"
             }
             JoinError::TooManySegments => "the thread is a member of 56 segments: leave one first",
-            JoinError::NoMemory => {
-                "no memory that a forked child finds empty: Linux 4.14 has it, unless there is none \
-                 left or a filter of system calls refuses madvise"
+            JoinError::NoMemory(error) => {
+                let way_out = match *error {
+                    libc::ENOMEM => "let the process have more memory, or more mappings",
+                    libc::EINVAL => "use Linux 4.14 or later",
+                    _ => "allow mmap, and madvise with MADV_WIPEONFORK and MADV_DONTFORK",
+                };
+                return write!(
+                    f,
+                    "the system, or a filter of system calls, refuses memory that a forked child \
+                     finds empty: {}; {way_out}",
+                    std::io::Error::from_raw_os_error(*error)
+                );
             }
             JoinError::NoRobustList => {
                 "the kernel, or a filter of system calls, refuses robust lists: \
                  allow get_robust_list and set_robust_list"
             }
             JoinError::UnknownList(offset) => {
-                return write!(f, "the libc's robust list has the unknown offset {offset}");
+                return write!(
+                    f,
+                    "the libc's robust list is of an unknown kind (offset {offset}; those of glibc \
+                     and musl are known): make the segment exclusive, and use it on threads that \
+                     have no robust mutexes of the libc"
+                );
             }
             JoinError::ListInUse => {
                 "the segment is exclusive, and the thread holds robust mutexes of the libc or uses \
@@ -75,8 +91,14 @@ impl core::fmt::Display for JoinError {
                          giving up the right to"
                     }
                     libc::EDEADLK => "do not join from handlers of fork",
-                    libc::ESTALE => "its path leads to another file by now: mount /proc",
-                    _ => "mount /proc, or open the segment by its path",
+                    libc::ESTALE => {
+                        "its path or its descriptor is another file's by now: leave them as they \
+                         were, and mount /proc"
+                    }
+                    _ => {
+                        "open the segment by its path, or mount /proc and leave the segment's \
+                         descriptor open"
+                    }
                 };
                 return write!(
                     f,

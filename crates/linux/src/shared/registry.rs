@@ -301,6 +301,11 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
     }
     let entry = &TABLE[handle.index];
     let place = process::place(handle.index);
+    // Without a look at the state: whoever joins meanwhile is to find the segment if it stays.
+    let joined = place.map_or(0, |place| place.joined.load(Ordering::Relaxed));
+    if joined != 0 {
+        return Err((handle, Busy::Threads(joined)));
+    }
     // ord: SHL-3 (seq_cst): before the look at the count (REG2).
     entry.state.store(CHANGING, Ordering::SeqCst);
     // ord: SHL-3 (seq_cst): after what others are told above (REG2).

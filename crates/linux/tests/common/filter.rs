@@ -1,17 +1,21 @@
 //! Processes that forbid themselves a system call.
 
-/// This system call is refused from here on, to all threads; false if filters are not
-/// allowed.
-pub(crate) fn forbid(call: libc::c_long) -> bool {
+/// This system call is refused with this error from here on, to all threads; where `second` is
+/// given, only with that second argument. False if filters are not allowed.
+pub(crate) fn refuse(call: libc::c_long, second: Option<u32>, error: libc::c_int) -> bool {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    /// Where the lower half of the second argument is among what a filter reads.
+    const SECOND: u32 = core::mem::offset_of!(libc::seccomp_data, args) as u32 + 8;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     let mut filter = [
         step(LOAD, 0, 0, 0),
-        step(EQUAL, 0, 1, call as u32),
-        step(RETURN, 0, 0, refused),
+        step(EQUAL, 0, 3, call as u32),
+        step(LOAD, 0, 0, SECOND),
+        // Anything is the argument that is meant where none is given.
+        step(EQUAL, 0, u8::from(second.is_some()), second.unwrap_or(0)),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };

@@ -2,7 +2,7 @@
 
 use super::Busy;
 use super::cut;
-use super::error::SegmentError;
+use super::error::{SegmentError, io};
 use super::file::Map;
 use super::header::Header;
 use super::layout::Layout;
@@ -17,6 +17,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// See the module. Dropping it detaches and unmaps, or leaves all as it is if threads
@@ -25,6 +26,8 @@ use std::path::Path;
 pub(super) struct Attachment {
     map: ManuallyDrop<Map>,
     file: ManuallyDrop<File>,
+    /// The file's device and inode.
+    identity: (u64, u64),
     header: Box<Header>,
     /// What the root is made of. Threads that join refer to it while it is attached.
     scrubber: ManuallyDrop<Box<Scrubber>>,
@@ -44,6 +47,7 @@ impl Attachment {
         let path = path.and_then(|path| std::path::absolute(path).ok());
         let path = path.and_then(|path| CString::new(path.into_os_string().into_vec()).ok());
         let scrubber = Box::new(Scrubber { layout, root: header.root });
+        let identity = identify(&file).map_err(io("asking what file the segment is"))?;
         let map = Map::new(&file, header)?;
         let at = |offset: u64| address(&map, offset);
         let seats = header.seats as usize;
@@ -65,7 +69,8 @@ impl Attachment {
             unsafe { attach(&parts, path.as_deref()) }.inspect_err(|_| cut::forget(&map))?;
         let (map, file) = (ManuallyDrop::new(map), ManuallyDrop::new(file));
         let scrubber = ManuallyDrop::new(scrubber);
-        Ok(Attachment { map, file, header: Box::new(*header), scrubber, handle: Some(handle) })
+        let header = Box::new(*header);
+        Ok(Attachment { map, file, identity, header, scrubber, handle: Some(handle) })
     }
 
     /// What its root is made of.
@@ -137,6 +142,10 @@ impl Attachment {
     }
 }
 
+fn identify(file: &File) -> std::io::Result<(u64, u64)> {
+    file.metadata().map(|about| (about.dev(), about.ino()))
+}
+
 fn address(map: &Map, offset: u64) -> NonNull<u8> {
     assert!(offset <= map.bytes() as u64, "an offset of the header lies in the segment");
     // SAFETY: within the mapping, or just behind it.
@@ -151,7 +160,10 @@ impl Drop for Attachment {
             // any more: it is detached.
             unsafe {
                 ManuallyDrop::drop(&mut self.map);
-                ManuallyDrop::drop(&mut self.file);
+                // The program may have closed it, and have another file under its number.
+                if identify(&self.file).is_ok_and(|now| now == self.identity) {
+                    ManuallyDrop::drop(&mut self.file);
+                }
                 ManuallyDrop::drop(&mut self.scrubber);
             }
         }

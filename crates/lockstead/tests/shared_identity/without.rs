@@ -7,7 +7,7 @@ use crate::support::{Child, LONG, Named, Root, living, lose_list};
 use lockstead::shared::{JoinError, Locked, Options, Segment, SegmentError, SharedError};
 use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -226,9 +226,9 @@ fn on_an_overlay_joining_says_that_its_locks_do_not_last() {
 fn filters_of_system_calls_are_passed_by_or_named() {
     let named = Named::new("filtered");
     let fresh = named.path.with_extension("fresh");
-    let under = |call, body: &dyn Fn(Result<Segment<Root>, SegmentError>)| {
+    let under = |call, second, error, body: &dyn Fn(Result<Segment<Root>, SegmentError>)| {
         Child::new(|| {
-            if !filter::forbid(call) {
+            if !filter::refuse(call, second, error) {
                 return println!("skipped: no filters here");
             }
             body(Segment::<Root>::create(&fresh, &Options::new()));
@@ -237,28 +237,51 @@ fn filters_of_system_calls_are_passed_by_or_named() {
         let _ = std::fs::remove_file(&fresh);
     };
     // There is another way to get memory.
-    under(libc::SYS_fallocate, &|segment| {
+    under(libc::SYS_fallocate, None, libc::EPERM, &|segment| {
         let segment = segment.expect("a segment");
         assert!(matches!(segment.root().mutex.lock(), Ok(Locked::Acquired(_))));
     });
     // There is none to be known by, nor to be told from a forked child.
-    under(libc::SYS_fcntl, &|segment| {
+    let unknown = |error, segment: Result<Segment<Root>, SegmentError>| {
+        let segment = segment.expect("a segment");
+        let refused = segment.root().mutex.lock().map(drop).expect_err("it is not known");
+        let expected = SharedError::Join(JoinError::NoRecordLocks(error));
+        assert_eq!(refused, expected, "{refused}");
+        assert!(refused.to_string().contains("allow fcntl"), "{refused}");
+    };
+    under(libc::SYS_fcntl, None, libc::EPERM, &|segment| {
         let unsealed = Segment::<Root>::memfd("filtered", &Options::new()).map(drop);
         let refused = unsealed.expect_err("anybody could cut it").to_string();
         assert!(refused.contains("sealing"), "{refused}");
-        let segment = segment.expect("a segment");
-        let refused = segment.root().mutex.lock().map(drop).expect_err("it is not known");
-        let expected = SharedError::Join(JoinError::NoRecordLocks(libc::EPERM));
-        assert_eq!(refused, expected, "{refused}");
-        assert!(refused.to_string().contains("allow fcntl"), "{refused}");
+        unknown(libc::EPERM, segment);
     });
-    under(libc::SYS_madvise, &|segment| {
+    // Not as if somebody had all numbers.
+    under(libc::SYS_fcntl, Some(libc::F_OFD_SETLK as u32), libc::EACCES, &|segment| {
+        unknown(libc::EACCES, segment);
+    });
+    under(libc::SYS_madvise, None, libc::EPERM, &|segment| {
         // The first segment of a process is not attached at all.
         let refused = match segment {
             Ok(segment) => segment.root().mutex.lock().map(drop).map_err(|why| why.to_string()),
             Err(why) => Err(why.to_string()),
         };
         let refused = refused.expect_err("a child would take itself for its parent");
-        assert!(refused.contains("refuses madvise"), "{refused}");
+        assert!(refused.contains("madvise") && refused.contains("not permitted"), "{refused}");
     });
+}
+
+/// As a daemon does that closes whatever is open, and opens files of its own then.
+#[test]
+fn a_descriptor_that_the_program_has_closed_and_used_anew_is_left_to_it() {
+    Child::new(|| {
+        let segment = Segment::<Root>::memfd("closed", &Options::new()).expect("a segment");
+        let number = segment.as_fd().as_raw_fd();
+        // SAFETY: as a program does that does not know whose it is; nothing of the test's uses it.
+        unsafe { libc::close(number) };
+        let other = std::fs::File::open("/dev/null").expect("a file");
+        assert_eq!(other.as_raw_fd(), number, "the lowest that is free");
+        assert!(segment.close().is_ok());
+        other.metadata().expect("it is open still");
+    })
+    .ends();
 }
