@@ -79,7 +79,7 @@ impl<P: Robust> SharedCondvar<P> {
                 None
             }
             Woken::Changed if how.cancelled() => Some(SharedError::Cancelled),
-            Woken::Changed => None,
+            Woken::Changed | Woken::Unsure => None,
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),

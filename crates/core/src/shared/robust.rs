@@ -52,6 +52,8 @@ pub enum Woken {
     At(usize),
     /// One of the words did not hold what was expected; or for no reason.
     Changed,
+    /// By nobody, for as long as the sleeper relies on being woken: it is to look again.
+    Unsure,
     /// The deadline passed.
     TimedOut,
     /// A signal handler ran.
@@ -122,6 +124,10 @@ pub trait Robust: Platform {
     fn is_caller(_segment: &Self::Segment, _slot: u32, _life: Life) -> bool {
         false
     }
+
+    /// A sleeper that nobody woke has found what it slept for: its wake-up went to somebody who
+    /// had no business there, or nowhere. The machine may have sleepers look again sooner.
+    fn missed() {}
 
     /// Where the caller is in its program, with all that it has read so far. For a
     /// model checker; nothing elsewhere.

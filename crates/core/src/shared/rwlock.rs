@@ -323,6 +323,12 @@ impl<P: Robust> Reader<'_, P> {
                 party.domain.after_wake(index, bell);
                 None
             }
+            Woken::Unsure => {
+                if self.claim.what.load(Ordering::Relaxed) != awaited {
+                    P::missed();
+                }
+                None
+            }
             Woken::Changed => None,
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),

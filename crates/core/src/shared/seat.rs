@@ -392,7 +392,7 @@ impl<'a, P: Robust> Party<'a, P> {
             dead |= self.suspect(slot, life);
         }
         let looks_again = ended == over && (deadline.is_none() || dead && !patient);
-        if looks_again { Woken::Changed } else { ended }
+        if looks_again { Woken::Unsure } else { ended }
     }
 
     /// The caller tries to get a lock from this participant, and cannot: whether that has

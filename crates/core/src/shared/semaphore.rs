@@ -122,7 +122,8 @@ impl<P: Robust> SharedSemaphore<P> {
                 Slept::Woken => take(&self.on_their_way, 1),
                 // Whoever was on its way may have died.
                 Slept::Rang => self.on_their_way.store(0, Ordering::Relaxed),
-                Slept::Fresh | Slept::Not | Slept::Over(_) => {}
+                Slept::Unsure if get(&self.free) >= units => P::missed(),
+                Slept::Fresh | Slept::Not | Slept::Unsure | Slept::Over(_) => {}
             }
             if get(&self.free) < units {
                 self.count(party, what);
@@ -378,7 +379,7 @@ impl<P: Robust> SharedSemaphore<P> {
                     party.suspects(slot as u32, life);
                 }
             }
-            if ended == Woken::TimedOut { Woken::Changed } else { ended }
+            if ended == Woken::TimedOut { Woken::Unsure } else { ended }
         } else {
             party.sleep(watches, how, watched)
         };
@@ -389,6 +390,7 @@ impl<P: Robust> SharedSemaphore<P> {
                 Slept::Rang
             }
             Woken::Changed => Slept::Not,
+            Woken::Unsure => Slept::Unsure,
             Woken::TimedOut => Slept::Over(SharedError::TimedOut),
             Woken::Interrupted if how.interruptible => Slept::Over(SharedError::Interrupted),
             Woken::Interrupted => Slept::Not,
@@ -423,6 +425,8 @@ enum Slept {
     Rang,
     /// It is to look again.
     Not,
+    /// It is to look again, since nobody woke it for long.
+    Unsure,
     /// The wait is over.
     Over(SharedError),
 }
@@ -434,7 +438,7 @@ impl Slept {
             Slept::Fresh => 0,
             Slept::Woken => 1,
             Slept::Rang => 2,
-            Slept::Not => 3,
+            Slept::Not | Slept::Unsure => 3,
             Slept::Over(error) => 4 + error as u64,
         }
     }

@@ -99,6 +99,8 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     is_heir: bool,
     /// The lock changed hands on its way to sleep, or a release woke it.
     hot: bool,
+    /// Nobody woke it for long.
+    unsure: bool,
     /// Since when it sleeps, on and off.
     since: Option<Nanos>,
 }
@@ -110,7 +112,17 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         how: &'l Wait<'h, P>,
         here: u64,
     ) -> Self {
-        Seek { lock, party, how, here, woken: false, is_heir: false, hot: false, since: None }
+        Seek {
+            lock,
+            party,
+            how,
+            here,
+            woken: false,
+            is_heir: false,
+            hot: false,
+            unsure: false,
+            since: None,
+        }
     }
 
     /// Tries until it is had, or the wait is over.
@@ -124,7 +136,12 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             // Before the word: see the module's last paragraph.
             let bell = self.party.domain.bell();
             let ended = match self.look(goal) {
-                Look::Had(got) => break Ok(got),
+                Look::Had(got) => {
+                    if self.unsure && got == Got::Clean {
+                        P::missed();
+                    }
+                    break Ok(got);
+                }
                 Look::Never(error) => Some(error),
                 Look::Again => None,
                 Look::Theirs(theirs) => self.sleep(bell, &theirs),
@@ -360,13 +377,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             self.party.domain.after_wake(index, bell);
         }
         self.hot = matches!(ended, Woken::Changed | Woken::At(0));
+        self.unsure = ended == Woken::Unsure;
         self.ended(ended)
     }
 
     /// Why the wait is over after a sleep that ended like this.
     fn ended(&mut self, ended: Woken) -> Option<SharedError> {
         match ended {
-            Woken::At(_) | Woken::Changed => None,
+            Woken::At(_) | Woken::Changed | Woken::Unsure => None,
             Woken::TimedOut => Some(SharedError::TimedOut),
             Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),

@@ -13,6 +13,12 @@
 //! is restarted after those with `SA_RESTART`), the thread sleeps on the first word
 //! only, for at most `GLANCE`, and looks again: it polls, and notices all the same.
 //!
+//! # Wake-ups that others take
+//! Whoever may map the file, be it for reading only, can sleep at its words, or have the kernel
+//! move those who sleep there, and so take wake-ups away. A sleeper that nobody woke for a second,
+//! and that then finds what it slept for, has met that ([`Robust::missed`]); the sleeps of its
+//! process last for at most `GLANCE` during the next minute.
+//!
 //! # Errors of the kernel
 //! As in [`futex`]; none of them consumes a wake-up.
 
@@ -23,15 +29,31 @@ use crate::platform::Linux;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lockstead_core::shared::{Addend, Life, Robust, Watch, Woken};
-use lockstead_core::{Outcome, Wait};
+use lockstead_core::{Nanos, Outcome, Wait};
 
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
 const GLANCE: u64 = 20_000_000;
 
 /// What one call watches at most, and one cancellation word.
 const MOST: usize = 128;
+
+/// How long short sleeps are kept up after a wake-up was missed, in nanoseconds.
+const WARY: u64 = 60_000_000_000;
+
+/// Until when, as [`futex::now`] tells it; 0: none was missed.
+static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
+
+/// When a sleep that is to be short is over.
+fn soon() -> Option<Nanos> {
+    let until = WARY_UNTIL.load(Ordering::Relaxed);
+    if until == 0 {
+        return None;
+    }
+    let now = futex::now();
+    (now.0 < until).then(|| now.after(GLANCE))
+}
 
 impl Robust for Linux {
     type Segment = Attached;
@@ -96,6 +118,10 @@ impl Robust for Linux {
         list::name(word)
     }
 
+    fn missed() {
+        WARY_UNTIL.store(futex::now().0.saturating_add(WARY), Ordering::Relaxed);
+    }
+
     fn pledge(word: &U32) -> bool {
         list::pledge(word)
     }
@@ -145,7 +171,8 @@ fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken
     // SAFETY: the first `used` entries were written above.
     let vector = unsafe { vector[..used].assume_init_ref() };
     let first = usize::from(how.cancel.is_some());
-    let result = futex::wait_vector(vector, how.deadline);
+    let soon = soon().filter(|soon| how.deadline.is_none_or(|deadline| *soon < deadline));
+    let result = futex::wait_vector(vector, soon.or(how.deadline));
     if let Ok(index) = result {
         return Some(match index.checked_sub(first) {
             Some(index) => Woken::At(index),
@@ -154,6 +181,7 @@ fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken
         });
     }
     Some(match errno() {
+        libc::ETIMEDOUT if soon.is_some() => Woken::Unsure,
         libc::ETIMEDOUT => Woken::TimedOut,
         libc::EINTR => Woken::Interrupted,
         libc::ENOSYS | libc::EPERM | libc::EACCES => return None,

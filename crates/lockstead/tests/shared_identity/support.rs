@@ -5,13 +5,15 @@ use lockstead::shared::{
 };
 use std::io::Error;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 #[derive(Shareable)]
 #[repr(C)]
 pub(crate) struct Root {
     pub(crate) stage: AtomicU32,
+    /// A namespace, by number.
+    pub(crate) space: AtomicU64,
     pub(crate) mutex: SharedMutex<u64>,
     pub(crate) rate: SharedRwLock<u64>,
 }
@@ -124,6 +126,10 @@ impl Child {
             };
             s.spawn(forks).join().expect("it forks")
         })
+    }
+
+    pub(crate) fn id(&self) -> libc::pid_t {
+        self.0
     }
 
     pub(crate) fn kill(self) {
