@@ -430,3 +430,18 @@ fn a_seat_behind_too_many_mutexes_of_the_libc_is_kept() {
         assert_eq!(shared::leave(segment.handle()), Ok(()));
     });
 }
+
+#[test]
+fn a_thread_that_ends_behind_too_many_mutexes_of_the_libc_tells_of_it_itself() {
+    let _alone = alone(60);
+    let segment = Segment::new();
+    in_threads(1, &|| {
+        segment.party();
+        for mutex in vec![[0u64; 8]; 2100].leak() {
+            assert_eq!(Theirs::at(mutex.as_mut_ptr().cast()).lock(), Ok(false));
+        }
+        assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
+    });
+    assert!(!segment.seat(1).now().is_alive(), "nobody has asked yet");
+    assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
+}

@@ -11,22 +11,23 @@ use lockstead_core::shared::{Got, Life, Robust, SharedError};
 use lockstead_linux::Linux;
 use lockstead_linux::shared;
 use segment::{Child, SEATS, Segment, hold, lose_list};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(20);
 
 /// A child that is number 1 of a PID namespace of its own; `None` where that is not
-/// allowed.
+/// allowed. By the libc's `fork`, since the child allocates.
 fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
-    let flags = libc::CLONE_NEWPID | libc::SIGCHLD;
-    // SAFETY: without a stack and flags that share memory this is a fork.
-    let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as libc::pid_t;
-    if child == 0 {
-        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(if right.is_ok() { 0 } else { 1 }) };
+    let own = std::fs::File::open("/proc/thread-self/ns/pid").ok()?;
+    // SAFETY: flags only: in which namespace the next children of this thread are.
+    if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+        return None;
     }
-    (child > 0).then_some(Child(child))
+    let child = Child::new(body);
+    // SAFETY: an open file.
+    assert_eq!(unsafe { libc::setns(own.as_raw_fd(), libc::CLONE_NEWPID) }, 0, "back again");
+    Some(child)
 }
 
 fn has_ended(segment: &Segment, slot: u32) -> bool {
@@ -227,4 +228,27 @@ fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() 
     // Who only tries asks as well.
     assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
     child.kill_and_wait();
+}
+
+/// In this namespace nobody can ask about a thread there, while its process goes on.
+#[test]
+fn a_thread_that_ended_unnoticed_in_another_namespace_is_noticed_by_those_of_its_process() {
+    let _watchdog = Watchdog::new(60);
+    let segment = Segment::new();
+    assert_eq!(segment.lock_within(1, LONG), Ok(Got::Clean));
+    let process = first_of_namespace(|| {
+        in_threads(1, &|| {
+            assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
+            lose_list();
+            // SAFETY: ends the thread, which nobody else refers to.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        });
+        segment.word(1).store(2, SeqCst);
+        // Somebody that waits, for another lock.
+        let _ = segment.lock_within(1, LONG);
+    });
+    let Some(process) = process else { return println!("skipped: no PID namespaces here") };
+    until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
+    assert_eq!(segment.lock_within(0, LONG / 2), Ok(Got::OwnerDied));
+    process.kill_and_wait();
 }

@@ -49,6 +49,9 @@ pub struct Seat<P: Robust> {
     pub note: P::U32,
     /// Whom it last asked about: a slot. See `asked`.
     pub asked_about: P::U32,
+    /// The machine's: which start of the system and which file it came to, and which process it
+    /// is of, by numbers that are nobody else's; 0: not certain.
+    pub origin: [P::U64; 2],
 }
 
 /// One claim of a participant.

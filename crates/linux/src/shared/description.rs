@@ -15,8 +15,8 @@
 //! Who may write the file can lock for writing; who may only read it can lock for reading,
 //! as many bytes as it likes. So a lock for writing is somebody's who may take part.
 
-use super::process;
 use super::registry::Attached;
+use super::{origin, process};
 use crate::sys::{self, NoSignals};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -43,11 +43,7 @@ pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
 pub(super) fn keeps_locks_of_mappings(file: c_int) -> bool {
     /// Of the kinds whose mappings are of another file system's files, always or at times.
     const OTHERS: [i64; 2] = [libc::OVERLAYFS_SUPER_MAGIC as i64, libc::FUSE_SUPER_MAGIC as i64];
-    let mut about = core::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: room for what is told.
-    let told = unsafe { libc::fstatfs(file, about.as_mut_ptr()) } == 0;
-    // SAFETY: filled in, since the call said so.
-    told && !OTHERS.contains(&(unsafe { about.assume_init() }.f_type as i64))
+    origin::file_system(file).is_some_and(|kind| !OTHERS.contains(&kind))
 }
 
 /// How the byte of a number is locked.

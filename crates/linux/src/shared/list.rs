@@ -207,10 +207,18 @@ impl List {
         self.kind.store(kind, Relaxed);
     }
 
-    /// Whether the program has given the kernel another list since: the end of the thread will
-    /// be told of no seat.
-    pub(super) fn is_displaced(&self) -> bool {
-        registered().is_ok_and(|head| !core::ptr::eq(head, self.head.load(Relaxed)))
+    /// Whether the kernel comes to the seats when the thread ends: the program has not given it
+    /// another list, nor has the libc put more in front than the kernel walks past.
+    pub(super) fn is_walked(&self, page: &Page) -> bool {
+        let head = self.head.load(Relaxed);
+        if registered().is_ok_and(|registered| !core::ptr::eq(registered, head)) {
+            return false;
+        }
+        let Some(first) = page.linked().next().filter(|_| self.kind.load(Relaxed) == LIBCS) else {
+            return true;
+        };
+        let node = self.node(first.seat_address());
+        self.libc_nodes(head.expose_provenance()).any(|at| next_of(at) == node)
     }
 
     /// The kernel is not to look into the page any more: no seat is left.

@@ -223,6 +223,7 @@ fn sit(
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
     let process = number::of_process(attached)?;
+    oracle::ask_about_own(attached);
     let domain = attached.domain();
     let take = || domain.take_seat(process, sys::gettid());
     let taken = match take() {
@@ -237,7 +238,7 @@ fn sit(
     let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
     let seat = &domain.seats[slot as usize];
     let before = list::name(life_word(seat));
-    introduce(seat);
+    introduce(seat, attached);
     // ord: SHL-4 (release): the fields before the note that vouches for them.
     seat.note.store(life.high(), Ordering::Release);
     member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
@@ -267,7 +268,7 @@ fn vacate(seat: &Seat<Linux>, tenant: Life) {
 }
 
 /// Tells who sits there.
-fn introduce(seat: &Seat<Linux>) {
+fn introduce(seat: &Seat<Linux>, attached: &Attached) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a live timespec; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
@@ -276,6 +277,9 @@ fn introduce(seat: &Seat<Linux>) {
     seat.thread.store(sys::gettid(), Ordering::Relaxed);
     seat.namespace.store(process::namespace(), Ordering::Relaxed);
     seat.since.store(since, Ordering::Relaxed);
+    let [elsewhere, process] = &seat.origin;
+    elsewhere.store(attached.origin(), Ordering::Relaxed);
+    process.store(process::incarnation(), Ordering::Relaxed);
     seat.waits_for.store(0, Ordering::Relaxed);
 }
 

@@ -18,6 +18,7 @@
 //! | `ring` | adding and waking in one step |
 //! | `description` | record locks on the segment's file, and descriptions of one's own |
 //! | `number` | by what a process is known: its number, which a record lock keeps |
+//! | `origin` | which start of the system, which file, which process |
 //! | `oracle` | the second source on who has ended |
 //!
 //! # Who a thread is
@@ -43,6 +44,7 @@ mod list;
 mod member;
 mod number;
 mod oracle;
+mod origin;
 mod page;
 mod process;
 mod refusal;
@@ -55,6 +57,7 @@ pub use description::{LOCKS_FROM, Standing, standing};
 pub use member::{Member, at_forgetting, join, leave, me, member, party, seated};
 pub use number::{LAST_NUMBER, SHARED};
 pub use oracle::process_has_ended;
+pub use origin::of_file as origin_of_file;
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
 pub use registry::{AttachError, Attached, Chore, Handle, Parts, Scrub, attach, detach};

@@ -15,14 +15,17 @@
 //!
 //! The asker first replaces L by L [doubted](Life::doubted). Then it asks. If X has left
 //! meanwhile, the doubt has gone with it, whoever sits there now; so the exchange of L doubted
-//! declares X dead, or nothing. Two questions can show that X has ended:
+//! declares X dead, or nothing. Three questions can show that X has ended:
 //!
 //! - *Its process has.* Its number is n, and nobody holds the lock of n for writing. A
 //!   process holds that lock before it puts n into any life word, and until its memory is
 //!   gone.
 //! - *The thread has*, of a process that goes on: the note vouches for the seat's other words,
-//!   and the kernel knows no thread of X's number in X's process. Who leaves takes its note
-//!   along, so that no note vouches for a newcomer before that has said who it is.
+//!   and the kernel knows no thread of X's number in X's process, or knows another process by
+//!   X's number. Who leaves takes its note along, so that no note vouches for a newcomer before
+//!   that has said who it is.
+//! - *X was of another start of the system, or of the file of which this one is a copy*: the note
+//!   vouches, and X has noted another [`origin`](super::origin) than this one.
 //!
 //! And without a question: who gets the number n declares dead whoever sits under n then.
 //!
@@ -37,8 +40,9 @@
 
 use super::description::{self, Description, Standing};
 use super::number::SHARED;
-use super::process;
 use super::registry::Attached;
+use super::{origin, process};
+use crate::futex;
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
 use core::ffi::c_int;
@@ -56,7 +60,9 @@ pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     if !life.is_taken() || !doubt(seat, life) {
         return false;
     }
-    let ended = process_ended(attached, life) || thread_ended(attached, seat, life);
+    let ended = process_ended(attached, life)
+        || came_elsewhere(attached, seat, life)
+        || thread_ended(attached, seat, life);
     let to = if ended { life.dead() } else { life };
     let dead = seat.change(life.doubted(), to) && ended;
     if dead {
@@ -75,6 +81,27 @@ fn doubt(seat: &Seat<Linux>, life: Life) -> bool {
 pub(super) fn sweep(attached: &Attached) -> bool {
     taken(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }
+
+/// Asks about the threads of this process, at most once in [`OWN`] nanoseconds. In other PID
+/// namespaces nobody can: while the process goes on, only itself learns of the end of one
+/// of its threads that the kernel has not told of.
+pub(super) fn ask_about_own(attached: &Attached) {
+    let Some(place) = attached.place() else { return };
+    let (now, last) = ((futex::now().0 >> 20) as u32 | 1, place.asked.load(Ordering::Relaxed));
+    if last != 0 && u64::from(now.wrapping_sub(last)) << 20 < OWN {
+        return;
+    }
+    place.asked.store(now, Ordering::Relaxed);
+    let own = place.number.load(Ordering::Relaxed);
+    for (slot, seat, life) in taken(attached).filter(|(_, _, life)| life.process() == own) {
+        if thread_ended(attached, seat, life) {
+            has_ended(attached, slot, life);
+        }
+    }
+}
+
+/// See [`ask_about_own`].
+const OWN: u64 = 500_000_000;
 
 /// The process has just got this number, and none of its threads sits anywhere yet: who does
 /// under it is dead. Asks about all others, too.
@@ -150,19 +177,40 @@ pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
     }
 }
 
+/// Whether it came in another start of the system, or to another file than this copy of it.
+fn came_elsewhere(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
+    let (here, there) = (attached.origin(), &seat.origin[0]);
+    // Who prepares a seat has not said who it is; its predecessor may have, under the same note.
+    !life.is_prepared() && is_vouched(seat, life) && differ(here, there.load(Ordering::Relaxed))
+}
+
+/// Both are certain, and they are not the same.
+fn differ(one: u64, other: u64) -> bool {
+    one != 0 && other != 0 && one != other
+}
+
 /// Whether the kernel has no such thread any more, if it can be asked.
 fn thread_ended(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
     // Who prepares a seat names no thread.
-    !life.is_prepared()
-        && process_of(attached, seat, life)
-            .is_some_and(|process| is_gone(process, life.life() & LIFE_NUMBER))
+    if life.is_prepared() {
+        return false;
+    }
+    let Some(process) = process_of(attached, seat, life) else { return false };
+    let noted = seat.origin[1].load(Ordering::Relaxed);
+    is_gone(process, life.life() & LIFE_NUMBER)
+        || noted != 0 && differ(noted, origin::of_process(process))
+}
+
+/// Whether what the seat says of its tenant is said by the one with this life word.
+fn is_vouched(seat: &Seat<Linux>, life: Life) -> bool {
+    // ord: SHL-4 (acquire): what the note vouches for.
+    seat.note.load(Ordering::Acquire) == life.high()
 }
 
 /// The process of who sits there, as this one's namespace numbers it; `None`: it is in
 /// another one, or has not said so.
 fn process_of(attached: &Attached, seat: &Seat<Linux>, life: Life) -> Option<u32> {
-    // ord: SHL-4 (acquire): what the note vouches for.
-    let vouched = seat.note.load(Ordering::Acquire) == life.high();
+    let vouched = is_vouched(seat, life);
     let here = process::namespace();
     // Where `/proc` does not tell, a process knows its own.
     let known = here != 0 || life.process() == attached.place()?.number.load(Ordering::Relaxed);

@@ -137,7 +137,7 @@ fn attend() {
 
 /// At the thread's end: leaves the segments in which it holds nothing. What it holds
 /// elsewhere, the kernel reports when the thread is gone; or the thread itself, if the kernel
-/// has another list of it by now.
+/// will not come to its seats.
 extern "C" fn end(_value: *mut c_void) {
     let _errno = sys::KeepErrno::new();
     let _signals = sys::NoSignals::new();
@@ -148,10 +148,10 @@ extern "C" fn end(_value: *mut c_void) {
         // It stays linked where it holds something.
         if member.identity().is_some() && member.leave(page).is_err() {
             holds = true;
-            if page.list.is_displaced() {
-                member.die(page);
-            }
         }
+    }
+    if holds && !page.list.is_walked(page) {
+        page.members.iter().for_each(|member| member.die(page));
     }
     if holds {
         // A guard may refer to the page still.

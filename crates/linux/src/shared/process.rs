@@ -28,13 +28,16 @@ pub(super) struct Place {
     pub(super) hold: AtomicUsize,
     /// Somebody works on `number`.
     pub(super) busy: AtomicU32,
-    spare: AtomicU32,
+    /// When its threads last asked about one another, in 2^20 nanoseconds; 0: not yet.
+    pub(super) asked: AtomicU32,
 }
 
 #[repr(C)]
 struct Process {
     /// The process namespace, plus one; 0: not asked yet.
     namespace: AtomicU64,
+    /// As [`origin`](super::origin) tells it; 0: not asked yet.
+    incarnation: AtomicU64,
     /// The thread that has a description of its own, or forks; 0: none. See
     /// [`description`](super::description).
     describes: AtomicU32,
@@ -115,6 +118,19 @@ pub(super) fn namespace() -> u64 {
     let namespace = if told { unsafe { about.assume_init().st_ino } } else { 0 };
     process.namespace.store(namespace.wrapping_add(1), Ordering::Relaxed);
     namespace
+}
+
+/// A number for this process that no other one has had, see [`origin`](super::origin); 0: not
+/// certain.
+pub(super) fn incarnation() -> u64 {
+    let Some(process) = process() else { return 0 };
+    let known = process.incarnation.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let told = super::origin::of_process(std::process::id());
+    process.incarnation.store(told, Ordering::Relaxed);
+    told
 }
 
 impl Place {

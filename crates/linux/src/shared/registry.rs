@@ -13,7 +13,7 @@
 use super::member;
 use super::process::{self, Place, SEGMENTS};
 use super::refusal::{Busy, JoinError};
-use super::{description, list, number};
+use super::{description, list, number, origin};
 use crate::atomics::U32;
 use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
@@ -126,6 +126,8 @@ pub struct Attached {
     claims_each: AtomicUsize,
     device: AtomicU64,
     inode: AtomicU64,
+    /// As [`origin`](super::origin) tells it; 0: not certain.
+    origin: AtomicU64,
     /// Where the file was, to open it anew where there is no `/proc`; null: unknown.
     path: AtomicPtr<c_char>,
     /// As [`Scrub`]; the function as a data pointer, null: none.
@@ -148,6 +150,7 @@ static TABLE: [Attached; SEGMENTS] = [const {
         claims_each: AtomicUsize::new(0),
         device: AtomicU64::new(0),
         inode: AtomicU64::new(0),
+        origin: AtomicU64::new(0),
         path: AtomicPtr::new(null_mut()),
         scrub_by: AtomicPtr::new(null_mut()),
         scrub_what: AtomicPtr::new(null_mut()),
@@ -219,6 +222,7 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     entry.file.store(file, Ordering::Relaxed);
     entry.device.store(device, Ordering::Relaxed);
     entry.inode.store(inode, Ordering::Relaxed);
+    entry.origin.store(origin::of_file(file), Ordering::Relaxed);
     let path = path.map_or(null_mut(), |path| path.to_owned().into_raw());
     entry.path.store(path, Ordering::Relaxed);
     let (by, what) = parts.scrub.map_or((null_mut(), null()), |s| (s.by as *mut (), s.what));
@@ -411,6 +415,11 @@ impl Attached {
         // SAFETY: a string of `attach`, which `detach` frees when nobody uses the entry.
         let path = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
         (self.file.load(Ordering::Relaxed), identity, path)
+    }
+
+    /// Which start of the system and which file this is; 0: not certain.
+    pub(super) fn origin(&self) -> u64 {
+        self.origin.load(Ordering::Relaxed)
     }
 
     /// Has the segment's locks gone through, if somebody has said how; how many seats changed.

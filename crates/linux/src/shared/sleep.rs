@@ -127,6 +127,7 @@ impl Robust for Linux {
     }
 
     fn has_ended(segment: &Attached, slot: u32, life: Life) -> bool {
+        oracle::ask_about_own(segment);
         oracle::has_ended(segment, slot, life)
     }
 

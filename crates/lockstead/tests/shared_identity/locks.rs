@@ -1,10 +1,12 @@
 //! Beside programs that lock the segment's file for their own ends.
 
-use crate::support::{Child, LONG, Named, Root, UNTOLD, lose_list};
+use crate::support::{Child, LONG, Named, Root, UNTOLD, living, lose_list};
+use lockstead::shared::inspect::View;
 use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError};
 use std::fs::{File, OpenOptions};
 use std::io::Error;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -149,4 +151,86 @@ fn a_program_that_locks_the_whole_file_for_writing_is_named_at_once() {
         std::thread::sleep(Duration::from_micros(200));
     }
     std::fs::remove_file(&path).expect("it");
+}
+
+/// Whether files of this directory have an origin that is certain; elsewhere a reader's lock hides
+/// more.
+fn in_memory(name: &str) -> Option<std::path::PathBuf> {
+    let memory = std::path::Path::new("/dev/shm");
+    let path = memory.join(format!("lockstead-{name}-{}", std::process::id()));
+    let usable =
+        memory.is_dir() && std::path::Path::new("/proc/sys/kernel/random/boot_id").exists();
+    usable.then_some(path)
+}
+
+fn unnoticed(path: &std::path::Path) -> usize {
+    let people = View::open(path).and_then(|view| view.people()).expect("a segment");
+    people.all().iter().filter(|person| person.unnoticed).count()
+}
+
+/// The copy's locks are another reader's, so that nobody can be told from it by number.
+#[test]
+fn beside_a_reader_a_copy_of_the_file_has_no_living_owners_either() {
+    let Some(path) = in_memory("masked") else { return println!("skipped: no /dev/shm, no /proc") };
+    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
+    lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
+    let segment = Segment::<Root>::open(&path).expect("a segment");
+    let owner = Child::new(|| Segment::<Root>::open(&path).expect("a segment").root().keep(1));
+    segment.root().await_stage(1);
+    let copy = path.with_extension("copy");
+    std::fs::copy(&path, &copy).expect("copied");
+    let other = OpenOptions::new().read(true).open(&copy).expect("it may read");
+    lock_all(&other, libc::F_RDLCK).expect("nobody takes part in the copy");
+    assert_eq!([unnoticed(&path), unnoticed(&copy)], [0, 1], "who only reads it is told too");
+    {
+        let opened = Segment::<Root>::open(&copy).expect("a segment");
+        assert_eq!(living(&copy), 0, "who opens it finds nobody alive");
+        assert!(opened.root().told());
+    }
+    let root = segment.root();
+    assert_eq!(root.mutex.try_lock().map(drop), Err(SharedError::Held), "it lives");
+    owner.kill();
+    assert!(root.told());
+    [&path, &copy].iter().for_each(|path| std::fs::remove_file(path).expect("it"));
+}
+
+/// The next container: its first process has the number of the last one's, and its namespace's
+/// number may be the same, too.
+#[test]
+fn beside_a_reader_the_next_process_of_the_same_number_is_somebody_else() {
+    let path = std::env::temp_dir().join(format!("lockstead-next-{}", std::process::id()));
+    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
+    lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
+    let segment = Segment::<Root>::open(&path).expect("a segment");
+    let root = segment.root();
+    let space = || std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
+    let first = Child::first_of_namespace(|| {
+        root.space.store(space(), SeqCst);
+        Segment::<Root>::open(&path).expect("a segment").root().keep_untold(1);
+    });
+    let Some(first) = first else { return println!("skipped: no PID namespaces here") };
+    root.await_stage(1);
+    first.kill();
+    let mut met = false;
+    for _ in 0..100 {
+        let next = Child::first_of_namespace(|| {
+            assert_eq!(std::process::id(), 1);
+            let is_same = space() != 0 && space() == root.space.load(SeqCst);
+            root.stage.store(if is_same { 2 } else { 3 }, SeqCst);
+            if is_same {
+                assert!(Segment::<Root>::open(&path).expect("a segment").root().told());
+            }
+        });
+        next.expect("as before").ends();
+        met = root.stage.load(SeqCst) == 2;
+        if met {
+            break;
+        }
+    }
+    std::fs::remove_file(&path).expect("it");
+    if !met {
+        println!("skipped: the numbers of namespaces do not come again here");
+    }
 }

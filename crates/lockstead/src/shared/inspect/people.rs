@@ -5,9 +5,10 @@ use core::ops::Range;
 use lockstead_core::shared::life::{LIFE_DEAD, LIFE_NUMBER};
 use lockstead_core::shared::seat::AWAITED;
 use lockstead_core::shared::{Identity, Life};
-use lockstead_linux::shared::process_has_ended;
+use lockstead_linux::shared::{origin_of_file, process_has_ended};
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 /// A seat that is, or was, somebody's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,15 +34,15 @@ pub struct Participant {
     pub thread: u32,
     /// The inode of its PID namespace; 0: unknown.
     pub namespace: u64,
-    /// When it came, in nanoseconds on the clock that counts from the start of the
-    /// system.
+    /// When it came, in nanoseconds since 1970.
     pub since: u64,
     /// The lock it sleeps for, by its offset in the segment.
     pub waits_for: Option<u64>,
     /// Its process, by the number that this has in the segment; 0 once it has left.
     pub process_number: u32,
-    /// It lives as far as the segment knows, and nobody has the record lock any more by which
-    /// its process was known: it ended unnoticed.
+    /// It lives as far as the segment knows, but it ended unnoticed: nobody has the record lock
+    /// any more by which its process was known, or it came in another start of the system, or to
+    /// another file, of which this one is a copy.
     pub unnoticed: bool,
     /// What it shares, of the locks that it claims.
     pub claims: Vec<Claimed>,
@@ -76,9 +77,11 @@ impl People {
     pub(super) fn new(file: &File, header: &Header, seats: &[u8], claims: &[u8]) -> People {
         let each = header.claims_each as usize * 8;
         let mut people = People::default();
+        let asker =
+            Asker { file, seats_at: header.seats_at, origin: origin_of_file(file.as_raw_fd()) };
         for (slot, seat) in seats.chunks_exact(SEAT).enumerate().skip(1) {
             let claims = claims.get(slot * each..(slot + 1) * each).unwrap_or(&[]);
-            people.all.extend(Participant::new(file, slot as u32, seat, claims));
+            people.all.extend(Participant::new(&asker, slot as u32, seat, claims));
         }
         let living = people.all.iter().filter(|participant| participant.alive);
         people.claims = living.flat_map(|participant| participant.claims.clone()).collect();
@@ -124,7 +127,7 @@ impl People {
 
 impl Participant {
     /// `None` of a seat in which nobody has ever been.
-    fn new(file: &File, slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
+    fn new(asker: &Asker<'_>, slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
         let life = Life(long(seat, 0));
         if life.0 == 0 && long(seat, 8) == 0 {
             return None;
@@ -152,7 +155,7 @@ impl Participant {
             since: long(seat, 64),
             waits_for: (waits_for != 0).then_some(u64::from(waits_for) * 8),
             process_number: life.process(),
-            unnoticed: alive && process_has_ended(file.as_raw_fd(), life) == Some(true),
+            unnoticed: alive && asker.has_ended(slot, seat),
             claims: claims.collect(),
         })
     }
@@ -167,6 +170,37 @@ impl Participant {
     #[must_use]
     pub fn number(&self) -> Option<u32> {
         (self.life != LIFE_DEAD && self.alive).then_some(self.life & LIFE_NUMBER)
+    }
+}
+
+/// Asks whether those have ended who live as far as the segment knows.
+struct Asker<'a> {
+    file: &'a File,
+    seats_at: u64,
+    /// Which start of the system and which file this is; 0: not certain.
+    origin: u64,
+}
+
+impl Asker<'_> {
+    fn has_ended(&self, slot: u32, seat: &[u8]) -> bool {
+        let life = Life(long(seat, 0));
+        let ended = process_has_ended(self.file.as_raw_fd(), life) == Some(true)
+            || self.came_elsewhere(seat, life);
+        // Who has left since the seat was read may have ended in order.
+        ended && self.life(slot) == Some(life)
+    }
+
+    fn came_elsewhere(&self, seat: &[u8], life: Life) -> bool {
+        let (noted, there) = (short(seat, 76), long(seat, 88));
+        noted == life.high() && self.origin != 0 && there != 0 && self.origin != there
+    }
+
+    /// As it is now.
+    fn life(&self, slot: u32) -> Option<Life> {
+        let mut word = [0; 8];
+        let at = self.seats_at + u64::from(slot) * SEAT as u64;
+        self.file.read_exact_at(&mut word, at).ok()?;
+        Some(Life(u64::from_ne_bytes(word)))
     }
 }
 

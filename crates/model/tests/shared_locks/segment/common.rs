@@ -31,6 +31,7 @@ fn empty_seat() -> Seat<Model> {
         claims: U32::ZERO,
         note: U32::ZERO,
         asked_about: U32::ZERO,
+        origin: [const { U64::ZERO }; 2],
     }
 }
 
