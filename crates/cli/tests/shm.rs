@@ -276,7 +276,13 @@ fn the_stuck_are_recovered_and_the_living_left_alone() {
     };
     let stuck = place.json(&[]);
     assert_eq!(state(&stuck, slot), Some("missing".into()), "{stuck}");
-    assert!(place.text(&[]).contains("there is no such thread"));
+    assert_eq!(lock(&stuck, "orders")["state"], "owner-missing", "{stuck}");
+    assert_eq!(lock(&stuck, "shelves[5]")["state"], "owned", "{stuck}");
+    let shown = place.text(&[]);
+    assert!(
+        shown.contains("there is no such thread") && shown.contains("owner missing"),
+        "{shown}"
+    );
 
     let recovered = place.json(&["--recover"]);
     assert_eq!(recovered["recovered"]["declared_dead"], serde_json::json!([slot]));

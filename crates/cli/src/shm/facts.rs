@@ -1,7 +1,7 @@
 //! What is shown of a segment, as data: the JSON is this, the text is made from it.
 
 use super::cycles;
-use super::processes::Processes;
+use super::processes::{Processes, Seen};
 use lockstead::shared::inspect::{Identity, LockState, LockView, Participant, People, View};
 use lockstead::shared::{LockKind, SegmentError};
 use serde::Serialize;
@@ -86,6 +86,7 @@ pub(super) struct Lock {
 pub(super) struct Who {
     pub(super) slot: u32,
     pub(super) generation: u32,
+    /// As far as the segment knows.
     pub(super) alive: bool,
     /// `None` where somebody else has the seat by now.
     pub(super) process: Option<u32>,
@@ -101,6 +102,8 @@ pub(super) struct Share {
 /// What a walk over all locks gathers.
 struct Gathering<'a> {
     people: &'a People,
+    /// What is known here of those that live, by slot.
+    seen: HashMap<u32, Seen>,
     waiting: HashMap<u64, Vec<u32>>,
     all: bool,
     locks: Vec<Lock>,
@@ -127,6 +130,7 @@ impl Facts {
         }
         let mut gathering = Gathering {
             people: &people,
+            seen: see(&people),
             waiting,
             all,
             locks: Vec::new(),
@@ -139,10 +143,8 @@ impl Facts {
             gathering.add(lock);
             true
         })?;
-        let mut processes = Processes::new();
         let participants = people.all().iter();
-        let participants =
-            participants.map(|person| gathering.person(person, &mut processes)).collect();
+        let participants = participants.map(|person| gathering.person(person)).collect();
         let header = view.header();
         let mut facts = Facts {
             path,
@@ -183,7 +185,7 @@ impl Gathering<'_> {
             lock: lock.path.to_owned(),
             kind: lock.kind.name(),
             offset: lock.offset,
-            state: state(lock.state),
+            state: self.state(lock),
             owner: lock.owner.map(|owner| self.who(owner)),
             heir: lock.heir.map(|heir| self.who(heir)),
             waiters,
@@ -212,15 +214,30 @@ impl Gathering<'_> {
         }
     }
 
-    fn person(&self, person: &Participant, processes: &mut Processes) -> Person {
-        // The numbers of one that has ended may be somebody else's by now.
-        let seen = if person.alive && !person.unnoticed {
-            processes.look(person.namespace, person.process, person.thread)
-        } else {
-            Default::default()
-        };
+    fn is_missing(&self, person: &Participant) -> bool {
+        person.unnoticed || self.seen.get(&person.slot).is_some_and(|seen| seen.missing)
+    }
+
+    fn state(&self, lock: &LockView<'_>) -> &'static str {
+        let owner = lock.owner.and_then(|owner| self.people.living(owner));
+        match lock.state {
+            LockState::Owned if owner.is_some_and(|owner| self.is_missing(owner)) => {
+                "owner-missing"
+            }
+            LockState::Owned => "owned",
+            LockState::OwnerMissing => "owner-missing",
+            LockState::OwnerDead => "owner-dead",
+            LockState::Inconsistent => "inconsistent",
+            LockState::NotRecoverable => "not-recoverable",
+            LockState::Free => "free",
+            _ => "unknown",
+        }
+    }
+
+    fn person(&self, person: &Participant) -> Person {
+        let seen = self.seen.get(&person.slot);
         let state = match (person.alive, person.dead) {
-            (true, _) if person.unnoticed || seen.missing => State::Missing,
+            (true, _) if self.is_missing(person) => State::Missing,
             (true, _) => State::Alive,
             (false, true) => State::Dead,
             (false, false) => State::Left,
@@ -236,8 +253,8 @@ impl Gathering<'_> {
             process: person.process,
             thread: person.thread,
             namespace: person.namespace,
-            process_here: seen.here,
-            name: seen.name,
+            process_here: seen.and_then(|seen| seen.here),
+            name: seen.and_then(|seen| seen.name.clone()),
             age_ns: since_1970().and_then(|now| now.checked_sub(person.since)),
             holds: holds.unwrap_or(0),
             shares: person.claims.len() as u64,
@@ -256,13 +273,14 @@ fn since_1970() -> Option<u64> {
     (code == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-fn state(state: LockState) -> &'static str {
-    match state {
-        LockState::Free => "free",
-        LockState::Owned => "owned",
-        LockState::OwnerDead => "owner-dead",
-        LockState::Inconsistent => "inconsistent",
-        LockState::NotRecoverable => "not-recoverable",
-        _ => "unknown",
-    }
+/// Looks up those that live, by slot. The numbers of one that has ended may be somebody else's
+/// by now.
+fn see(people: &People) -> HashMap<u32, Seen> {
+    let mut processes = Processes::new();
+    let living = people.all().iter().filter(|person| person.alive && !person.unnoticed);
+    living
+        .map(|person| {
+            (person.slot, processes.look(person.namespace, person.process, person.thread))
+        })
+        .collect()
 }

@@ -143,6 +143,7 @@ fn locks(facts: &Facts, most: usize) -> String {
 
 fn condition(lock: &Lock) -> String {
     let mut text = match lock.state {
+        "owner-missing" => "owner missing".to_owned(),
         "owner-dead" => "owner died".to_owned(),
         "not-recoverable" => "not recoverable".to_owned(),
         state => state.to_owned(),

@@ -28,6 +28,9 @@ pub enum LockState {
     Free,
     /// Somebody has it who lives.
     Owned,
+    /// Its owner has ended unnoticed ([`super::Participant::unnoticed`]). Who next waits for it, or opens
+    /// the segment, finds that out and gets it.
+    OwnerMissing,
     /// Its owner has died; the next one gets it.
     OwnerDead,
     /// Nobody has it, and what a dead owner left was not looked at.
@@ -230,8 +233,11 @@ impl<'a> LockView<'a> {
             view.heir = Identity::from_bits(other);
         }
         view.state = match view.owner {
-            Some(owner) if people.living(owner).is_some() => LockState::Owned,
-            Some(_) => LockState::OwnerDead,
+            Some(owner) => match people.living(owner) {
+                Some(owner) if owner.unnoticed => LockState::OwnerMissing,
+                Some(_) => LockState::Owned,
+                None => LockState::OwnerDead,
+            },
             None if word & INCONSISTENT != 0 => LockState::Inconsistent,
             None => LockState::Free,
         };
