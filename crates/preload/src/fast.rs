@@ -9,8 +9,8 @@
 //! an acquisition and twenty for a release, and no shared line is written.
 //!
 //! # Protocol
-//! Acquire: this process records (`STATE.base`), this thread does
-//! (`Words::record`), and nothing of ours is in progress on it (`busy`). Either
+//! Acquire: this process records (`STATE.base`), the thread is the C library's
+//! ([`tls`](crate::tls)) and recorded (`Words::record`), and nothing of ours is in progress on it (`busy`). Either
 //! the line of lock and call site knows this very call: stack pointer and three
 //! more return addresses. Or one of the two places for chains of this call site
 //! knows the call, and one of the two of the set of the address knows the lock.
@@ -113,10 +113,10 @@ macro_rules! fast_acquire {
             core::arch::naked_asm!(
                 ".cfi_startproc",
                 // rdi: the lock. r8: the thread's record.
-                "mov rax, qword ptr [rip + lockstead_words@GOTTPOFF]",
-                "mov r8, qword ptr fs:[rax]",
                 "cmp qword ptr [rip + {state} + {base}], 0",
                 "je 2f",
+                $crate::own_words!("rax", "rcx", "2f"),
+                "mov r8, qword ptr [rax]",
                 "test r8, r8",
                 "je 2f",
                 $crate::is_busy!(),
@@ -277,6 +277,8 @@ macro_rules! fast_acquire {
                 "ret",
                 ".cfi_endproc",
                 state = sym $crate::state::STATE,
+                guard = sym $crate::tls::GUARD,
+                guard_at = const $crate::tls::GUARD_AT,
                 base = const $crate::fast::Offset::BASE,
                 #[cfg(not(feature = "check"))]
                 capacity = const $crate::fast::Offset::CAPACITY,
@@ -344,11 +346,11 @@ macro_rules! fast_release {
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "mov rax, qword ptr [rip + lockstead_words@GOTTPOFF]",
-                "mov r8, qword ptr fs:[rax]",
                 "mov rdx, qword ptr [rip + {state} + {base}]",
                 "test rdx, rdx",
                 "je 2f",
+                $crate::own_words!("rax", "rcx", "2f"),
+                "mov r8, qword ptr [rax]",
                 "test r8, r8",
                 "je 2f",
                 "cmp dword ptr [r8 + {busy}], 0",
@@ -395,6 +397,8 @@ macro_rules! fast_release {
                 "ret",
                 ".cfi_endproc",
                 state = sym $crate::state::STATE,
+                guard = sym $crate::tls::GUARD,
+                guard_at = const $crate::tls::GUARD_AT,
                 base = const $crate::fast::Offset::BASE,
                 clock = const $crate::fast::Offset::CLOCK,
                 tick_shift = const $crate::fast::Offset::TICK_SHIFT,

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn in_parent() {
 /// # Safety
 /// As [`prepare`]; the process has one thread.
 pub unsafe extern "C" fn in_child() {
-    let words = tls::words();
+    let Some(words) = tls::own() else { return };
     words.record.store(null_mut(), Relaxed);
     words.stage.store(Stage::New as usize, Relaxed);
     rules::forked();
@@ -138,7 +138,7 @@ fn replace(ledger: &Ledger<'static>) -> bool {
 }
 
 fn give_back() {
-    let memory = tls::words().inheritance.swap(0, Relaxed);
+    let memory = tls::own().map_or(0, |words| words.inheritance.swap(0, Relaxed));
     if memory != 0 {
         // SAFETY: mapped by `prepare`; nobody uses it any more.
         unsafe { sys::unmap(memory as *mut u8, BYTES) };

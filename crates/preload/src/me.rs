@@ -71,7 +71,7 @@ impl Drop for Me {
 #[must_use]
 pub fn enter() -> Option<Me> {
     let ledger = state::ledger()?;
-    let words = tls::words();
+    let words = tls::own()?;
     let base = words.record.load(Relaxed);
     if base.is_null() {
         return first_seen(ledger, words);
@@ -137,7 +137,7 @@ impl Me {
 #[must_use]
 pub fn resume(site: Option<&Site>) -> Option<Me> {
     let ledger = state::ledger()?;
-    let words = tls::words();
+    let words = tls::own()?;
     let base = words.record.load(Relaxed);
     if base.is_null() {
         return None;
@@ -155,9 +155,11 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
 /// the published wait as they are, which promise that they do.
 #[cfg(feature = "check")]
 pub fn beside_wait(work: impl FnOnce(&Me)) {
-    let words = tls::words();
+    let (Some(ledger), Some(words)) = (state::ledger(), tls::own()) else { return };
     let base = words.record.load(Relaxed);
-    let Some(ledger) = state::ledger().filter(|_| !base.is_null()) else { return };
+    if base.is_null() {
+        return;
+    }
     // SAFETY: as in `enter`.
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     let record = thread.record;
@@ -179,11 +181,14 @@ const HANDLERS_FRAME: usize = 768;
 /// from a frame no deeper than the one that was. (Calls from deeper frames are
 /// taken for a handler's until there is a shallower one.) What was left half done
 /// stays so: each step of ours leaves the ledger such that others can read it,
-/// and so can we.
+/// and so can we. A child that shares the memory and the thread pointer, on a stack
+/// of its own, has not left what the thread is in.
 #[cold]
 fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
     let here = &raw const words as usize;
-    let left = here + HANDLERS_FRAME > words.busy_at.load(Relaxed) && !on_stack_for_handlers();
+    let left = here + HANDLERS_FRAME > words.busy_at.load(Relaxed)
+        && !on_stack_for_handlers()
+        && record.tid.load(Relaxed) == sys::gettid();
     if left {
         record.wait.end();
     }
@@ -346,7 +351,7 @@ pub fn fall_silent() {
 /// Called by libc, as the destructor of our key, with the value that
 /// `adopt` has set.
 pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
-    let words = tls::words();
+    let Some(words) = tls::own() else { return };
     if value.cast() != words.record.load(Relaxed) {
         return;
     }

@@ -10,7 +10,7 @@
 
 use crate::interpose::threads;
 use crate::sys::Errno;
-use crate::{environment, me, real, rules, state, sys};
+use crate::{environment, me, real, rules, state, sys, tls};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
@@ -84,6 +84,9 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     kept.beside_length = beside(libraries, &kept.token[..kept.token_length], &mut kept.beside);
     if libraries.windows(VALGRIND.len()).any(|part| part == VALGRIND) {
         MOST.store(MOST_ON_VALGRIND, Relaxed);
+    }
+    if !tls::learn() {
+        return;
     }
     FOLLOW.store(settings.follow, Relaxed);
     rules::want_sleepy(settings.sleepy);

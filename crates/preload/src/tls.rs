@@ -3,9 +3,23 @@
 //! One block in the initial TLS image, reached without a call and without an
 //! allocation: `__tls_get_addr` may do both, which is why this is not
 //! `#[thread_local]`. A library that is loaded at start always finds room.
+//!
+//! # Foreign thread pointers
+//! Not every thread pointer is the C library's. A program may start a child by
+//! `clone` that shares its memory and runs on one of the program's making: zeroes, as
+//! sandboxes do it, or what another runtime needs. What lies where our words would be
+//! is anything there, or nothing. So none of ours is touched before [`own`], or the
+//! same look on the fast path, has found in the descriptor the number that the C
+//! library draws for each process and puts into all of its threads' descriptors.
+//!
+//! A *copy* of a descriptor has that number too, and the address and the id of the
+//! thread that it is a copy of. The C library takes whoever runs on it for that thread,
+//! and the owners of locks and lists of robust ones say so: it is taken for that thread
+//! here as well. So is a child that has no descriptor but its parent's. Words are found
+//! by the address in the descriptor, so that a copy needs none beside it.
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What a thread keeps outside of the ledger: zero at its start, and its
 /// inheritance in a forked child.
@@ -68,7 +82,73 @@ global_asm!(
     size = const size_of::<Words>(),
 );
 
-/// The calling thread's words.
+/// glibc's `pointer_guard`, the same in all threads of a process; zero before
+/// [`learn`].
+pub static GUARD: AtomicU64 = AtomicU64::new(0);
+
+/// Where `pointer_guard` lies in a descriptor of glibc's on x86-64: libc and the loader
+/// have agreed on that since 2.4.
+#[doc(hidden)]
+pub const GUARD_AT: usize = 0x30;
+
+/// The words of the calling thread's descriptor with these distances from the thread
+/// pointer.
+macro_rules! descriptor {
+    ($($at:expr),*) => {
+        // SAFETY: who calls a function of the C library's has memory at its thread
+        // pointer; these are the first words of it.
+        ($(unsafe {
+            let word: u64;
+            asm!("mov {}, qword ptr fs:[{at}]", out(reg) word, at = const $at,
+                options(pure, readonly, nostack, preserves_flags));
+            word
+        }),*)
+    };
+}
+
+/// Learns by the calling thread, which is the C library's, how its threads are known.
+/// False where descriptors are not what they have always been: then none is.
+#[must_use]
+pub fn learn() -> bool {
+    let (itself, header, guard) = descriptor!(0, 0x10, GUARD_AT);
+    GUARD.store(guard, Relaxed);
+    itself == header && guard != 0
+}
+
+/// The calling thread's words; `None` if its thread pointer is not the C library's.
+#[inline(always)]
+#[must_use]
+pub fn own() -> Option<&'static Words> {
+    (descriptor!(GUARD_AT) == GUARD.load(Relaxed)).then(words)
+}
+
+/// Puts the address of the calling thread's words into a register, or goes to
+/// `otherwise` if its thread pointer is not the C library's; uses another register. For
+/// `asm!` with the operands `guard` and `guard_at`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! own_words {
+    ($words:literal, $other:literal, $otherwise:literal) => {
+        concat!(
+            "mov ",
+            $other,
+            ", qword ptr fs:[{guard_at}]",
+            "\n cmp ",
+            $other,
+            ", qword ptr [rip + {guard}]\n jne ",
+            $otherwise,
+            "\n mov ",
+            $words,
+            ", qword ptr fs:[0]",
+            "\n add ",
+            $words,
+            ", qword ptr [rip + lockstead_words@GOTTPOFF]",
+        )
+    };
+}
+
+/// The words of the calling thread, which is known to be the C library's: it has gone
+/// through [`own`], or there can be no other yet.
 #[inline(always)]
 #[must_use]
 pub fn words() -> &'static Words {

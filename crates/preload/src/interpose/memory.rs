@@ -81,6 +81,7 @@ fn resolve() -> bool {
     if real::resolved() {
         return true;
     }
+    // Nobody has made a thread pointer before the first constructor.
     let words = tls::words();
     if words.resolving.swap(1, Relaxed) == 0 {
         real::resolve();

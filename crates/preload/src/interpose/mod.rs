@@ -41,13 +41,16 @@ pub mod spin;
 pub mod threads;
 pub mod until;
 
+use crate::tls;
 use core::ffi::c_int;
+use core::ptr::null_mut;
 
 unsafe extern "C" {
     fn __errno_location() -> *mut c_int;
 }
 
-/// The program's `errno` as it was; put back when this goes.
+/// The program's `errno` as it was; put back when this goes. A thread on a thread
+/// pointer that is not the C library's has none.
 #[derive(Debug)]
 pub struct Errno {
     place: *mut c_int,
@@ -58,6 +61,9 @@ impl Errno {
     /// Remembers `errno`.
     #[must_use]
     pub fn keep() -> Self {
+        if tls::own().is_none() {
+            return Errno { place: null_mut(), value: 0 };
+        }
         // SAFETY: the calling thread's errno, which lives as long as it.
         unsafe {
             let place = __errno_location();
@@ -74,7 +80,9 @@ impl Errno {
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        // SAFETY: as in `keep`; not sent to another thread (a raw pointer).
-        unsafe { *self.place = self.value };
+        if !self.place.is_null() {
+            // SAFETY: as in `keep`; not sent to another thread (a raw pointer).
+            unsafe { *self.place = self.value };
+        }
     }
 }

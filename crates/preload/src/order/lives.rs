@@ -244,8 +244,11 @@ const ELSEWHERE: u32 = 1;
 
 /// The thread is about to go from one stack pointer to another one.
 pub fn swaps_stacks(from: u64, to: u64) {
-    if is_own(from) && is_own(to) {
-        tls::words().stacks_within.store(1, Relaxed);
+    if let Some(words) = tls::own()
+        && is_own(from)
+        && is_own(to)
+    {
+        words.stacks_within.store(1, Relaxed);
     }
 }
 

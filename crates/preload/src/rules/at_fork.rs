@@ -96,7 +96,7 @@ fn is_private(me: &Me, holding: &Holding) -> bool {
 
 /// See [`super::has_forked`].
 pub fn in_parent() {
-    let memory = tls::words().left.swap(0, Relaxed);
+    let memory = tls::own().map_or(0, |words| words.left.swap(0, Relaxed));
     if memory != 0 {
         // SAFETY: mapped by `forks`, with its size in front; nobody uses it any
         // more.
@@ -106,7 +106,7 @@ pub fn in_parent() {
 
 /// The process is a forked child, with one thread.
 pub fn in_child() {
-    let memory = tls::words().left.swap(0, Relaxed);
+    let memory = tls::own().map_or(0, |words| words.left.swap(0, Relaxed));
     if memory != 0 {
         // ord: PRE-6 (release): the copy.
         LEFT.store(memory, Release);

@@ -114,6 +114,10 @@ fn replace(signal: c_int, handler: usize, one_shot: bool) -> (usize, usize) {
     if handler <= LAST_SPECIAL || handler == ours() || state::ledger().is_none() {
         return (handler, before);
     }
+    // A child on a thread pointer of its own has handlers of its own, and this memory.
+    if tls::own().is_none() {
+        return (handler, before);
+    }
     // ord: PRE-4 (release): the handler.
     place.store(handler, Release);
     let bit = bit(signal as u32);
@@ -290,7 +294,7 @@ unsafe extern "C" fn begins(signal: c_int) -> Begun {
     if ONE_SHOT.load(Relaxed) != 0 && ONE_SHOT.load(Relaxed) & bit(signal as u32) != 0 {
         runs_no_more(signal);
     }
-    if tls::words().record.load(Relaxed).is_null() {
+    if tls::own().is_some_and(|words| words.record.load(Relaxed).is_null()) {
         // One that was never seen gets a record.
         drop(me::enter());
     }
@@ -311,7 +315,7 @@ unsafe extern "C" fn ends(before: usize) {
 /// The signal in whose handler the calling thread is, 0 for none.
 pub(super) fn context() -> Option<&'static AtomicU32> {
     let _ = state::ledger()?;
-    let base = tls::words().record.load(Relaxed).cast::<ThreadRecord>();
+    let base = tls::own()?.record.load(Relaxed).cast::<ThreadRecord>();
     // SAFETY: as in `me::enter`: a record of this process's ledger, which stays
     // mapped.
     (!base.is_null()).then(|| unsafe { &(*base).context })

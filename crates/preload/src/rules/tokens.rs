@@ -24,6 +24,7 @@ use crate::record::Outcome;
 use crate::site::Site;
 use crate::{state, sys, tls};
 use core::ffi::c_int;
+use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::thread::ThreadRecord;
@@ -166,7 +167,8 @@ fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> 
             module: 0,
         })
     });
-    let record = tls::words().record.load(Relaxed).cast::<ThreadRecord>();
+    let record = tls::own().map_or(null(), |words| words.record.load(Relaxed).cast_const());
+    let record = record.cast::<ThreadRecord>();
     let number = |word: fn(&ThreadRecord) -> &AtomicU32| {
         // SAFETY: as in `me::enter`: a record of this process's ledger, which stays
         // mapped.
