@@ -378,8 +378,8 @@ const VARIANTS: &[Variant] = &[
     },
 ];
 
-/// The modules of the ledger that are generic over the platform.
-const LEDGER: &str = "pub mod cells;\npub mod publish;\npub mod table;\n";
+/// The modules of the ledger that are generic over the platform, and what they need.
+const LEDGER: &str = "pub mod cells;\npub mod growth;\npub mod publish;\npub mod table;\n";
 
 fn main() {
     let env = |name| PathBuf::from(std::env::var_os(name).expect("set by Cargo"));

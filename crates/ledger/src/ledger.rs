@@ -3,7 +3,8 @@
 use crate::breach::BreachRecord;
 use crate::cells::NativeWord;
 use crate::class::Class;
-use crate::header::{Header, Layout, MAGIC, Region, VERSION};
+use crate::growth::{Area, Growth};
+use crate::header::{Header, Layout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
@@ -23,6 +24,8 @@ use core::sync::atomic::{
 pub struct Ledger<'a> {
     base: *const u8,
     layout: Layout,
+    /// How far it is mapped; `None`: the whole of it.
+    growth: Option<&'static Growth>,
     mapping: PhantomData<&'a Header>,
 }
 
@@ -83,6 +86,22 @@ pub enum Part {
     Breaches,
     /// Usages of semaphores.
     Usages,
+}
+
+impl Part {
+    /// The areas in which an element of the part has its place.
+    fn areas(self) -> &'static [Area] {
+        match self {
+            Part::Threads => &[Area::Threads],
+            Part::Locks => &[Area::Locks, Area::Tokens],
+            Part::Extensions => &[Area::Extensions],
+            Part::StackWords => &[Area::Stacks, Area::Classes],
+            Part::Modules => &[Area::Modules],
+            Part::Edges => &[Area::Edges],
+            Part::Breaches => &[Area::Breaches],
+            Part::Usages => &[Area::Usages],
+        }
+    }
 }
 
 /// How many parts there are.
@@ -164,7 +183,7 @@ impl<'a> Ledger<'a> {
     pub unsafe fn create(base: *mut u8, layout: Layout, pid: u32, now: u64) -> Ledger<'a> {
         // SAFETY: the caller's mapping; nobody else reads it yet.
         unsafe { (&raw mut (*base.cast::<Header>()).layout).write(layout) };
-        let ledger = Ledger { base, layout, mapping: PhantomData };
+        let ledger = Ledger { base, layout, growth: None, mapping: PhantomData };
         let header = ledger.header();
         header.version.store(VERSION, Relaxed);
         header.pid.store(pid, Relaxed);
@@ -212,7 +231,13 @@ impl<'a> Ledger<'a> {
         if !layout.is_sound() || layout.size > size {
             return Err(NotALedger::Layout);
         }
-        Ok(Ledger { base, layout, mapping: PhantomData })
+        Ok(Ledger { base, layout, growth: None, mapping: PhantomData })
+    }
+
+    /// The same ledger, of which only as much is mapped as `growth` says.
+    #[must_use]
+    pub fn growing(self, growth: &'static Growth) -> Self {
+        Ledger { growth: Some(growth), ..self }
     }
 
     /// The address of the mapping.
@@ -236,9 +261,28 @@ impl<'a> Ledger<'a> {
         unsafe { &*self.base.cast() }
     }
 
-    fn part<T>(&self, region: Region) -> &'a [T] {
-        // SAFETY: the region lies in the mapping (`Layout::is_sound`), the
-        // element types consist of atomics, and zero is valid for all of them.
+    fn part<T>(&self, area: Area) -> &'a [T] {
+        let region = area.region(&self.layout);
+        let capacity = match self.growth {
+            None => region.capacity,
+            Some(growth) => region.capacity.min(growth.reached(area) / size_of::<T>() as u64),
+        };
+        // SAFETY: the region lies in the layout (`Layout::is_sound`), and is mapped up
+        // to there (G1); the element types consist of atomics, and zero is valid for
+        // all of them.
+        unsafe {
+            core::slice::from_raw_parts(
+                self.base.add(region.offset as usize).cast(),
+                capacity as usize,
+            )
+        }
+    }
+
+    /// All slots of a table, of which the levels that are open are mapped.
+    fn slots(&self, area: Area) -> &'a [NativeWord] {
+        let region = area.region(&self.layout);
+        // SAFETY: as in `part`; the table touches no level that is not open, and opens
+        // none that is not mapped (G2).
         unsafe {
             core::slice::from_raw_parts(
                 self.base.add(region.offset as usize).cast(),
@@ -247,48 +291,53 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// Whether the first `count` elements of the area can be used.
+    fn reach(&self, area: Area, count: u64) -> bool {
+        self.growth.is_none_or(|growth| growth.reach(area, count * area.element(&self.layout)))
+    }
+
     /// All lock records, used or not.
     #[must_use]
     pub fn locks(&self) -> &'a [LockRecord] {
-        self.part(self.layout.locks)
+        self.part(Area::Locks)
     }
 
     /// All statistics, used or not.
     #[must_use]
     pub fn extensions(&self) -> &'a [Extension] {
-        self.part(self.layout.extensions)
+        self.part(Area::Extensions)
     }
 
     /// All modules, used or not.
     #[must_use]
     pub fn modules(&self) -> &'a [ModuleRecord] {
-        self.part(self.layout.modules)
+        self.part(Area::Modules)
     }
 
     /// All classes, used or not: by the id of their stack.
     #[must_use]
     pub fn classes(&self) -> &'a [Class] {
-        self.part(self.layout.classes)
+        self.part(Area::Classes)
     }
 
     pub(crate) fn tokens(&self) -> &'a [Token] {
-        self.part(self.layout.tokens)
+        self.part(Area::Tokens)
     }
 
     pub(crate) fn usages(&self) -> &'a [Usage] {
-        self.part(self.layout.usages)
+        self.part(Area::Usages)
     }
 
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
-        self.part(self.layout.edges)
+        self.part(Area::Edges)
     }
 
     pub(crate) fn breaches(&self) -> &'a [BreachRecord] {
-        self.part(self.layout.breaches)
+        self.part(Area::Breaches)
     }
 
     pub(crate) fn stack_words(&self) -> &'a [AtomicU64] {
-        self.part(self.layout.stacks)
+        self.part(Area::Stacks)
     }
 
     /// The table from address to lock record.
@@ -297,19 +346,21 @@ impl<'a> Ledger<'a> {
     pub fn address_table(&self) -> Table<'a> {
         let header = self.header();
         Table::new(
-            self.part(self.layout.address_table),
+            self.slots(Area::AddressTable),
             NativeWord::of(&header.address_level),
             NativeWord::of(&header.address_fill),
         )
+        .growing(self.growth, Area::AddressTable)
     }
 
     pub(crate) fn stack_table(&self) -> Table<'a> {
         let header = self.header();
         Table::new(
-            self.part(self.layout.stack_table),
+            self.slots(Area::StackTable),
             NativeWord::of(&header.stack_level),
             NativeWord::of(&header.stack_fill),
         )
+        .growing(self.growth, Area::StackTable)
     }
 
     /// The table from the hash of an edge to its first record.
@@ -317,10 +368,11 @@ impl<'a> Ledger<'a> {
     pub fn edge_table(&self) -> Table<'a> {
         let header = self.header();
         Table::new(
-            self.part(self.layout.edge_table),
+            self.slots(Area::EdgeTable),
             NativeWord::of(&header.edge_level),
             NativeWord::of(&header.edge_fill),
         )
+        .growing(self.growth, Area::EdgeTable)
     }
 
     /// The thread with this index, used or not.
@@ -328,12 +380,15 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn thread(&self, index: usize) -> Option<Thread<'a>> {
         let held = self.layout.held as usize;
-        if index as u64 >= self.layout.threads.capacity {
+        let end = (index as u64).saturating_add(1).saturating_mul(thread::stride(held) as u64);
+        if index as u64 >= self.layout.threads.capacity
+            || self.growth.is_some_and(|growth| end > growth.reached(Area::Threads))
+        {
             return None;
         }
         let at = self.layout.threads.offset as usize + index * thread::stride(held);
         // SAFETY: the index is below the capacity, so the thread's part lies in
-        // the mapping.
+        // the layout, and it is mapped (G1).
         Some(unsafe { Thread::at(self.base.add(at), held) })
     }
 
@@ -361,6 +416,12 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn used(&self, part: Part) -> usize {
         let (counter, capacity) = self.counter(part);
+        let mapped = |growth: &Growth| {
+            let areas = part.areas().iter();
+            let all = areas.map(|&area| growth.reached(area) / area.element(&self.layout));
+            all.min().unwrap_or(0)
+        };
+        let capacity = self.growth.map_or(capacity, |growth| capacity.min(mapped(growth)));
         // Index as 32 bits is all that records can say.
         counter.load(Acquire).min(capacity).min(u64::from(u32::MAX)) as usize
     }
@@ -373,6 +434,9 @@ impl<'a> Ledger<'a> {
         let mut used = counter.load(Relaxed);
         loop {
             let after = used.checked_add(count).filter(|&after| after <= limit)?;
+            if !part.areas().iter().all(|&area| self.reach(area, after)) {
+                return None;
+            }
             // Acq_rel: readers take indices below the counter; what they find
             // there is complete or recognisably not (zero).
             match counter.compare_exchange_weak(

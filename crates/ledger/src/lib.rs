@@ -13,7 +13,8 @@
 //! [`order`], [`witness`], [`breach`]: what a run that checks leaves. [`usage`],
 //! [`token`]: what semaphores are used for.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
-//! [`header`]: where everything lies. [`hello`]: how the command gets it. [`ledger`]: the view of it all.
+//! [`header`]: where everything lies. [`growth`]: how much of it the program has mapped.
+//! [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
 //! # Invariants
 //! - Zero is a valid empty state of everything: the area is a sparse file, and
@@ -25,9 +26,11 @@
 
 #![no_std]
 
+mod area;
 pub mod breach;
 pub mod cells;
 pub mod class;
+pub mod growth;
 pub mod header;
 pub mod hello;
 pub mod histogram;

@@ -44,10 +44,13 @@ impl<'a> Ledger<'a> {
     #[inline]
     #[must_use]
     pub fn find_lock(&self, address: u64) -> Option<u32> {
-        let locks = self.locks();
-        self.address_table().find(spread(address), |index| {
-            locks.get(index as usize).is_some_and(|lock| lock.address.load(Relaxed) == address)
-        })
+        self.address_table().find(spread(address), |index| self.is_at(index, address))
+    }
+
+    #[inline]
+    fn is_at(&self, index: u32, address: u64) -> bool {
+        let lock = self.locks().get(index as usize);
+        lock.is_some_and(|lock| lock.address.load(Relaxed) == address)
     }
 
     /// The record with this index.
@@ -73,21 +76,20 @@ impl<'a> Ledger<'a> {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return None;
         };
-        let locks = self.locks();
-        locks[index as usize].address.store(birth.address, Relaxed);
+        let lock = &self.locks()[index as usize];
+        lock.address.store(birth.address, Relaxed);
         self.begin(index, birth);
-        let inserted = self.address_table().insert(spread(birth.address), index, |other| {
-            locks.get(other as usize).is_some_and(|l| l.address.load(Relaxed) == birth.address)
-        });
+        let is = |other| self.is_at(other, birth.address);
+        let inserted = self.address_table().insert(spread(birth.address), index, is);
         match inserted {
             Inserted::New => Some(index),
             Inserted::Found(other) => {
                 // Another thread saw the lock first; this record stays unused.
-                locks[index as usize].set_shape(Kind::Unknown, Life::Unused, 0);
+                lock.set_shape(Kind::Unknown, Life::Unused, 0);
                 Some(other)
             }
             Inserted::Full => {
-                locks[index as usize].set_shape(Kind::Unknown, Life::Unused, 0);
+                lock.set_shape(Kind::Unknown, Life::Unused, 0);
                 self.header().losses.locks.fetch_add(1, Relaxed);
                 None
             }
@@ -122,22 +124,22 @@ impl<'a> Ledger<'a> {
     /// counted, when there is no room.
     pub fn extension(&self, index: u32) -> Option<&'a Extension> {
         let lock = self.lock(index)?;
-        let extensions = self.extensions();
         let found = lock.extension.load(Relaxed);
         if found != 0 {
-            return extensions.get(found as usize);
+            return self.extensions().get(found as usize);
         }
         let Some(made) = self.claim(Part::Extensions, 1) else {
             self.header().losses.extensions.fetch_add(1, Relaxed);
             return None;
         };
+        let extensions = self.extensions();
         extensions[made].lock.store(u64::from(index), Relaxed);
         match lock.extension.compare_exchange(0, made as u32, Relaxed, Relaxed) {
             Ok(_) => extensions.get(made),
             // Another thread was first; this one stays empty, of no lock.
             Err(other) => {
                 extensions[made].lock.store(0, Relaxed);
-                extensions.get(other as usize)
+                self.extensions().get(other as usize)
             }
         }
     }

@@ -28,6 +28,7 @@
 //! finds no empty slot within `PROBES` opens the next level.
 
 use crate::cells::{Cells, Native};
+use crate::growth::{Area, Growth};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use lockstead_core::Atomic64;
 
@@ -57,6 +58,8 @@ pub struct Table<'a, C: Cells = Native, const START: u32 = FIRST> {
     slots: &'a [C::Word],
     level: &'a C::Word,
     fill: &'a C::Word,
+    /// How far the slots are mapped, and which area they are; `None`: all are.
+    growth: Option<(&'static Growth, Area)>,
 }
 
 impl<C: Cells, const START: u32> Clone for Table<'_, C, START> {
@@ -82,14 +85,35 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
     /// The view of `slots` with its two words in the header.
     #[must_use]
     pub fn new(slots: &'a [C::Word], level: &'a C::Word, fill: &'a C::Word) -> Self {
-        Table { slots, level, fill }
+        Table { slots, level, fill, growth: None }
+    }
+
+    /// The same table, of which only those slots may be touched that are mapped.
+    #[must_use]
+    pub fn growing(self, growth: Option<&'static Growth>, area: Area) -> Self {
+        Table { growth: growth.map(|growth| (growth, area)), ..self }
     }
 
     /// The slots of a level.
     fn level(&self, level: u32) -> Option<&'a [C::Word]> {
         let slots = (1usize << START).checked_shl(level).filter(|_| level <= MOST_LEVELS)?;
         let start = slots - (1 << START);
-        self.slots.get(start..start + slots)
+        let found = self.slots.get(start..start + slots)?;
+        let is_mapped = |(growth, area): (&Growth, Area)| {
+            growth.reached(area) >= ((start + slots) * size_of::<u64>()) as u64
+        };
+        self.growth.is_none_or(is_mapped).then_some(found)
+    }
+
+    /// Whether there is such a level, and it can be touched by now.
+    fn reach(&self, level: u32) -> bool {
+        let end = (1usize << START).checked_shl(level + 1).map(|end| end - (1 << START));
+        end.is_some_and(|end| {
+            let bytes = (end * size_of::<u64>()) as u64;
+            level <= MOST_LEVELS
+                && end <= self.slots.len()
+                && self.growth.is_none_or(|(growth, area)| growth.reach(area, bytes))
+        })
     }
 
     /// The newest level, or, of a damaged ledger, one that can be.
@@ -137,7 +161,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
 
     /// Opens the level after `newest`; says whether there is one.
     fn open(&self, newest: u64) -> bool {
-        if self.level(newest as u32 + 1).is_none() {
+        if !self.reach(newest as u32 + 1) {
             return false;
         }
         if self.level.compare_exchange(newest, newest + 1, AcqRel, Acquire).is_ok() {

@@ -72,8 +72,8 @@ impl Ledger<'_> {
     /// one. `edge.gates` is filled in here.
     pub fn witness(&self, mut edge: Edge, gates: &[u64]) -> Known {
         let hash = hash_of(&edge);
-        let records = self.edges();
-        let same = |index: u32| records.get(index as usize).is_some_and(|it| it.is_of(&edge));
+        let record = |index: u32| self.edges().get(index as usize);
+        let same = |index: u32| record(index).is_some_and(|it| it.is_of(&edge));
         let table = self.edge_table();
         let first = table.find(hash, same);
         if let Some(known) = first.and_then(|first| self.known_of(first, &edge, gates)) {
@@ -91,8 +91,8 @@ impl Ledger<'_> {
                 lock.ordered.store(1, Relaxed);
             }
         }
-        records[index].write(&edge);
-        let same = |index: u32| records.get(index as usize).is_some_and(|it| it.is_of(&edge));
+        self.edges()[index].write(&edge);
+        let same = |index: u32| record(index).is_some_and(|it| it.is_of(&edge));
         let first = first.or_else(|| match table.insert(hash, index as u32, same) {
             Inserted::New => None,
             Inserted::Found(first) => Some(first),
@@ -102,8 +102,8 @@ impl Ledger<'_> {
                 None
             }
         });
-        if let Some(first) = first {
-            self.hang(index, &records[first as usize]);
+        if let Some(first) = first.and_then(record) {
+            self.hang(index, first);
         }
         Known::ToThis
     }

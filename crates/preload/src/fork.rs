@@ -14,6 +14,7 @@
 //! parent's ledger was. (Not so the child of a `_Fork`, or of a `clone` that libc
 //! knows nothing of, in a handler: nobody asks us.)
 
+use crate::grow;
 use crate::me::{self, Me};
 use crate::real;
 use crate::rules;
@@ -25,7 +26,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
-use lockstead_ledger::{Birth, Ledger, ledger::Part};
+use lockstead_ledger::{Birth, ledger::Part};
 
 /// Locks that a child takes over; a thread that holds more when it forks is
 /// beyond all we know of, and its child knows the newest of them.
@@ -101,9 +102,12 @@ pub unsafe extern "C" fn in_child() {
     words.stage.store(Stage::New as usize, Relaxed);
     rules::forked();
     // SAFETY: this is a child, and has none of its own yet.
-    let parents = unsafe { state::of_parent() }.filter(replace);
+    let parents = unsafe { state::of_parent() };
+    let parents = parents.filter(|ledger| grow::map_empty(ledger.base(), ledger.layout()));
+    let reached = grow::reached();
     start::begin_child();
     if let Some(parents) = parents.filter(|_| state::ledger().is_none()) {
+        grow::set(&reached);
         // SAFETY: the empty memory stays.
         unsafe { state::set_aside(parents) };
     }
@@ -115,26 +119,6 @@ pub unsafe extern "C" fn in_child() {
         me.inherit(unsafe { &*inheritance });
     }
     give_back();
-}
-
-/// Maps empty memory, of this process alone, where its parent has the ledger.
-fn replace(ledger: &Ledger<'static>) -> bool {
-    let (base, size) = (ledger.base() as usize, ledger.layout().size as usize);
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags =
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: a new mapping that takes nothing else's place; its own child and a
-    // core dump do without.
-    unsafe {
-        let mapped =
-            sys::call(libc::SYS_mmap, [base, size, protection, flags as usize, usize::MAX, 0]);
-        for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
-            if mapped == Ok(base) {
-                let _ = sys::call(libc::SYS_madvise, [base, size, advice as usize, 0, 0, 0]);
-            }
-        }
-        mapped == Ok(base)
-    }
 }
 
 fn give_back() {

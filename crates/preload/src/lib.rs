@@ -17,7 +17,7 @@
 //! files); [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
-//! [`environment`]. [`real`] has the functions that were there before us, [`sys`]
+//! [`environment`], and [`grow`] keeps its place. [`real`] has the functions that were there before us, [`sys`]
 //! the system calls that ask nobody. With the feature `check` it also notes in
 //! which `order` locks are taken, and which [`rules`] are broken.
 
@@ -32,6 +32,7 @@ pub mod chain;
 pub mod environment;
 pub mod fast;
 pub mod fork;
+pub mod grow;
 pub mod interpose;
 pub mod me;
 pub mod modules;

@@ -10,7 +10,7 @@
 
 use crate::interpose::threads;
 use crate::sys::Errno;
-use crate::{environment, me, real, rules, state, sys, tls};
+use crate::{environment, grow, me, real, rules, state, sys, tls};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
@@ -254,11 +254,12 @@ fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'stat
     // SAFETY: a new mapping of a new file: zeroes that nobody else knows, and
     // that stay (they are given back below only if this ledger goes nowhere).
     let ledger = unsafe { Ledger::create(base, layout, hello.pid, hello.began) };
+    let ledger = ledger.growing(&grow::GROWTH);
     let sent = send(command, Some(file), hello);
     sys::close(file);
     if let Err(error) = sent {
         // SAFETY: the mapping made above; the ledger is not used any more.
-        unsafe { sys::unmap(base, layout.size as usize) };
+        unsafe { grow::unmap(base, &layout, grow::ALL) };
         return Err(error);
     }
     Ok(ledger)
@@ -281,27 +282,18 @@ fn memory_file(token: &[u8]) -> sys::Answer {
     make(flags | libc::MFD_NOEXEC_SEAL as usize).or_else(|_| make(flags))
 }
 
-/// The soft limit of a resource, all ones for none.
-fn limit(resource: u32) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    let place = &raw mut limit as usize;
-    // SAFETY: asks only, into a live structure.
-    let asked = unsafe { sys::call(libc::SYS_prlimit64, [0, resource as usize, 0, place, 0, 0]) };
-    if asked.is_ok() { limit.rlim_cur } else { u64::MAX }
-}
-
 /// The largest ledger that there is room for. Going above the limit of file
 /// sizes would kill the process with a signal, so that one is asked for first.
 fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
     // Of a limited address space the program keeps all but a small part, of a
     // very small one seven eighths.
-    let space = limit(libc::RLIMIT_AS);
+    let space = grow::limit(libc::RLIMIT_AS);
     let part = (space / 32).max(Layout::SMALLEST.min(space / 8));
-    let most = MOST.load(Relaxed).min(limit(libc::RLIMIT_FSIZE)).min(part);
+    let most = MOST.load(Relaxed).min(grow::limit(libc::RLIMIT_FSIZE)).min(part);
     let mut size = Layout::LARGEST;
     while size >= Layout::SMALLEST {
         if size <= most
-            && let Some(base) = map(file, size as usize)
+            && let Some(base) = map(file, &Layout::divide(size))
         {
             return Some((base, Layout::divide(size)));
         }
@@ -310,22 +302,49 @@ fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
     None
 }
 
-fn map(file: usize, size: usize) -> Option<*mut u8> {
+/// Maps what a new ledger of this layout needs at first; all of it where that does not
+/// find its place (also on valgrind, which does not let it grow).
+fn map(file: usize, layout: &Layout) -> Option<*mut u8> {
+    let size = layout.size as usize;
+    // SAFETY: the file is ours, and nobody else knows it.
+    unsafe { sys::call(libc::SYS_ftruncate, [file, size, 0, 0, 0, 0]) }.ok()?;
+    // SAFETY: takes nothing else's place.
+    let placed = (MOST.load(Relaxed) > MOST_ON_VALGRIND).then(|| unsafe {
+        grow::place(layout, |address, offset, bytes| {
+            let flags = libc::MAP_FIXED_NOREPLACE as usize;
+            map_piece(file, [address as usize, bytes as usize, flags, offset as usize]).is_some()
+        })
+    });
+    let base = placed.flatten().or_else(|| {
+        grow::is_whole(layout);
+        map_piece(file, [0, size, 0, 0])
+    })?;
+    // The command reads the file for as long as it likes: one that could
+    // shrink would be its end, so it takes none.
+    let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) as usize;
+    // SAFETY: the file is ours.
+    let _ =
+        unsafe { sys::call(libc::SYS_fcntl, [file, libc::F_ADD_SEALS as usize, seals, 0, 0, 0]) };
+    Some(base)
+}
+
+/// Maps a part of the ledger's file: at this address unless it is 0, so many bytes, with
+/// these flags, from this offset.
+fn map_piece(file: usize, [address, bytes, flags, offset]: [usize; 4]) -> Option<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
-    // SAFETY: a new mapping of our own file at an address that the kernel
-    // chooses. Children do not get it (P1 of `state`), core dumps neither.
+    let flags = flags | (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
+    // SAFETY: a new mapping of our own file that takes nothing else's place. Children
+    // do not get it (P1 of `state`), core dumps neither.
     unsafe {
-        sys::call(libc::SYS_ftruncate, [file, size, 0, 0, 0, 0]).ok()?;
-        let base = sys::call(libc::SYS_mmap, [0, size, protection, flags, file, 0]).ok()?;
-        for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
-            let _ = sys::call(libc::SYS_madvise, [base, size, advice as usize, 0, 0, 0]);
+        let arguments = [address, bytes, protection, flags, file, offset];
+        let place = sys::call(libc::SYS_mmap, arguments).ok()?;
+        // A kernel that does not know the flag takes the address for a wish.
+        if address != 0 && place != address {
+            sys::unmap(place as *mut u8, bytes);
+            return None;
         }
-        // The command reads the file for as long as it likes: one that could
-        // shrink would be its end, so it takes none.
-        let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) as usize;
-        let _ = sys::call(libc::SYS_fcntl, [file, libc::F_ADD_SEALS as usize, seals, 0, 0, 0]);
-        Some(base as *mut u8)
+        grow::forget_in_children(place, bytes);
+        Some(place as *mut u8)
     }
 }
 

@@ -1,0 +1,82 @@
+//! A ledger of which only a part is mapped, which grows where it is needed.
+//!
+//! # Role
+//! The file is as large as its layout; the process that writes it need not have all
+//! of it in its address space, of which it may have little. Each area is mapped from
+//! its beginning up to where it was reached, and whoever wants more asks for it.
+//!
+//! # Invariants
+//! - **G1** Below what [`Growth::reached`] says of an area the memory is mapped, and
+//!   stays so. It only ever rises while others can see it.
+//! - **G2** Nothing of an area is touched above that: its arrays end there, an element
+//!   is claimed, and a level of a table opened, when it lies below. An array is as long
+//!   as when it was asked for: whoever has claimed an element asks for it anew.
+
+use core::sync::atomic::{AtomicU64, Ordering::Acquire};
+
+/// A region of the layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named like the regions")]
+pub enum Area {
+    Threads,
+    Extensions,
+    Locks,
+    Stacks,
+    Classes,
+    AddressTable,
+    StackTable,
+    Modules,
+    Edges,
+    EdgeTable,
+    Breaches,
+    Tokens,
+    Usages,
+}
+
+/// How many there are.
+pub const AREAS: usize = 13;
+
+impl Area {
+    /// All, in the order in which they lie.
+    pub const ALL: [Area; AREAS] = [
+        Area::Threads,
+        Area::Extensions,
+        Area::Locks,
+        Area::Stacks,
+        Area::Classes,
+        Area::AddressTable,
+        Area::StackTable,
+        Area::Modules,
+        Area::Edges,
+        Area::EdgeTable,
+        Area::Breaches,
+        Area::Tokens,
+        Area::Usages,
+    ];
+}
+
+/// How far a ledger is mapped.
+#[derive(Debug)]
+pub struct Growth {
+    /// Bytes of each area.
+    pub reached: [AtomicU64; AREAS],
+    /// Maps an area up to so many bytes, or says that this cannot be.
+    pub more: fn(Area, u64) -> bool,
+}
+
+impl Growth {
+    /// Bytes of the area that are mapped.
+    #[inline]
+    #[must_use]
+    pub fn reached(&self, area: Area) -> u64 {
+        // ord: LED-10 (acquire): the mapping.
+        self.reached[area as usize].load(Acquire)
+    }
+
+    /// Whether so many bytes of the area are mapped, by now.
+    #[inline]
+    #[must_use]
+    pub fn reach(&self, area: Area, bytes: u64) -> bool {
+        bytes <= self.reached(area) || (self.more)(area, bytes)
+    }
+}

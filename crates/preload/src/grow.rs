@@ -1,0 +1,215 @@
+//! The ledger in the program's address space: little of it at first, more as it is
+//! needed.
+//!
+//! # Role
+//! Address space counts against the program's limit (`RLIMIT_AS`), used or not, and a
+//! program may set one at any time, or another process for it. So each area of the
+//! ledger is mapped as far as it is used, and a little further. What cannot grow is
+//! full: the loss is counted, as if the file ended there.
+//!
+//! # Protocol
+//! The areas lie far below where the kernel puts mappings, with nothing but gaps
+//! between. An area grows in place, by `mremap`, which needs no descriptor of the file
+//! and takes nothing else's place. Then [`GROWTH`] is told. Of two threads that try the
+//! same at once one is refused, and looks what the other one has come to.
+
+use crate::{state, sys};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use lockstead_ledger::Layout;
+use lockstead_ledger::growth::{AREAS, Area, Growth};
+
+/// How far this process's ledger is mapped.
+pub static GROWTH: Growth = Growth { reached: [const { AtomicU64::new(0) }; AREAS], more };
+
+const PAGE: u64 = 4096;
+
+/// From where the kernel puts mappings down to the ledger: what the program maps
+/// meanwhile comes to lie there, and not between the areas.
+const APART: u64 = 1 << 38;
+
+/// The part of a limited address space that the ledger may grow to, as a divisor.
+const SHARE: u64 = 8;
+
+/// Bytes of an area, whole pages.
+fn whole(area: Area, layout: &Layout) -> u64 {
+    area.bytes(layout).next_multiple_of(PAGE)
+}
+
+/// Bytes of an area that are mapped at first.
+fn first(area: Area, layout: &Layout) -> u64 {
+    let bytes = match area {
+        Area::Threads => 2 * area.element(layout),
+        // The first level.
+        Area::AddressTable | Area::StackTable | Area::EdgeTable => {
+            8 << lockstead_ledger::table::FIRST
+        }
+        _ => (64 << 10_u64).max(area.element(layout)),
+    };
+    bytes.next_multiple_of(PAGE).min(whole(area, layout))
+}
+
+/// The pieces that are mapped: offset and bytes of each.
+fn pieces(layout: &Layout, reached: &[u64; AREAS]) -> impl Iterator<Item = (u64, u64)> {
+    let areas = Area::ALL.map(|area| (area.region(layout).offset, reached[area as usize]));
+    [(0, PAGE)].into_iter().chain(areas)
+}
+
+/// How far the areas are mapped now.
+#[must_use]
+pub fn reached() -> [u64; AREAS] {
+    GROWTH.reached.each_ref().map(|bytes| bytes.load(Relaxed))
+}
+
+/// Says how far they are. For one thread, while nobody else looks.
+pub fn set(reached: &[u64; AREAS]) {
+    for (place, &bytes) in GROWTH.reached.iter().zip(reached) {
+        place.store(bytes, Relaxed);
+    }
+}
+
+/// Maps the beginnings of the areas of a new ledger, each piece by `map` (address,
+/// offset, bytes), and returns the base. `None`, and nothing mapped, if they found no
+/// room.
+///
+/// # Safety
+/// `map` maps the ledger's file there and takes nothing else's place.
+pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Option<*mut u8> {
+    let here = sys::map_private(PAGE as usize).ok()?;
+    // SAFETY: mapped just now, and used by nobody.
+    unsafe { sys::unmap(here, PAGE as usize) };
+    let base = (here as u64).checked_sub(APART)?.checked_sub(layout.size)? & !((2 << 20) - 1);
+    // A child goes on with work on its parent's ledger that a handler has interrupted,
+    // and finds what that had reached.
+    let before = |area| GROWTH.reached[area as usize].load(Relaxed).min(whole(area, layout));
+    set(&Area::ALL.map(|area| first(area, layout).max(before(area))));
+    for (done, (offset, bytes)) in pieces(layout, &reached()).enumerate() {
+        if !map(base + offset, offset, bytes) {
+            // SAFETY: mapped above, and used by nobody.
+            unsafe { unmap(base as *mut u8, layout, done) };
+            return None;
+        }
+    }
+    Some(base as *mut u8)
+}
+
+/// The whole of the ledger is mapped.
+pub fn is_whole(layout: &Layout) {
+    set(&Area::ALL.map(|area| whole(area, layout)));
+}
+
+/// Gives the first pieces of a ledger back.
+///
+/// # Safety
+/// They are mapped, and nobody uses them any more.
+pub unsafe fn unmap(base: *mut u8, layout: &Layout, count: usize) {
+    for (offset, bytes) in pieces(layout, &reached()).take(count) {
+        // SAFETY: by the caller's promise.
+        unsafe { sys::unmap(base.wrapping_add(offset as usize), bytes as usize) };
+    }
+}
+
+/// All pieces.
+pub const ALL: usize = AREAS + 1;
+
+/// Maps empty memory, of this process alone, where its parent has the ledger.
+pub fn map_empty(base: *const u8, layout: &Layout) -> bool {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags =
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    pieces(layout, &reached()).all(|(offset, bytes)| {
+        let (place, bytes) = (base as usize + offset as usize, bytes as usize);
+        // SAFETY: a new mapping that takes nothing else's place; its own child and a
+        // core dump do without.
+        unsafe {
+            let arguments = [place, bytes, protection, flags as usize, usize::MAX, 0];
+            let mapped = sys::call(libc::SYS_mmap, arguments) == Ok(place);
+            if mapped {
+                forget_in_children(place, bytes);
+            }
+            mapped
+        }
+    })
+}
+
+/// Children do not get this memory, core dumps neither.
+///
+/// # Safety
+/// It is the library's own.
+pub unsafe fn forget_in_children(place: usize, bytes: usize) {
+    for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
+        // SAFETY: by the caller's promise.
+        let _ = unsafe { sys::call(libc::SYS_madvise, [place, bytes, advice as usize, 0, 0, 0]) };
+    }
+}
+
+/// The soft limit of a resource, all ones for none.
+#[must_use]
+pub fn limit(resource: u32) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let place = &raw mut limit as usize;
+    // SAFETY: asks only, into a live structure.
+    let asked = unsafe { sys::call(libc::SYS_prlimit64, [0, resource as usize, 0, place, 0, 0]) };
+    if asked.is_ok() { limit.rlim_cur } else { u64::MAX }
+}
+
+/// See [`Growth::more`].
+#[cold]
+fn more(area: Area, bytes: u64) -> bool {
+    let Some(ledger) = state::ledger() else { return false };
+    let layout = ledger.layout();
+    let (whole, bytes) = (whole(area, layout), bytes.next_multiple_of(PAGE));
+    if bytes > whole {
+        return false;
+    }
+    let place = ledger.base() as u64 + area.region(layout).offset;
+    let known = &GROWTH.reached[area as usize];
+    let mut patience = PATIENCE;
+    loop {
+        // ord: LED-10 (acquire): the mapping.
+        let from = known.load(Acquire);
+        if bytes <= from {
+            return true;
+        }
+        // ord: LED-10 (acq_rel): what those that have ended have come to.
+        GROWING.fetch_add(1, AcqRel);
+        let wished = (2 * from).clamp(bytes, whole);
+        let can = |&to: &u64| is_fair(to - from) && grow(place, from, to);
+        if let Some(to) = [wished, bytes].into_iter().find(can) {
+            // ord: LED-10 (release): the mapping.
+            known.fetch_max(to, Release);
+        }
+        // ord: LED-10 (acq_rel): as above.
+        let others = GROWING.fetch_sub(1, AcqRel) > 1;
+        // ord: LED-10 (acquire): the mapping.
+        if known.load(Acquire) == from {
+            // Another thread may have been faster, and has not said how far it came.
+            if !others || patience == 0 {
+                return false;
+            }
+            patience -= 1;
+            // SAFETY: takes nothing.
+            let _ = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+        }
+    }
+}
+
+/// Threads that try to let an area grow.
+static GROWING: AtomicU32 = AtomicU32::new(0);
+
+/// How often a thread waits for another one that tries: that may be the one that it has
+/// interrupted, as a signal handler.
+const PATIENCE: u32 = 1000;
+
+/// Whether the ledger may take so many bytes more.
+fn is_fair(bytes: u64) -> bool {
+    let space = limit(libc::RLIMIT_AS);
+    space == u64::MAX || reached().iter().sum::<u64>() + bytes <= space / SHARE
+}
+
+fn grow(place: u64, from: u64, to: u64) -> bool {
+    let arguments = [place as usize, from as usize, to as usize, 0, 0, 0];
+    // SAFETY: in place, or not at all; the memory after an area is nobody's, or the
+    // kernel refuses.
+    unsafe { sys::call(libc::SYS_mremap, arguments) }.is_ok()
+}

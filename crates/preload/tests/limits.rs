@@ -1,0 +1,42 @@
+//! A program that limits its address space when it runs already gets what it would get
+//! without the library; and what the library then cannot record is counted.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use lockstead_ledger::ledger::Part;
+use std::sync::atomic::Ordering::Relaxed;
+use support::{Observed, compile, view};
+
+/// In the program.
+const LOCKS: u64 = 100_000;
+
+#[test]
+fn a_program_has_its_address_space_for_itself() {
+    let Some(program) = compile("limits") else { return };
+    let mut observed = Observed::start(&program, &[]);
+    observed.reach("done");
+    view::assert_quiet(&observed.ledger());
+    let ledger = observed.ledger();
+    assert!(ledger.used(Part::Locks) as u64 > LOCKS / 24 * 24, "all are known");
+    assert_eq!(view::facts(&ledger, observed.address("all")).acquisitions, 1);
+    // The child has a ledger of its own.
+    assert_eq!(observed.child().view().used(Part::Threads), 1);
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
+#[test]
+fn what_finds_no_room_is_counted() {
+    let Some(program) = compile("limits") else { return };
+    let mut observed = Observed::start(&program, &["hard"]);
+    observed.reach("used up");
+    let ledger = observed.ledger();
+    let lost = ledger.header().losses.locks.load(Relaxed);
+    let known = ledger.used(Part::Locks) as u64 - 1;
+    assert!(lost > 0, "{known} are known");
+    assert!(known + lost >= LOCKS, "{known} are known and {lost} counted");
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
