@@ -16,6 +16,7 @@
 //! interrupted. The next call then comes from a frame above the one that was
 //! left, by which it is told.
 
+use crate::interpose::keys;
 use crate::real;
 use crate::rules;
 use crate::site::Site;
@@ -270,14 +271,9 @@ fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
 fn adopt(me: &Me, words: &Words) {
     let record = me.record();
     record.tid.store(sys::gettid(), Relaxed);
-    // SAFETY: a ledger exists only after `resolve`; the functions take what
-    // they are given: the key is ours, and below 32, so that nothing is
-    // allocated for its value.
-    unsafe {
-        record.handle.store(real::call::pthread_self()(), Relaxed);
-        let value = core::ptr::from_ref(record).cast();
-        real::call::pthread_setspecific()(STATE.key.load(Relaxed), value);
-    }
+    // SAFETY: a ledger exists only after `resolve`.
+    record.handle.store(unsafe { real::call::pthread_self()() }, Relaxed);
+    keys::watch_end(core::ptr::from_ref(record) as usize);
     if record.began.load(Relaxed) == 0 {
         record.began.store(sys::now(), Relaxed);
     }
@@ -345,11 +341,10 @@ pub fn fall_silent() {
     me.end();
 }
 
-/// Runs at the end of a thread.
+/// Runs at the end of a thread, or in the rounds before.
 ///
 /// # Safety
-/// Called by libc, as the destructor of our key, with the value that
-/// `adopt` has set.
+/// Called by the destructor of our key, with the value that the key had.
 pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     let Some(words) = tls::own() else { return };
     if value.cast() != words.record.load(Relaxed) {
@@ -357,8 +352,7 @@ pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     }
     let round = words.rounds.fetch_add(1, Relaxed) + 1;
     if round < DESTRUCTOR_ROUNDS {
-        // SAFETY: as in `adopt`.
-        unsafe { real::call::pthread_setspecific()(STATE.key.load(Relaxed), value) };
+        keys::watch_end(value as usize);
         return;
     }
     let Some(ledger) = state::ledger() else { return };

@@ -156,8 +156,14 @@ table! {
     pthread_setname_np: fn(Thread, *const c_char) -> c_int;
     pthread_testcancel: fn();
     pthread_self: fn() -> Thread;
-    pthread_key_create: fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
+    pthread_key_create: fn(*mut u32, Option<Destructor>) -> c_int;
+    pthread_key_delete: fn(u32) -> c_int;
+    pthread_getspecific: fn(u32) -> *mut c_void;
     pthread_setspecific: fn(u32, *const c_void) -> c_int;
+    tss_create: fn(*mut u32, Option<Destructor>) -> c_int;
+    tss_delete: fn(u32);
+    tss_get: fn(u32) -> *mut c_void;
+    tss_set: fn(u32, *const c_void) -> c_int;
     thrd_create: fn(*mut Thread, ThrdRoutine, *mut c_void) -> c_int;
     thrd_join: fn(Thread, *mut c_int) -> c_int;
     thrd_detach: fn(Thread) -> c_int;
@@ -317,6 +323,8 @@ table! {
 
 /// What a POSIX thread starts with.
 pub type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+/// What is called with a thread's value of a key when it ends.
+pub type Destructor = unsafe extern "C" fn(*mut c_void);
 /// What a C11 thread starts with.
 pub type ThrdRoutine = unsafe extern "C" fn(*mut c_void) -> c_int;
 

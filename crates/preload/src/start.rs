@@ -8,14 +8,14 @@
 //! Everything that fails leaves the process as it was and not recording. The
 //! descriptors used are closed again: the program finds the numbers it expects.
 
-use crate::interpose::threads;
+use crate::interpose::{keys, threads};
 use crate::sys::Errno;
 use crate::{environment, grow, me, real, rules, state, sys, tls};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::hello::{self, Hello, PATIENCE_MS, Settings, TOKEN};
 use lockstead_ledger::{Layout, Ledger};
 
@@ -47,7 +47,6 @@ static KEPT: KeptCell = KeptCell(UnsafeCell::new(Kept {
 }));
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static FOLLOW: AtomicBool = AtomicBool::new(false);
-static KEY: AtomicU32 = AtomicU32::new(0);
 /// The largest ledger wanted here.
 static MOST: AtomicU64 = AtomicU64::new(Layout::LARGEST);
 
@@ -95,19 +94,14 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
         // SAFETY: as above; `settings` is not used any more.
         unsafe { environment::forget(envp) };
     }
-    let mut key = 0;
-    // SAFETY: resolved; the destructor is of the type that the function takes.
-    let made = unsafe { real::call::pthread_key_create()(&raw mut key, Some(me::key_destructor)) };
-    // glibc keeps the values of the first 32 keys in the thread itself and
-    // allocates for others.
-    if made != 0 || key >= 32 || !state::wipe_on_fork() {
+    // SAFETY: resolved, and one thread.
+    if !unsafe { keys::make() } || !state::wipe_on_fork() {
         return;
     }
     #[cfg(feature = "check")]
     if !crate::order::chains::wipe_on_fork() {
         return;
     }
-    KEY.store(key, Relaxed);
     if settings_lead_to_a_ledger(kept) {
         PREPARED.store(true, Relaxed);
         crate::fork::watch();
@@ -137,7 +131,7 @@ fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
     sys::close(command);
     let Ok(ledger) = sent else { return false };
     // SAFETY: mapped for good; one thread (P2).
-    unsafe { state::set(ledger, KEY.load(Relaxed)) };
+    unsafe { state::set(ledger) };
     drop(me::enter());
     true
 }

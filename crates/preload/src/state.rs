@@ -25,8 +25,6 @@ pub struct State {
     pub base: AtomicUsize,
     /// Entries of each thread's held stack.
     pub held: AtomicUsize,
-    /// The key whose destructor ends a thread.
-    pub key: AtomicU32,
     /// Index plus one of records whose threads have ended.
     pub spare: [AtomicU32; SPARE_THREADS],
     /// Threads beside this one, as far as is known.
@@ -43,7 +41,6 @@ unsafe impl Sync for State {}
 pub static STATE: State = State {
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
-    key: AtomicU32::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
@@ -86,13 +83,12 @@ pub fn ledger() -> Option<&'static Ledger<'static>> {
 /// # Safety
 /// The ledger stays mapped to the end of the process; no other thread runs in
 /// the library, and the page is empty.
-pub unsafe fn set(ledger: Ledger<'static>, key: u32) {
+pub unsafe fn set(ledger: Ledger<'static>) {
     // SAFETY: by the caller's promise.
     unsafe {
         *LAST.0.get() = Some(ledger);
         set_aside(ledger);
     }
-    STATE.key.store(key, Relaxed);
     STATE.held.store(ledger.layout().held as usize, Relaxed);
     // ord: PRE-1 (release): what was stored above.
     STATE.base.store(ledger.base() as usize, Release);

@@ -19,6 +19,7 @@
 //! by the address in the descriptor, so that a copy needs none beside it.
 
 use core::arch::{asm, global_asm};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What a thread keeps outside of the ledger: zero at its start, and its
@@ -43,6 +44,11 @@ pub struct Words {
     pub stack_low: AtomicUsize,
     /// End of the thread's stack.
     pub stack_high: AtomicUsize,
+    /// The program's value of our key, and at which time that was set: see
+    /// [`keys`](crate::interpose::keys).
+    pub value: AtomicPtr<c_void>,
+    /// See `value`.
+    pub value_of: AtomicUsize,
     /// How often the destructor of our key has run.
     pub rounds: AtomicUsize,
     /// Where on the stack the thread became busy: of a call that blocks the stack

@@ -32,6 +32,7 @@ pub mod code;
 pub mod condition;
 pub mod jail;
 pub mod join;
+pub mod keys;
 #[cfg(feature = "check")]
 pub mod memory;
 pub mod mutex;

@@ -1,0 +1,307 @@
+//! Keys of values that each thread has for itself: `pthread_key_*`, `tss_*`.
+//!
+//! # Role
+//! By the destructor of a key the library learns that a thread ends, after all that the
+//! thread does in other destructors. The C library has 1,024 keys, which a program may
+//! want all of. So the library's key is the program's too, once there is no other: then
+//! the program's values of it lie among the thread's [`words`](crate::tls), and the
+//! destructor of both is [`ends`].
+//!
+//! Until then the key is one that the program does not have, and its functions say so.
+//!
+//! # Invariants
+//! - **K1** Where a thread has a record, the C library has it as the value of our key,
+//!   and where it has a value of the program's, some value: so that the destructor runs.
+//! - **K2** A value of the program's counts as long as the key is lent for the same
+//!   time as when it was set: what is left when a key is deleted nobody finds again.
+
+use super::c11::answer;
+use crate::me;
+use crate::real::{self, Destructor, REAL, call};
+use crate::site::Site;
+use crate::tls::{self, Words};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{
+    AtomicU32, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+crate::thunk! {
+    pthread_key_create(2) => create;
+    __pthread_key_create(2) => create;
+    pthread_key_delete(1) => delete;
+    tss_create(2) => create_c11;
+    tss_delete(1) => delete_c11;
+}
+
+/// No key at all.
+const NONE: u32 = u32::MAX;
+
+/// The library's key.
+static OURS: AtomicU32 = AtomicU32::new(NONE);
+
+/// Whether the key is the program's as well: see [`is_lent`]. No two times have the same
+/// number.
+static LENT: AtomicUsize = AtomicUsize::new(0);
+
+/// What is added to [`LENT`] for the key to be lent: while that is done, and then.
+const BEGIN: usize = 1;
+const DONE: usize = 1;
+/// What is added for it to be free again.
+const FREE: usize = 2;
+
+/// Whether a number in [`LENT`] is of a time at which the key is lent.
+fn is_lent(time: usize) -> bool {
+    time & 3 == 2
+}
+
+/// The program's destructor; 0: none.
+static DESTRUCTOR: AtomicUsize = AtomicUsize::new(0);
+
+/// glibc keeps the values of so many keys in the thread itself, and allocates for others.
+const INLINE: u32 = 32;
+
+/// Creates the library's key. False where there is none that can be used.
+///
+/// # Safety
+/// The real functions are known, and nobody else is here.
+#[must_use]
+pub unsafe fn make() -> bool {
+    let mut key = NONE;
+    // SAFETY: by the caller's promise; the destructor is of the type that the function
+    // takes.
+    let made = unsafe {
+        let ends = core::mem::transmute::<unsafe extern "C" fn(), Destructor>(ends);
+        call::pthread_key_create()(&raw mut key, Some(ends)) == 0
+    };
+    if made && key < INLINE {
+        OURS.store(key, Relaxed);
+    }
+    made && key < INLINE
+}
+
+/// Has the destructor run at the end of the calling thread, with this value.
+pub fn watch_end(value: usize) {
+    // SAFETY: the real functions are known where a thread gets a record; the key is ours,
+    // and one for which nothing is allocated.
+    unsafe { call::pthread_setspecific()(OURS.load(Relaxed), value as *const c_void) };
+}
+
+/// Lends the key to the program, which has got none from the C library.
+fn lend(destructor: usize) -> Option<u32> {
+    let (free, ours) = (LENT.load(Relaxed), OURS.load(Relaxed));
+    if ours == NONE || free & 3 != 0 {
+        return None;
+    }
+    // ord: PRE-7 (acquire): nobody lends it meanwhile.
+    LENT.compare_exchange(free, free + BEGIN, Acquire, Relaxed).ok()?;
+    DESTRUCTOR.store(destructor, Relaxed);
+    // ord: PRE-7 (release): the destructor.
+    LENT.store(free + BEGIN + DONE, Release);
+    Some(ours)
+}
+
+/// Takes it back; says whether it was lent.
+fn take_back() -> bool {
+    let lent = LENT.load(Relaxed);
+    // ord: PRE-7 (release): as for whoever lends it next.
+    is_lent(lent) && LENT.compare_exchange(lent, lent + FREE, Release, Relaxed).is_ok()
+}
+
+/// The calling thread's words, if this is our key: `None` if it is another one, or the
+/// thread's keys are not the C library's.
+#[inline]
+fn own(key: u32) -> Option<&'static Words> {
+    if key == OURS.load(Relaxed) { tls::own() } else { None }
+}
+
+/// The program's value, with the time that it is of.
+fn value(words: &Words) -> (*mut c_void, usize) {
+    // ord: PRE-7 (acquire): the destructor.
+    let lent = LENT.load(Acquire);
+    let counts = is_lent(lent) && words.value_of.load(Relaxed) == lent;
+    (if counts { words.value.load(Relaxed) } else { null_mut() }, lent)
+}
+
+/// Sets the program's value. False if the key is not the program's.
+fn set_value(words: &Words, value: *const c_void) -> bool {
+    let lent = LENT.load(Relaxed);
+    if is_lent(lent) {
+        words.value.store(value.cast_mut(), Relaxed);
+        words.value_of.store(lent, Relaxed);
+        if words.record.load(Relaxed).is_null() {
+            // So that the destructor runs (K1).
+            watch_end(&raw const OURS as usize);
+        }
+    }
+    is_lent(lent)
+}
+
+unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::pthread_key_create()(key, destructor) };
+    if answer == libc::EAGAIN
+        && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
+    {
+        // SAFETY: the program's place for a key.
+        unsafe { key.write(ours) };
+        return 0;
+    }
+    answer
+}
+
+unsafe extern "C" fn create_c11(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
+    real::resolve();
+    // SAFETY: the program's arguments go to the function it called.
+    let answer = unsafe { call::tss_create()(key, destructor) };
+    if answer != answer::SUCCESS
+        && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
+    {
+        // SAFETY: the program's place for a key.
+        unsafe { key.write(ours) };
+        return answer::SUCCESS;
+    }
+    answer
+}
+
+unsafe extern "C" fn delete(key: u32, _: &Site) -> c_int {
+    real::resolve();
+    if key == OURS.load(Relaxed) {
+        return if take_back() { 0 } else { libc::EINVAL };
+    }
+    // SAFETY: the program's argument goes to the function it called.
+    unsafe { call::pthread_key_delete()(key) }
+}
+
+unsafe extern "C" fn delete_c11(key: u32, _: &Site) {
+    real::resolve();
+    if key == OURS.load(Relaxed) {
+        take_back();
+        return;
+    }
+    // SAFETY: the program's argument goes to the function it called.
+    unsafe { call::tss_delete()(key) }
+}
+
+unsafe extern "C" fn get(key: u32) -> *mut c_void {
+    real::resolve();
+    match own(key) {
+        Some(words) => value(words).0,
+        // SAFETY: the program's argument goes to the function it called.
+        None => unsafe { call::pthread_getspecific()(key) },
+    }
+}
+
+unsafe extern "C" fn set(key: u32, value: *const c_void) -> c_int {
+    real::resolve();
+    match own(key) {
+        Some(words) if set_value(words, value) => 0,
+        Some(_) => libc::EINVAL,
+        // SAFETY: the program's arguments go to the function it called.
+        None => unsafe { call::pthread_setspecific()(key, value) },
+    }
+}
+
+unsafe extern "C" fn set_c11(key: u32, value: *const c_void) -> c_int {
+    real::resolve();
+    match own(key) {
+        Some(words) if set_value(words, value) => answer::SUCCESS,
+        Some(_) => answer::ERROR,
+        // SAFETY: the program's arguments go to the function it called.
+        None => unsafe { call::tss_set()(key, value) },
+    }
+}
+
+/// Exports functions that mostly only jump to the real ones, which are short: all but
+/// those of our key.
+macro_rules! beside_ours {
+    ($($name:ident: $real:ident => $of_ours:path;)*) => { $(
+        /// Interposed.
+        ///
+        /// # Safety
+        /// As of the function of this name.
+        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov rax, qword ptr [rip + {table} + {real}]",
+                "cmp edi, dword ptr [rip + {ours}]",
+                "je 2f",
+                "test rax, rax",
+                "je 2f",
+                "jmp rax",
+                "2:",
+                "jmp {of_ours}",
+                ".cfi_endproc",
+                table = sym REAL,
+                real = const core::mem::offset_of!(real::Real, $real),
+                ours = sym OURS,
+                of_ours = sym $of_ours,
+            )
+        }
+    )* };
+}
+
+beside_ours! {
+    pthread_getspecific: pthread_getspecific => get;
+    __pthread_getspecific: pthread_getspecific => get;
+    pthread_setspecific: pthread_setspecific => set;
+    __pthread_setspecific: pthread_setspecific => set;
+    tss_get: tss_get => get;
+    tss_set: tss_set => set_c11;
+}
+
+/// The destructor of our key. The program's own, of the value that it has there, runs
+/// with nothing of ours live, and can be unwound through.
+#[unsafe(naked)]
+unsafe extern "C" fn ends() {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "sub rsp, 16",
+        "mov [rsp], rdi",
+        "call {programs}",
+        "test rax, rax",
+        "je 2f",
+        "mov rdi, rdx",
+        "call rax",
+        "2:",
+        "mov rdi, [rsp]",
+        "call {our}",
+        "leave",
+        ".cfi_def_cfa rsp, 8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+        programs = sym programs,
+        our = sym me::key_destructor,
+    )
+}
+
+/// The program's destructor, or 0, and the value for it, in two registers.
+#[repr(C)]
+struct Ending {
+    destructor: usize,
+    value: *mut c_void,
+}
+
+unsafe extern "C" fn programs(found: *mut c_void) -> Ending {
+    let Some(words) = tls::own() else { return Ending { destructor: 0, value: null_mut() } };
+    let (mut value, lent) = value(words);
+    let of_ours = words.record.load(Relaxed).cast() == found
+        || found.cast_const() == (&raw const OURS).cast();
+    if value.is_null() && !of_ours && is_lent(lent) {
+        // Set by a way that does not lead through here.
+        value = found;
+    }
+    words.value.store(null_mut(), Relaxed);
+    let destructor = if value.is_null() { 0 } else { DESTRUCTOR.load(Relaxed) };
+    Ending { destructor, value }
+}
