@@ -353,9 +353,8 @@ pub(crate) struct Run {
     pub(crate) check: CheckFlags,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
-    /// The program and its arguments
+    /// The program and its arguments; one whose name begins with a hyphen needs the `--` before it
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
-    #[arg(allow_hyphen_values = true)]
     pub(crate) program: Vec<OsString>,
 }
 
