@@ -294,7 +294,7 @@ Examples:
 
 Exit status:
   0    shown, no deadlock found
-  1    nothing could be shown
+  1    nothing could be shown, or not what threads wait for: that is no answer
   2    wrong usage
   3    shown, and there is a deadlock")]
 pub(crate) struct Dump {
@@ -369,7 +369,7 @@ Examples:
 
 Exit status:
   0    nothing is left of the level, or what was asked for is written
-  1    the report cannot be read
+  1    the report cannot be read, or is of a run that did not check and found no deadlock
   2    wrong usage
   3    there are findings")]
 pub(crate) struct Check {

@@ -174,6 +174,7 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
         cpu_ns: outcome.cpu_ns,
         silent_processes: accounts.silent,
+        checked: flags.check.check,
         findings: std::mem::take(&mut outcome.reports.findings),
         semaphores: flags.semaphores.then(|| semaphores::merge(accounts.semaphores)),
     };

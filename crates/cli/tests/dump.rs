@@ -335,7 +335,8 @@ fn another_user_is_told_what_is_missing() {
         finish(start_copy(&mut command))
     };
     let outcome = nobody(&[]);
-    assert_eq!(outcome.status, 0, "names can be shown: {outcome:?}");
+    assert_eq!(outcome.status, 1, "names can be shown, and are no answer: {outcome:?}");
+    assert!(outcome.stderr.contains("is deadlocked cannot be told"), "{outcome:?}");
     let help =
         format!("belongs to another user (uid 0); try: sudo lockstead dump {}\n", hung.pid());
     assert!(outcome.stderr.contains(&help), "{outcome:?}");
@@ -343,7 +344,10 @@ fn another_user_is_told_what_is_missing() {
     for name in ["teller", "auditor", "patient", "sleeper", "busy"] {
         assert!(outcome.stdout.contains(&format!("\"{name}\" is ")), "{outcome:?}");
     }
-    let report: Value = serde_json::from_str(&nobody(&["--json"]).stdout).expect("JSON");
+    let outcome = nobody(&["--json"]);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(report["complete"], false);
     assert_eq!(report["threads"].as_array().map(Vec::len), Some(6));
     common::documented(&report);
 }

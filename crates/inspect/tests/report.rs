@@ -139,6 +139,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         processors: 2,
         cpu_ns: 1500 * MS,
         silent_processes: (areas.len() - processes.len()) as u64,
+        checked: false,
         findings: vec![finding],
         semaphores: None,
     };

@@ -29,7 +29,14 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
         ));
     };
     let least = if flags.strict { Level::Order } else { Level::Potential };
-    let mut findings = recorded::read(file)?.findings;
+    let recorded::Report { mut findings, checked, .. } = recorded::read(file)?;
+    // Deadlocks are reported by every run; of the rest such a report says nothing.
+    if !checked && findings.is_empty() {
+        return Err(Failure::Run(format!(
+            "{} was made without --check: it says nothing of orders and rules",
+            file.display()
+        )));
+    }
     findings.retain(|found| found.details.level.is_some_and(|level| level >= least));
     for found in &mut findings {
         // A new file may lack what an old one had.

@@ -18,6 +18,9 @@ pub(crate) struct Report {
     /// Its processes.
     #[serde(default)]
     pub(crate) processes: Vec<Process>,
+    /// Whether the run checked anything.
+    #[serde(default)]
+    pub(crate) checked: bool,
     /// Its findings.
     #[serde(default)]
     pub(crate) findings: Vec<Found>,

@@ -34,7 +34,17 @@ pub(crate) fn run(flags: &args::Dump) -> Result<(), Failure> {
     } else {
         output::print(&text::render(&found, flags.all))?;
     }
-    if found.is_deadlocked() { Err(Failure::Deadlock) } else { Ok(()) }
+    if found.is_deadlocked() {
+        return Err(Failure::Deadlock);
+    }
+    if !found.complete {
+        return Err(Failure::Run(format!(
+            "whether process {} is deadlocked cannot be told: not all that its threads wait for \
+             could be read",
+            process.pid
+        )));
+    }
+    Ok(())
 }
 
 /// The one place that decides where the facts come from: the ledger, if the

@@ -48,10 +48,10 @@ impl Text<'_> {
         let waiting = self.found.threads.iter().filter(|thread| thread.wait().is_some()).count();
         let own = process.own_pid.map(|own| format!(", {own} to itself")).unwrap_or_default();
         let from_memory = self.found.source == Source::Memory;
-        let deadlock = if from_memory && self.found.threads.iter().any(is_unknown) {
-            "what they wait for cannot be read".to_owned()
-        } else if self.found.is_deadlocked() {
+        let deadlock = if self.found.is_deadlocked() {
             format!("{waiting} wait, DEADLOCK")
+        } else if from_memory && !self.found.complete {
+            "what they wait for cannot be read".to_owned()
         } else {
             format!("{waiting} wait, no deadlock found")
         };

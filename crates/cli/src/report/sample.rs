@@ -137,6 +137,7 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
         by_class: false,
         processes,
         silent_processes: 0,
+        checked: false,
         findings: Vec::new(),
         semaphores: None,
     }

@@ -15,6 +15,19 @@ fn flags_that_need_check_say_so() {
 }
 
 #[test]
+fn a_report_of_a_run_that_did_not_check_is_not_a_clean_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("x.json");
+    for (flags, status) in [(&["--check"][..], 0), (&[], 1)] {
+        let flags = [&["run", "--no-report"], flags, &["--json", text(&file), "--", "true"]];
+        assert_eq!(run(&flags.concat()).status, 0);
+        let outcome = run(&["check", text(&file)]);
+        assert_eq!((outcome.status, &*outcome.stdout), (status, ""), "{outcome:?}");
+        assert_eq!(outcome.stderr.contains("made without --check"), status == 1, "{outcome:?}");
+    }
+}
+
+#[test]
 fn files_that_cannot_be_written_are_refused_first() {
     for option in ["--sarif", "--report-file"] {
         let outcome = run(&["run", "--check", option, "-", "--", "true"]);

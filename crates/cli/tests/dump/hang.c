@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -386,6 +387,59 @@ static void lively(void) {
     for (size_t i = 0; i < 8; i++) start(takes_two, (void *)i);
 }
 
+/* A semaphore in the frame of the function that waits for it. */
+static void *waits_for_own(void *unused) {
+    name("own-sem");
+    sem_t own;
+    sem_init(&own, 0, 0);
+    while (sem_wait(&own) || errno) {}
+    return unused;
+}
+
+static void own(void) { start(waits_for_own, NULL); }
+
+/* A once behind words such as a condition variable with two waiters has. */
+static struct {
+    unsigned before[10];
+    pthread_once_t once;
+} dressed = {{4, 0, 0, 0, 4, 0, 0, 0, 0, 2 << 3}, PTHREAD_ONCE_INIT};
+
+static void prepare(void) {
+    name("preparing");
+    pthread_barrier_wait(&gate);
+    rest();
+}
+
+static void *wants_prepared(void *late) {
+    if (late) pthread_barrier_wait(&gate);
+    pthread_once(&dressed.once, prepare);
+    return NULL;
+}
+
+static void once(void) {
+    pthread_barrier_init(&gate, NULL, 2);
+    start(wants_prepared, NULL);
+    start(wants_prepared, &gate);
+}
+
+/* Memory that begins where a thread's stack ends, with a semaphore in it. */
+static void *waits_above(void *above) {
+    name("below");
+    for (;;) sem_wait(above);
+}
+
+static void above(void) {
+    size_t half = 1 << 20;
+    char *both = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sem_t *semaphore = (sem_t *)(both + half);
+    if (both == MAP_FAILED || sem_init(semaphore, 0, 0)) abort();
+    pthread_attr_t below;
+    pthread_attr_init(&below);
+    pthread_attr_setstack(&below, both, half);
+    pthread_t thread;
+    if (pthread_create(&thread, &below, waits_above, semaphore)) abort();
+}
+
 int main(int count, char **words) {
     const char *which = count > 1 ? words[1] : "";
     main_thread = pthread_self();
@@ -404,6 +458,9 @@ int main(int count, char **words) {
     else if (!strcmp(which, "leaked")) leaked();
     else if (!strcmp(which, "stream")) stream();
     else if (!strcmp(which, "lively")) lively();
+    else if (!strcmp(which, "own")) own();
+    else if (!strcmp(which, "once")) once();
+    else if (!strcmp(which, "above")) above();
     else if (!strcmp(which, "crowd") && count > 2) crowd(atol(words[2]));
     else if (!strcmp(which, "many") && count > 2) many(atol(words[2]));
     else return 2;

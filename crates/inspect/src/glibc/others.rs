@@ -1,15 +1,28 @@
-//! Condition variables, semaphores and barriers: objects without an owner.
+//! Condition variables, semaphores, barriers and onces: objects without an owner.
 //!
 //! # Layout
 //! A condition variable counts those that wait (offset 36, in newer libraries
 //! 28, above three flags) and has two words to sleep on, one for each group of
 //! waiters (offset 40, in newer ones 32). A semaphore is its value, on which
 //! threads sleep, and the number of sleepers. Threads sleep on a barrier's
-//! second word, the round; the first counts those that have come.
+//! second word, the round; the first counts those that have come. A once is a word: a count of
+//! forks above two bits, of which 1 says that the initialiser runs.
 
 use super::{Fields, MOST_THREADS};
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Operation};
+
+/// Whether the thread sleeps for a `pthread_once_t` whose initialiser runs.
+#[must_use]
+pub fn is_once(wait: &FutexWait, memory: &dyn Memory) -> bool {
+    const STATE: u32 = 3;
+    const IN_PROGRESS: u32 = 1;
+    plain(wait).is_some()
+        && wait.private
+        && !wait.timed()
+        && wait.expected & STATE == IN_PROGRESS
+        && Fields::<4>::read(memory, wait.address).is_some_and(|f| f.u32(0) == wait.expected)
+}
 
 /// An object that somebody waits for and that nobody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,20 +52,11 @@ pub enum Ownerless {
     },
 }
 
-impl Ownerless {
-    /// The object that a thread sleeps for.
-    #[must_use]
-    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
-        if wait.operation != (Operation::Wait { bits: !0 }) {
-            return None;
-        }
-        condition(wait, memory)
-            .or_else(|| semaphore(wait, memory))
-            .or_else(|| barrier(wait, memory))
-    }
-}
-
-fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+/// The condition variable that a thread sleeps for, if a function for these made the call: the
+/// relations among its fields alone are too few to tell it from other words.
+#[must_use]
+pub fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+    plain(wait)?;
     let candidate = |signals: u64, group: u64, with_references: bool| {
         let address = wait.address.checked_sub(signals + 4 * group)?;
         if address == 0 || !address.is_multiple_of(8) {
@@ -77,7 +81,10 @@ fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
         .find_map(|(signals, group, references)| candidate(signals, group, references))
 }
 
-fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+/// The semaphore that a thread sleeps for.
+#[must_use]
+pub fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+    plain(wait)?;
     let address = wait.address;
     if !address.is_multiple_of(8) || wait.expected != 0 {
         return None;
@@ -90,7 +97,10 @@ fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     fits.then_some(Ownerless::Semaphore { address, waiting })
 }
 
-fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+/// The barrier that a thread sleeps for, if a function for these made the call.
+#[must_use]
+pub fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+    plain(wait)?;
     let address = wait.address.checked_sub(4)?;
     if !address.is_multiple_of(4) || wait.timed() {
         return None;
@@ -105,6 +115,10 @@ fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     fits.then_some(Ownerless::Barrier { address, come, of })
 }
 
+fn plain(wait: &FutexWait) -> Option<()> {
+    (wait.operation == Operation::Wait { bits: !0 }).then_some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,34 +127,49 @@ mod tests {
 
     const AT: u64 = 0x7000;
 
-    fn look(words: &[u32], offset: u64, expected: u32) -> Option<Ownerless> {
+    type Look = fn(&FutexWait, &dyn Memory) -> Option<Ownerless>;
+
+    fn look(of: Look, words: &[u32], offset: u64, expected: u32) -> Option<Ownerless> {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.resize(64, 0);
         let operation = Operation::Wait { bits: !0 };
         let address = AT + offset;
         let wait = FutexWait { address, expected, operation, private: true, limit: Limit::None };
-        Ownerless::behind(&wait, &SavedMemory::new(AT, bytes))
+        of(&wait, &SavedMemory::new(AT, bytes))
     }
 
     #[test]
     fn conditions_of_both_layouts() {
         let older = [4, 0, 0, 0, 4, 0, 0, 0, 0, 2 << 3, 0, 0];
         let two = Some(Ownerless::Condition { address: AT, waiting: 2 });
-        assert_eq!(look(&older, 40, 0), two);
+        assert_eq!(look(condition, &older, 40, 0), two);
         let newer = [4, 0, 0, 0, 0, 0, 0, 2 << 3, 0, 0, 0, 0];
-        assert_eq!(look(&newer, 32, 0), two);
+        assert_eq!(look(condition, &newer, 32, 0), two);
         let nobody = [4, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(look(&nobody, 40, 0), None);
+        assert_eq!(look(condition, &nobody, 40, 0), None);
     }
 
     #[test]
     fn semaphores_and_barriers() {
-        let semaphore = Some(Ownerless::Semaphore { address: AT, waiting: 3 });
-        assert_eq!(look(&[0, 3, 0], 0, 0), semaphore);
-        assert_eq!(look(&[1, 3, 0], 0, 0), None, "there is a permit");
-        assert_eq!(look(&[0, 3, 128], 0, 0), None, "shared, but the sleep was private");
-        let barrier = Some(Ownerless::Barrier { address: AT, come: 2, of: 5 });
-        assert_eq!(look(&[12, 10, 5, 0, 0], 4, 10), barrier);
-        assert_eq!(look(&[15, 10, 5, 0, 0], 4, 10), None, "all have come");
+        let three = Some(Ownerless::Semaphore { address: AT, waiting: 3 });
+        assert_eq!(look(semaphore, &[0, 3, 0], 0, 0), three);
+        assert_eq!(look(semaphore, &[1, 3, 0], 0, 0), None, "there is a permit");
+        assert_eq!(look(semaphore, &[0, 3, 128], 0, 0), None, "shared, but the sleep was private");
+        let two_of_five = Some(Ownerless::Barrier { address: AT, come: 2, of: 5 });
+        assert_eq!(look(barrier, &[12, 10, 5, 0, 0], 4, 10), two_of_five);
+        assert_eq!(look(barrier, &[15, 10, 5, 0, 0], 4, 10), None, "all have come");
+    }
+
+    #[test]
+    fn a_once_is_a_word_whose_initialiser_runs() {
+        let is = |word: u32, expected| {
+            let operation = Operation::Wait { bits: !0 };
+            let wait =
+                FutexWait { address: AT, expected, operation, private: true, limit: Limit::None };
+            is_once(&wait, &SavedMemory::new(AT, word.to_ne_bytes().to_vec()))
+        };
+        assert!(is(1, 1) && is(9, 9), "before and after forks");
+        assert!(!is(2, 1), "it has run meanwhile");
+        assert!(!is(0, 0) && !is(2, 2) && !is(3, 3));
     }
 }

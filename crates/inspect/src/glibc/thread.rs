@@ -10,6 +10,7 @@
 use super::{Fields, is_thread};
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Operation};
+use std::ops::Range;
 
 /// Where the number is, in every library since the record has these fields.
 const NUMBER: u64 = 0x2d0;
@@ -77,16 +78,16 @@ impl StreamLock {
     }
 }
 
-/// Whether the thread sleeps for ever on a word of its own stack. The library
-/// puts it there when the kernel has refused it a priority-inheritance mutex,
-/// because taking it would close a deadlock or its owner has ended.
+/// Whether the thread sleeps for ever on a word in the C library's own part of its stack, `frames`.
+/// The library puts it there when the kernel has refused it a priority-inheritance mutex,
+/// because taking it would close a deadlock or its owner has ended. What a program has in its own
+/// frames, a semaphore for instance, lies above.
 #[must_use]
-pub fn sleeps_for_ever(wait: &FutexWait, sp: u64) -> bool {
-    const FRAMES: u64 = 0x200;
+pub fn sleeps_for_ever(wait: &FutexWait, frames: &Range<u64>) -> bool {
     wait.operation == Operation::Wait { bits: !0 }
         && !wait.timed()
         && wait.expected == 0
-        && wait.address.checked_sub(sp).is_some_and(|above| above < FRAMES)
+        && frames.contains(&wait.address)
 }
 
 fn is_record(address: u64, memory: &dyn Memory) -> bool {
@@ -151,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_the_own_stack_is_never_woken() {
+    fn a_word_of_the_librarys_frames_is_never_woken() {
         let sleep = wait(0x54, 0, true);
-        assert!(sleeps_for_ever(&sleep, RECORD));
-        assert!(!sleeps_for_ever(&sleep, RECORD + 0x60), "below the stack");
-        assert!(!sleeps_for_ever(&sleep, RECORD - 0x2000), "in a frame of somebody else");
-        assert!(!sleeps_for_ever(&wait(0x54, 1, true), RECORD), "waits for a value");
+        assert!(sleeps_for_ever(&sleep, &(RECORD..RECORD + 0x58)));
+        assert!(!sleeps_for_ever(&sleep, &(RECORD + 0x60..RECORD + 0x80)), "below the stack");
+        assert!(!sleeps_for_ever(&sleep, &(RECORD..RECORD + 0x54)), "in the program's frame");
+        assert!(!sleeps_for_ever(&wait(0x54, 1, true), &(RECORD..RECORD + 0x58)), "for a value");
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub struct Whole {
     pub cpu_ns: u64,
     /// Processes in which nothing at all happened.
     pub silent_processes: u64,
+    /// Whether the order of locks and the rules of their use were checked.
+    pub checked: bool,
     /// What was reported meanwhile.
     pub findings: Vec<Finding>,
     /// What semaphores were used for, if anybody asked.
@@ -92,6 +94,7 @@ pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Optio
         top: options.top,
         by_class: options.by_class,
         silent_processes: whole.silent_processes,
+        checked: whole.checked,
         processes,
         findings: whole.findings,
         semaphores: whole.semaphores,

@@ -61,6 +61,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// Processes that used none.
     pub silent_processes: u64,
+    /// Whether the order of locks and the rules of their use were checked.
+    pub checked: bool,
     /// What was reported while the program ran.
     pub findings: Vec<Finding>,
     /// Which semaphores could be mutexes, with `--semaphores`.

@@ -9,7 +9,7 @@ use super::model::{About, Activity, Lock, Ring, Snapshot, Source, Thread, Wait};
 use super::recognise::{self, Caller, Found};
 use super::verify;
 use crate::maps::{Backing, Maps};
-use crate::memory::ProcessMemory;
+use crate::memory::{Memory, ProcessMemory};
 use crate::modules::Modules;
 use crate::proc::access::Barrier;
 use crate::proc::calls;
@@ -17,12 +17,13 @@ use crate::proc::futex::FutexWait;
 use crate::proc::process::{Process, Unusable};
 use crate::proc::task::{self, Doing, Task};
 use crate::seats::{self, OwnMutex, Seats};
-use crate::stack::Stack;
+use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
-use crate::unwind::{Registers, Unwinder};
+use crate::unwind::{Registers, Unwinder, Unwound};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Range;
 
 /// Looks at a process. `everything`: also the stacks of threads that neither
 /// wait nor hold.
@@ -39,6 +40,7 @@ pub fn capture(process: &Process, everything: bool) -> Result<Snapshot, Unusable
         ));
     } else {
         looking.open_code(|| Modules::of(process.pid));
+        looking.try_memory();
     }
     looking.find_waits(|_| true);
     let cycles = looking.rings();
@@ -79,6 +81,8 @@ pub(super) struct Looking {
     /// Of those threads that [`Looking::find_waits`] was asked for.
     pub(super) waits: BTreeMap<u32, Known>,
     pub(super) stacks: BTreeMap<u32, Stack>,
+    /// Of threads whose stacks were read, the part that is the C library's own.
+    library_frames: BTreeMap<u32, Range<u64>>,
     pub(super) memory: ProcessMemory,
     /// `None` where the maps may not be read.
     pub(super) code: Option<(Unwinder, Symbolizer)>,
@@ -86,6 +90,8 @@ pub(super) struct Looking {
     /// The tables of lockstead's own locks, by the files that have some.
     seats: RefCell<HashMap<String, Option<Seats>>>,
     pub(super) limits: Vec<String>,
+    /// The memory of the process and its maps can be read.
+    readable: bool,
     /// The threads of the process have other numbers for themselves than here.
     pub(super) nested: bool,
 }
@@ -107,11 +113,13 @@ impl Looking {
             numbers,
             waits: BTreeMap::new(),
             stacks: BTreeMap::new(),
+            library_frames: BTreeMap::new(),
             memory: ProcessMemory::new(pid),
             code: None,
             has_libc: false,
             seats: RefCell::default(),
             limits: Vec::new(),
+            readable: true,
             nested,
         })
     }
@@ -128,6 +136,7 @@ impl Looking {
         let (for_stacks, for_names) = match both {
             Ok(both) => both,
             Err(error) => {
+                self.readable = false;
                 self.limits.push(format!("its memory map cannot be read: {error}"));
                 return;
             }
@@ -142,6 +151,17 @@ impl Looking {
             ));
         }
         self.code = Some((Unwinder::new(for_stacks), Symbolizer::new(for_names)));
+    }
+
+    /// Whether memory can be read at all: filters forbid that by itself. The
+    /// stack of a thread that sleeps is there, unless the thread has ended.
+    fn try_memory(&mut self) {
+        let mut stacks = self.tasks.iter().filter_map(|task| Some(task.doing.registers()?.0));
+        let refused = stacks.find_map(|sp| self.memory.read(sp, &mut [0]).err().filter(is_refusal));
+        if let Some(error) = refused {
+            self.readable = false;
+            self.limits.push(format!("its memory cannot be read: {error}"));
+        }
     }
 
     /// Stacks and objects of the threads that sleep in futex calls, of those
@@ -176,7 +196,8 @@ impl Looking {
         let caller: Caller = recognise::caller(stack, self.has_libc);
         let mapping = unwinder.modules().maps().find(wait.address);
         let writable = mapping.is_some_and(|mapping| mapping.writable);
-        recognise::recognise(task, wait, stack, caller, writable, &self.memory)
+        let frames = self.library_frames.get(&task.tid);
+        recognise::recognise(wait, stack, frames, caller, writable, &self.memory)
     }
 
     /// The mutex of the crate lockstead that a thread sleeps for, if it does.
@@ -201,8 +222,20 @@ impl Looking {
             .collect();
         symbolizer.prepare(walks.iter().flat_map(|(_, walk)| walk.frames.iter().copied()));
         for (tid, walk) in walks {
+            if let Some(frames) = library_frames(&walk, unwinder.modules().maps()) {
+                self.library_frames.insert(tid, frames);
+            }
             self.stacks.insert(tid, symbolizer.stack(&walk.frames, walk.end));
         }
+    }
+
+    /// Where the stack of a thread ends above, if it can be followed as far; it is not shown.
+    pub(super) fn stack_end(&mut self, tid: u32) -> Option<u64> {
+        let task = self.tasks.iter().find(|task| task.tid == tid)?;
+        let (sp, pc) = task.doing.registers()?;
+        let (unwinder, _) = self.code.as_mut()?;
+        let walk = unwinder.unwind(&self.memory, Registers::new(pc, sp));
+        walk.pointers.last().copied().flatten().filter(|_| walk.end.is_complete())
     }
 
     /// Stacks of threads whose stacks have not been read.
@@ -257,6 +290,9 @@ impl Looking {
     pub(super) fn finish(mut self, process: &Process, facts: Facts) -> Snapshot {
         let mut waits = facts.waits;
         let tasks = std::mem::take(&mut self.tasks);
+        // A ledger has the waits of all threads, whatever the kernel tells.
+        let seen = self.readable && tasks.iter().all(|task| task.doing != Doing::Refused);
+        let complete = facts.source == Source::Ledger || seen;
         let mut stacks = std::mem::take(&mut self.stacks);
         let threads = tasks.into_iter().map(|task| {
             let activity = match waits.remove(&task.tid) {
@@ -285,6 +321,7 @@ impl Looking {
             cycles: facts.cycles,
             stacks: facts.stacks,
             limits: self.limits.clone(),
+            complete,
         }
     }
 
@@ -302,6 +339,24 @@ impl Looking {
             }
         }
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS))
+}
+
+/// The part of a stack that belongs to the C library's functions that were called last: up to
+/// where the frame of the function begins that called them. `None` unless each of these frames
+/// was found by the tables.
+fn library_frames(walk: &Unwound, maps: &Maps) -> Option<Range<u64>> {
+    let is_library = |at: &CodeAddress| {
+        let file = maps.find(at.lookup()).map(|mapping| file_name(&mapping.backing));
+        file.is_some_and(stack::is_libc)
+    };
+    let above = walk.frames.iter().position(|at| !is_library(at))?;
+    let sure = walk.frames[..=above].iter().all(|at| !at.found);
+    let (start, end) = (walk.pointers.first().copied()??, walk.pointers.get(above).copied()??);
+    sure.then_some(start..end)
 }
 
 fn is_libc(backing: &Backing) -> bool {

@@ -23,6 +23,9 @@ pub struct Snapshot {
     pub stacks: Vec<Stack>,
     /// What could not be read, and what helps.
     pub limits: Vec<String>,
+    /// The wait of every thread could be looked at: if not, there may be a deadlock that is not
+    /// among the cycles.
+    pub complete: bool,
 }
 
 /// The process.

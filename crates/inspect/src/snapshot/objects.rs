@@ -152,16 +152,19 @@ impl Looking {
     }
 
     /// The thread whose stack an address is on: that with the nearest stack
-    /// pointer below it, in the same mapping.
-    fn stack_around(&self, address: u64) -> Option<String> {
+    /// pointer below it, in the same mapping. The kernel joins the mapping of a
+    /// stack with memory above it, so the stack has to be followed to its end.
+    fn stack_around(&mut self, address: u64) -> Option<String> {
         let maps = self.code.as_ref()?.0.modules().maps();
         let mapping = maps.find(address)?;
-        self.tasks
+        let is_main = matches!(&mapping.backing, Backing::Special(name) if name == "[stack]");
+        let (tid, _, name) = self
+            .tasks
             .iter()
-            .filter_map(|task| Some((task.doing.registers()?.0, &task.name)))
-            .filter(|(sp, _)| mapping.range.contains(sp) && *sp <= address)
-            .max_by_key(|(sp, _)| *sp)
-            .map(|(_, name)| name.clone())
+            .filter_map(|task| Some((task.tid, task.doing.registers()?.0, task.name.clone())))
+            .filter(|(_, sp, _)| mapping.range.contains(sp) && *sp <= address)
+            .max_by_key(|(_, sp, _)| *sp)?;
+        (is_main || self.stack_end(tid).is_some_and(|end| address < end)).then_some(name)
     }
 }
 

@@ -4,19 +4,24 @@
 //! Puts two kinds of evidence together: the code that made the call, and the
 //! shape of the memory that it sleeps on. A glibc lock is believed only of a
 //! call from inside glibc, or in a program that has glibc inside itself; a call
-//! through its function `syscall` is somebody else's. Where the function is
-//! known to wait for something without an owner, no shape is tried.
+//! through its function `syscall` is somebody else's.
+//!
+//! Where a function of the library on the stack has a name, only what that
+//! function waits for is looked for. That decides for conditions and barriers,
+//! and for a reader-writer lock without a writer: their functions have names in
+//! every library, and their shapes ask too little. The functions that sleep for
+//! mutexes, semaphores and onces often have none.
 
 use super::unknown;
 use crate::glibc::mutex::Mutex;
-use crate::glibc::others::Ownerless;
+use crate::glibc::others::{self, Ownerless};
 use crate::glibc::rwlock::RwLock;
 use crate::glibc::thread::{self, StreamLock};
 use crate::memory::Memory;
 use crate::proc::futex::FutexWait;
-use crate::proc::task::Task;
 use crate::seats::OwnMutex;
 use crate::stack::Stack;
+use std::ops::Range;
 
 /// Who made the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,59 +77,118 @@ pub fn caller(stack: &Stack, has_libc: bool) -> Caller {
     }
 }
 
-/// What the thread waits for. `writable`: the word lies in memory that the
-/// process may write.
+/// What the thread waits for. `frames`: the part of its stack that is the C library's own, where
+/// that is known. `writable`: the word lies in memory that the process may write.
 #[must_use]
 pub fn recognise(
-    task: &Task,
     wait: &FutexWait,
     stack: &Stack,
+    frames: Option<&Range<u64>>,
     caller: Caller,
     writable: bool,
     memory: &dyn Memory,
 ) -> Found {
+    let library = caller == Caller::Library;
     let shape = match caller {
         Caller::Other => None,
         _ if !writable => None,
-        Caller::Library | Caller::Whole => {
-            shape(task, wait, stack, caller == Caller::Library, memory)
-        }
+        Caller::Library | Caller::Whole => shape(wait, stack, frames, library, memory),
     };
     shape.unwrap_or_else(|| {
-        let (kind, why) = unknown::describe(wait, stack, caller == Caller::Library);
+        let (kind, why) = unknown::describe(wait, stack, library);
         Found::Unknown { kind, why }
     })
 }
 
-/// Functions of the library that wait for something without an owner.
-const NO_MUTEX: &[&str] = &["__lll_lock_wait_private", "pthread_once", "call_once"];
+/// What a function of the library waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// A mutex; so does a wait for a condition, when it is over.
+    Mutex,
+    Condition,
+    RwLock,
+    Barrier,
+    Semaphore,
+    Join,
+    /// Something without an owner, and without a shape of its own.
+    Plain,
+}
+
+/// Functions of the library by how their names begin, without the underscores in front. Their
+/// inner parts are called alike, where the library's own symbols are installed.
+const SUBJECTS: &[(&str, Subject)] = &[
+    ("pthread_mutex_", Subject::Mutex),
+    ("mtx_", Subject::Mutex),
+    ("pthread_cond_", Subject::Condition),
+    ("cnd_", Subject::Condition),
+    ("pthread_rwlock_", Subject::RwLock),
+    ("pthread_barrier_", Subject::Barrier),
+    ("sem_", Subject::Semaphore),
+    ("new_sem_", Subject::Semaphore),
+    ("pthread_join", Subject::Join),
+    ("pthread_timedjoin", Subject::Join),
+    ("pthread_clockjoin", Subject::Join),
+    ("thrd_join", Subject::Join),
+    ("pthread_once", Subject::Plain),
+    ("call_once", Subject::Plain),
+    ("lll_lock_wait_private", Subject::Plain),
+];
+
+/// What the innermost function that tells waits for.
+fn subject(functions: &[&str]) -> Option<Subject> {
+    functions.iter().find_map(|function| {
+        let name = function.trim_start_matches('_');
+        let known = SUBJECTS.iter().find(|(start, _)| name.starts_with(start));
+        known.map(|&(_, subject)| subject)
+    })
+}
 
 fn shape(
-    task: &Task,
     wait: &FutexWait,
     stack: &Stack,
+    frames: Option<&Range<u64>>,
     library: bool,
     memory: &dyn Memory,
 ) -> Option<Found> {
-    if let Some(stream) = StreamLock::behind(wait, memory) {
-        return Some(Found::Stream(stream));
-    }
     // Above the innermost function of the library, everything is the program's.
     let near = stack.frames.iter().take_while(|frame| !library || frame.is_libc());
     let functions: Vec<&str> = near.filter_map(|frame| frame.function.as_deref()).collect();
-    if functions.iter().any(|function| NO_MUTEX.contains(function)) {
-        return None;
+    let subject = subject(&functions);
+    let may = |of: &[Subject]| subject.is_none_or(|subject| of.contains(&subject));
+    let is = |of: Subject| library && subject == Some(of);
+    if let Some(stream) = StreamLock::behind(wait, memory) {
+        return Some(Found::Stream(stream));
     }
-    let sp = task.doing.registers().map_or(0, |(sp, _)| sp);
-    if library && thread::sleeps_for_ever(wait, sp) {
-        return Some(Found::Refused);
+    if may(&[Subject::Mutex, Subject::Condition]) {
+        if library && frames.is_some_and(|frames| thread::sleeps_for_ever(wait, frames)) {
+            return Some(Found::Refused);
+        }
+        if let Some(mutex) = Mutex::behind(wait, memory) {
+            return Some(Found::Mutex(mutex));
+        }
     }
-    let owned = Mutex::behind(wait, memory)
-        .map(Found::Mutex)
-        .or_else(|| thread::joined(wait, memory).map(Found::Join))
-        .or_else(|| RwLock::behind(wait, memory).map(Found::RwLock));
-    // The shapes of objects without an owner ask for little: too little where
-    // the code may be anybody's.
-    let plain = || Ownerless::behind(wait, memory).filter(|_| library).map(Found::Ownerless);
-    owned.or_else(plain)
+    if may(&[Subject::Join])
+        && let Some(joined) = thread::joined(wait, memory)
+    {
+        return Some(Found::Join(joined));
+    }
+    let named = subject == Some(Subject::RwLock);
+    if may(&[Subject::RwLock])
+        && let Some(lock) = RwLock::behind(wait, memory)
+        && (named || lock.writer.is_some())
+    {
+        return Some(Found::RwLock(lock));
+    }
+    let ownerless = match () {
+        () if is(Subject::Condition) => others::condition(wait, memory),
+        () if is(Subject::Barrier) => others::barrier(wait, memory),
+        () if library && may(&[Subject::Semaphore]) => others::semaphore(wait, memory),
+        () => None,
+    };
+    // No function of the library that has a name sleeps for a once in this way.
+    let once = || {
+        let plain = library && functions.is_empty() && others::is_once(wait, memory);
+        plain.then(unknown::once)
+    };
+    ownerless.map(Found::Ownerless).or_else(once)
 }

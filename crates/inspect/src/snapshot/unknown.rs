@@ -5,9 +5,14 @@
 //! from the functions on the thread's stack; that decides which sentence is
 //! said, never who is called the holder.
 
+use super::recognise::Found;
 use crate::proc::futex::{FutexWait, Operation};
 use crate::seats;
 use crate::stack::Stack;
+
+/// A `pthread_once_t`, and what is not known of it.
+const ONCE: (&str, &str) =
+    ("once", "a once has no owner in it: who runs the initialiser cannot be told");
 
 /// A function by a part of its name, the object, and what is not known.
 const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
@@ -47,11 +52,7 @@ const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
         "initialisation of a static variable",
         "the guard of a static variable has no owner in it: who initialises it cannot be told",
     ),
-    (
-        &["pthread_once", "call_once"],
-        "once",
-        "a once has no owner in it: who runs the initialiser cannot be told",
-    ),
+    (&["pthread_once", "call_once"], ONCE.0, ONCE.1),
     (
         &["__lll_lock_wait_private"],
         "lock inside the C library",
@@ -66,6 +67,12 @@ const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
+/// A once that was recognised by its word.
+#[must_use]
+pub fn once() -> Found {
+    Found::Unknown { kind: ONCE.0.into(), why: ONCE.1.into() }
+}
+
 /// What kind of object it seems to be, and why no more is known.
 #[must_use]
 pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, String) {
@@ -77,7 +84,8 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
             .any(|function| parts.iter().any(|part| function.contains(part)))
     };
     let text = |(kind, why): (&str, &str)| (kind.to_owned(), why.to_owned());
-    let is_own = seats::is_lockstead(wait) || named(&["lockstead_core::", "lockstead_linux::"]);
+    let by_bits = seats::is_lockstead(wait);
+    let is_own = named(&["lockstead_core::", "lockstead_linux::"]);
     if is_own && seats::mutex_sleep(wait).is_some() {
         return text((
             "lockstead mutex",
@@ -109,6 +117,12 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
         Operation::LockPi | Operation::RequeuePi => (
             "priority-inheritance futex",
             "a priority-inheritance futex of no known lock; its owner has no name here",
+        ),
+        Operation::Wait { .. } if by_bits => (
+            "futex word",
+            "a futex word of no known lock; the thread hears the wake-ups that one of the crate \
+             lockstead would send, but neither its functions nor its table of owners were found \
+             in the program: who will wake it cannot be told",
         ),
         Operation::Wait { .. } if inside_libc => (
             "futex word of the C library",
@@ -158,9 +172,11 @@ mod tests {
         assert!(describe_in(None, wait, 2).contains("as Rust's std::sync::Mutex has"));
         assert!(describe_in(None, wait, 7).contains("of no known lock"));
         assert!(describe_in(Some("runtime.futex.abi0"), wait, 0).contains("Go runtime"));
-        assert!(describe_in(None, Operation::Wait { bits: !3 }, 5).contains("is no plain mutex"));
-        assert!(
-            describe_in(None, Operation::Wait { bits: !7 }, 5).contains("table, which was not")
-        );
+        let own = Some("<lockstead_core::mutex::RawMutex>::lock_slow");
+        assert!(describe_in(own, Operation::Wait { bits: !3 }, 5).contains("is no plain mutex"));
+        assert!(describe_in(own, Operation::Wait { bits: !7 }, 5).contains("table, which was not"));
+        // Others may choose the same bits.
+        let bits = describe_in(None, Operation::Wait { bits: !7 }, 5);
+        assert!(bits.contains("of no known lock") && bits.contains("neither its functions"));
     }
 }

@@ -100,6 +100,9 @@ impl Registers {
 pub struct Unwound {
     /// Innermost first. Never empty: the first is the program counter.
     pub frames: Vec<CodeAddress>,
+    /// The stack pointer in each of these frames: where what was called from there has its
+    /// frame below, and the frame itself begins. `None` where it was not given.
+    pub pointers: Vec<Option<u64>>,
     /// Why there are no more.
     pub end: End,
 }
@@ -159,18 +162,19 @@ impl Unwinder {
         self.window.forget();
         let mut registers = start;
         let mut at = CodeAddress::exact(start.pc);
-        let mut frames = vec![at];
+        let (mut frames, mut pointers) = (vec![at], vec![start.stack_pointer()]);
         let end = loop {
             match self.step_or_search(memory, at, &mut registers) {
                 Ok(caller) if frames.len() < MAX_FRAMES => {
                     frames.push(caller);
+                    pointers.push(registers.stack_pointer());
                     at = caller;
                 }
                 Ok(_) => break End::Limit { frames: MAX_FRAMES },
                 Err(end) => break end,
             }
         };
-        Unwound { frames, end }
+        Unwound { frames, pointers, end }
     }
 
     /// As [`Self::step`], but looks for a frame pointer that is not known.
