@@ -34,13 +34,13 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The lock is not built in.
+    /// The lock is not built in, or its library is not here.
     #[error("{lock} is not available: {why}")]
     Unavailable {
         /// The lock asked for.
         lock: LockName,
         /// Why, and what to install.
-        why: &'static str,
+        why: String,
     },
     /// Two threads were inside the lock at once.
     #[error(

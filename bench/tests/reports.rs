@@ -181,6 +181,8 @@ fn a_lock_that_is_not_built_in_says_what_to_install() {
     for (lock, why) in absent {
         assert!(!present.contains(&lock));
         assert!(why.contains("install") && why.contains("-dev"), "{why}");
+        // Each has the shim that is its own, whatever else was loaded before.
+        assert!(!why.contains("shim has no"), "{why}");
         let options = contended::Options { locks: vec![lock], ..contended_options() };
         let error = with_session(|session| contended::measure(&options, session));
         assert!(matches!(error, Err(Error::Unavailable { .. })));

@@ -14,12 +14,8 @@ mod own;
 mod posix;
 mod rust;
 
-#[cfg(peer_abseil)]
-pub use cpp::Abseil;
-#[cfg(peer_nsync)]
-pub use cpp::Nsync;
-#[cfg(peer_tbb)]
-pub use cpp::Tbb;
+pub use cpp::{Abseil, Cpp, Nsync, Tbb};
+pub(crate) use cpp::{Peer, ready};
 pub use own::{Biased, Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
 pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
 pub use rust::{ParkingLot, Std, Usync};
@@ -151,14 +147,14 @@ impl LockName {
     /// Bytes of the lock itself.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the lock is not built in, with the reason and
+    /// [`Error::Unavailable`] if the lock cannot be had here, with the reason and
     /// what to install.
     pub fn bytes(self) -> Result<usize, Error> {
         with_lock!(self, L => <L as BenchLock>::bytes())
     }
 }
 
-/// The locks that are built in, in the order of the reports.
+/// The locks that can be measured here, in the order of the reports.
 #[must_use]
 pub fn available() -> Vec<LockName> {
     LockName::ALL.iter().copied().filter(|lock| lock.bytes().is_ok()).collect()
@@ -171,7 +167,7 @@ pub fn for_several_threads() -> Vec<LockName> {
     available().into_iter().filter(|&lock| lock != LockName::Biased).collect()
 }
 
-/// The locks that are not built in, each with the reason.
+/// The locks that cannot be measured here, each with the reason.
 #[must_use]
 pub fn unavailable() -> Vec<(LockName, String)> {
     LockName::ALL
@@ -180,22 +176,15 @@ pub fn unavailable() -> Vec<(LockName, String)> {
         .collect()
 }
 
-/// Why a lock of [`LockName::ALL`] may be missing.
-pub(crate) fn why_absent(lock: LockName) -> &'static str {
+/// Whether this build has the lock. Loads nothing: the library of one that is
+/// built in may still be missing.
+#[must_use]
+pub const fn is_built_in(lock: LockName) -> bool {
     match lock {
-        LockName::Abseil => {
-            "its library was not found when lockstead was built; install a C++ compiler and \
-             libabsl-dev, then `cargo clean -p lockstead-bench` and build again"
-        }
-        LockName::Nsync => {
-            "its library was not found when lockstead was built; install a C++ compiler and \
-             libnsync-dev, then `cargo clean -p lockstead-bench` and build again"
-        }
-        LockName::Tbb => {
-            "its library was not found when lockstead was built; install a C++ compiler and \
-             libtbb-dev, then `cargo clean -p lockstead-bench` and build again"
-        }
-        _ => "it is not part of this build",
+        LockName::Abseil => Abseil::SHIM.is_some(),
+        LockName::Nsync => Nsync::SHIM.is_some(),
+        LockName::Tbb => Tbb::SHIM.is_some(),
+        _ => true,
     }
 }
 
@@ -237,17 +226,25 @@ impl Serialize for LockName {
 }
 
 /// Evaluates an expression with `$L` standing for the type of the lock called
-/// `$name`; `Err(Error::Unavailable)` if it is not built in.
+/// `$name`; `Err(Error::Unavailable)` if it cannot be had here.
 macro_rules! with_lock {
     ($name:expr, $L:ident => $body:expr) => {{
         use $crate::locks as l;
+        let name: l::LockName = $name;
         macro_rules! run {
             ($type:ty) => {{
                 type $L = $type;
                 Ok($body)
             }};
         }
-        let name: l::LockName = $name;
+        macro_rules! peer {
+            ($peer:ty) => {
+                match l::ready::<$peer>() {
+                    Ok(()) => run!(l::Cpp<$peer>),
+                    Err(why) => Err($crate::Error::Unavailable { lock: name, why }),
+                }
+            };
+        }
         match name {
             l::LockName::Lockstead => run!(l::Lockstead),
             l::LockName::SemaphoreClassic => run!(l::SemaphoreClassic),
@@ -262,14 +259,9 @@ macro_rules! with_lock {
             l::LockName::PthreadAdaptive => run!(l::Pthread<l::Adaptive>),
             l::LockName::PthreadPi => run!(l::Pthread<l::Inherit>),
             l::LockName::SemT => run!(l::SemT),
-            #[cfg(peer_abseil)]
-            l::LockName::Abseil => run!(l::Abseil),
-            #[cfg(peer_nsync)]
-            l::LockName::Nsync => run!(l::Nsync),
-            #[cfg(peer_tbb)]
-            l::LockName::Tbb => run!(l::Tbb),
-            #[allow(unreachable_patterns, reason = "with all peers built in nothing is left")]
-            absent => Err($crate::Error::Unavailable { lock: absent, why: l::why_absent(absent) }),
+            l::LockName::Abseil => peer!(l::Abseil),
+            l::LockName::Nsync => peer!(l::Nsync),
+            l::LockName::Tbb => peer!(l::Tbb),
         }
     }};
 }

@@ -179,12 +179,11 @@ pub(crate) fn locks(text: &str) -> Result<List<LockName>, String> {
 pub(crate) fn locks_help() -> String {
     let names =
         |locks: &[LockName]| locks.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");
-    let absent: Vec<LockName> =
-        lockstead_bench::locks::unavailable().into_iter().map(|(lock, _)| lock).collect();
-    let mut help = format!(
-        "Only these locks, in this order; of {} [default: all]",
-        names(&lockstead_bench::locks::available())
-    );
+    // What can be loaded is not asked: every command has this text made.
+    let (built_in, absent): (Vec<LockName>, Vec<LockName>) =
+        LockName::ALL.iter().partition(|&&lock| lockstead_bench::locks::is_built_in(lock));
+    let mut help =
+        format!("Only these locks, in this order; of {} [default: all]", names(&built_in));
     if !absent.is_empty() {
         help += &format!(". Not in this build: {}; name one to learn why", names(&absent));
     }

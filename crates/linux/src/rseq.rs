@@ -18,6 +18,7 @@ pub(crate) struct Area {
 /// The libc's area; `None` when it registered none: an older or another libc,
 /// the kernel without the call, or switched off
 /// (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
+#[cfg(not(feature = "rseq-by-name"))]
 #[inline]
 pub(crate) fn area() -> Option<Area> {
     let (offset, size) = arch::symbols()?;
@@ -25,6 +26,48 @@ pub(crate) fn area() -> Option<Area> {
     // but the first exists and never again.
     let (offset, size) = unsafe { (*offset, *size) };
     (size != 0).then_some(Area { offset, size })
+}
+
+/// The same, asked for by name and kept.
+#[cfg(feature = "rseq-by-name")]
+#[inline]
+pub(crate) fn area() -> Option<Area> {
+    use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    /// Not asked for yet; an area of this size there cannot be.
+    const UNKNOWN: u64 = u64::MAX;
+    /// Offset above size, in one word: whoever looks at once with another thread finds the same.
+    static FOUND: AtomicU64 = AtomicU64::new(UNKNOWN);
+
+    let found = match FOUND.load(Relaxed) {
+        UNKNOWN => {
+            let found = by_name();
+            FOUND.store(found, Relaxed);
+            found
+        }
+        found => found,
+    };
+    let (offset, size) = ((found >> 32) as u32 as i32, found as u32);
+    (size != 0).then_some(Area { offset: offset as isize, size })
+}
+
+/// Offset and size; 0 where there is no area, or none within reach of its 32 bits.
+#[cfg(feature = "rseq-by-name")]
+#[cold]
+fn by_name() -> u64 {
+    // SAFETY: terminated names; what is found is an object of the libc's, or null.
+    let [offset, size] = [c"__rseq_offset", c"__rseq_size"]
+        .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) });
+    if offset.is_null() || size.is_null() {
+        return 0;
+    }
+    // SAFETY: objects of these types, which the libc writes before any thread
+    // but the first exists and never again.
+    let (offset, size) = unsafe { (*offset.cast::<isize>(), *size.cast::<u32>()) };
+    match i32::try_from(offset) {
+        Ok(offset) if size != u32::MAX => u64::from(offset as u32) << 32 | u64::from(size),
+        _ => 0,
+    }
 }
 
 /// Where the kernel looks for the restartable section that the calling thread is in;
@@ -76,6 +119,7 @@ mod arch {
 
     /// Where the libc keeps offset and size. Weak references: null in a libc
     /// that has no such symbols.
+    #[cfg(not(feature = "rseq-by-name"))]
     #[inline]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         let (offset, size): (*const isize, *const u32);
@@ -133,6 +177,7 @@ mod arch {
 
     /// Where the libc keeps offset and size. Weak references: null in a libc
     /// that has no such symbols.
+    #[cfg(not(feature = "rseq-by-name"))]
     #[inline]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         let (offset, size): (*const isize, *const u32);
@@ -171,6 +216,7 @@ mod arch {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod arch {
     /// Unknown on this architecture: the call is used instead.
+    #[cfg(not(feature = "rseq-by-name"))]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         None
     }

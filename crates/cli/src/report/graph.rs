@@ -260,7 +260,7 @@ impl Graph {
             (path, (side, y1), (side + 16.0, y1 - 5.0))
         } else {
             let (dx, dy) = (x2 - x1, y2 - y1);
-            let long = dx.hypot(dy).max(1.0);
+            let long = length(dx, dy).max(1.0);
             let bend = (long * 0.12).clamp(12.0, 60.0);
             let middle = ((x1 + x2) / 2.0 - dy / long * bend, (y1 + y2) / 2.0 + dx / long * bend);
             let start = self.border(from, (x1, y1), middle);
@@ -272,7 +272,7 @@ impl Graph {
             (path, tip, middle)
         };
         let (dx, dy) = (tip.0 - back.0, tip.1 - back.1);
-        let long = dx.hypot(dy).max(0.1);
+        let long = length(dx, dy).max(0.1);
         let (ux, uy) = (dx / long * 8.0, dy / long * 8.0);
         let _ = write!(
             svg,
@@ -296,6 +296,11 @@ impl Graph {
         let part = across.min(down).min(1.0);
         (x + dx * part, y + dy * part)
     }
+}
+
+/// Not by `hypot`, which would bind the command to glibc 2.35 where that is what it is built with.
+fn length(dx: f64, dy: f64) -> f64 {
+    (dx * dx + dy * dy).sqrt()
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! What the built command asks of the machine that it is started on: no library but the C
+//! library's own and the compiler's, and no newer C library than the programs that it watches.
+
+use object::elf::{self, FileHeader64};
+use object::read::elf::{Dyn, FileHeader, SectionHeader};
+use object::{Endianness, FileKind};
+
+/// The oldest C library that the documents promise.
+const GLIBC: (u32, u32) = (2, 34);
+
+/// Libraries that are there wherever a program of the GNU C library can run.
+const THERE: [&str; 7] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "ld-linux",
+];
+
+/// The libraries that a program is linked with, and the versions that it wants of them.
+fn wants(file: &[u8]) -> (Vec<String>, Vec<String>) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("a name");
+    let header = FileHeader64::<Endianness>::parse(file).expect("an ELF file");
+    let endian = header.endian().expect("of one order");
+    let sections = header.sections(endian, file).expect("with sections");
+    let strings = |link| sections.strings(endian, file, link).expect("strings");
+    let (mut needed, mut versions) = (Vec::new(), Vec::new());
+    for section in sections.iter() {
+        if let Some((entries, link)) = section.dynamic(endian, file).expect("entries") {
+            for entry in entries.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED) {
+                needed.push(text(entry.string(endian, strings(link)).expect("a string")));
+            }
+        }
+        if let Some((mut libraries, link)) = section.gnu_verneed(endian, file).expect("versions") {
+            while let Some((_, mut wanted)) = libraries.next().expect("a library") {
+                while let Some(version) = wanted.next().expect("a version") {
+                    versions.push(text(version.name(endian, strings(link)).expect("a string")));
+                }
+            }
+        }
+    }
+    (needed, versions)
+}
+
+/// `GLIBC_2.34` as numbers; none for versions of other libraries.
+fn glibc(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.strip_prefix("GLIBC_")?.split('.').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[test]
+fn the_command_starts_where_only_the_c_library_is() {
+    let file = std::fs::read(env!("CARGO_BIN_EXE_lockstead")).expect("it was built");
+    if FileKind::parse(&*file) != Ok(FileKind::Elf64) || !cfg!(target_env = "gnu") {
+        eprintln!("skipped: no 64-bit program of the GNU C library");
+        return;
+    }
+    let (needed, versions) = wants(&file);
+    assert!(needed.iter().any(|name| name == "libc.so.6"), "{needed:?}");
+    let other: Vec<_> =
+        needed.iter().filter(|name| !THERE.iter().any(|t| name.starts_with(t))).collect();
+    assert!(other.is_empty(), "linked with {other:?}");
+    let newest = versions.iter().filter_map(|version| glibc(version)).max();
+    assert!(newest.is_some_and(|newest| newest <= GLIBC), "wants glibc {newest:?}");
+}
