@@ -2,7 +2,7 @@
 
 use crate::args::Why;
 use crate::check::recorded::{self, Process};
-use crate::check::{called, stack_text};
+use crate::check::{called, limit, stack_text};
 use crate::failure::Failure;
 use crate::output;
 use crate::report::{clean, plural};
@@ -146,7 +146,7 @@ fn step(text: &mut String, order: &Recorded, edge: &Edge, number: usize) {
     let alone = if edge.alone { ", the only thread then" } else { "" };
     let _ = writeln!(text, "  {number}. {who}{alone}");
     let wants = if edge.to_how == How::Write { "asks for" } else { "asks to read" };
-    let _ = writeln!(text, "    {wants} {}, at:", lock(edge.to));
+    let _ = writeln!(text, "    {wants} {}{}, at:", lock(edge.to), limit(edge.timed));
     stack_text(text, stack(edge.asked), FRAMES);
     let reading = if edge.from_how == How::Write { "" } else { " for reading" };
     let tried = if edge.tried { " by trylock" } else { "" };

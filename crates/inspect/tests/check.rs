@@ -97,6 +97,7 @@ fn edge(ledger: &Ledger<'_>, thread: u32, from: u32, to: u32) -> Edge {
         from_generation: generation(ledger, from),
         from_mode: Mode::Write,
         from_tried: false,
+        to_timed: false,
         from_stack: ledger.intern_stack(&[0x100 + u64::from(from), 0x99], 0),
         to,
         to_generation: generation(ledger, to),

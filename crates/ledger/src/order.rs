@@ -60,6 +60,8 @@ pub struct Edge {
     pub to_generation: u32,
     /// How it was asked for.
     pub to_mode: Mode,
+    /// The request had a deadline.
+    pub to_timed: bool,
     /// Stack of the call.
     pub to_stack: u32,
     /// [`ThreadRecord::serial`](crate::thread::ThreadRecord::serial) of the thread.
@@ -87,6 +89,7 @@ impl Edge {
             to: lock,
             to_generation: generation,
             to_mode: Mode::Write,
+            to_timed: false,
             to_stack: 0,
             thread: 0,
             tid: 0,
@@ -103,6 +106,7 @@ mod how {
     pub(super) const TRIED: u32 = 1 << 4;
     pub(super) const ALONE: u32 = 1 << 5;
     pub(super) const IN_HANDLER: u32 = 1 << 6;
+    pub(super) const TIMED: u32 = 1 << 7;
 }
 
 /// An [`Edge`] in the ledger: a cache line.
@@ -134,7 +138,8 @@ impl EdgeRecord {
             | (edge.to_mode as u32) << how::TO_SHIFT
             | bit(edge.from_tried, how::TRIED)
             | bit(edge.alone, how::ALONE)
-            | bit(edge.in_handler, how::IN_HANDLER);
+            | bit(edge.in_handler, how::IN_HANDLER)
+            | bit(edge.to_timed, how::TIMED);
         for (word, value) in [
             (&self.from, edge.from),
             (&self.from_generation, edge.from_generation),
@@ -170,6 +175,7 @@ impl EdgeRecord {
             to: self.to.load(Relaxed),
             to_generation: self.to_generation.load(Relaxed),
             to_mode: Mode::from_bits(how >> how::TO_SHIFT),
+            to_timed: how & how::TIMED != 0,
             to_stack: self.to_stack.load(Relaxed),
             thread: self.thread.load(Relaxed),
             tid: self.tid.load(Relaxed),

@@ -5,7 +5,7 @@
 //! An edge is an order of two lives of locks, each held or asked for in a mode. A
 //! record of it is a *witness*. A further one is left only if it may prove more
 //! than those that are there: another thread (up to [`THREADS`] different ones),
-//! fewer other locks held, or the first that was not alone.
+//! fewer other locks held, or the first that was not alone or had no deadline.
 //!
 //! # Protocol
 //! The first witness of an edge is found by the edge table; further ones hang on
@@ -152,6 +152,7 @@ impl Ledger<'_> {
     /// thread.
     fn proves(&self, other: &Edge, edge: &Edge, gates: &[u64]) -> bool {
         (edge.alone || !other.alone)
+            && (edge.to_timed || !other.to_timed)
             && other.in_handler == edge.in_handler
             && self.lock_list(other.gates).all(|(lock, shared)| {
                 gates.binary_search(&crate::order::gate(lock, shared)).is_ok()

@@ -21,6 +21,7 @@ fn edge(to: u32) -> Edge {
         from_generation: 2,
         from_mode: Mode::Read,
         from_tried: true,
+        to_timed: true,
         from_stack: 3,
         to,
         to_generation: 4,
@@ -41,6 +42,7 @@ fn edges_are_read_as_they_were_left() {
     let other = Edge {
         from_mode: Mode::Write,
         from_tried: false,
+        to_timed: false,
         to_mode: Mode::Write,
         alone: false,
         in_handler: true,

@@ -24,6 +24,7 @@ fn edge(thread: u32) -> Edge {
         from_generation: 1,
         from_mode: Mode::Write,
         from_tried: false,
+        to_timed: false,
         from_stack: 0,
         to: 2,
         to_generation: 1,
@@ -78,6 +79,12 @@ fn fewer_gates_prove_more() {
 fn not_alone_proves_more_than_alone() {
     let alone = Edge { alone: true, ..edge(1) };
     assert_eq!(left(&[(alone, &[]), (alone, &[]), (edge(1), &[]), (alone, &[])]), 2);
+}
+
+#[test]
+fn without_a_deadline_proves_more_than_with_one() {
+    let timed = Edge { to_timed: true, ..edge(1) };
+    assert_eq!(left(&[(timed, &[]), (timed, &[]), (edge(1), &[]), (timed, &[])]), 2);
 }
 
 #[test]

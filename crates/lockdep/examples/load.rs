@@ -165,6 +165,7 @@ fn pass(shape: &Shape, graph: &mut Graph, edges: u32, findings: &mut Vec<Finding
             gates: gates.as_ref().map_or(&[], |gates| gates),
             alone: false,
             tried_from: false,
+            timed_to: false,
         };
         graph.add(&edge, findings);
         if n % BATCH == BATCH - 1 {

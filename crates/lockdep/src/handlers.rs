@@ -179,6 +179,7 @@ fn interruption(open: &Used, handler: &Used, from_class: Class, to_class: Class)
             gates: Vec::new(),
             alone: false,
             tried_from: false,
+            timed_to: false,
         },
     }
 }

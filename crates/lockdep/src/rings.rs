@@ -214,6 +214,7 @@ mod tests {
             gates: &[],
             alone: false,
             tried_from: false,
+            timed_to: false,
         };
         (graph.net.patience, graph.net.credit) = (steps, 0);
         let mut findings = Vec::new();

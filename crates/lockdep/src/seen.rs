@@ -6,9 +6,10 @@
 //!
 //! # Which are kept
 //! A witness is worth nothing beside another one of the same thread that held no
-//! more, was as little alone, and whose kind allows as much. Of the others
-//! [`ENOUGH`] are kept: those of different threads first, then those that held
-//! least. Where an arc has that many of different threads, none of which was
+//! more, was as little alone, had no deadline or has one too, and whose kind
+//! allows as much. Of the others [`ENOUGH`] are kept: those of different threads
+//! first, then those that held least; those without a deadline are looked at
+//! first. Where an arc has that many of different threads, none of which was
 //! alone or held another lock, then no ring of up to that many arcs can want a
 //! further one.
 
@@ -39,6 +40,7 @@ pub(crate) struct Seen<L = ()> {
 const TO_SHIFT: u8 = 2;
 const ALONE: u8 = 1 << 4;
 const TRIED: u8 = 1 << 5;
+const TIMED: u8 = 1 << 6;
 
 const fn mode(bits: u8) -> Mode {
     match bits & 3 {
@@ -58,7 +60,8 @@ impl<L> Seen<L> {
         let how = bits(edge.from_mode)
             | bits(edge.to_mode) << TO_SHIFT
             | if edge.alone { ALONE } else { 0 }
-            | if edge.tried_from { TRIED } else { 0 };
+            | if edge.tried_from { TRIED } else { 0 }
+            | if edge.timed_to { TIMED } else { 0 };
         let Edge { thread, from_site, to_site, .. } = *edge;
         Seen { thread, from_site, to_site, held, locks, next: NONE, how }
     }
@@ -83,6 +86,10 @@ impl<L> Seen<L> {
         self.how & TRIED != 0
     }
 
+    pub(crate) const fn timed(&self) -> bool {
+        self.how & TIMED != 0
+    }
+
     /// All that was held, if the lock itself was held as `from` says.
     pub(crate) fn all<'a>(&self, from: &'a [Held; 1], sets: &'a Sets) -> &'a [Held] {
         if self.held == NONE { from } else { sets.locks(self.held) }
@@ -93,6 +100,7 @@ impl<L> Seen<L> {
         self.thread == other.thread
             && self.kinds().covers(other.kinds())
             && (!self.alone() || other.alone())
+            && (!self.timed() || other.timed())
             && self.holds().is_shared() == other.holds().is_shared()
             && match (self.held, other.held) {
                 (a, b) if a == b => true,
@@ -193,6 +201,7 @@ impl<L: Copy> Witnesses<L> {
             }
             offer = Offer::Displaced;
         }
+        all.sort_by_key(Seen::timed);
         self.write(arc, &all);
         offer
     }
@@ -271,6 +280,7 @@ mod tests {
             gates: &[],
             alone,
             tried_from: false,
+            timed_to: false,
         };
         Seen::of(&edge, held, ())
     }

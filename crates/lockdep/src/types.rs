@@ -82,6 +82,8 @@ pub struct Edge<'a> {
     pub alone: bool,
     /// It had `from` by trylock.
     pub tried_from: bool,
+    /// It would have given `to` up at a deadline.
+    pub timed_to: bool,
 }
 
 /// Where a lock is taken, as a signal sees it.
@@ -188,6 +190,8 @@ pub struct Witness {
     pub alone: bool,
     /// See [`Edge::tried_from`].
     pub tried_from: bool,
+    /// See [`Edge::timed_to`].
+    pub timed_to: bool,
 }
 
 /// One edge of a ring or a path.

@@ -79,6 +79,7 @@ impl Graph {
             gates: others.map(|held| Gate { lock: held.lock, shared: held.shared }).collect(),
             alone: seen.alone(),
             tried_from: seen.tried(),
+            timed_to: seen.timed(),
         }
     }
 }

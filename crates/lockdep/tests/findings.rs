@@ -20,6 +20,7 @@ fn edge(thread: u32, from: u32, to: u32) -> Edge<'static> {
         gates: &[],
         alone: false,
         tried_from: false,
+        timed_to: false,
     }
 }
 

@@ -177,7 +177,7 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
         rules::waits(&me, call, place);
         #[cfg(feature = "check")]
         if leads_to_holding(call.how) {
-            me.asks(call.target, place, call.mode);
+            me.asks(call.target, place, call.mode, call.how.is_timed());
         }
         place.stack
     };
@@ -320,7 +320,7 @@ impl Me {
         rules::acquired(self, call, place, how);
         #[cfg(feature = "check")]
         if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
-            self.asks(call.target, place, call.mode);
+            self.asks(call.target, place, call.mode, call.how.is_timed());
         }
         let (mut flags, mut started) = (call.mode.and(how), 0);
         if self.counts_as_sample(known) {

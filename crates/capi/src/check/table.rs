@@ -231,6 +231,7 @@ impl Table {
                 gates: &gates,
                 alone: false,
                 tried_from: from.tried,
+                timed_to: false,
             };
             if let Some(graph) = &mut self.graph {
                 graph.add(&edge, &mut found);

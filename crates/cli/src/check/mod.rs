@@ -13,7 +13,7 @@ pub(crate) use command::run;
 pub(crate) use flags::CheckFlags;
 pub(crate) use judge::{Judge, Verdict};
 pub(crate) use tally::{Checked, Lost, summary};
-pub(crate) use text::{called, text};
+pub(crate) use text::{called, limit, text};
 
 pub(crate) use crate::run::stack_lines as stack_text;
 

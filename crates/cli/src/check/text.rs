@@ -116,7 +116,7 @@ fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usi
     let who = called(&step.thread);
     let _ = writeln!(text, "  {who}");
     let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
-    let asks = format!("    {wants} {}, at:\n", clean(&step.asks.text()));
+    let asks = format!("    {wants} {}{}, at:\n", clean(&step.asks.text()), limit(step.timed));
     if handler.is_none() {
         text.push_str(&asks);
         stack_lines(text, step.asked.as_ref(), frames);
@@ -139,6 +139,11 @@ fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usi
         }
         let _ = writeln!(text, "    and holds {}", gates.join(", "));
     }
+}
+
+/// What is said of a request that would have ended by itself.
+pub(crate) fn limit(timed: bool) -> &'static str {
+    if timed { ", until a deadline" } else { "" }
 }
 
 /// `thread "worker" (tid 13)`.

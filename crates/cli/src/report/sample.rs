@@ -162,6 +162,7 @@ pub(super) fn inversion(one: &str, other: &str) -> Finding {
         holds: lock(holds),
         holds_how: How::Write,
         tried: false,
+        timed: false,
         acquired: Some(stack()),
         asks: lock(asks),
         asks_how: How::Write,

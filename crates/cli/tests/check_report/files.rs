@@ -32,6 +32,7 @@ fn the_report_has_the_findings_and_the_order() {
         steps.iter().find(|step| step["thread"]["name"] == name).expect("its step")
     };
     assert_eq!(step("transfer")["holds"]["name"], "accounts");
+    assert_eq!(step("transfer")["timed"], false);
     assert_eq!(step("audit")["asks"]["name"], "accounts");
     assert_eq!(breach["kind"], "breach");
     assert_eq!(breach["rule"], "unlock-of-an-unlocked-lock");

@@ -207,6 +207,7 @@ impl Checker {
                 gates: &gates,
                 alone: edge.alone,
                 tried_from: edge.from_tried,
+                timed_to: edge.to_timed,
             },
             &mut found,
         );
@@ -304,6 +305,7 @@ impl Checker {
                 gates: witness.gates.iter().filter_map(|gate| life(gate.lock)).collect(),
                 alone: witness.alone,
                 tried: witness.tried_from,
+                timed: witness.timed_to,
             })
         };
         Some(Facts::Order(OrderFacts {

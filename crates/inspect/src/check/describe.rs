@@ -76,6 +76,7 @@ impl Describer<'_> {
             holds: self.lock(&facts.from),
             holds_how: facts.from_mode.into(),
             tried: facts.tried,
+            timed: facts.timed,
             acquired: self.stack(facts.from_stack),
             asks: self.lock(&facts.to),
             asks_how: facts.to_mode.into(),

@@ -73,6 +73,8 @@ pub struct StepFacts {
     pub alone: bool,
     /// `from` was taken by trylock.
     pub tried: bool,
+    /// It would have given `to` up at a deadline.
+    pub timed: bool,
 }
 
 /// A breach, with the locks that it names.

@@ -134,6 +134,9 @@ pub struct Step {
     pub asks: Lock,
     /// How.
     pub asks_how: How,
+    /// It would have given up at a deadline.
+    #[serde(default)]
+    pub timed: bool,
     /// Where.
     pub asked: Option<Stack>,
     /// All other locks that it held.

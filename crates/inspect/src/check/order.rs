@@ -43,6 +43,9 @@ pub struct Edge {
     pub to: usize,
     /// How.
     pub to_how: How,
+    /// The request had a deadline.
+    #[serde(default)]
+    pub timed: bool,
     /// Where.
     pub asked: Option<usize>,
     /// Who.
@@ -120,6 +123,7 @@ pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
             acquired: stack(edge.from_stack, with),
             to: lock(to, with),
             to_how: super::checker::mode(edge.to_mode).into(),
+            timed: edge.to_timed,
             asked: stack(edge.to_stack, with),
             thread: threads.place(edge.thread, || with.thread(who)),
             gates,

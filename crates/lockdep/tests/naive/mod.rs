@@ -30,6 +30,7 @@ impl Seen {
             gates: &self.gates,
             alone: self.alone,
             tried_from: false,
+            timed_to: false,
         }
     }
 

@@ -200,6 +200,7 @@ pub(super) fn ask(me: &Shared, held: &[Held], want: &Want, level: u32) -> Vec<Fi
                 gates: &gates,
                 alone: is_alone(),
                 tried_from: from.tried,
+                timed_to: false,
             };
             engine.graph().add(&edge, &mut findings);
         }

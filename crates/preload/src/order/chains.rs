@@ -70,6 +70,11 @@ pub enum Want {
     Read = 1,
     /// Again, after a wait on a condition variable.
     Back = 2,
+    /// Alone, until a deadline. Of this and the next the sum is an address inside the lock, which
+    /// is larger: no other lock has it.
+    WriteTimed = 4,
+    /// With other readers, until a deadline.
+    ReadTimed = 5,
 }
 
 /// The key of holding what `key` says and this lock. The fast path computes the
@@ -184,6 +189,8 @@ mod tests {
             &[(a, Want::Write)][..],
             &[(a, Want::Read)],
             &[(a, Want::Back)],
+            &[(a, Want::WriteTimed)],
+            &[(a, Want::ReadTimed)],
             &[(b, Want::Write)],
             &[(a, Want::Write), (b, Want::Write)],
             &[(b, Want::Write), (a, Want::Write)],

@@ -48,6 +48,15 @@ fn want(flags: Flags) -> Want {
     if flags.has(Flags::READ) { Want::Read } else { Want::Write }
 }
 
+/// The want of a lock that is asked for so, with a deadline or without.
+fn asked(mode: Flags, timed: bool) -> Want {
+    match (want(mode), timed) {
+        (Want::Write, true) => Want::WriteTimed,
+        (Want::Read, true) => Want::ReadTimed,
+        (want, _) => want,
+    }
+}
+
 /// A lock that is asked for.
 struct Asked {
     address: u64,
@@ -137,9 +146,9 @@ impl Me {
     }
 
     /// The thread asks for a lock, or has just got it, and would wait if it had to:
-    /// leaves the edges from what it holds.
-    pub fn asks(&self, address: u64, place: Place, mode: Flags) {
-        self.ask(&Asked { address, place, want: want(mode) });
+    /// leaves the edges from what it holds. `timed`: it would give up at a deadline.
+    pub fn asks(&self, address: u64, place: Place, mode: Flags, timed: bool) {
+        self.ask(&Asked { address, place, want: asked(mode, timed) });
     }
 
     /// The thread is going to take a mutex back that it has lent to a condition
@@ -227,6 +236,7 @@ impl Me {
                 to: asked.place.lock,
                 to_generation: to.generation,
                 to_mode: to.mode,
+                to_timed: matches!(asked.want, Want::WriteTimed | Want::ReadTimed),
                 to_stack: asked.place.stack,
                 thread: record.serial.load(Relaxed),
                 tid: record.tid.load(Relaxed),
@@ -264,9 +274,11 @@ impl Me {
             return None;
         }
         let mode = match want {
-            Want::Write | Want::Back => Mode::Write,
-            Want::Read if attributes & attribute::WRITERS_FIRST != 0 => Mode::Read,
-            Want::Read => Mode::ReadRecursive,
+            Want::Write | Want::WriteTimed | Want::Back => Mode::Write,
+            Want::Read | Want::ReadTimed if attributes & attribute::WRITERS_FIRST != 0 => {
+                Mode::Read
+            }
+            Want::Read | Want::ReadTimed => Mode::ReadRecursive,
         };
         Some(End { generation: lock.generation.load(Relaxed), mode })
     }

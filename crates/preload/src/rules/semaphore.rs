@@ -33,7 +33,7 @@ fn is_mutex(lock: &LockRecord) -> bool {
 /// See [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if call.how.kind() == How::SEMAPHORE && me.ledger.lock(place.lock).is_some_and(is_mutex) {
-        me.asks(call.target, place, Flags::NONE);
+        me.asks(call.target, place, Flags::NONE, call.how.is_timed());
     }
 }
 
@@ -45,7 +45,7 @@ pub fn taken<N: Nature>(call: &Call<'_, N>, how: Flags) {
         return;
     }
     if !how.has(Flags::TRIED) {
-        me.asks(call.target, place, Flags::NONE);
+        me.asks(call.target, place, Flags::NONE, call.how.is_timed());
     }
     let clock = me.ledger.header().clock.0.load(Relaxed);
     me.push(&Holding {

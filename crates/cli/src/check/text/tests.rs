@@ -27,6 +27,7 @@ fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> Step {
         holds: lock(holds),
         holds_how: How::Write,
         tried: false,
+        timed: false,
         acquired: stack("has", depth),
         asks: lock(asks),
         asks_how: How::Write,

@@ -82,8 +82,8 @@ static void try_first(void)
 
 /* CASE deadline-in-the-other-order
  *   POTENTIAL: lock order inversion of 2 locks
- *     has: oak (mutex)
- *     has: elm (mutex)
+ *     has: asks for oak (mutex), until a deadline, at:
+ *     has: asks for elm (mutex), at:
  *     at: oak_elm() @elm-wanted
  *     at: elm_oak_in_time() @oak-in-time
  */
@@ -94,6 +94,23 @@ static void elm_oak_in_time(void)
     must(pthread_mutex_timedlock(&oak, &at)); /* @oak-in-time */
     give(&oak);
     give(&elm);
+}
+
+/* CASE deadline-and-then-none
+ *   POTENTIAL: lock order inversion of 2 locks
+ *     has: asks for oak (mutex), at:
+ *     has: asks for elm (mutex), at:
+ *     lacks: deadline
+ */
+static void elm_oak_in_time_and_ever(void)
+{
+    elm_oak_in_time();
+    elm_oak();
+}
+
+static void deadline_and_none(void)
+{
+    in_turn({"two", elm_oak_in_time_and_ever}, {"one", oak_elm});
 }
 
 static void deadline(void)
@@ -430,6 +447,7 @@ int main(int argc, char **argument)
         {"trylock-that-fails", try_fails},
         {"trylock-first", try_first},
         {"deadline-in-the-other-order", deadline},
+        {"deadline-and-then-none", deadline_and_none},
         {"trylock-of-readers", try_readers},
         {"gate", under_a_gate},
         {"gate-on-one-side", gate_on_one_side},
