@@ -39,6 +39,7 @@ mod seats;
 pub mod shared;
 #[cfg(target_arch = "x86_64")]
 pub mod slice;
+mod stay;
 mod sys;
 mod table;
 
@@ -47,3 +48,4 @@ pub use atomics::{Cell, U32, U64};
 pub use halves::sections;
 pub use membership::{at_leaving, prepare};
 pub use platform::Linux;
+pub use stay::stay;

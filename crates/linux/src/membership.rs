@@ -149,14 +149,14 @@ extern "C" fn after_fork_in_child() {
 /// calls it before, for counting processors opens files in `/proc` and `/sys`, and
 /// looking for the table asks for one in `/run`.
 pub fn prepare() {
+    crate::stay();
     if KEY.load(Relaxed) == 0 {
         create_key();
     }
     if !FORK_HANDLED.load(Relaxed) {
         // A second registration by a racing thread does no harm: the handler
         // does nothing the second time.
-        // SAFETY: the handler is a function of this library, which the
-        // process never unloads while its locks are used.
+        // SAFETY: the handler is a function of this library, which stays (`stay`).
         let refused = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
         // Out of memory: tried again by the next thread that joins.
         FORK_HANDLED.store(refused == 0, Relaxed);

@@ -115,10 +115,10 @@ impl Page {
 /// Sees to it that [`end`] runs at the thread's end. Where that fails, it does not: then
 /// the kernel tells of the thread's end.
 fn attend() {
+    crate::stay();
     if KEY.load(Relaxed) == 0 {
         let mut key = 0;
-        // SAFETY: `key` is live; the destructor is a function of this library, which the
-        // process never unloads while threads are members of segments.
+        // SAFETY: `key` is live; the destructor is a function of this library, which stays (`stay`).
         if unsafe { libc::pthread_key_create(&mut key, Some(end)) } != 0 {
             return;
         }
