@@ -22,6 +22,7 @@ mod checks;
 mod deadlock_text;
 mod elf;
 mod launch;
+mod left_behind;
 mod origin;
 mod pace;
 mod processes;
@@ -118,7 +119,8 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     let options = Options {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
-        wait_all: flags.wait_all,
+        // Of those that are left out none is waited for.
+        wait_all: flags.wait_all && !flags.no_follow,
         check: flags.check.check,
         order: flags.report.json.is_some() || flags.report.html.is_some(),
         semaphores: flags.semaphores,

@@ -9,6 +9,7 @@
 use super::Options;
 use super::accountant::{Accountant, Accounts};
 use super::checks::{Checks, Due};
+use super::left_behind;
 use super::pace::Pace;
 use super::processes::{News, Observed, Watch, inside};
 use super::reporter::{Job, Reporter, Reports, Task};
@@ -147,7 +148,7 @@ pub(super) fn supervise(
         }
         supervisor.tick();
         if let Some(end) = supervisor.end
-            && (!options.wait_all || supervisor.live.is_empty() || supervisor.interrupted)
+            && (!options.wait_all || supervisor.interrupted || !supervisor.goes_on())
         {
             break end;
         }
@@ -204,7 +205,13 @@ impl Supervisor<'_> {
             tv_sec: left.as_secs().cast_signed(),
             tv_nsec: i64::from(left.subsec_nanos()),
         };
-        let timeout = if self.live.is_empty() { std::ptr::null() } else { &raw const timeout };
+        // A process that was left behind may have nothing to say, nor a ledger for the clock.
+        let beat = libc::timespec { tv_sec: 0, tv_nsec: i64::from(ENDS.subsec_nanos()) };
+        let timeout = match (self.live.is_empty(), self.end) {
+            (true, None) => std::ptr::null(),
+            (true, Some(_)) => &raw const beat,
+            (false, _) => &raw const timeout,
+        };
         // SAFETY: the entries are borrowed exclusively, the timeout is null or
         // lives in this frame, no mask is given.
         unsafe {
@@ -213,6 +220,12 @@ impl Supervisor<'_> {
         let ready = |entry: &libc::pollfd| entry.revents != 0;
         let (signals, callers) = wake.split_last().expect("the signals are there");
         (ready(signals), callers.iter().any(ready))
+    }
+
+    /// Whether a process of the run lives that the program, which has ended, has left behind:
+    /// one that is watched, or has not called yet, or never will.
+    fn goes_on(&self) -> bool {
+        !self.live.is_empty() || left_behind::any(self.listener.token())
     }
 
     fn signal(&mut self, signal: &Signal) {

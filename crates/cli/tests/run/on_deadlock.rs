@@ -1,6 +1,6 @@
 //! What is done about a deadlock, in the program and in those it starts.
 
-use crate::programs::{line, only, program, under};
+use crate::programs::{fixed, line, only, program, under};
 
 #[test]
 fn the_program_goes_on_or_is_aborted_or_killed() {
@@ -45,4 +45,17 @@ fn what_the_program_leaves_behind_is_watched_on_request() {
     let found = only(&ended.stderr, "DEADLOCK");
     let place = format!("twice_in_child() at {}", line("deadlocks.c", "left-behind"));
     assert_eq!((found.len(), &*found[0].waits_at), (1, &[place][..]), "{}", ended.stderr);
+}
+
+/// Also where that has not called yet when the program ends, or never does.
+#[test]
+fn what_the_program_leaves_behind_need_not_be_watched_to_be_waited_for() {
+    let Some(behind) = fixed("behind.c") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = folder.path().join("made");
+    let script = r#""$0" "$1""#;
+    let shell = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), behind.as_os_str(), made.as_ref()];
+    let ended = under(&["--no-report", "--wait-all"], &shell).end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(made.exists(), "what was left behind has ended");
 }
