@@ -62,11 +62,13 @@ pub enum Rule {
     RecursiveRead = 21,
     /// A call that may block for long, under a lock.
     Sleepy = 22,
+    /// Unlocked by another process while this one held it.
+    ReleasedElsewhere = 23,
 }
 
 impl Rule {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Rule; 22] = [
+    pub const ALL: [Rule; 23] = [
         Rule::UnlockByAnother,
         Rule::UnlockOfUnlocked,
         Rule::Recursion,
@@ -89,6 +91,7 @@ impl Rule {
         Rule::ConditionHolding,
         Rule::RecursiveRead,
         Rule::Sleepy,
+        Rule::ReleasedElsewhere,
     ];
 
     /// The rule with this number.

@@ -264,6 +264,9 @@ fn kinds_of_locks() {
             ("checking-twice", &[Rule::Recursion]),
             ("robust-recovered", SILENT),
             ("rwlock-wiped", &[Rule::Overwritten]),
+            ("child-unlocks", &[Rule::ReleasedElsewhere]),
+            ("child-unlocks-and-again", &[Rule::ReleasedElsewhere]),
+            ("child-unlocks-and-keeps", &[Rule::ReleasedElsewhere]),
         ],
     );
 }

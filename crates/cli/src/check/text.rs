@@ -216,6 +216,7 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
         Rule::Recursion => format!("locks {lock}"),
         Rule::Uninitialised => format!("uses {lock}, which nobody initialised"),
         Rule::Overwritten => format!("finds {lock} written over"),
+        Rule::ReleasedElsewhere => format!("finds {lock}, which it holds, released"),
         Rule::Copied => format!("uses {lock}, a copy"),
         Rule::ThreadExit => format!("has ended and holds {lock}"),
         Rule::ProcessExit => format!("ends the process while {lock} is held"),
@@ -276,6 +277,7 @@ fn earlier(rule: Rule, lock: &str, other: Option<&Thread>) -> String {
         Rule::RecursiveRead => "acquired before".into(),
         Rule::UnlockByAnother
         | Rule::Overwritten
+        | Rule::ReleasedElsewhere
         | Rule::ProcessExit
         | Rule::Freed
         | Rule::Unmapped

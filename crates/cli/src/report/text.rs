@@ -84,9 +84,9 @@ impl Page {
 
     fn nothing(&mut self, process: Option<&ProcessReport>, report: &Report) {
         let text = match process {
-            None => "lockstead: no thread used a lock".to_owned(),
+            None => "lockstead: no thread acquired a lock".to_owned(),
             Some(process) if process.totals.locks == 0 && process.idle.is_empty() => format!(
-                "lockstead: {} used no lock that can be seen (not seen are Rust's std, Go, Java \
+                "lockstead: {} acquired no lock that can be seen (not seen are Rust's std, Go, Java \
                  monitors, OpenMP and others that have locks of their own)",
                 plural(process.threads.created, "thread", "threads")
             ),
@@ -95,7 +95,7 @@ impl Page {
         self.line(Style::new(), &text);
         if report.silent_processes != 0 && process.is_some() {
             let count = plural(report.silent_processes, "process", "processes");
-            self.line(Style::new(), &format!("           {count} more used none"));
+            self.line(Style::new(), &format!("           {count} more acquired none"));
         }
         if let Some(process) = process {
             self.losses(process);

@@ -127,7 +127,7 @@ fn locks_that_cannot_be_seen() {
             .output()
             .expect("lockstead starts");
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("used no lock that can be seen"), "{text}");
+        assert!(text.contains("acquired no lock that can be seen"), "{text}");
     }
 }
 

@@ -18,6 +18,7 @@ pub fn phrase(rule: Rule) -> &'static str {
         Rule::Recursion => "recursion",
         Rule::Uninitialised => "use without initialisation",
         Rule::Overwritten => "held lock overwritten",
+        Rule::ReleasedElsewhere => "held lock released by another process",
         Rule::Copied => "use of a copied lock",
         Rule::ThreadExit => "thread exit while holding",
         Rule::ProcessExit => "process exit while holding",
@@ -76,6 +77,10 @@ pub fn meaning(rule: Rule) -> &'static str {
         }
         Rule::Overwritten => {
             "The memory of a held lock was written over: its owner and its waiters are forgotten."
+        }
+        Rule::ReleasedElsewhere => {
+            "A lock belongs to the thread that locked it, of whichever process; what it guarded was \
+             open meanwhile, and the next owner may be inside as well."
         }
         Rule::Copied => {
             "A copy of a lock is another lock: whoever uses the original is not kept out."
@@ -137,7 +142,7 @@ mod tests {
     fn slugs_lead_back_and_are_unique() {
         let slugs = slugs();
         let unique: std::collections::HashSet<_> = slugs.iter().collect();
-        assert_eq!((slugs.len(), unique.len()), (24, 24));
+        assert_eq!((slugs.len(), unique.len()), (25, 25));
         for rule in Rule::ALL {
             assert_eq!(from_slug(&slug(rule)), Some(rule));
             assert!(meaning(rule).ends_with('.'));

@@ -1,10 +1,11 @@
 //! Releases: unlock by another thread, unlock of an unlocked lock, a held lock
-//! overwritten.
+//! overwritten, or released by another process.
 //!
 //! # What tells them apart
 //! | held stack of the caller | words of the lock | breach |
 //! |---|---|---|
 //! | has it | the caller holds it | none |
+//! | has it | it is shared, and they are those of a lock that is free, or another's | released by another process |
 //! | has it | they do not say so | overwritten |
 //! | lacks it | the caller holds it | none: acquired before the library came, or unrecorded |
 //! | lacks it | nobody holds it | unlock of an unlocked lock |
@@ -59,7 +60,17 @@ fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
     }
     let tid = me.record().tid.load(Relaxed);
     let stack = me.stack(site);
-    me.note(&Note::new(Rule::Overwritten, holding.address, stack).after(tid, holding.stack));
+    me.note(&Note::new(lost(words), holding.address, stack).after(tid, holding.stack));
+}
+
+/// What a lock has met with whose words do not say any more that the caller holds it.
+fn lost(words: &Words) -> Rule {
+    match words.holder() {
+        Holder::Nobody | Holder::Thread(_) if words.is_between_processes() => {
+            Rule::ReleasedElsewhere
+        }
+        _ => Rule::Overwritten,
+    }
 }
 
 /// See [`super::acquired`].
@@ -75,11 +86,14 @@ pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if words.is_recursive() || words.is_robust() {
         return;
     }
-    // Such a mutex can be had twice only if it has lost its words meanwhile.
+    // Such a mutex can be had twice only if it has lost its words meanwhile, or another process has
+    // unlocked it.
+    let rule =
+        if words.is_between_processes() { Rule::ReleasedElsewhere } else { Rule::Overwritten };
     let _ = stack.revoke(call.target);
     let tid = me.record().tid.load(Relaxed);
     if !earlier.flags.has(Flags::INHERITED) && !hush::BROKEN.take(call.target) {
-        me.note(&Note::new(Rule::Overwritten, call.target, place.stack).after(tid, earlier.stack));
+        me.note(&Note::new(rule, call.target, place.stack).after(tid, earlier.stack));
     }
 }
 

@@ -198,6 +198,16 @@ impl Words {
         }
     }
 
+    /// Whether processes may share a mutex or a reader-writer lock.
+    #[must_use]
+    pub fn is_between_processes(&self) -> bool {
+        match self.kind {
+            Kind::Mutex => self.is_sound() && self.words[4] & mutex::SHARED != 0,
+            Kind::RwLock => self.is_sound() && self.words[7] != 0,
+            _ => false,
+        }
+    }
+
     /// Whether a mutex survives its owner.
     #[must_use]
     pub fn is_robust(&self) -> bool {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,6 +231,56 @@ static void child_ends(pid_t child)
     must(waitpid(child, &status, 0) != child || status != 0);
 }
 
+/* A mutex that processes share, which a child unlocks that does not hold it. */
+static pthread_mutex_t *unlocked_by_child(void)
+{
+    pthread_mutexattr_t attributes;
+    must(pthread_mutexattr_init(&attributes));
+    must(pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+    pthread_mutex_t *mutex = mmap(NULL, sizeof *mutex, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(mutex == MAP_FAILED);
+    must(pthread_mutex_init(mutex, &attributes));
+    must(pthread_mutex_lock(mutex));
+    pid_t child = fork();
+    if (child == 0) {
+        must(pthread_mutex_unlock(mutex));
+        _exit(0);
+    }
+    child_ends(child);
+    return mutex;
+}
+
+static void child_unlocks(void)
+{
+    must(pthread_mutex_unlock(unlocked_by_child()));
+}
+
+static void child_unlocks_and_again(void)
+{
+    pthread_mutex_t *mutex = unlocked_by_child();
+    must(pthread_mutex_lock(mutex));
+    must(pthread_mutex_unlock(mutex));
+}
+
+static void child_unlocks_and_keeps(void)
+{
+    pthread_mutex_t *mutex = unlocked_by_child();
+    int ready[2], done[2];
+    char byte = 0;
+    must(pipe(ready) || pipe(done));
+    pid_t child = fork();
+    if (child == 0) {
+        must(pthread_mutex_lock(mutex));
+        must(write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
+        _exit(0);
+    }
+    must(read(ready[0], &byte, 1) != 1);
+    must(pthread_mutex_unlock(mutex));
+    must(write(done[1], &byte, 1) != 1);
+    child_ends(child);
+}
+
 static void child_at_once(void)
 {
     must(pthread_mutex_lock(&plain));
@@ -355,6 +406,9 @@ int main(int argc, char **argument)
         {"rwlock-wiped", rwlock_wiped},
         {"quick", quick},
         {"at-once", at_once},
+        {"child-unlocks", child_unlocks},
+        {"child-unlocks-and-again", child_unlocks_and_again},
+        {"child-unlocks-and-keeps", child_unlocks_and_keeps},
         {"child-at-once", child_at_once},
         {"child-begins-anew", child_begins_anew},
         {"left-by-jump", left_by_jump},

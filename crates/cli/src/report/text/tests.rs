@@ -64,11 +64,11 @@ fn nothing_to_report_is_one_quiet_line() {
         "lockstead: no thread waited for a lock (84,200 acquisitions, 1,216 locks, 12 threads, \
          9.81 s)\n"
     );
-    assert_eq!(plain(&sample::report(vec![]), None), "lockstead: no thread used a lock\n");
+    assert_eq!(plain(&sample::report(vec![]), None), "lockstead: no thread acquired a lock\n");
     let mut process = sample::process(100, 0);
     process.totals = Totals::default();
     let blind = plain(&sample::report(vec![process]), None);
-    assert!(blind.starts_with("lockstead: 12 threads used no lock that can be seen ("), "{blind}");
+    assert!(blind.starts_with("lockstead: 12 threads acquired no lock that can be seen ("), "{blind}");
 }
 
 #[test]
