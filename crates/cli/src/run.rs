@@ -16,6 +16,7 @@
 //!   none was asked for.
 
 mod accountant;
+mod across;
 mod blocked_text;
 mod checked;
 mod checks;

@@ -4,6 +4,8 @@
 
 #[path = "run/behaviour.rs"]
 mod behaviour;
+#[path = "run/between.rs"]
+mod between;
 mod common;
 #[path = "run/deadlock.rs"]
 mod deadlock;

@@ -1,9 +1,9 @@
 //! A wait that lasts as data and as text: the waiter, the owners, what they do.
 
+use super::across;
 use super::scene::{Scene, called, doing, duration, place, recorded};
 use crate::report::clean;
-use lockstead_inspect::memory::{Memory, ProcessMemory};
-use lockstead_inspect::report::finding::{Holds, Party};
+use lockstead_inspect::report::finding::{Activity, Holds, Party};
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
@@ -18,8 +18,6 @@ const FEW_FRAMES: usize = 2;
 const OWNERS: usize = 3;
 /// How far a chain of waits is followed: from owner to owner.
 const CHAIN: usize = 16;
-/// Where glibc's mutex names its owner.
-const MUTEX_OWNER: u64 = 8;
 
 /// A wait that lasts, and why.
 pub(super) struct Blocked {
@@ -47,17 +45,33 @@ struct Owner {
     waits: Option<Waiting>,
 }
 
-/// Finds out about a wait.
-pub(super) fn blocked(scene: &mut Scene, waiter: &Waiter, now: u64) -> Blocked {
+/// All of the scene's process that hold the lock at this address of it, which others share.
+pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<Party> {
+    let process = scene.program();
+    let named = |party| Party { process: Some(process.clone()), ..party };
+    owners(scene, lock).iter().map(|owner| named(party(scene, owner, now))).collect()
+}
+
+/// Finds out about a wait; `elsewhere` are those who hold the lock in other processes.
+pub(super) fn blocked(
+    scene: &mut Scene,
+    waiter: &Waiter,
+    elsewhere: Vec<Party>,
+    now: u64,
+) -> Blocked {
     let lock = waiter.waiting.target;
     let waits = Some(scene.waits(&waiter.waiting, Some(lock), now));
     let found = owners(scene, lock);
-    let more_owners = found.len().saturating_sub(OWNERS);
+    let more_owners = (found.len() + elsewhere.len()).saturating_sub(OWNERS);
     let (mut owners, mut chains) = (Vec::new(), Vec::new());
     for owner in found.iter().take(OWNERS) {
         owners.push(party(scene, owner, now));
         let waits = owner.waits.filter(|_| !owner.ended);
         chains.push(waits.map_or_else(Vec::new, |waits| chain(scene, &waits, now)));
+    }
+    for owner in elsewhere.into_iter().take(OWNERS - owners.len()) {
+        owners.push(owner);
+        chains.push(Vec::new());
     }
     if owners.is_empty()
         && let Some(owner) = unrecorded(scene, lock)
@@ -129,14 +143,19 @@ fn unrecorded(scene: &mut Scene, lock: u64) -> Option<Party> {
     let ledger = scene.process.ledger.view();
     let record = ledger.find_lock(lock).and_then(|index| ledger.lock(index));
     let is_mutex = record.is_some_and(|record| record.shape().0 == Kind::Mutex);
-    let mut owner = [0; 4];
-    let read = ProcessMemory::new(scene.process.pid).read(lock + MUTEX_OWNER, &mut owner);
-    let tid = u32::from_ne_bytes(owner);
-    (is_mutex && matches!(read, Ok(4)) && tid != 0).then(|| Party {
-        tid,
-        doing: Some(scene.doing(tid)),
-        ..Party::default()
-    })
+    let tid = across::owner_by_word(&scene.process, lock).filter(|_| is_mutex)?;
+    let (name, process) = (across::name(tid), across::process_of(&scene.process, tid));
+    let is_elsewhere = process.is_some();
+    let doing = match (is_elsewhere, across::place(&scene.process, lock)) {
+        (true, _) => Activity { what: "which is not watched".into(), stack: None },
+        (false, Some(_)) if !across::is_thread_of(&scene.process, tid) => {
+            let what = "which has ended, or is in another PID namespace".into();
+            Activity { what, stack: None }
+        }
+        (false, _) => scene.doing(tid),
+    };
+    let name = name.filter(|_| is_elsewhere);
+    Some(Party { tid, name, process, doing: Some(doing), ..Party::default() })
 }
 
 /// The text, a line feed at its end.

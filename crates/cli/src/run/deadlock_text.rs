@@ -1,5 +1,6 @@
 //! A cycle as data and as text: its threads and its locks, and no others.
 
+use super::across;
 use super::scene::{Scene, called, duration, recorded};
 use crate::report::clean;
 use lockstead_inspect::report::finding::{Party, Waits};
@@ -35,6 +36,17 @@ pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> 
         }
     };
     found.members.iter().enumerate().map(party).collect()
+}
+
+/// A member of a ring through several processes; the scene is its own process's.
+pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64) -> Party {
+    let waiting = &member.waiter.waiting;
+    Party {
+        waits: Some(scene.waits(waiting, Some(waiting.target), now)),
+        holds: Some(scene.holds(&member.holding, now)),
+        process: Some(scene.program()),
+        ..scene.party(member.waiter.thread)
+    }
 }
 
 /// The text, a line feed at its end.

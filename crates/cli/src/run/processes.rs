@@ -234,6 +234,11 @@ impl Watch {
         self.pending || self.observer.has_fresh()
     }
 
+    /// The threads that wait as they did at the look before.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+        self.observer.waiters()
+    }
+
     /// Whether a cycle has been seen that may yet turn out true.
     pub(super) fn is_pending(&self) -> bool {
         self.pending

@@ -5,6 +5,7 @@
 //! a while, and the supervisor has a clock to keep. A report is written in one
 //! piece, so that the program's own output does not part it.
 
+use super::across;
 use super::blocked_text;
 use super::checked::{self, Dead};
 use super::deadlock_text;
@@ -46,6 +47,13 @@ pub(super) enum Job {
         waiter: Waiter,
         /// When that was noticed.
         at: u64,
+        /// All processes that are watched: the owner may be in another one.
+        all: Vec<Arc<Observed>>,
+    },
+    /// Threads of several processes that wait for each other.
+    Ring {
+        /// Who.
+        members: Vec<across::Member>,
     },
     /// A broken rule, or an order that goes round.
     Check {
@@ -68,6 +76,7 @@ impl Job {
             }
             Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
             Job::Check { process, facts } => return checked::names(process, facts),
+            Job::Ring { .. } => return ThreadNames::new(),
         };
         let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
         waiters.iter().filter_map(name).collect()
@@ -157,9 +166,11 @@ impl Work {
         for (job, names) in jobs {
             match job {
                 Job::Cycle { process, found } => self.cycle(&process, &found, names),
-                Job::Blocked { process, waiter, at } => {
+                Job::Ring { members } => self.ring(&members),
+                Job::Blocked { process, waiter, at, all } => {
+                    let elsewhere = self.owners_elsewhere(&process, &waiter, &all, at);
                     let scene = self.scene(&process, names);
-                    let blocked = blocked_text::blocked(scene, &waiter, at);
+                    let blocked = blocked_text::blocked(scene, &waiter, elsewhere, at);
                     let text = blocked_text::text(&scene.program(), &blocked);
                     let threads = blocked.into_parties();
                     self.print("blocked", &process, text, threads, Details::default());
@@ -189,6 +200,47 @@ impl Work {
             self.reports.judge.judge(&mut details, &text);
         }
         self.print(kind, process, text, parties, details);
+    }
+
+    fn ring(&mut self, members: &[across::Member]) {
+        let now = super::supervise::now();
+        let mut processes: Vec<&Arc<Observed>> = Vec::new();
+        for member in members {
+            if !processes.iter().any(|known| Arc::ptr_eq(known, &member.process)) {
+                processes.push(&member.process);
+            }
+        }
+        let parties = members.iter().map(|member| {
+            let scene = self.scene(&member.process, ThreadNames::new());
+            deadlock_text::party_across(scene, member, now)
+        });
+        let parties: Vec<Party> = parties.collect();
+        let text = deadlock_text::text(&format!("{} processes", processes.len()), &parties, false);
+        // First, for nobody may be there to read.
+        processes.iter().for_each(|process| self.end(process));
+        let mut details = checked::of_deadlock();
+        self.reports.judge.judge(&mut details, &text);
+        self.print("deadlock", processes[0], text, parties, details);
+    }
+
+    /// Who has the lock in other processes, of the run and besides.
+    fn owners_elsewhere(
+        &mut self,
+        process: &Arc<Observed>,
+        waiter: &Waiter,
+        all: &[Arc<Observed>],
+        now: u64,
+    ) -> Vec<Party> {
+        let lock = waiter.waiting.target;
+        let Some(place) = across::place(process, lock) else { return Vec::new() };
+        let mut found = Vec::new();
+        for other in all.iter().filter(|other| !Arc::ptr_eq(other, process)) {
+            for address in across::addresses(other, place) {
+                let scene = self.scene(other, ThreadNames::new());
+                found.extend(blocked_text::parties(scene, address, now));
+            }
+        }
+        found
     }
 
     fn check(&mut self, process: &Arc<Observed>, facts: &Facts, names: ThreadNames) {

@@ -216,12 +216,16 @@ pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
-/// `thread "worker" (tid 13)`.
+/// `thread "worker" (tid 13)`, and of which process, where that has to be said.
 pub(super) fn called(party: &Party) -> String {
-    match &party.name {
+    let thread = match &party.name {
         Some(name) => format!("thread \"{}\" (tid {})", clean(name), party.tid),
         None if party.tid == 0 => "a thread".into(),
         None => format!("thread {}", party.tid),
+    };
+    match &party.process {
+        Some(process) => format!("{thread} of {process}"),
+        None => thread,
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::Options;
 use super::accountant::{Accountant, Accounts};
+use super::across::Rings;
 use super::checks::{Checks, Due};
 use super::left_behind;
 use super::pace::Pace;
@@ -97,6 +98,7 @@ struct Supervisor<'a> {
     departed: VecDeque<Arc<Observed>>,
     accountant: Accountant,
     reporter: Reporter,
+    rings: Rings,
     checks: Option<Checks>,
     /// Why processes are not watched: the first of them, and how many more.
     losses: BTreeMap<String, (String, u64)>,
@@ -129,6 +131,7 @@ pub(super) fn supervise(
         departed: VecDeque::new(),
         accountant,
         reporter: Reporter::new(task, judge, copy),
+        rings: Rings::new(started),
         checks,
         losses: BTreeMap::new(),
         recurrences: 0,
@@ -424,13 +427,22 @@ impl Supervisor<'_> {
     fn look_at_waits(&mut self, time: u64) {
         let mut news = Vec::new();
         let mut stirring = false;
+        for members in self.rings.look(&self.live, Instant::now()) {
+            self.reporter.report(Job::Ring { members });
+        }
+        let reports = self.options.watch.is_some();
+        let all = self.live.iter().filter(|_| reports).map(|(process, _)| process.clone());
+        let all: Vec<_> = all.collect();
         for (process, watch) in &mut self.live {
             stirring |= watch.round(process, time, &mut news);
             for news in news.drain(..) {
                 let process = process.clone();
                 self.reporter.report(match news {
                     News::Cycle(found) => Job::Cycle { process, found },
-                    News::Blocked(waiter) => Job::Blocked { process, waiter, at: time },
+                    News::Blocked(waiter) if self.rings.is_dead(&process, &waiter) => continue,
+                    News::Blocked(waiter) => {
+                        Job::Blocked { process, waiter, at: time, all: all.clone() }
+                    }
                 });
             }
         }

@@ -6,7 +6,7 @@ mod reports;
 mod running;
 
 pub(crate) use reports::{Member, blocked, cycles, only};
-pub(crate) use running::{Ended, start, under};
+pub(crate) use running::{Ended, Running, start, under};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -35,6 +35,8 @@ pub struct Party {
     pub tid: u32,
     /// Its name, where that is known.
     pub name: Option<String>,
+    /// Its process, `prog (pid 12)`, where that is another one than the finding's.
+    pub process: Option<String>,
     /// It has ended.
     pub ended: bool,
     /// What it waits for.

@@ -68,7 +68,10 @@ fn nothing_to_report_is_one_quiet_line() {
     let mut process = sample::process(100, 0);
     process.totals = Totals::default();
     let blind = plain(&sample::report(vec![process]), None);
-    assert!(blind.starts_with("lockstead: 12 threads acquired no lock that can be seen ("), "{blind}");
+    assert!(
+        blind.starts_with("lockstead: 12 threads acquired no lock that can be seen ("),
+        "{blind}"
+    );
 }
 
 #[test]

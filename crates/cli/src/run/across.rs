@@ -1,0 +1,241 @@
+//! Locks that processes share: where such a lock lies for each of them, and rings that lead through
+//! several processes.
+//!
+//! # What a ring rests on
+//! Each member's ledger says for which lock it waits without a deadline, and which it holds, and has
+//! said so at two looks, so all the time between. Locks in memory that is shared are the same one if
+//! they lie at the same place of the same file; so the kernel's futex calls have it, too. The word
+//! of a mutex names its owner beside that, and has to agree.
+
+use super::processes::{Observed, Watch};
+use crate::report::clean;
+use lockstead_inspect::maps::Maps;
+use lockstead_inspect::memory::{Memory, ProcessMemory};
+use lockstead_inspect::proc::status::Status;
+use lockstead_inspect::waits::observe::Waiter;
+use lockstead_ledger::publish::{Episode, Flags, Holding, How};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two looks at waits in several processes.
+const LOOK: Duration = Duration::from_millis(100);
+/// Where glibc's mutex names its owner.
+const MUTEX_OWNER: u64 = 8;
+
+/// Where shared memory lies, whoever has mapped it: the file, and how far into it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Place {
+    device: (u32, u32),
+    inode: u64,
+    offset: u64,
+}
+
+/// Where an address of a process lies, if others can share it.
+pub(super) fn place(process: &Observed, address: u64) -> Option<Place> {
+    let maps = Maps::of(process.pid).ok()?;
+    let mapping = maps.find(address).filter(|mapping| mapping.shared)?;
+    let (device, inode) = (mapping.device, mapping.inode);
+    Some(Place { device, inode, offset: mapping.file_offset(address) })
+}
+
+/// At which addresses a process has that place.
+pub(super) fn addresses(process: &Observed, place: Place) -> Vec<u64> {
+    let Ok(maps) = Maps::of(process.pid) else { return Vec::new() };
+    let of_file = maps.iter().filter(|mapping| {
+        mapping.shared && mapping.device == place.device && mapping.inode == place.inode
+    });
+    let address = of_file.filter_map(|mapping| {
+        let address = mapping.range.start.wrapping_add(place.offset.checked_sub(mapping.offset)?);
+        mapping.range.contains(&address).then_some(address)
+    });
+    address.collect()
+}
+
+/// The number of the thread that a mutex names as its owner, if it can be read.
+pub(super) fn owner_by_word(process: &Observed, mutex: u64) -> Option<u32> {
+    let mut owner = [0; 4];
+    let read = ProcessMemory::new(process.pid).read(mutex + MUTEX_OWNER, &mut owner);
+    matches!(read, Ok(4)).then(|| u32::from_ne_bytes(owner)).filter(|&tid| tid != 0)
+}
+
+/// Whether the process has a thread of that number.
+pub(super) fn is_thread_of(process: &Observed, tid: u32) -> bool {
+    fs::exists(format!("/proc/{}/task/{tid}", process.pid)).unwrap_or(false)
+}
+
+/// The process of a thread that is not one of this process, `prog (pid 12)`, if there is one of
+/// that number.
+pub(super) fn process_of(process: &Observed, tid: u32) -> Option<String> {
+    let status = Status::read(&format!("/proc/{tid}/status")).ok()?;
+    let of = status.number("Tgid").and_then(|of| u32::try_from(of).ok())?;
+    let is_other = process.visible && of != process.pid;
+    is_other.then(|| format!("{} (pid {of})", name(of).unwrap_or_else(|| "a program".into())))
+}
+
+/// What a thread is called.
+pub(super) fn name(tid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
+    Some(clean(String::from_utf8_lossy(&name).trim_end()))
+}
+
+/// A thread of a ring.
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) process: Arc<Observed>,
+    pub(super) waiter: Waiter,
+    /// What it holds, and the member before it waits for.
+    pub(super) holding: Holding,
+}
+
+/// Which process and thread, in which wait.
+type Who = (usize, u32, Episode);
+
+fn who(process: &Arc<Observed>, waiter: &Waiter) -> Who {
+    (Arc::as_ptr(process) as usize, waiter.thread, waiter.episode)
+}
+
+/// The same lock has the same key in all processes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Key {
+    Shared(Place),
+    Private(usize, u64),
+}
+
+/// Looks for rings through several processes.
+pub(super) struct Rings {
+    next: Instant,
+    /// Of those that waited at the last look; maps take long to read.
+    keys: HashMap<(Who, u64), Key>,
+    /// The rings of the last look.
+    before: HashSet<Vec<Who>>,
+    /// Who is in a ring that was reported.
+    dead: HashSet<Who>,
+}
+
+impl Rings {
+    pub(super) fn new(now: Instant) -> Self {
+        let (keys, before, dead) = Default::default();
+        Rings { next: now, keys, before, dead }
+    }
+
+    /// Whether this thread's wait is part of a ring that was reported.
+    pub(super) fn is_dead(&self, process: &Arc<Observed>, waiter: &Waiter) -> bool {
+        self.dead.contains(&who(process, waiter))
+    }
+
+    /// Rings that have closed, each once; members in the order in which they wait.
+    pub(super) fn look(
+        &mut self,
+        live: &[(Arc<Observed>, Watch)],
+        now: Instant,
+    ) -> Vec<Vec<Member>> {
+        if live.len() < 2 || now < self.next {
+            return Vec::new();
+        }
+        self.next = now + LOOK;
+        let waiting: Vec<(&Arc<Observed>, &Waiter)> = live
+            .iter()
+            .filter(|(process, _)| process.visible)
+            .flat_map(|(process, watch)| watch.waiters().map(move |waiter| (process, waiter)))
+            .filter(|(process, waiter)| is_for_ever(waiter) && !self.is_dead(process, waiter))
+            .collect();
+        let mut processes = waiting.iter().map(|(process, _)| Arc::as_ptr(process));
+        let first = processes.next();
+        if processes.all(|process| Some(process) == first) {
+            self.before.clear();
+            self.keys.clear();
+            return Vec::new();
+        }
+        let known = std::mem::take(&mut self.keys);
+        let mut key = |process: &Arc<Observed>, waiter: &Waiter, address: u64| {
+            let named = (who(process, waiter), address);
+            let found =
+                known.get(&named).copied().unwrap_or_else(|| match place(process, address) {
+                    Some(place) => Key::Shared(place),
+                    None => Key::Private(named.0.0, address),
+                });
+            self.keys.insert(named, found);
+            found
+        };
+        let mut holders = HashMap::new();
+        let mut targets = Vec::new();
+        for (at, (process, waiter)) in waiting.iter().enumerate() {
+            targets.push(key(process, waiter, waiter.waiting.target));
+            for holding in waiter.held.iter().filter(|holding| is_alone(holding)) {
+                holders.insert(key(process, waiter, holding.address), (at, *holding));
+            }
+        }
+        let mut seen = HashSet::new();
+        let (mut rings, mut found) = (HashSet::new(), Vec::new());
+        for first in 0..waiting.len() {
+            let Some(ring) = ring(first, &targets, &holders, &mut seen) else { continue };
+            let members: Vec<Member> = ring
+                .iter()
+                .map(|&(at, holding)| {
+                    let (process, waiter) = (waiting[at].0.clone(), waiting[at].1.clone());
+                    Member { process, waiter, holding }
+                })
+                .collect();
+            let crosses = members.iter().any(|m| !Arc::ptr_eq(&m.process, &members[0].process));
+            if !crosses {
+                continue;
+            }
+            let mut whos: Vec<Who> =
+                members.iter().map(|member| who(&member.process, &member.waiter)).collect();
+            whos.sort_unstable_by_key(|who| (who.0, who.1));
+            if self.before.contains(&whos) && agree(&members) {
+                self.dead.extend(whos.iter().copied());
+                found.push(members);
+            }
+            rings.insert(whos);
+        }
+        self.before = rings;
+        found
+    }
+}
+
+/// From `first` on, whoever holds what the one before waits for, until one comes again: the ring,
+/// if none of it was met before.
+fn ring(
+    first: usize,
+    targets: &[Key],
+    holders: &HashMap<Key, (usize, Holding)>,
+    seen: &mut HashSet<usize>,
+) -> Option<Vec<(usize, Holding)>> {
+    let mut way: Vec<(usize, Holding)> = Vec::new();
+    let mut at = first;
+    while seen.insert(at) {
+        let &(next, holding) = holders.get(&targets[at])?;
+        way.push((next, holding));
+        at = next;
+    }
+    // Else it led into a way that was gone before.
+    let begin = match way.split_last()? {
+        (&(last, _), _) if last == first => 0,
+        (&(last, _), before) => before.iter().position(|&(next, _)| next == last)? + 1,
+    };
+    Some(way.split_off(begin))
+}
+
+fn is_for_ever(waiter: &Waiter) -> bool {
+    let how = waiter.waiting.how;
+    matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN) && !how.is_timed()
+}
+
+fn is_alone(holding: &Holding) -> bool {
+    !holding.flags.has(Flags::READ) && !holding.flags.has(Flags::LENT)
+}
+
+/// Whether all live, and the word of each mutex that one waits for names the next one.
+fn agree(members: &[Member]) -> bool {
+    members.iter().enumerate().all(|(at, member)| {
+        let next = &members[(at + 1) % members.len()];
+        let named = match member.waiter.waiting.how.kind() {
+            How::MUTEX => owner_by_word(&member.process, member.waiter.waiting.target),
+            _ => Some(next.waiter.tid),
+        };
+        !member.process.has_ended() && named == Some(next.waiter.tid)
+    })
+}
