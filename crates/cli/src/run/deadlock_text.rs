@@ -68,6 +68,11 @@ pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
     text
 }
 
+/// What a ring rests on where mutexes of it do not say who owns them; a line feed at its end.
+pub(super) const UNNAMED: &str = "  It rests on the calls that the threads made, and on the kernel, \
+     for which they sleep: the words of these mutexes name no owner, as where another library than \
+     glibc has them.\n";
+
 fn describe(text: &mut String, party: &Party, next: &Party, frames: usize) {
     let _ = writeln!(text, "  {}", called(party));
     if let Some(waits) = &party.waits {

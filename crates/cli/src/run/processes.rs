@@ -224,7 +224,7 @@ impl Watch {
         }
         let changed = self.observer.look(&ledger);
         if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
-            self.cycles(process, &ledger, news);
+            self.cycles(process, &ledger, now, news);
         }
         if let Some(patience) = &mut self.patience {
             let (observer, detector) = (&self.observer, &self.detector);
@@ -249,13 +249,19 @@ impl Watch {
         waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())
     }
 
-    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, news: &mut Vec<News>) {
+    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, now: u64, news: &mut Vec<News>) {
         let context = Surroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
         self.pending = false;
-        for found in self.detector.find(self.observer.waiters(), &context) {
+        for mut found in self.detector.find(self.observer.waiters(), &context) {
             match verify::verify(&found, ledger, process.pid, process.visible) {
                 Verdict::True if self.detector.note(&found) => news.push(News::Cycle(found)),
-                Verdict::NotYet => self.pending = true,
+                Verdict::Unnamed if !found.timed && found.is_old(now) => {
+                    found.unnamed = true;
+                    if self.detector.note(&found) {
+                        news.push(News::Cycle(found));
+                    }
+                }
+                Verdict::NotYet | Verdict::Unnamed => self.pending = true,
                 Verdict::True | Verdict::False => {}
             }
         }

@@ -186,6 +186,9 @@ impl Work {
         let scene = self.scene(process, names);
         let parties = deadlock_text::parties(scene, found, now);
         let mut text = deadlock_text::text(&scene.program(), &parties, found.timed);
+        if found.unnamed {
+            text.push_str(deadlock_text::UNNAMED);
+        }
         let kind = if found.timed { "timed_cycle" } else { "deadlock" };
         let mut details = Details::default();
         if !found.timed {

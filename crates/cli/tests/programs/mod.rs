@@ -38,6 +38,11 @@ pub(crate) fn library(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "", &["-shared", "-fPIC"])
 }
 
+/// The library that a source is with LIBRARY defined.
+pub(crate) fn library_in(source: &str) -> Option<PathBuf> {
+    compiled(source, compiler_of(source), "-library", &["-shared", "-fPIC", "-DLIBRARY"])
+}
+
 /// The same, with the C library inside; not every system has what it takes.
 pub(crate) fn fixed(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "-static", &["-static"])

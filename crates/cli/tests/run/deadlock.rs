@@ -1,8 +1,9 @@
 //! Deadlocks of all kinds: the whole report, once, with the right names and
 //! lines, and nobody else in it. The same calls in good order: silence.
 
-use crate::programs::{Member, line, only, program, under};
+use crate::programs::{Member, library_in, line, only, program, start, under};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 /// What is expected of a thread: name, what it waits for, mark of that line, what
 /// it holds, mark of that line.
@@ -254,4 +255,19 @@ fn a_cycle_of_a_thousand() {
         let next = &found[(at + 1) % LINKS];
         assert_eq!(member.waits, format!("for {}", next.holds));
     }
+}
+
+/// Whose words for a mutex are not glibc's.
+#[test]
+fn a_ring_of_mutexes_of_another_library_is_one_too() {
+    let (Some(program), Some(library)) = (program("below.c"), library_in("below.c")) else {
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
+    command.args(["run", "--no-report", "--on-deadlock", "kill", "--"]).arg(program);
+    command.env("LD_PRELOAD", library);
+    let ended = start(command).end();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("DEADLOCK: 2 threads wait for each other"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("  It rests on the calls that"), "{}", ended.stderr);
 }

@@ -3,7 +3,7 @@
 
 use super::capture::Looking;
 use super::model::{Held, Holder, Lock, Target, Until, Wait};
-use super::objects::now;
+use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, Doing};
 use crate::report::Names;
@@ -61,13 +61,12 @@ impl Entries {
         ledger: &Ledger<'_>,
         taking_back: &HashSet<u32>,
     ) -> Entries {
-        let (seconds, nanos) = now(libc::CLOCK_MONOTONIC);
         let mut entries = Entries {
             waits: BTreeMap::new(),
             locks: BTreeMap::new(),
             stacks: Vec::new(),
             thread_stacks: thread_stacks(ledger, looking),
-            now: seconds.unsigned_abs() * 1_000_000_000 + nanos.unsigned_abs(),
+            now: ledger_now(),
         };
         let threads = ledger.threads().enumerate();
         let parts: Vec<Part> =

@@ -215,6 +215,12 @@ fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<Until> {
     }
 }
 
+/// The ledger's clock, in nanoseconds.
+pub(super) fn ledger_now() -> u64 {
+    let (seconds, nanos) = now(libc::CLOCK_MONOTONIC);
+    seconds.unsigned_abs() * 1_000_000_000 + nanos.unsigned_abs()
+}
+
 /// Seconds and nanoseconds of a clock.
 pub(super) fn now(clock: libc::clockid_t) -> (i64, i64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

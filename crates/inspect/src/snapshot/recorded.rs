@@ -17,6 +17,7 @@
 use super::capture::{Facts, Looking};
 use super::entries::{Entries, Waits};
 use super::model::{Held, Lock, Ring, Snapshot, Source, Target, Verdict};
+use super::objects::ledger_now;
 use crate::ledger::{Mapped, code};
 use crate::modules::Modules;
 use crate::proc::process::{Process, Unusable};
@@ -63,6 +64,13 @@ pub fn recorded(
         ));
     }
     looking.limits.extend(losses(&ledger));
+    if found.iter().any(|(_, found)| found.unnamed) {
+        looking.limits.push(
+            "mutexes of a deadlock name no owner, as where another library than glibc has them: it \
+             rests on the calls that the threads made, and on the kernel, for which they sleep"
+                .into(),
+        );
+    }
 
     let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
     let mut entries = Entries::read(&mut looking, &ledger, &taking_back);
@@ -95,12 +103,16 @@ fn cycles(surroundings: &Surroundings<'_>) -> Vec<(Verdict, Found)> {
         observer.look(ledger);
         judged.clear();
         let mut pending = false;
-        for found in detector.find(observer.waiters(), surroundings) {
+        for mut found in detector.find(observer.waiters(), surroundings) {
             let verdict =
                 match verify::verify(&found, ledger, surroundings.pid, surroundings.visible) {
                     verify::Verdict::True if found.timed => Verdict::Timed,
                     verify::Verdict::True => Verdict::Deadlock,
-                    verify::Verdict::NotYet => {
+                    verify::Verdict::Unnamed if !found.timed && found.is_old(ledger_now()) => {
+                        found.unnamed = true;
+                        Verdict::Deadlock
+                    }
+                    verify::Verdict::NotYet | verify::Verdict::Unnamed => {
                         pending = true;
                         Verdict::Unconfirmed
                     }

@@ -54,6 +54,8 @@ pub struct Found {
     pub members: Vec<Member>,
     /// A wait of it ends by time-out, so the cycle opens by itself.
     pub timed: bool,
+    /// Not all of its mutexes name an owner: it rests on the ledger and the kernel.
+    pub unnamed: bool,
 }
 
 /// What tells one wait from all others of a process.
@@ -88,7 +90,7 @@ impl Detector {
                 let (waiter, lock) = (waiter.clone(), lock_of(member.wants));
                 Some(Member { waiter, lock, holding: holding.copied() })
             });
-            Found { members: members.collect(), timed: cycle.timed() }
+            Found { members: members.collect(), timed: cycle.timed(), unnamed: false }
         };
         // Separately, for a timed wait may lie on the shortest way through a
         // thread that is on an untimed one as well.
@@ -134,7 +136,19 @@ impl Detector {
     }
 }
 
+/// How long the threads of a ring have waited when a mutex without a name is no accident, in
+/// nanoseconds.
+const OLD: u64 = 1_000_000_000;
+
 impl Found {
+    /// Whether all its threads have waited so long at `now` that those who take a mutex have long
+    /// written their names.
+    #[must_use]
+    pub fn is_old(&self, now: u64) -> bool {
+        let mut waits = self.members.iter().map(|member| member.waiter.waiting.since);
+        waits.all(|since| now.saturating_sub(since) >= OLD)
+    }
+
     fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.members.iter().map(|member| (member.waiter.thread, member.waiter.episode))
     }

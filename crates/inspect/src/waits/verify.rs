@@ -33,6 +33,10 @@ const FRAME: u64 = 4096;
 pub enum Verdict {
     /// It is closed.
     True,
+    /// It is closed, as the ledger and the kernel have it; a mutex of it names nobody that there
+    /// is. While such a ring is young, a thread may be about to write its name; later another
+    /// library than glibc has these mutexes, and its own words for them.
+    Unnamed,
     /// A thread is on its way to sleep, or out of it: look again.
     NotYet,
     /// It has opened, or never was.
@@ -53,7 +57,8 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
         };
         let holds = holds && !is_handed_on(ledger, member, next);
         let (of_owner, of_thread) = if visible {
-            (owner_agrees(pid, ledger, member, next), sleeps(pid, member, ledger))
+            let of_owner = owner_agrees(pid, ledger, member, next);
+            (of_owner, sleeps(pid, member, ledger, of_owner == Verdict::Unnamed))
         } else {
             (Verdict::True, Verdict::True)
         };
@@ -61,6 +66,7 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
             verdict = match (verdict, one) {
                 (Verdict::False, _) | (_, Verdict::False) => Verdict::False,
                 (Verdict::NotYet, _) | (_, Verdict::NotYet) => Verdict::NotYet,
+                (Verdict::Unnamed, _) | (_, Verdict::Unnamed) => Verdict::Unnamed,
                 _ => Verdict::True,
             };
         }
@@ -82,7 +88,8 @@ fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
         .is_some_and(|(_, holding)| !holding.flags.has(Flags::LENT))
 }
 
-fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>) -> Verdict {
+/// `anywhere`: another library may have the word on which the thread sleeps.
+fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Verdict {
     let doing = match task::doing(pid, member.waiter.tid) {
         Ok(doing) => doing,
         Err(_) => return Verdict::False,
@@ -93,7 +100,8 @@ fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>) -> Verdict {
         Doing::Running | Doing::Stopped { .. } => spins,
         Doing::Call(call) => match (FutexWait::decode(&call), member.lock) {
             (Some(wait), Some(lock)) => {
-                lies_in(lock, LARGEST_LOCK, wait.address)
+                anywhere && !wait.timed()
+                    || lies_in(lock, LARGEST_LOCK, wait.address)
                     || inherits(ledger, lock) && lies_in(call.sp, FRAME, wait.address)
             }
             // A joined thread's word lies with glibc.
@@ -148,10 +156,17 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
         return if alone == 0 && some { Verdict::True } else { Verdict::False };
     }
     match alone {
-        0 => Verdict::NotYet,
+        0 => Verdict::Unnamed,
         tid if tid == next.waiter.tid || is_forked(ledger, next, &holding, tid) => Verdict::True,
+        tid if how == How::MUTEX && is_nobody(pid, tid) => Verdict::Unnamed,
         _ => Verdict::False,
     }
+}
+
+/// Whether there is no thread of that number, in this process or another.
+fn is_nobody(pid: u32, tid: u32) -> bool {
+    let is_there = |path: String| std::fs::exists(path).unwrap_or(true);
+    !is_there(format!("/proc/{pid}/task/{tid}")) && !is_there(format!("/proc/{tid}"))
 }
 
 /// Whether the lock was taken before the fork that made this process: it names
