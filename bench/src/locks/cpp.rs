@@ -138,7 +138,7 @@ pub(crate) fn ready<P: Peer>() -> Result<(), String> {
 #[repr(C, align(16))]
 struct Storage(UnsafeCell<[u8; 64]>);
 
-/// A lock of a peer that is [`ready`].
+/// A lock of a peer whose shim has been loaded, which `ready` sees to.
 pub struct Cpp<P: Peer>(Storage, PhantomData<P>);
 
 // SAFETY: a lock is made to be used by many threads; the storage is touched

@@ -5,7 +5,7 @@
 //! thread does in other destructors. The C library has 1,024 keys, which a program may
 //! want all of. So the library's key is the program's too, once there is no other: then
 //! the program's values of it lie among the thread's [`words`](crate::tls), and the
-//! destructor of both is [`ends`].
+//! destructor of both is `ends`.
 //!
 //! Until then the key is one that the program does not have, and its functions say so.
 //!
