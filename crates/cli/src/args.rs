@@ -321,6 +321,7 @@ Examples:
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
 lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
+a process in which all threads wait, and nothing will end that, with `lockstead: STUCK`;
 with --check also `lockstead: RULE`, a rule was broken, and `lockstead: POTENTIAL`, locks
 are taken in an order that can deadlock.
 

@@ -22,6 +22,7 @@ mod checked;
 mod checks;
 mod deadlock_text;
 mod elf;
+mod glance;
 mod launch;
 mod left_behind;
 mod origin;
@@ -31,6 +32,7 @@ mod program;
 mod reporter;
 mod scene;
 mod signals;
+mod standstill_text;
 mod supervise;
 
 use crate::args::{OnDeadlock, Run};
@@ -44,10 +46,10 @@ use lockstead_inspect::ledger::Listener;
 use lockstead_inspect::report::{Whole, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
-use signals::Signals;
+use signals::{End, Signals};
 use std::io;
 use std::time::Duration;
-use supervise::{End, Outcome};
+use supervise::Outcome;
 
 pub(crate) use scene::recorded as stack_lines;
 
@@ -180,6 +182,7 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
         checked: flags.check.check,
         findings: std::mem::take(&mut outcome.reports.findings),
         semaphores: flags.semaphores.then(|| semaphores::merge(accounts.semaphores)),
+        glimpses: outcome.glimpses,
     };
     let report = assemble(accounts.processes, whole, &flags.report.options());
     let written = report::finish(&report, &flags.report);

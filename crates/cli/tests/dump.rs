@@ -17,8 +17,8 @@ use support::{Hung, SOURCE, expect, frame, hang, line, locking, plain, start, st
 /// Makes this very program hang, as a program in Rust to look at.
 const HANG: &str = "LOCKSTEAD_TEST_HANG";
 
-const ONE_MORE: &str = "not shown: 1 thread, neither waiting for a lock nor holding one that others want \
-     (--all shows them)\n";
+const ONE_MORE: &str = "not shown: 1 thread, not known to wait for a lock or to hold one that \
+     others want (--all shows them)\n";
 
 #[test]
 fn two_locks_in_two_orders_among_bystanders() {
@@ -38,7 +38,7 @@ fn two_locks_in_two_orders_among_bystanders() {
          \x20   held by thread \"sleeper\", which is asleep in clock_nanosleep()\n{}\n\
          holding\n\
          \x20 thread \"sleeper\" holds mutex bystander and is asleep in clock_nanosleep()\n{}\n\
-         not shown: 2 threads, neither waiting for a lock nor holding one that others want \
+         not shown: 2 threads, not known to wait for a lock or to hold one that others want \
          (--all shows them)\n",
         locking("front_then_heaped", "lock(heaped)"),
         locking("heaped_then_front", "lock(&front)"),

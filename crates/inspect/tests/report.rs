@@ -142,6 +142,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         checked: false,
         findings: vec![finding],
         semaphores: None,
+        glimpses: Vec::new(),
     };
     assemble(processes, whole, options)
 }

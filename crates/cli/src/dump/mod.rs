@@ -4,6 +4,9 @@
 mod held;
 mod text;
 
+use text::render;
+pub(crate) use text::{enders, one_sleeper, one_waiter};
+
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
@@ -32,7 +35,7 @@ pub(crate) fn run(flags: &args::Dump) -> Result<(), Failure> {
     if flags.json {
         output::print_json(&found)?;
     } else {
-        output::print(&text::render(&found, flags.all))?;
+        output::print(&render(&found, flags.all))?;
     }
     if found.is_deadlocked() {
         return Err(Failure::Deadlock);

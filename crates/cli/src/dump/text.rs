@@ -3,12 +3,14 @@
 
 use crate::report::clean;
 use anstyle::{AnsiColor, Style};
+use lockstead_inspect::proc::asleep::{Asleep, Ends, Other};
 use lockstead_inspect::snapshot::model::{
     Activity, Held, Holder, Lock, Ring, Snapshot, Source, Target, Thread, Until, Verdict, Wait,
 };
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ALARM: Style = AnsiColor::Red.on_default().bold();
 pub(super) const HEAD: Style = Style::new().bold();
@@ -32,6 +34,28 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
     text.out
 }
 
+/// One thread that waits, as in the whole text.
+pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
+    let mut text = Text { found, everything: false, out: String::new() };
+    if let Some(thread) = found.thread(tid) {
+        match thread.kernel_lock() {
+            Some(lock) => text.kernel_waiter(thread, lock),
+            None => text.waiter(&[tid]),
+        }
+    }
+    text.out
+}
+
+/// One thread that waits for no lock, as in the whole text.
+pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
+    let mut text = Text { found, everything: false, out: String::new() };
+    let is_sleeper = |thread: &&Thread| thread.wait().is_none() && thread.kernel_lock().is_none();
+    if let Some(thread) = found.thread(tid).filter(is_sleeper) {
+        text.sleeper(thread);
+    }
+    text.out
+}
+
 pub(super) struct Text<'a> {
     pub(super) found: &'a Snapshot,
     everything: bool,
@@ -45,7 +69,8 @@ impl Text<'_> {
 
     fn headline(&mut self) {
         let process = &self.found.process;
-        let waiting = self.found.threads.iter().filter(|thread| thread.wait().is_some()).count();
+        let waits = |thread: &&Thread| thread.wait().is_some() || thread.kernel_lock().is_some();
+        let waiting = self.found.threads.iter().filter(waits).count();
         let own = process.own_pid.map(|own| format!(", {own} to itself")).unwrap_or_default();
         let from_memory = self.found.source == Source::Memory;
         let deadlock = if self.found.is_deadlocked() {
@@ -110,13 +135,38 @@ impl Text<'_> {
             }
         }
         groups.sort_by_key(|(wait, ..)| self.rank(wait));
-        if !groups.is_empty() {
+        let in_kernel = found.threads.iter().filter_map(|thread| {
+            let lock = thread.kernel_lock()?;
+            shown.insert(thread.tid).then_some((thread, lock))
+        });
+        let in_kernel: Vec<_> = in_kernel.collect();
+        if !groups.is_empty() || !in_kernel.is_empty() {
             let title = if self.found.cycles.is_empty() { "waiting" } else { "also waiting" };
             self.out += "\n";
             self.line(0, &format!("{HEAD}{title}{HEAD:#}"));
         }
+        for (thread, lock) in in_kernel {
+            self.kernel_waiter(thread, lock);
+        }
         for (.., tids) in groups {
             self.waiter(&tids);
+        }
+    }
+
+    /// A thread that waits for a lock of a file, or a semaphore of System V.
+    fn kernel_waiter(&mut self, thread: &Thread, on: &Asleep) {
+        let who = self.named(thread.tid);
+        let limit = if on.timed { " (with a time limit)" } else { "" };
+        let what = on.what.as_deref().map(clean).unwrap_or_default();
+        self.line(2, &format!("{who} waits for {what}{limit}"));
+        self.enders(on);
+        self.stack(thread);
+    }
+
+    /// Who can end a wait in the kernel.
+    fn enders(&mut self, on: &Asleep) {
+        for line in enders(on, self.found.process.pid) {
+            self.line(4, &line);
         }
     }
 
@@ -215,21 +265,35 @@ impl Text<'_> {
         self.out += "\n";
         // Where nothing is known of any thread, names are all there is.
         let nameless = found.source == Source::Ledger || !rest.iter().any(|t| is_unknown(t));
-        if !self.everything && nameless {
+        let some = !self.everything && nameless;
+        let (shown, left): (Vec<&Thread>, Vec<&Thread>) =
+            rest.into_iter().partition(|thread| !some || is_for_others(thread));
+        if !shown.is_empty() {
+            self.line(0, &format!("{HEAD}others{HEAD:#}"));
+        }
+        for thread in shown {
+            self.sleeper(thread);
+        }
+        if !left.is_empty() {
+            // A thread that waits for a spin lock runs, and nobody has written down what for.
             let kind = match found.source {
-                Source::Memory => "neither waiting for a lock nor holding one that others want",
+                Source::Memory => "not known to wait for a lock or to hold one that others want",
                 Source::Ledger => "neither waiting for a lock nor holding one",
             };
-            let threads = count(rest.len(), "thread");
-            self.line(0, &format!("not shown: {threads}, {kind} (--all shows them)"));
-            return;
+            let threads = count(left.len(), "thread");
+            let doing = doing(&left);
+            self.line(0, &format!("not shown: {threads}, {kind}: {doing} (--all shows them)"));
         }
-        self.line(0, &format!("{HEAD}others{HEAD:#}"));
-        for thread in rest {
-            let who = self.named(thread.tid);
-            self.line(2, &format!("{who} {}", does(thread)));
-            self.stack(thread);
+    }
+
+    /// A thread that waits for no lock, and what it does.
+    fn sleeper(&mut self, thread: &Thread) {
+        let who = self.named(thread.tid);
+        self.line(2, &format!("{who} {}", does(thread)));
+        if let Activity::Asleep { on, .. } = &thread.activity {
+            self.enders(on);
         }
+        self.stack(thread);
     }
 
     pub(super) fn stack(&mut self, thread: &Thread) {
@@ -300,6 +364,58 @@ impl Text<'_> {
     }
 }
 
+/// Who holds what a thread waits for in the kernel, or has its other end, a line each; `own` is the
+/// thread's process.
+pub(crate) fn enders(on: &Asleep, own: u32) -> Vec<String> {
+    let processes = match &on.ends {
+        Ends::Holders { processes } if processes.is_empty() => {
+            return vec!["who holds it cannot be seen".into()];
+        }
+        Ends::Holders { processes } | Ends::Processes { processes } => processes,
+        Ends::Inside | Ends::Child | Ends::Signal | Ends::Time | Ends::Outside => {
+            return Vec::new();
+        }
+    };
+    let one = |other: &Other| {
+        let name = other.name.as_deref().map(|name| format!(" \"{}\"", clean(name)));
+        let ended = if other.name.is_none() { ", which has ended," } else { "" };
+        let own = if other.pid == own { ", this one," } else { "" };
+        let who = format!("process {}{}{own}{ended}", other.pid, name.unwrap_or_default());
+        match &other.why {
+            Some(why) => format!("{who} {why}"),
+            None => format!("held by {}", who.trim_end_matches(',')),
+        }
+    };
+    processes.iter().map(one).collect()
+}
+
+/// Asleep until another thread or process of this machine does something, as far as is known.
+fn is_for_others(thread: &Thread) -> bool {
+    match &thread.activity {
+        Activity::Asleep { on, .. } => {
+            matches!(on.ends, Ends::Inside | Ends::Processes { .. } | Ends::Child)
+        }
+        Activity::Stopped => true,
+        _ => false,
+    }
+}
+
+/// What these threads do, the most frequent first: `3 in poll(), 1 running`.
+fn doing(threads: &[&Thread]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for thread in threads {
+        let what = match &thread.activity {
+            Activity::Asleep { call, .. } => format!("in {call}()"),
+            _ => does(thread).trim_start_matches("is ").to_owned(),
+        };
+        *counts.entry(what).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    let each = counts.iter().map(|(what, count)| format!("{count} {what}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 fn is_unknown(thread: &Thread) -> bool {
     matches!(thread.activity, Activity::Unknown { .. })
 }
@@ -315,7 +431,10 @@ pub(super) fn title(lock: &Lock) -> String {
 pub(super) fn does(thread: &Thread) -> String {
     match &thread.activity {
         Activity::Waiting { .. } => "waits".into(),
-        Activity::Asleep { call } => format!("is asleep in {call}()"),
+        Activity::Asleep { call, on } => match &on.what {
+            Some(what) => format!("is asleep in {call}(), for {}", clean(what)),
+            None => format!("is asleep in {call}()"),
+        },
         Activity::Running => "is running".into(),
         Activity::Stopped => "is stopped by a signal or a debugger".into(),
         Activity::Ended => "has ended".into(),

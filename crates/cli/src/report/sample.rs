@@ -140,6 +140,7 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
         checked: false,
         findings: Vec::new(),
         semaphores: None,
+        glimpses: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
-    Durations, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
+    Durations, Glimpse, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
 };
 use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
@@ -29,6 +29,9 @@ const LINES: usize = 20;
 const SITES: usize = 3;
 const SHARE: f64 = 5.0;
 
+/// Said of a process whose threads waited, but for nothing that has a holder.
+const OF_THESE: &str = "no thread waited for a mutex, a reader-writer lock or a spin lock";
+
 struct Page {
     text: String,
     /// Columns of the terminal; none: lines are as long as they are.
@@ -44,6 +47,7 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
         report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
     if busy.is_empty() && told(report).next().is_none() && quiet.len() <= 1 {
         page.nothing(quiet.first().copied(), report);
+        page.glimpses(report);
         page.late(report);
         return page.text;
     }
@@ -54,11 +58,13 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
         page.one_line(process);
     }
     let others = busy.iter().skip(TABLES + LINES);
-    page.rest(others.map(|process| process.waiting.waited_ns), &quiet, report.silent_processes);
+    let others = others.map(|process| process.waiting.waited_ns);
+    page.rest(others, &quiet, report.silent_processes, !report.glimpses.is_empty());
     for process in &quiet {
         page.losses(process);
     }
     page.findings(report);
+    page.glimpses(report);
     if page.sampled {
         let note =
             format!("* of holds of a few ms and less, one in {SAMPLE} is timed; waits all are");
@@ -83,13 +89,18 @@ impl Page {
     }
 
     fn nothing(&mut self, process: Option<&ProcessReport>, report: &Report) {
+        let events = process.is_some_and(|process| !process.idle.is_empty());
         let text = match process {
-            None => "lockstead: no thread acquired a lock".to_owned(),
+            None if report.glimpses.is_empty() => "lockstead: no thread acquired a lock".to_owned(),
+            None => format!("lockstead: {OF_THESE}"),
             Some(process) if process.totals.locks == 0 && process.idle.is_empty() => format!(
                 "lockstead: {} acquired no lock that can be seen (not seen are Rust's std, Go, Java \
                  monitors, OpenMP and others that have locks of their own)",
                 plural(process.threads.created, "thread", "threads")
             ),
+            Some(process) if events || !report.glimpses.is_empty() => {
+                format!("lockstead: {OF_THESE} ({})", usage(process))
+            }
             Some(process) => format!("lockstead: no thread waited for a lock ({})", usage(process)),
         };
         self.line(Style::new(), &text);
@@ -98,6 +109,7 @@ impl Page {
             self.line(Style::new(), &format!("           {count} more acquired none"));
         }
         if let Some(process) = process {
+            self.idle(&process.idle, &process.more_idle);
             self.losses(process);
         }
     }
@@ -314,6 +326,7 @@ impl Page {
         others: impl ExactSizeIterator<Item = u64>,
         quiet: &[&ProcessReport],
         silent: u64,
+        glimpses: bool,
     ) {
         if others.len() != 0 {
             let count = plural(others.len() as u64, "more process", "more processes");
@@ -323,10 +336,62 @@ impl Page {
                 &format!("lockstead: {count} waited {waited} for locks; --json FILE has them all"),
             );
         }
+        let (events, quiet): (Vec<&ProcessReport>, Vec<_>) =
+            quiet.iter().copied().partition(|process| !process.idle.is_empty());
         let without = quiet.len() as u64 + silent;
         if without != 0 {
             let count = plural(without, "process", "processes");
-            self.line(Style::new(), &format!("lockstead: in {count} no thread waited for a lock"));
+            let what = if glimpses { OF_THESE } else { "no thread waited for a lock" };
+            self.line(Style::new(), &format!("lockstead: in {count} {what}"));
+        }
+        if !events.is_empty() {
+            let count = plural(events.len() as u64, "process", "processes");
+            self.line(Style::new(), &format!("lockstead: in {count} {OF_THESE}"));
+        }
+        for process in events.iter().take(LINES) {
+            let title = format!("  {} (pid {})", process_name(process), process.pid);
+            self.line(Style::new(), &title);
+            self.idle(&process.idle, &process.more_idle);
+        }
+        if events.len() > LINES {
+            let more = plural((events.len() - LINES) as u64, "more", "more");
+            self.line(Style::new(), &format!("  {more}; --json FILE has them all"));
+        }
+    }
+
+    /// Waits that no ledger has; those of one kind in one line.
+    fn glimpses(&mut self, report: &Report) {
+        let mut groups: Vec<(&Glimpse, u64, u64)> = Vec::new();
+        for glimpse in &report.glimpses {
+            let same = |group: &&mut (&Glimpse, u64, u64)| {
+                let one = group.0;
+                (one.pid, one.ended, &one.what) == (glimpse.pid, glimpse.ended, &glimpse.what)
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, longest, more)) => {
+                    (*longest, *more) = ((*longest).max(glimpse.waited_ns), *more + 1);
+                }
+                None => groups.push((glimpse, glimpse.waited_ns, 0)),
+            }
+        }
+        for (glimpse, longest, more) in groups.iter().take(LINES) {
+            let (at_end, verb) =
+                if glimpse.ended { ("", "waited") } else { ("when last seen, ", "had waited") };
+            let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
+            let text = format!(
+                "lockstead: {at_end}thread {}{more} of {} (pid {}) {verb} {} {}",
+                glimpse.tid,
+                clean(&glimpse.program),
+                glimpse.pid,
+                time(*longest as f64),
+                clean(&glimpse.what),
+            );
+            self.line(Style::new(), &text);
+        }
+        let more = groups.len().saturating_sub(LINES);
+        if more != 0 {
+            let text = format!("           and {more} more such waits; --json FILE has them all");
+            self.line(Style::new(), &text);
         }
     }
 

@@ -125,6 +125,11 @@ impl Rings {
         self.dead.contains(&who(process, waiter))
     }
 
+    /// Whether a thread of the process is in a ring that was reported.
+    pub(super) fn has_dead(&self, process: &Arc<Observed>) -> bool {
+        self.dead.iter().any(|who| who.0 == Arc::as_ptr(process) as usize)
+    }
+
     /// Rings that have closed, each once; members in the order in which they wait.
     pub(super) fn look(
         &mut self,

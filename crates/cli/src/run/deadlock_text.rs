@@ -68,6 +68,10 @@ pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
     text
 }
 
+/// What a ring rests on that leads through a semaphore; a line feed at its end.
+pub(super) const BY_USE: &str = "  It rests on how the semaphore was used: it began with one token, \
+     and so far each thread that took it gave it back.\n";
+
 /// What a ring rests on where mutexes of it do not say who owns them; a line feed at its end.
 pub(super) const UNNAMED: &str = "  It rests on the calls that the threads made, and on the kernel, \
      for which they sleep: the words of these mutexes name no owner, as where another library than \

@@ -24,16 +24,23 @@ pub(super) struct Pace {
     ask: Instant,
     used: u64,
     calm: bool,
+    /// Since when nothing has run.
+    quiet: Option<Instant>,
 }
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Self {
-        Pace { next: now + BUSY, ask: now + ASK, used: 0, calm: false }
+        Pace { next: now + BUSY, ask: now + ASK, used: 0, calm: false, quiet: None }
     }
 
     /// When the clock is to be set.
     pub(super) fn next(&self) -> Instant {
         self.next
+    }
+
+    /// Since when no process has used the processor, as far as was asked.
+    pub(super) fn quiet(&self) -> Option<Instant> {
+        self.quiet
     }
 
     /// Something has happened that makes calm unlikely.
@@ -52,6 +59,7 @@ impl Pace {
         if self.calm || now >= self.ask {
             let used = processes.map(|process| process.processor_time()).fold(0, u64::wrapping_add);
             self.calm = used == self.used;
+            self.quiet = if self.calm { self.quiet.or(Some(now)) } else { None };
             self.used = used;
             self.ask = now + ASK;
         }

@@ -1,5 +1,6 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
+use super::glance::{Glances, Sight};
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::ledger::passing::Peer;
 use lockstead_inspect::ledger::{Mapped, code};
@@ -20,6 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -182,6 +184,8 @@ pub(super) struct Watch {
     /// The cycles reported so far.
     pub(super) detector: Detector,
     patience: Option<Patience>,
+    /// What the ledger does not have.
+    pub(super) glances: Glances,
     /// A cycle was found that is not confirmed yet.
     pending: bool,
     modules: u64,
@@ -194,6 +198,8 @@ pub(super) enum News {
     Cycle(Found),
     /// A wait that lasts.
     Blocked(Waiter),
+    /// Something that the ledger does not have.
+    Seen(Sight),
 }
 
 /// Threads in waits on condition variables are asked about only every so many
@@ -201,20 +207,29 @@ pub(super) enum News {
 const ASKING: u64 = 4;
 
 impl Watch {
-    /// With reports of waits that last `patience` nanoseconds.
-    pub(super) fn new(patience: Option<u64>) -> Self {
+    /// With reports of waits that last so long.
+    pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
+        let patience = limit.map(|limit| limit.as_nanos() as u64);
         Watch {
             observer: Observer::default(),
             detector: Detector::default(),
             patience: patience.map(Patience::new),
+            glances: Glances::new(limit, now),
             pending: false,
             modules: 0,
             round: 0,
         }
     }
 
-    /// Looks at the process once. Says whether to look again soon.
-    pub(super) fn round(&mut self, process: &Observed, now: u64, news: &mut Vec<News>) -> bool {
+    /// Looks at the process once; `quiet`: since when no process of the run has used the processor.
+    /// Says whether to look again soon.
+    pub(super) fn round(
+        &mut self,
+        process: &Observed,
+        now: u64,
+        quiet: Option<Instant>,
+        news: &mut Vec<News>,
+    ) -> bool {
         let ledger = process.ledger.view();
         self.round += 1;
         let modules = ledger.header().modules_used.load(Relaxed);
@@ -231,6 +246,10 @@ impl Watch {
             let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
             news.extend(patience.due(alive, now).into_iter().cloned().map(News::Blocked));
         }
+        let sights = self.glances.look(process, Instant::now(), quiet);
+        let is_new =
+            |sight: &Sight| !matches!(sight, Sight::Standstill { .. }) || !self.detector.has_dead();
+        news.extend(sights.into_iter().filter(is_new).map(News::Seen));
         self.pending || self.observer.has_fresh()
     }
 

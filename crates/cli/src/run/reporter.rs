@@ -9,17 +9,22 @@ use super::across;
 use super::blocked_text;
 use super::checked::{self, Dead};
 use super::deadlock_text;
+use super::glance::Sight;
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
+use super::standstill_text;
 use crate::args::OnDeadlock;
 use crate::check::{self, Judge, Verdict};
 use crate::output;
 use lockstead_inspect::check::facts::Facts;
 use lockstead_inspect::check::model::Details;
 use lockstead_inspect::report::finding::{Finding, Party};
+use lockstead_inspect::snapshot::Snapshot;
+use lockstead_inspect::snapshot::model::Verdict as RingVerdict;
 use lockstead_inspect::waits::detect::Found;
 use lockstead_inspect::waits::observe::Waiter;
-use std::collections::HashMap;
+use lockstead_inspect::waits::standstill::Enders;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -55,6 +60,13 @@ pub(super) enum Job {
         /// Who.
         members: Vec<across::Member>,
     },
+    /// Something that the ledger does not have.
+    Seen {
+        /// Where.
+        process: Arc<Observed>,
+        /// What.
+        sight: Sight,
+    },
     /// A broken rule, or an order that goes round.
     Check {
         /// Where.
@@ -76,7 +88,7 @@ impl Job {
             }
             Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
             Job::Check { process, facts } => return checked::names(process, facts),
-            Job::Ring { .. } => return ThreadNames::new(),
+            Job::Ring { .. } | Job::Seen { .. } => return ThreadNames::new(),
         };
         let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
         waiters.iter().filter_map(name).collect()
@@ -159,6 +171,8 @@ struct Work {
     scenes: HashMap<usize, Scene>,
     /// What the deadlocks have of each process that were reported.
     dead: HashMap<usize, Dead>,
+    /// The rings of each process that memory alone showed.
+    rings: HashMap<usize, HashSet<Vec<u32>>>,
 }
 
 impl Work {
@@ -175,6 +189,7 @@ impl Work {
                     let threads = blocked.into_parties();
                     self.print("blocked", &process, text, threads, Details::default());
                 }
+                Job::Seen { process, sight } => self.seen(&process, &sight),
                 Job::Check { process, facts } => self.check(&process, &facts, names),
             }
         }
@@ -187,7 +202,9 @@ impl Work {
         let parties = deadlock_text::parties(scene, found, now);
         let mut text = deadlock_text::text(&scene.program(), &parties, found.timed);
         if found.unnamed {
-            text.push_str(deadlock_text::UNNAMED);
+            let by_use = found.has_semaphore();
+            let basis = if by_use { deadlock_text::BY_USE } else { deadlock_text::UNNAMED };
+            text.push_str(basis);
         }
         let kind = if found.timed { "timed_cycle" } else { "deadlock" };
         let mut details = Details::default();
@@ -203,6 +220,54 @@ impl Work {
             self.reports.judge.judge(&mut details, &text);
         }
         self.print(kind, process, text, parties, details);
+    }
+
+    /// Looks at what the ledger does not have, and says it if it is still so.
+    fn seen(&mut self, process: &Arc<Observed>, sight: &Sight) {
+        let whole = matches!(sight, Sight::Standstill { .. });
+        let Some(found) = standstill_text::snapshot(process, whole) else { return };
+        self.rings_in_memory(process, &found);
+        let program = self.scene(process, ThreadNames::new()).program();
+        match sight {
+            Sight::Standstill { enders, since } if !found.is_deadlocked() => {
+                let Some(text) = standstill_text::stuck(&program, &found, *enders, *since) else {
+                    return;
+                };
+                if *enders == Enders::Nobody {
+                    self.end(process);
+                }
+                let threads = standstill_text::parties(&found);
+                self.print("stuck", process, text, threads, Details::default());
+            }
+            Sight::Unrecorded { tid, since } if !standstill_text::is_in_ring(&found, *tid) => {
+                let Some(text) = standstill_text::blocked(&program, &found, *tid, *since) else {
+                    return;
+                };
+                let threads = standstill_text::party(&found, *tid).into_iter().collect();
+                self.print("blocked", process, text, threads, Details::default());
+            }
+            Sight::Standstill { .. } | Sight::Unrecorded { .. } => {}
+        }
+    }
+
+    /// Deadlocks through locks that no ledger has, each once.
+    fn rings_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
+        let program = self.scene(process, ThreadNames::new()).program();
+        for ring in found.cycles.iter().filter(|ring| ring.verdict == RingVerdict::Deadlock) {
+            let known = self.rings.entry(Arc::as_ptr(process) as usize).or_default();
+            // Of a ring of recorded locks the detection tells.
+            if standstill_text::is_recorded(found, ring) || !known.insert(ring.threads.clone()) {
+                continue;
+            }
+            // First, for nobody may be there to read.
+            self.end(process);
+            let text = standstill_text::deadlock(&program, found, ring);
+            let mut details = checked::of_deadlock();
+            self.reports.judge.judge(&mut details, &text);
+            let members = ring.threads.iter();
+            let parties = members.filter_map(|&tid| standstill_text::party(found, tid)).collect();
+            self.print("deadlock", process, text, parties, details);
+        }
     }
 
     fn ring(&mut self, members: &[across::Member]) {
@@ -271,6 +336,7 @@ impl Work {
             // A ledger takes descriptors and address space as long as it is known.
             self.scenes.retain(|_, scene| !scene.process.has_ended());
             self.dead.retain(|key, _| self.scenes.contains_key(key));
+            self.rings.retain(|key, _| self.scenes.contains_key(key));
         }
         let scene = self
             .scenes

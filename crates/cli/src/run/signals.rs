@@ -169,3 +169,27 @@ pub(super) fn end_by(signal: libc::c_int) {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
     }
 }
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+}
+
+impl End {
+    /// As a report says it.
+    pub(super) fn words(self) -> String {
+        match self {
+            End::Exited(status) => format!("exit status {status}"),
+            End::Killed(signal) => format!("killed by signal {signal}"),
+        }
+    }
+}
+
+/// Whether it is one by which people and service managers ask a program to end.
+pub(super) fn asks_to_end(signal: libc::c_int) -> bool {
+    matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
+}

@@ -10,14 +10,16 @@ use super::Options;
 use super::accountant::{Accountant, Accounts};
 use super::across::Rings;
 use super::checks::{Checks, Due};
+use super::glance::Sight;
 use super::left_behind;
 use super::pace::Pace;
 use super::processes::{News, Observed, Watch, inside};
 use super::reporter::{Job, Reporter, Reports, Task};
-use super::signals::{self, Signal, Signals};
+use super::signals::{self, End, Signal, Signals, asks_to_end};
 use crate::check::{Checked, Judge};
 use lockstead_inspect::ledger::{Call, Listener};
 use lockstead_inspect::proc::status::Status;
+use lockstead_inspect::report::Glimpse;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -30,25 +32,6 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(7);
 /// Between two looks for processes that have ended.
 const ENDS: Duration = Duration::from_millis(100);
-
-/// How the program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// By itself.
-    Exited(i32),
-    /// By a signal.
-    Killed(i32),
-}
-
-impl End {
-    /// As a report says it.
-    pub(super) fn words(self) -> String {
-        match self {
-            End::Exited(status) => format!("exit status {status}"),
-            End::Killed(signal) => format!("killed by signal {signal}"),
-        }
-    }
-}
 
 /// What a run came to.
 pub(super) struct Outcome {
@@ -68,6 +51,8 @@ pub(super) struct Outcome {
     pub(super) cpu_ns: u64,
     /// What was checked, with `--check`.
     pub(super) checked: Option<Checked>,
+    /// Waits that no ledger has.
+    pub(super) glimpses: Vec<Glimpse>,
 }
 
 /// Processor time of all children that have been waited for, in nanoseconds.
@@ -105,7 +90,10 @@ struct Supervisor<'a> {
     recurrences: u64,
     end: Option<End>,
     interrupted: bool,
+    /// The program was asked to end.
+    asked: bool,
     pace: Pace,
+    glimpses: Vec<Glimpse>,
     look: Instant,
     ends: Instant,
 }
@@ -137,7 +125,9 @@ pub(super) fn supervise(
         recurrences: 0,
         end: None,
         interrupted: false,
+        asked: false,
         pace: Pace::new(started),
+        glimpses: Vec::new(),
         look: started,
         ends: started + ENDS,
     };
@@ -185,6 +175,7 @@ pub(super) fn supervise(
         took,
         cpu_ns: children_cpu(),
         checked,
+        glimpses: supervisor.glimpses,
     }
 }
 
@@ -235,13 +226,11 @@ impl Supervisor<'_> {
         if signal.number == libc::SIGCHLD {
             return self.reap();
         }
+        self.asked |= asks_to_end(signal.number);
         let Some(sender) = signal.sender else { return };
         if self.end.is_some() {
             // Only those that outlive the program are waited for now.
-            self.interrupted |= matches!(
-                signal.number,
-                libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT
-            );
+            self.interrupted |= asks_to_end(signal.number);
             return;
         }
         let of_run = sender == self.child
@@ -341,8 +330,17 @@ impl Supervisor<'_> {
     /// Nothing more is to be seen of a process.
     fn settle(&mut self, process: Arc<Observed>, watch: &Watch) {
         self.recurrences += watch.detector.recurrences();
+        let is_own = process.pid == self.child.unsigned_abs();
+        // Who was asked to end may have done so by itself, but not because it was done.
+        let by_itself = !self.asked
+            && match self.end {
+                Some(end) if is_own => matches!(end, End::Exited(_)),
+                // How the others end, their parents know.
+                _ => process.has_ended(),
+            };
+        self.glimpses.extend(watch.glances.glimpses(&process, by_itself));
         if let Some(end) = self.end
-            && process.pid == self.child.unsigned_abs()
+            && is_own
         {
             inside(&process.exit).get_or_insert_with(|| end.words());
         }
@@ -364,8 +362,7 @@ impl Supervisor<'_> {
         if let Some(checks) = &self.checks {
             checks.begin(process.clone());
         }
-        let patience = self.options.watch.map(|limit| limit.as_nanos() as u64);
-        let mut newest = (process, Watch::new(patience));
+        let mut newest = (process, Watch::new(self.options.watch, Instant::now()));
         // The same process again: it has called exec, and its old image is gone.
         // Its calls may have come by different sockets, the later one first.
         if let Some(at) = self.live.iter().position(|(old, _)| old.pid == newest.0.pid) {
@@ -434,7 +431,7 @@ impl Supervisor<'_> {
         let all = self.live.iter().filter(|_| reports).map(|(process, _)| process.clone());
         let all: Vec<_> = all.collect();
         for (process, watch) in &mut self.live {
-            stirring |= watch.round(process, time, &mut news);
+            stirring |= watch.round(process, time, self.pace.quiet(), &mut news);
             for news in news.drain(..) {
                 let process = process.clone();
                 self.reporter.report(match news {
@@ -443,6 +440,10 @@ impl Supervisor<'_> {
                     News::Blocked(waiter) => {
                         Job::Blocked { process, waiter, at: time, all: all.clone() }
                     }
+                    News::Seen(Sight::Standstill { .. }) if self.rings.has_dead(&process) => {
+                        continue;
+                    }
+                    News::Seen(sight) => Job::Seen { process, sight },
                 });
             }
         }

@@ -132,6 +132,14 @@ fn launch(which: &str, of: fn(&Built) -> &PathBuf) -> Option<Hung> {
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut after = "";
+    // What the threads do that are not shown differs as well.
+    let text: String = text
+        .split_inclusive('\n')
+        .map(|line| match (line.split_once(": "), line.rfind(": "), line.find(" (--all shows")) {
+            (Some(("not shown", _)), Some(from), Some(to)) => line[..from].to_owned() + &line[to..],
+            _ => line.to_owned(),
+        })
+        .collect();
     for word in text.split_inclusive([' ', '\n', ')']) {
         let bare = word.trim_end_matches([' ', '\n', ')', ':']);
         let end = &word[bare.len()..];

@@ -36,6 +36,8 @@ calls! {
     SYS_sched_yield "sched_yield", SYS_munmap "munmap", SYS_mmap "mmap",
     SYS_mprotect "mprotect", SYS_madvise "madvise", SYS_membarrier "membarrier",
     SYS_execve "execve", SYS_getrandom "getrandom", SYS_userfaultfd "userfaultfd",
+    SYS_clone "clone", SYS_clone3 "clone3", SYS_mq_open "mq_open",
+    #[cfg(target_arch = "x86_64")] SYS_vfork "vfork",
     SYS_exit "exit", SYS_exit_group "exit_group",
 }
 

@@ -8,9 +8,9 @@ use super::task::Call;
 use crate::memory::Memory;
 
 #[cfg(target_arch = "x86_64")]
-const FUTEX: i64 = 202;
+pub(crate) const FUTEX: i64 = 202;
 #[cfg(not(target_arch = "x86_64"))]
-const FUTEX: i64 = 98;
+pub(crate) const FUTEX: i64 = 98;
 // Newer calls have the same number everywhere.
 const WAITV: i64 = 449;
 const WAIT2: i64 = 455;

@@ -13,10 +13,12 @@
 //! | `file` | reading small files |
 //! | [`futex`] | the waits among the system calls |
 //! | [`calls`] | names of system calls that sleep |
+//! | [`asleep`] | what the other calls wait for, and who could end that |
 //! | [`access`] | why a process does not let itself be read, and what helps |
 //! | [`status`] | the fields of `/proc/PID/status` |
 
 pub mod access;
+pub mod asleep;
 pub mod calls;
 mod file;
 pub mod futex;

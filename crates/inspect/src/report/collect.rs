@@ -3,7 +3,9 @@
 use super::account::Account;
 use super::detail::describe;
 use super::finding::Finding;
-use super::model::{LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION};
+use super::model::{
+    Glimpse, LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION,
+};
 use super::names::Names;
 use super::rows::{self, Row, add, choose};
 use super::semaphores::model::Semaphores;
@@ -76,6 +78,8 @@ pub struct Whole {
     pub findings: Vec<Finding>,
     /// What semaphores were used for, if anybody asked.
     pub semaphores: Option<Semaphores>,
+    /// Waits that no ledger has.
+    pub glimpses: Vec<Glimpse>,
 }
 
 /// Makes the report of a run from those on its processes.
@@ -98,6 +102,7 @@ pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Optio
         processes,
         findings: whole.findings,
         semaphores: whole.semaphores,
+        glimpses: whole.glimpses,
     }
 }
 

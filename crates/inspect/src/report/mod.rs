@@ -32,7 +32,7 @@ mod threads;
 
 pub use collect::{Facts, Options, Process, Whole, assemble, describe_process};
 pub use finding::Finding;
-pub use model::{Report, Sort};
+pub use model::{Glimpse, Report, Sort};
 pub use names::{LockFacts, Names};
 pub use symbolized::end_of;
 pub use threads::name as thread_name;

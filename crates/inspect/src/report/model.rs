@@ -67,6 +67,26 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Which semaphores could be mutexes, with `--semaphores`.
     pub semaphores: Option<Semaphores>,
+    /// Waits that no ledger has.
+    pub glimpses: Vec<Glimpse>,
+}
+
+/// A wait that only the kernel told of, when it was asked now and then: for the lock of a file, a
+/// semaphore of System V, a pipe, a futex word of another library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Glimpse {
+    /// The process.
+    pub pid: u32,
+    /// Its program.
+    pub program: String,
+    /// The thread, by the kernel's number.
+    pub tid: u32,
+    /// What it waited for, and who had that: `for the lock of /run/app.lock (flock) (held by ..)`.
+    pub what: String,
+    /// How long, at least.
+    pub waited_ns: u64,
+    /// It had ended when the process was last looked at, or the process then ended by itself.
+    pub ended: bool,
 }
 
 /// One process.

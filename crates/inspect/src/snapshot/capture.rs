@@ -12,6 +12,7 @@ use crate::maps::{Backing, Maps};
 use crate::memory::{Memory, ProcessMemory};
 use crate::modules::Modules;
 use crate::proc::access::Barrier;
+use crate::proc::asleep;
 use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{Process, Unusable};
@@ -238,12 +239,14 @@ impl Looking {
         walk.pointers.last().copied().flatten().filter(|_| walk.end.is_complete())
     }
 
-    /// Stacks of threads whose stacks have not been read.
+    /// Stacks of threads whose stacks have not been read, and that are asked for or wait for what
+    /// others hold.
     pub(super) fn read_other_stacks(&mut self, which: impl Fn(u32) -> bool) {
         let missing: Vec<Task> = self
             .tasks
             .iter()
-            .filter(|task| !self.stacks.contains_key(&task.tid) && which(task.tid))
+            .filter(|task| !self.stacks.contains_key(&task.tid))
+            .filter(|task| which(task.tid) || is_for_lock(task))
             .cloned()
             .collect();
         self.read_stacks(missing.iter());
@@ -332,6 +335,7 @@ impl Looking {
             (_, Doing::Call(call)) => Activity::Asleep {
                 call: calls::name(call.number)
                     .map_or_else(|| format!("system call {}", call.number), str::to_owned),
+                on: asleep::asleep(self.pid, &call, &self.memory),
             },
             (_, Doing::Running) => Activity::Running,
             (_, Doing::Refused) => {
@@ -339,6 +343,10 @@ impl Looking {
             }
         }
     }
+}
+
+fn is_for_lock(task: &Task) -> bool {
+    matches!(&task.doing, Doing::Call(call) if asleep::is_for_lock(call))
 }
 
 fn is_refusal(error: &io::Error) -> bool {

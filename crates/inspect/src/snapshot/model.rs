@@ -3,6 +3,7 @@
 //! `docs/json.md` names the fields. Threads and locks refer to each other by
 //! thread id and address.
 
+use crate::proc::asleep::Asleep;
 use crate::stack::Stack;
 use serde::Serialize;
 
@@ -83,6 +84,9 @@ pub enum Activity {
     Asleep {
         /// Name of the call.
         call: String,
+        /// What for, and who can end that.
+        #[serde(flatten)]
+        on: Asleep,
     },
     /// It runs, or waits for a processor.
     Running,
@@ -273,6 +277,16 @@ impl Thread {
     pub fn wait(&self) -> Option<&Wait> {
         match &self.activity {
             Activity::Waiting { wait } => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// The wait it is in for something in the kernel that others hold: a lock of a file, a
+    /// semaphore of System V.
+    #[must_use]
+    pub fn kernel_lock(&self) -> Option<&Asleep> {
+        match &self.activity {
+            Activity::Asleep { on, .. } if on.is_lock() => Some(on),
             _ => None,
         }
     }

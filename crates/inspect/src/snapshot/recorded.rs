@@ -64,7 +64,14 @@ pub fn recorded(
         ));
     }
     looking.limits.extend(losses(&ledger));
-    if found.iter().any(|(_, found)| found.unnamed) {
+    if found.iter().any(|(_, found)| found.unnamed && found.has_semaphore()) {
+        looking.limits.push(
+            "a deadlock leads through a semaphore, which names no owner: it rests on its use, for it \
+             began with one token, and so far each thread that took it gave it back"
+                .into(),
+        );
+    }
+    if found.iter().any(|(_, found)| found.unnamed && !found.has_semaphore()) {
         looking.limits.push(
             "mutexes of a deadlock name no owner, as where another library than glibc has them: it \
              rests on the calls that the threads made, and on the kernel, for which they sleep"

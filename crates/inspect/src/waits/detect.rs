@@ -8,7 +8,9 @@
 //! # What counts
 //! Mutexes, reader-writer locks, spin locks and joins. A wait on a condition
 //! variable counts only while its thread is known to be getting the mutex back.
-//! Semaphores, barriers and conditions have no owner who could be waited for.
+//! Semaphores, barriers and conditions have no owner who could be waited for; but of
+//! a semaphore that serves as a mutex the library that checks records who has taken
+//! it, and so it counts.
 //!
 //! # Once
 //! A thread is in one wait at a time, and each wait has a number. A cycle is
@@ -54,7 +56,7 @@ pub struct Found {
     pub members: Vec<Member>,
     /// A wait of it ends by time-out, so the cycle opens by itself.
     pub timed: bool,
-    /// Not all of its mutexes name an owner: it rests on the ledger and the kernel.
+    /// Not all of its locks name an owner: it rests on the ledger and the kernel.
     pub unnamed: bool,
 }
 
@@ -129,6 +131,12 @@ impl Detector {
         self.recurring.values().map(|times| times - 1).sum()
     }
 
+    /// Whether a deadlock was reported.
+    #[must_use]
+    pub fn has_dead(&self) -> bool {
+        !self.dead.is_empty()
+    }
+
     /// Whether this thread's wait is part of a reported deadlock.
     #[must_use]
     pub fn is_dead(&self, waiter: &Waiter) -> bool {
@@ -149,9 +157,19 @@ impl Found {
         waits.all(|since| now.saturating_sub(since) >= OLD)
     }
 
+    /// Whether a thread of it waits for a semaphore, which names nobody.
+    #[must_use]
+    pub fn has_semaphore(&self) -> bool {
+        self.members.iter().any(|member| is_for_semaphore(&member.waiter))
+    }
+
     fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.members.iter().map(|member| (member.waiter.thread, member.waiter.episode))
     }
+}
+
+fn is_for_semaphore(waiter: &Waiter) -> bool {
+    waiter.waiting.how.kind() == How::SEMAPHORE
 }
 
 fn lock_of(wants: Wants) -> Option<u64> {
@@ -203,6 +221,7 @@ fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, 
                 }
                 Wants::Exclusive(mutex)
             }
+            How::SEMAPHORE if held.contains(&target) => Wants::Exclusive(target),
             _ => continue,
         };
         // Getting the mutex back has no deadline of its own.

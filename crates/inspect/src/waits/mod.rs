@@ -7,11 +7,13 @@
 //! | [`detect`] | which cycles among them are news |
 //! | [`surroundings`] | what the detection asks beside the waits |
 //! | [`verify`] | whether such a cycle is true outside the ledger |
+//! | [`standstill`] | what can still end it when all threads wait |
 //! | [`blocked`] | which waits are worth a word because they last |
 
 pub mod blocked;
 pub mod detect;
 pub mod graph;
 pub mod observe;
+pub mod standstill;
 pub mod surroundings;
 pub mod verify;

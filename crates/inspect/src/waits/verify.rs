@@ -34,8 +34,9 @@ pub enum Verdict {
     /// It is closed.
     True,
     /// It is closed, as the ledger and the kernel have it; a mutex of it names nobody that there
-    /// is. While such a ring is young, a thread may be about to write its name; later another
-    /// library than glibc has these mutexes, and its own words for them.
+    /// is, or it leads through a semaphore. While such a ring is young, a thread may be about to
+    /// write its name; later another library than glibc has these mutexes, and its own words for
+    /// them. A semaphore never names anybody.
     Unnamed,
     /// A thread is on its way to sleep, or out of it: look again.
     NotYet,
@@ -56,11 +57,13 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
             _ => true,
         };
         let holds = holds && !is_handed_on(ledger, member, next);
+        let is_mutex = member.waiter.waiting.how.kind() != How::SEMAPHORE;
         let (of_owner, of_thread) = if visible {
             let of_owner = owner_agrees(pid, ledger, member, next);
-            (of_owner, sleeps(pid, member, ledger, of_owner == Verdict::Unnamed))
+            let anywhere = of_owner == Verdict::Unnamed && is_mutex;
+            (of_owner, sleeps(pid, member, ledger, anywhere))
         } else {
-            (Verdict::True, Verdict::True)
+            (if is_mutex { Verdict::True } else { Verdict::Unnamed }, Verdict::True)
         };
         for one in [if holds { Verdict::True } else { Verdict::False }, of_owner, of_thread] {
             verdict = match (verdict, one) {
@@ -148,6 +151,7 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
     let alone = match how {
         How::MUTEX | How::CONDITION => word(MUTEX_OWNER),
         How::WRITE | How::READ => word(WRITER),
+        How::SEMAPHORE => return Verdict::Unnamed,
         _ => return Verdict::True,
     };
     let Some(alone) = alone else { return Verdict::True };

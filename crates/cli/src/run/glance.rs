@@ -1,0 +1,290 @@
+//! Waits that no ledger has, and processes in which all threads wait.
+//!
+//! # Role
+//! The ledger knows the waits of the functions that are interposed. A thread that sleeps
+//! for the lock of a file, for a semaphore of System V, for a stream of stdio, or on a
+//! futex word of another library, is in the kernel alone; so now and then the kernel is
+//! asked in which call each thread sleeps. A thread that is in the same call with the same
+//! arguments and the same stack as before counts as one that has been in it since.
+//!
+//! # Cost
+//! A small file a thread, once a second while the process uses no processor time, and
+//! every few seconds while it does.
+
+use super::processes::Observed;
+use lockstead_inspect::memory::ProcessMemory;
+use lockstead_inspect::proc::asleep;
+use lockstead_inspect::proc::calls;
+use lockstead_inspect::proc::futex::FutexWait;
+use lockstead_inspect::proc::task::{self, Call, Doing, Task};
+use lockstead_inspect::report::Glimpse;
+use lockstead_inspect::waits::standstill::{self, Enders};
+use lockstead_ledger::publish::How;
+use lockstead_ledger::thread::state;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a process that uses no processor time, at most.
+const LONGEST: Duration = Duration::from_secs(1);
+/// And at least.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// Between two looks at one that does, in the time between two at one that does not.
+const BUSY: u32 = 4;
+/// How long all threads have waited before it is said: a ring through semaphores is reported as such
+/// when it is a second old.
+const STANDS: Duration = Duration::from_millis(1500);
+/// Looks within the limit of `--watch`.
+const LOOKS: u32 = 8;
+
+/// What a look found.
+pub(super) enum Sight {
+    /// A thread has waited for longer than the limit, and the ledger does not know it.
+    Unrecorded {
+        /// The thread.
+        tid: u32,
+        /// Since when, at least.
+        since: Instant,
+    },
+    /// All threads wait, none with a deadline.
+    Standstill {
+        /// What can still end it.
+        enders: Enders,
+        /// Since when, at least.
+        since: Instant,
+    },
+}
+
+/// One thread in one call.
+struct Seen {
+    call: Call,
+    since: Instant,
+    /// How long it will have lasted when it is next reported.
+    next: Option<Duration>,
+    /// What to say of it, looked up once it has lasted.
+    told: Option<Told>,
+}
+
+/// What to say of a wait at the end.
+enum Told {
+    /// Nothing: the report has it from the ledger.
+    Nothing,
+    /// It is for something that happens, which is how threads rest.
+    Event(String),
+    /// It is for what others hold.
+    Lock(String),
+}
+
+/// What is known of one process.
+pub(super) struct Glances {
+    limit: Option<Duration>,
+    period: Duration,
+    next: Instant,
+    /// Looks that were left out since it uses processor time.
+    skipped: u32,
+    used: u64,
+    /// By the threads' numbers.
+    seen: BTreeMap<u32, Seen>,
+    /// Since when all threads have been in the calls that they are in.
+    still: Option<Instant>,
+    /// What was said of that.
+    told: Option<Enders>,
+    /// It was said that nothing will ever change.
+    is_over: bool,
+    /// When it was looked at last.
+    looked: Instant,
+    /// Waits for what others held that have ended, with their times, by thread and words.
+    past: BTreeMap<(u32, String), Duration>,
+}
+
+impl Glances {
+    /// For reports on waits that last for `limit`.
+    pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
+        let period = limit.map_or(LONGEST, |limit| (limit / LOOKS).clamp(SHORTEST, LONGEST));
+        Glances {
+            limit,
+            period,
+            next: now + period,
+            skipped: 0,
+            used: 0,
+            seen: BTreeMap::new(),
+            still: None,
+            told: None,
+            is_over: false,
+            looked: now,
+            past: BTreeMap::new(),
+        }
+    }
+
+    /// Looks, if it is time to. `quiet`: since when no process of the run has used the
+    /// processor.
+    pub(super) fn look(
+        &mut self,
+        process: &Observed,
+        now: Instant,
+        quiet: Option<Instant>,
+    ) -> Vec<Sight> {
+        let mut sights = Vec::new();
+        if now < self.next || !process.visible {
+            return sights;
+        }
+        self.next = now + self.period;
+        let used = process.processor_time();
+        let rests = used == self.used;
+        self.used = used;
+        if !rests {
+            self.skipped += 1;
+            if self.skipped < BUSY {
+                self.still = None;
+                return sights;
+            }
+        }
+        self.skipped = 0;
+        let all_same = self.see(process, now) && rests;
+        self.standstill(process, now, quiet, all_same, &mut sights);
+        self.unrecorded(process, now, &mut sights);
+        sights
+    }
+
+    /// Reads what each thread is doing. Says whether all sleep as they did before.
+    fn see(&mut self, process: &Observed, now: Instant) -> bool {
+        let before = std::mem::take(&mut self.seen);
+        let (mut all, mut same) = (0, 0);
+        let mut before: HashMap<u32, Seen> = before.into_iter().collect();
+        for tid in task::numbers(process.pid).unwrap_or_default() {
+            let Ok(doing) = task::doing(process.pid, tid) else { continue };
+            all += 1;
+            let Doing::Call(call) = doing else { continue };
+            let known = before.get(&tid).is_some_and(|seen| seen.call == call);
+            same += usize::from(known);
+            let new = || Seen { call, since: now, next: self.limit, told: None };
+            let known = if known { before.remove(&tid) } else { None };
+            self.seen.insert(tid, known.unwrap_or_else(new));
+        }
+        let ended_any = !before.is_empty();
+        for (tid, seen) in before {
+            if let Some(Told::Lock(what)) = seen.told {
+                *self.past.entry((tid, what)).or_default() += self.looked - seen.since;
+            }
+        }
+        self.looked = now;
+        all != 0 && all == same && !ended_any
+    }
+
+    /// Waits for what others hold that the ledger does not have.
+    fn unrecorded(&mut self, process: &Observed, now: Instant, sights: &mut Vec<Sight>) {
+        let recorded = recorded(process);
+        let memory = ProcessMemory::new(process.pid);
+        for (&tid, seen) in &mut self.seen {
+            let is_futex = FutexWait::decode(&seen.call).is_some();
+            match recorded.get(&tid) {
+                // Joins are in no table of the report.
+                Some(&How::JOIN) => seen.told = Some(Told::Event("for the end of a thread".into())),
+                Some(_) => seen.told = Some(Told::Nothing),
+                None => {}
+            }
+            if recorded.contains_key(&tid) {
+                continue;
+            }
+            let lasted = now - seen.since;
+            if lasted >= self.period && seen.told.is_none() {
+                seen.told = Some(told(process.pid, tid, &seen.call, &memory));
+            }
+            let may_be_held = !self.is_over && (is_futex || asleep::is_for_lock(&seen.call));
+            if may_be_held && seen.next.is_some_and(|next| lasted >= next) {
+                seen.next = Some(lasted * 2);
+                sights.push(Sight::Unrecorded { tid, since: seen.since });
+            }
+        }
+    }
+
+    fn standstill(
+        &mut self,
+        process: &Observed,
+        now: Instant,
+        quiet: Option<Instant>,
+        all_same: bool,
+        sights: &mut Vec<Sight>,
+    ) {
+        if !all_same {
+            (self.still, self.told, self.is_over) = (None, None, false);
+            return;
+        }
+        // The look before this one found them in these calls already.
+        let since = *self.still.get_or_insert(now - self.period);
+        let lasted = |since: Instant| self.limit.is_some_and(|limit| now - since >= limit);
+        let may_ask_others = lasted(since) && quiet.is_some_and(lasted);
+        let done = match self.told {
+            Some(Enders::Nobody) => true,
+            Some(Enders::Others) => !may_ask_others,
+            None => now - since < STANDS,
+        };
+        if done {
+            return;
+        }
+        let calls: Vec<Call> = self.seen.values().map(|seen| seen.call).collect();
+        match standstill::enders(process.pid, &calls) {
+            Some(Enders::Others) if !may_ask_others => self.told = Some(Enders::Others),
+            Some(enders) => {
+                self.told = Some(Enders::Nobody);
+                self.is_over = enders == Enders::Nobody;
+                sights.push(Sight::Standstill { enders, since });
+            }
+            // Asked again only when something has changed.
+            None => self.told = Some(Enders::Nobody),
+        }
+    }
+
+    /// The waits that only the kernel told of: those for what others held, and, of a process that
+    /// did not end by itself, those for events in which it was when it was last looked at.
+    pub(super) fn glimpses(&self, process: &Observed, by_itself: bool) -> Vec<Glimpse> {
+        let glimpse = |tid, what: &str, waited: Duration, ended| Glimpse {
+            pid: process.pid,
+            program: process.name(),
+            tid,
+            what: what.to_owned(),
+            waited_ns: u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX),
+            ended,
+        };
+        let past = self.past.iter();
+        let past = past.map(|((tid, what), &waited)| glimpse(*tid, what, waited, true));
+        let last = self.seen.iter().filter_map(|(&tid, seen)| {
+            let what = match seen.told.as_ref()? {
+                Told::Lock(what) => what,
+                Told::Event(what) if !by_itself => what,
+                Told::Event(_) | Told::Nothing => return None,
+            };
+            Some(glimpse(tid, what, self.looked - seen.since, by_itself))
+        });
+        past.chain(last).collect()
+    }
+}
+
+/// The threads whose waits the ledger has, and what kind these are.
+fn recorded(process: &Observed) -> HashMap<u32, How> {
+    let ledger = process.ledger.view();
+    let living = ledger.threads().filter(|thread| thread.record.state.load(Relaxed) == state::LIVE);
+    let waiting = living.filter_map(|thread| {
+        let (_, waiting) = thread.record.wait.read()?;
+        Some((thread.record.tid.load(Relaxed), waiting.how.kind()))
+    });
+    waiting.collect()
+}
+
+/// What to say at the end of a wait in this call.
+fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory) -> Told {
+    if Task::read(pid, tid, false).is_ok_and(|task| matches!(task.state, 'T' | 't')) {
+        return Told::Event("to go on: it was stopped by a signal or a debugger".into());
+    }
+    if let Some(wait) = FutexWait::decode(call) {
+        let word = wait.address;
+        return Told::Event(format!("at the futex word {word:#x}, of no lock that is recorded"));
+    }
+    let on = asleep::asleep(pid, call, memory);
+    let by = crate::dump::enders(&on, pid).join(", ");
+    let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
+    let name = calls::name(call.number).map_or_else(|| call.number.to_string(), str::to_owned);
+    let what = on.what.as_ref().map(|what| format!(", for {what}")).unwrap_or_default();
+    let text = format!("in {name}(){what}{by}");
+    if on.is_lock() { Told::Lock(text) } else { Told::Event(text) }
+}

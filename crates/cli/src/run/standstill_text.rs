@@ -1,0 +1,173 @@
+//! What the ledger does not have, as text: a process in which all threads wait, a wait for
+//! a lock that is not recorded, a ring of such locks.
+//!
+//! # Role
+//! These reports are made of the snapshot that `lockstead dump` shows, so that both say the
+//! same of a thread.
+
+use super::processes::Observed;
+use super::scene::duration;
+use crate::dump;
+use crate::report::clean;
+use lockstead_inspect::proc::process::Process;
+use lockstead_inspect::report::finding::{Activity as Doing, Party};
+use lockstead_inspect::snapshot::model::{Activity, Held, Lock, Ring, Target, Thread};
+use lockstead_inspect::snapshot::{self, Snapshot};
+use lockstead_inspect::waits::standstill::Enders;
+use std::fmt::Write;
+use std::time::Instant;
+
+/// The process as it is now; `whole`: with the stacks of all threads.
+pub(super) fn snapshot(process: &Observed, whole: bool) -> Option<Snapshot> {
+    let opened = Process::open(process.pid).ok()?;
+    snapshot::recorded(&opened, &process.ledger, whole).ok()
+}
+
+/// That all threads wait; `None` if they do not any more.
+pub(super) fn stuck(
+    program: &str,
+    found: &Snapshot,
+    enders: Enders,
+    since: Instant,
+) -> Option<String> {
+    let living = found.threads.iter().filter(|thread| thread.activity != Activity::Ended);
+    let living: Vec<&Thread> = living.collect();
+    if living.is_empty() || !living.iter().all(|thread| waits_for_ever(thread)) {
+        return None;
+    }
+    // Of waits for what others hold the watch tells, and to wait for another process, or for a
+    // signal, is what many programs are there for.
+    let is_event = |thread: &&Thread| {
+        thread.wait().is_some_and(|wait| match wait.target {
+            Target::Lock { address } => !found.lock(address).is_some_and(is_held),
+            Target::Join { .. } => false,
+            Target::Unknown { .. } => true,
+        })
+    };
+    if enders == Enders::Others && !living.iter().any(is_event) {
+        return None;
+    }
+    let lasted = duration(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let threads = match living.len() {
+        1 => "the only thread waits, without a deadline".to_owned(),
+        count => format!("all {count} threads wait, none with a deadline"),
+    };
+    let mut text = format!("lockstead: STUCK: {threads}, in {program}, for at least {lasted}\n");
+    text.push_str(match enders {
+        Enders::Nobody => {
+            "  nothing outside the process can end any of these waits, and no thread is left that \
+             could\n"
+        }
+        Enders::Others => {
+            "  no thread is left that could end any of these waits: a signal could, or another \
+             process, but none of the run has done anything meanwhile\n"
+        }
+    });
+    for thread in living {
+        if thread.wait().is_some() || thread.kernel_lock().is_some() {
+            text.push_str(&plain(&dump::one_waiter(found, thread.tid)));
+        } else {
+            text.push_str(&plain(&dump::one_sleeper(found, thread.tid)));
+        }
+        if let Some(whose) = whose_turn(found, thread) {
+            let _ = writeln!(text, "    {whose}");
+        }
+    }
+    Some(text)
+}
+
+/// Who could have ended a wait for an event.
+fn whose_turn(found: &Snapshot, thread: &Thread) -> Option<&'static str> {
+    let Target::Lock { address } = thread.wait()?.target else { return None };
+    Some(match found.lock(address)?.kind.as_str() {
+        "semaphore" => "a thread that calls sem_post for it would end this",
+        "condition variable" => "a thread that signals it would end this",
+        "barrier" => "the threads that have not come to it would end this",
+        _ => return None,
+    })
+}
+
+fn is_held(lock: &Lock) -> bool {
+    matches!(lock.held, Held::By { .. } | Held::Elsewhere { .. } | Held::Readers { .. })
+}
+
+fn waits_for_ever(thread: &Thread) -> bool {
+    match &thread.activity {
+        Activity::Waiting { wait } => wait.until.is_none(),
+        Activity::Asleep { on, .. } => !on.timed,
+        _ => false,
+    }
+}
+
+/// A wait for what others hold; `None` if it is over, or for something else.
+pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant) -> Option<String> {
+    let thread = found.thread(tid)?;
+    let (what, limited) = match (thread.kernel_lock(), thread.wait()) {
+        (Some(on), _) => (on.what.clone()?, on.timed),
+        (None, Some(wait)) => {
+            let Target::Lock { address } = wait.target else { return None };
+            let lock = found.lock(address)?;
+            // Of waits that the ledger has the watch tells.
+            if !is_held(lock) || wait.waited_ns.is_some() {
+                return None;
+            }
+            (lock.name.clone(), wait.until.is_some())
+        }
+        (None, None) => return None,
+    };
+    let lasted = duration(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let limit = if limited { ", with a time-out" } else { "" };
+    let who = format!("thread \"{}\" (tid {tid})", clean(&thread.name));
+    let mut text = format!(
+        "lockstead: BLOCKED: {who} of {program} waits for {}, since {lasted}{limit}\n",
+        clean(&what)
+    );
+    let lines = plain(&dump::one_waiter(found, tid));
+    // The first line is said already.
+    lines.lines().skip(1).for_each(|line| {
+        let _ = writeln!(text, "{line}");
+    });
+    Some(text)
+}
+
+/// A ring of threads that wait for each other.
+pub(super) fn deadlock(program: &str, found: &Snapshot, ring: &Ring) -> String {
+    let threads = match ring.threads.len() {
+        1 => "1 thread waits for itself".into(),
+        count => format!("{count} threads wait for each other"),
+    };
+    let mut text = format!("lockstead: DEADLOCK: {threads}, in {program}\n");
+    for &tid in &ring.threads {
+        text.push_str(&plain(&dump::one_waiter(found, tid)));
+    }
+    text
+}
+
+/// Whether the ledger has all waits of a ring, so that the detection sees it as well.
+pub(super) fn is_recorded(found: &Snapshot, ring: &Ring) -> bool {
+    let mut waits = ring.threads.iter().map(|&tid| found.thread(tid).and_then(Thread::wait));
+    waits.all(|wait| wait.is_some_and(|wait| wait.waited_ns.is_some()))
+}
+
+/// Whether a thread is in a ring.
+pub(super) fn is_in_ring(found: &Snapshot, tid: u32) -> bool {
+    found.cycles.iter().any(|ring| ring.threads.contains(&tid))
+}
+
+/// The threads, with what each waits for.
+pub(super) fn parties(found: &Snapshot) -> Vec<Party> {
+    found.threads.iter().filter_map(|thread| party(found, thread.tid)).collect()
+}
+
+/// One thread, with what it waits for.
+pub(super) fn party(found: &Snapshot, tid: u32) -> Option<Party> {
+    let thread = found.thread(tid)?;
+    let lines = plain(&dump::one_waiter(found, tid)) + &plain(&dump::one_sleeper(found, tid));
+    let what = lines.lines().next().unwrap_or_default().trim().to_owned();
+    let doing = Some(Doing { what, stack: thread.stack.clone() });
+    Some(Party { tid, name: Some(thread.name.clone()), doing, ..Party::default() })
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}

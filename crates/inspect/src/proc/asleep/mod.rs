@@ -1,0 +1,224 @@
+//! What a thread waits for in a system call that is no futex call, and who could
+//! end that.
+//!
+//! # Role
+//! From number and arguments of a call to an object of the kernel: a lock of a
+//! file, a semaphore of System V, a pipe, the end of a child. The kernel tells
+//! more of such objects than of futex words: `/proc/locks` has holder and waiter,
+//! a set of semaphores remembers who changed it last, and descriptors show which
+//! processes have the other end of a pipe.
+//!
+//! # What is not known
+//! A process of another user does not show its descriptors. Who is not seen is
+//! not named, and [`Ends::Inside`] is said only where all processes were seen.
+
+mod descriptors;
+mod locks;
+mod systemv;
+
+use super::task::Call;
+use crate::memory::Memory;
+use descriptors::Descriptor;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A wait in the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Asleep {
+    /// What for, where the call does not say it all: `the lock of /run/app.lock (flock)`.
+    pub what: Option<String>,
+    /// What can end it.
+    #[serde(flatten)]
+    pub ends: Ends,
+    /// It ends by itself at some time.
+    pub timed: bool,
+}
+
+/// What can end a wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "ends_by", rename_all = "snake_case")]
+pub enum Ends {
+    /// It is a lock, or used like one: these processes hold it.
+    Holders {
+        /// Who, as far as that is known.
+        processes: Vec<Other>,
+    },
+    /// Somebody at the other end, none of whom is outside these processes.
+    Processes {
+        /// Who.
+        processes: Vec<Other>,
+    },
+    /// The threads of the process alone.
+    Inside,
+    /// The end of a child.
+    Child,
+    /// A signal.
+    Signal,
+    /// Time alone.
+    Time,
+    /// Somebody or something that is not looked for: a peer, a device, a person.
+    Outside,
+}
+
+/// A process that can end a wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Other {
+    /// Its number here.
+    pub pid: u32,
+    /// Its name, if it lives.
+    pub name: Option<String>,
+    /// On what evidence it is named, where that is not the kernel's word for a holder.
+    pub why: Option<String>,
+}
+
+impl Other {
+    /// A process by its number.
+    fn new(pid: u32) -> Other {
+        let name = std::fs::read(format!("/proc/{pid}/comm")).ok();
+        let name = name.map(|name| String::from_utf8_lossy(name.trim_ascii_end()).into_owned());
+        Other { pid, name, why: None }
+    }
+}
+
+impl Asleep {
+    fn plain(ends: Ends) -> Asleep {
+        let timed = ends == Ends::Time;
+        Asleep { what: None, ends, timed }
+    }
+
+    fn on(what: String, ends: Ends) -> Asleep {
+        Asleep { what: Some(what), ..Asleep::plain(ends) }
+    }
+
+    /// The same; `limited`: it ends by itself at some time.
+    fn limited(self, limited: bool) -> Asleep {
+        Asleep { timed: self.timed || limited, ..self }
+    }
+
+    /// What is waited for has a holder, who should release it.
+    #[must_use]
+    pub fn is_lock(&self) -> bool {
+        matches!(self.ends, Ends::Holders { .. })
+    }
+}
+
+/// Whether it is a call that waits for what others hold; see [`Ends::Holders`].
+#[must_use]
+pub fn is_for_lock(call: &Call) -> bool {
+    match call.number {
+        libc::SYS_flock | libc::SYS_semop | libc::SYS_semtimedop => true,
+        libc::SYS_fcntl => {
+            let waits = [libc::F_SETLKW, libc::F_OFD_SETLKW];
+            i32::try_from(call.arguments[1]).is_ok_and(|command| waits.contains(&command))
+        }
+        _ => false,
+    }
+}
+
+/// What a thread of the process waits for in this call; `memory` is the process's.
+#[must_use]
+pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
+    let [first, second, third, fourth, fifth, _] = call.arguments;
+    let descriptor = || Descriptor::of(pid, first);
+    // A null pointer is no limit.
+    let limited = |pointer: u64| pointer != 0;
+    match call.number {
+        libc::SYS_flock => locks::wait(pid, first, locks::Kind::Flock),
+        libc::SYS_fcntl => match i32::try_from(second) {
+            Ok(libc::F_SETLKW) => locks::wait(pid, first, locks::Kind::Record),
+            Ok(libc::F_OFD_SETLKW) => locks::wait(pid, first, locks::Kind::Description),
+            _ => Asleep::plain(Ends::Outside),
+        },
+        libc::SYS_semop => systemv::semaphore(pid, call, memory),
+        libc::SYS_semtimedop => systemv::semaphore(pid, call, memory).limited(limited(fourth)),
+        libc::SYS_msgrcv | libc::SYS_msgsnd => {
+            systemv::queue(pid, first, call.number == libc::SYS_msgrcv)
+        }
+        libc::SYS_mq_timedreceive | libc::SYS_mq_timedsend => {
+            descriptors::queue(&descriptor(), limited(fifth))
+        }
+        libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_splice => {
+            descriptors::wait(&descriptor(), descriptors::Way::Read)
+        }
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 => {
+            descriptors::wait(&descriptor(), descriptors::Way::Write)
+        }
+        libc::SYS_accept
+        | libc::SYS_accept4
+        | libc::SYS_connect
+        | libc::SYS_recvfrom
+        | libc::SYS_recvmsg
+        | libc::SYS_recvmmsg
+        | libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_ioctl
+        | libc::SYS_fsync
+        | libc::SYS_fdatasync
+        | libc::SYS_getdents64 => Asleep::on(descriptor().text(), Ends::Outside),
+        libc::SYS_openat => descriptors::open(second, memory),
+        libc::SYS_ppoll => descriptors::poll(pid, (first, second), limited(third), memory),
+        libc::SYS_pselect6 => descriptors::select(limited(fifth)),
+        libc::SYS_epoll_pwait => descriptors::epoll(pid, first, fourth.cast_signed() as i32 >= 0),
+        libc::SYS_epoll_pwait2 => descriptors::epoll(pid, first, limited(fourth)),
+        libc::SYS_wait4 => child(first.cast_signed() as i32),
+        libc::SYS_waitid => child(match i32::try_from(first) {
+            Ok(id) if id == libc::P_PID as i32 => second.cast_signed() as i32,
+            _ => -1,
+        }),
+        libc::SYS_rt_sigsuspend => Asleep::plain(Ends::Signal),
+        libc::SYS_rt_sigtimedwait => Asleep::plain(Ends::Signal).limited(limited(third)),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Asleep::plain(Ends::Time),
+        number => legacy(pid, number, call, memory),
+    }
+}
+
+/// Calls that newer processors do not have, and those of which nothing is known.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+fn legacy(pid: u32, number: i64, call: &Call, memory: &dyn Memory) -> Asleep {
+    let [first, second, third, fourth, fifth, _] = call.arguments;
+    match number {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => Asleep::plain(Ends::Signal),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => {
+            descriptors::poll(pid, (first, second), third.cast_signed() as i32 >= 0, memory)
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => descriptors::select(fifth != 0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => descriptors::epoll(pid, first, fourth.cast_signed() as i32 >= 0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => descriptors::open(first, memory),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork => Asleep::on("its new child to end or to call exec".into(), Ends::Child),
+        // Only a call that makes a child with the parent's memory sleeps for it.
+        libc::SYS_clone | libc::SYS_clone3 => {
+            Asleep::on("its new child to end or to call exec".into(), Ends::Child)
+        }
+        _ => Asleep::plain(Ends::Outside),
+    }
+}
+
+fn child(pid: i32) -> Asleep {
+    let what = match u32::try_from(pid).ok().filter(|&pid| pid > 0).map(Other::new) {
+        Some(Other { pid, name: Some(name), .. }) => {
+            format!("the end of its child {pid} \"{name}\"")
+        }
+        Some(Other { pid, .. }) => format!("the end of its child {pid}"),
+        None => "the end of a child".into(),
+    };
+    Asleep::on(what, Ends::Child)
+}
+
+/// All processes that can be seen; `None` where none can.
+fn processes() -> Option<Vec<u32>> {
+    let entries = std::fs::read_dir("/proc").ok()?;
+    let all = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Some(all.collect())
+}
+
+/// Those of the numbers, each once, as processes.
+fn others(pids: impl IntoIterator<Item = u32>) -> Vec<Other> {
+    let pids: BTreeSet<u32> = pids.into_iter().collect();
+    pids.into_iter().map(Other::new).collect()
+}
