@@ -78,7 +78,7 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
     let here = sys::map_private(PAGE as usize).ok()?;
     // SAFETY: mapped just now, and used by nobody.
     unsafe { sys::unmap(here, PAGE as usize) };
-    let base = (here as u64).checked_sub(APART)?.checked_sub(layout.size)? & !((2 << 20) - 1);
+    let base = free_of_parents(lower(here as u64, APART, layout)?, layout)?;
     // A child goes on with work on its parent's ledger that a handler has interrupted,
     // and finds what that had reached.
     let before = |area| GROWTH.reached[area as usize].load(Relaxed).min(whole(area, layout));
@@ -91,6 +91,22 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
         }
     }
     Some(base as *mut u8)
+}
+
+/// The base of a ledger that ends this far below an address.
+fn lower(address: u64, apart: u64, layout: &Layout) -> Option<u64> {
+    Some(address.checked_sub(apart)?.checked_sub(layout.size)? & !((2 << 20) - 1))
+}
+
+/// That base, or one below the ledger of the process that this one was forked from. There
+/// is empty memory now (see `fork`), about where the kernel's first free place leads a
+/// child as well: it would be in the way of what is mapped first, or of what grows.
+fn free_of_parents(base: u64, layout: &Layout) -> Option<u64> {
+    // SAFETY: whoever places a ledger has none yet.
+    let Some(parents) = (unsafe { state::of_parent() }) else { return Some(base) };
+    let (from, size) = (parents.base() as u64, parents.layout().size);
+    let apart = base + layout.size <= from || from + size <= base;
+    if apart { Some(base) } else { lower(from, 0, layout) }
 }
 
 /// The whole of the ledger is mapped.

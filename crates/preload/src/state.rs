@@ -57,10 +57,10 @@ unsafe impl Sync for Last {}
 static LAST: Last = Last(UnsafeCell::new(None));
 
 /// The ledger of the process that this one was forked from, which is not mapped
-/// here.
+/// here; `None` in one that was not forked.
 ///
 /// # Safety
-/// Called in a forked child, before it has a ledger of its own.
+/// Called before this process has a ledger of its own, by its one thread.
 #[must_use]
 pub unsafe fn of_parent() -> Option<Ledger<'static>> {
     // SAFETY: by the caller's promise there is one thread.

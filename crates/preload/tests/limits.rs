@@ -28,10 +28,21 @@ fn a_program_has_its_address_space_for_itself() {
 }
 
 #[test]
+fn a_forked_child_that_limits_itself_has_its_address_space_for_itself() {
+    let Some(program) = compile("limits") else { return };
+    let mut observed = Observed::start(&program, &["child"]);
+    observed.reach("done");
+    let child = observed.child();
+    assert!(child.view().used(Part::Locks) as u64 > LOCKS / 24 * 24, "all are known");
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
+#[test]
 fn what_finds_no_room_is_counted() {
     let Some(program) = compile("limits") else { return };
     let mut observed = Observed::start(&program, &["hard"]);
-    observed.reach("used up");
+    observed.reach("done");
     let ledger = observed.ledger();
     let lost = ledger.header().losses.locks.load(Relaxed);
     let known = ledger.used(Part::Locks) as u64 - 1;

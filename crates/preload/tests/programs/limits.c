@@ -1,5 +1,6 @@
 /* Limits its own address space when it runs already: so that there is room for what it
- * does then, or, with an argument, for next to nothing. */
+ * does then, in the process itself or, with the argument "child", in a forked one; or,
+ * with "hard", for next to nothing. */
 
 #include <errno.h>
 #include <string.h>
@@ -47,20 +48,11 @@ static void limit(unsigned long kilobytes)
         fails("setrlimit");
 }
 
-int main(int count, char **arguments)
+/* What a limit of 1 GiB has room for without anything under it: stacks, arenas of the
+ * allocator, and some more. */
+static void work_limited(void)
 {
-    (void)arguments;
     pthread_t threads[THREADS];
-    pthread_barrier_init(&together, NULL, THREADS);
-    if (count > 1) {
-        limit(used() + 256);
-        for (size_t i = 0; i < LOCKS; i++)
-            if (pthread_mutex_lock(&all[i]) || pthread_mutex_unlock(&all[i]))
-                abort();
-        stop("used up");
-        return 0;
-    }
-    /* Without anything under it: stacks, arenas of the allocator, and some more. */
     limit(1 << 20);
     pthread_attr_t small;
     pthread_attr_init(&small);
@@ -74,21 +66,47 @@ int main(int count, char **arguments)
     if (block == NULL)
         fails("malloc");
     free(block);
+}
+
+/* Forks a child that does this and returns, and waits for it. */
+static void in_child(void (*routine)(void))
+{
     fflush(stdout);
     int status = 1;
     pid_t child = fork();
     if (child < 0)
         fails("fork");
     if (child == 0) {
-        if (pthread_mutex_lock(&all[7]))
-            abort();
-        block = mmap(NULL, 200 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block == MAP_FAILED)
-            fails("mmap in a child");
+        routine();
         _exit(7);
     }
     if (waitpid(child, &status, 0) != child || status != 7 << 8)
         fails("the child");
+}
+
+static void map_some(void)
+{
+    if (pthread_mutex_lock(&all[7]))
+        abort();
+    void *block = mmap(NULL, 200 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        fails("mmap in a child");
+}
+
+int main(int count, char **arguments)
+{
+    pthread_barrier_init(&together, NULL, THREADS);
+    if (count == 1) {
+        work_limited();
+        in_child(map_some);
+    } else if (!strcmp(arguments[1], "child")) {
+        in_child(work_limited);
+    } else {
+        limit(used() + 256);
+        for (size_t i = 0; i < LOCKS; i++)
+            if (pthread_mutex_lock(&all[i]) || pthread_mutex_unlock(&all[i]))
+                abort();
+    }
     SHOW(all);
     stop("done");
     return 0;
