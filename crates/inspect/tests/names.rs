@@ -42,7 +42,8 @@ fn mutex(address: u64) -> LockFacts<'static> {
         address,
         on_stack_of: None,
         initialised: None,
-        first_locked: None,
+        first_used: None,
+        late: false,
         serial: Some(3),
     }
 }
@@ -88,12 +89,14 @@ fn a_heap_lock_is_named_by_the_place_that_made_it() {
     let made = [CodeAddress::return_to(program.addresses["made_at"])];
     let heap = LockFacts { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
     assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");
-    let heap = LockFacts { first_locked: Some(&made), ..mutex(program.addresses["heap"]) };
+    let heap = LockFacts { first_used: Some(&made), ..mutex(program.addresses["heap"]) };
     let name = symbols.lock_name(&heap).to_string();
-    assert_eq!(name, "mutex first locked in main() at names.c:54, #3");
+    assert_eq!(name, "mutex first used in main() at names.c:54, #3");
+    let name = symbols.lock_name(&LockFacts { late: true, ..heap }).to_string();
+    assert_eq!(name, "mutex used in main() at names.c:54, #3");
     let stack = LockFacts { on_stack_of: Some("x"), ..mutex(program.addresses["on_stack"]) };
     assert_eq!(symbols.lock_name(&stack).to_string(), "mutex on the stack of thread \"x\", #3");
-    let table = LockFacts { first_locked: Some(&made), ..mutex(program.addresses["table_lock"]) };
+    let table = LockFacts { first_used: Some(&made), ..mutex(program.addresses["table_lock"]) };
     assert_eq!(symbols.lock_name(&table).to_string(), "table_lock", "a variable comes first");
     let unknown = mutex(program.addresses["heap"]);
     let bare = format!("mutex at {:#x}", unknown.address);

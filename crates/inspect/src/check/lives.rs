@@ -33,6 +33,8 @@ pub struct Life {
     pub init_stack: u32,
     /// Stack of its first use, or 0.
     pub first_stack: u32,
+    /// Its record says nothing of it any more: others may have used it before that.
+    pub late: bool,
 }
 
 impl Life {
@@ -45,7 +47,7 @@ impl Life {
     }
 
     /// What the record says of the lock with this generation; if there is a
-    /// later lock at the address by now, it was first seen at `seen`.
+    /// later lock at the address by now, that it was used at `seen`.
     fn read(record: &LockRecord, index: u32, generation: u32, seen: u32) -> Life {
         let (kind, _, attributes) = record.shape();
         let [serial, module, init_stack, first_stack] =
@@ -61,11 +63,12 @@ impl Life {
             module,
             init_stack,
             first_stack,
+            late: false,
         };
         if module != 0 || is_of(record, generation) {
             return life;
         }
-        Life { serial: 0, init_stack: 0, first_stack: seen, attributes: 0, ..life }
+        Life { serial: 0, init_stack: 0, first_stack: seen, late: true, attributes: 0, ..life }
     }
 
     /// What it is named by.
@@ -86,6 +89,7 @@ impl Life {
             on_stack_of: now.filter(|_| lives).and_then(|facts| facts.on_stack_of),
             init: returns(self.init_stack),
             first: returns(self.first_stack),
+            late: self.late,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct LockFacts {
     pub init: Vec<u64>,
     /// Return addresses of its first use.
     pub first: Vec<u64>,
+    /// Others may have used it before that.
+    pub late: bool,
 }
 
 impl LockFacts {
@@ -47,6 +49,7 @@ impl LockFacts {
             on_stack_of: on_stack_of(ledger, address),
             init: returns(record.init_stack.load(Relaxed)),
             first: returns(record.first_stack.load(Relaxed)),
+            late: false,
         }
     }
 }
@@ -95,7 +98,7 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
     if let Some(site) = origin(&facts.init) {
         format!("{plural} from {site}")
     } else if let Some(site) = origin(&facts.first) {
-        format!("{plural} first used in {site}")
+        format!("{plural} {} in {site}", if facts.late { "used" } else { "first used" })
     } else {
         format!("{plural} of unknown origin")
     }

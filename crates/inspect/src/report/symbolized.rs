@@ -24,7 +24,8 @@ impl Names for Symbolizer {
             address: facts.address,
             on_stack_of: facts.on_stack_of.as_deref(),
             initialised: Some(init.as_slice()).filter(|chain| some(chain)),
-            first_locked: Some(first.as_slice()).filter(|chain| some(chain)),
+            first_used: Some(first.as_slice()).filter(|chain| some(chain)),
+            late: facts.late,
             serial: Some(u64::from(facts.serial)).filter(|&serial| serial != 0),
         })
         .to_string()

@@ -171,7 +171,7 @@ impl Entries {
                 stored.map(|stack| stack.returns().map(CodeAddress::return_to).collect::<Vec<_>>())
             };
             let initialised = chain(record.map(|record| record.init_stack.load(Relaxed)));
-            let first_locked = chain(record.map(|record| record.first_stack.load(Relaxed)));
+            let first_used = chain(record.map(|record| record.first_stack.load(Relaxed)));
             let serial = record.map(|record| u64::from(record.serial.load(Relaxed)));
             let at = thread_stacks.partition_point(|(low, ..)| *low <= address);
             let around = at.checked_sub(1).and_then(|at| thread_stacks.get(at));
@@ -183,7 +183,8 @@ impl Entries {
                     .filter(|(_, high, _)| address < *high)
                     .map(|(.., name)| name.as_str()),
                 initialised: initialised.as_deref(),
-                first_locked: first_locked.as_deref(),
+                first_used: first_used.as_deref(),
+                late: false,
                 serial: serial.filter(|&serial| serial != 0),
             });
             Lock {

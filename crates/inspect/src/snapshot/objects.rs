@@ -124,7 +124,8 @@ impl Looking {
             address,
             on_stack_of: on_stack_of.as_deref(),
             initialised: None,
-            first_locked: None,
+            first_used: None,
+            late: false,
             serial: None,
         })
     }

@@ -3,7 +3,7 @@
 //! # Role
 //! Locks have addresses; people know them by the variable they are, or by the
 //! place that made them. In that order: a variable's symbol; the thread whose
-//! stack it lies on; the place that initialised it; the place that locked it
+//! stack it lies on; the place that initialised it; the place that used it
 //! first, for a lock that was zeroed or copied into being; the file it is
 //! mapped from; the bare address.
 
@@ -25,7 +25,9 @@ pub struct LockFacts<'a> {
     /// Call chain of its initialisation.
     pub initialised: Option<&'a [CodeAddress]>,
     /// Call chain that was seen to use it first.
-    pub first_locked: Option<&'a [CodeAddress]>,
+    pub first_used: Option<&'a [CodeAddress]>,
+    /// Others may have used it before that.
+    pub late: bool,
     /// Tells locks from the same place apart.
     pub serial: Option<u64>,
 }
@@ -46,8 +48,13 @@ pub enum Origin {
         /// The place.
         site: Box<Frame>,
     },
-    /// It was first locked there; nobody saw it initialised.
-    FirstLocked {
+    /// It was first used there; nobody saw it initialised.
+    FirstUsed {
+        /// The place.
+        site: Box<Frame>,
+    },
+    /// It was used there; what was before that is not known any more.
+    Used {
         /// The place.
         site: Box<Frame>,
     },
@@ -83,7 +90,8 @@ impl fmt::Display for LockName {
             Origin::Variable(variable) => return variable.fmt(f),
             Origin::Stack { thread } => write!(f, "{kind} on the stack of thread \"{thread}\"")?,
             Origin::Initialised { site } => write!(f, "{kind} from {}", site.site())?,
-            Origin::FirstLocked { site } => write!(f, "{kind} first locked in {}", site.site())?,
+            Origin::FirstUsed { site } => write!(f, "{kind} first used in {}", site.site())?,
+            Origin::Used { site } => write!(f, "{kind} used in {}", site.site())?,
             Origin::File { path, offset } => {
                 let base = path.rsplit('/').next().unwrap_or(path);
                 return write!(f, "{kind} in {base}+{offset:#x}");
@@ -118,8 +126,8 @@ impl Symbolizer {
         if let Some(site) = facts.initialised.and_then(|chain| self.site_of(chain)) {
             return Origin::Initialised { site };
         }
-        if let Some(site) = facts.first_locked.and_then(|chain| self.site_of(chain)) {
-            return Origin::FirstLocked { site };
+        if let Some(site) = facts.first_used.and_then(|chain| self.site_of(chain)) {
+            return if facts.late { Origin::Used { site } } else { Origin::FirstUsed { site } };
         }
         match self.modules.place(facts.address) {
             Place::File { path, module, bias, offset } => Origin::File {
@@ -176,8 +184,12 @@ mod tests {
             "mutex from cache_new() at cache.c:41, #17"
         );
         assert_eq!(
-            name(Origin::FirstLocked { site: site() }),
-            "mutex first locked in cache_new() at cache.c:41, #17"
+            name(Origin::FirstUsed { site: site() }),
+            "mutex first used in cache_new() at cache.c:41, #17"
+        );
+        assert_eq!(
+            name(Origin::Used { site: site() }),
+            "mutex used in cache_new() at cache.c:41, #17"
         );
         let path = "/dev/shm/pool".to_owned();
         assert_eq!(name(Origin::File { path, offset: 0x40 }), "mutex in pool+0x40");

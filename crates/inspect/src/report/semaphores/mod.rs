@@ -337,6 +337,7 @@ impl Reader<'_> {
             on_stack_of: None,
             init,
             first,
+            late: false,
         };
         let is_one = alone && (facts.module != 0 || usage.lives.load(Relaxed) == 1);
         let class = class_name(names, &facts);
