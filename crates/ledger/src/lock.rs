@@ -85,6 +85,8 @@ pub mod attribute {
     pub const HAND_OFF: u16 = 1024;
     /// A semaphore that began with one token.
     pub const BINARY: u16 = 2048;
+    /// A semaphore that was given back by the thread that had taken it.
+    pub const GIVEN_BACK: u16 = 4096;
     /// Its attributes have been read from it.
     pub const KNOWN: u16 = 1 << 15;
 }

@@ -82,6 +82,14 @@ pub struct Place {
     pub stack: u32,
 }
 
+impl Place {
+    /// What a thread knows of a lock and a call.
+    #[must_use]
+    pub fn of(known: &Known) -> Place {
+        Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) }
+    }
+}
+
 /// Whether the caller at `site` is at the end of the chain that `line` knows.
 #[inline(always)]
 fn leads_here(line: &CacheLine, site: &Site) -> bool {
@@ -125,8 +133,7 @@ impl Me {
     /// The numbers of this lock and this call.
     #[must_use]
     pub fn place(&self, address: u64, site: &Site, nature: impl Nature) -> Place {
-        let known = self.known_lock(address, site, nature);
-        Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) }
+        Place::of(self.known_lock(address, site, nature))
     }
 
     /// [`Me::known_lock`], when `line` is not what it is looked for.

@@ -45,6 +45,7 @@ pub mod site;
 pub mod start;
 pub mod state;
 pub mod sys;
+pub mod taken;
 pub mod thunk;
 pub mod tls;
 pub mod unwind;

@@ -22,6 +22,7 @@ use crate::rules;
 use crate::site::Site;
 use crate::state::{self, STATE};
 use crate::sys;
+use crate::taken;
 use crate::tls::{self, Stage, Words};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
@@ -362,6 +363,7 @@ pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     let me = Me::work(ledger, thread);
     words.stage.store(Stage::Silent as usize, Relaxed);
     words.record.store(core::ptr::null_mut(), Relaxed);
+    taken::thread_ends(&me);
     rules::thread_ends(&me);
     me.end();
 }

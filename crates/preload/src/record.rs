@@ -369,7 +369,7 @@ impl Me {
 
     /// Counts an acquisition; says whether its time of holding is one of those
     /// that are measured. The fast path counts all others.
-    fn counts_as_sample(&self, known: &Known) -> bool {
+    pub fn counts_as_sample(&self, known: &Known) -> bool {
         let before = known.count.load(Relaxed);
         if before < known.next_sample.load(Relaxed) {
             known.count.store(before + 1, Relaxed);

@@ -387,11 +387,19 @@ static void *second_first(void *unused)
     sem_wait(&first);
     return unused;
 }
-static void semaphore_ring(void)
+static void *busy(void *unused) { for (volatile long i = 0;; i++) {} return unused; }
+static void crossed(int given_back)
 {
-    pthread_t thread;
+    pthread_t thread, other;
     sem_init(&first, 0, 1);
     sem_init(&second, 0, 1);
+    if (given_back) {
+        sem_wait(&first);
+        sem_wait(&second);
+        sem_post(&second);
+        sem_post(&first);
+        pthread_create(&other, NULL, busy, NULL);
+    }
     pthread_barrier_init(&gate, NULL, 2);
     pthread_create(&thread, NULL, second_first, NULL);
     sem_wait(&first);
@@ -399,6 +407,9 @@ static void semaphore_ring(void)
     says();
     sem_wait(&second);
 }
+static void semaphore_ring(void) { crossed(1); }
+/* As far as was seen, they may as well be signals that others give. */
+static void semaphore_unused_ring(void) { crossed(0); }
 /* Two streams in two orders. */
 static FILE *one, *two;
 static void *two_first(void *unused)
@@ -409,7 +420,6 @@ static void *two_first(void *unused)
     flockfile(one);
     return unused;
 }
-static void *busy(void *unused) { for (volatile long i = 0;; i++) {} return unused; }
 static void stdio_ring(void)
 {
     pthread_t thread, other;
@@ -438,7 +448,7 @@ static const struct { const char *name; void (*wait)(void); } KINDS[] = {
     {"socket-read", socket_read}, {"socket-accept", socket_accept}, {"poll", polls},
     {"select", selects}, {"epoll", epolls}, {"sleep", sleeps}, {"pause", pauses},
     {"sigwait", waits_for_signal}, {"child", waits_for_child}, {"vfork", forks_shortly},
-    {"stopped", stopped}, {"semaphore-handler", semaphore_handler}, {"semaphore-ring", semaphore_ring}, {"stdio-ring", stdio_ring},
+    {"stopped", stopped}, {"semaphore-handler", semaphore_handler}, {"semaphore-ring", semaphore_ring}, {"semaphore-unused-ring", semaphore_unused_ring}, {"stdio-ring", stdio_ring},
 };
 
 int main(int count, char **words)

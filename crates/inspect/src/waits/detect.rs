@@ -9,8 +9,8 @@
 //! Mutexes, reader-writer locks, spin locks and joins. A wait on a condition
 //! variable counts only while its thread is known to be getting the mutex back.
 //! Semaphores, barriers and conditions have no owner who could be waited for; but of
-//! a semaphore that serves as a mutex the library that checks records who has taken
-//! it, and so it counts.
+//! a semaphore that serves as a mutex the ledger has who has taken it, and so it
+//! counts.
 //!
 //! # Once
 //! A thread is in one wait at a time, and each wait has a number. A cycle is

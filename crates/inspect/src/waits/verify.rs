@@ -63,7 +63,10 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
             let anywhere = of_owner == Verdict::Unnamed && is_mutex;
             (of_owner, sleeps(pid, member, ledger, anywhere))
         } else {
-            (if is_mutex { Verdict::True } else { Verdict::Unnamed }, Verdict::True)
+            (
+                if is_mutex { Verdict::True } else { owner_agrees(pid, ledger, member, next) },
+                Verdict::True,
+            )
         };
         for one in [if holds { Verdict::True } else { Verdict::False }, of_owner, of_thread] {
             verdict = match (verdict, one) {
@@ -151,7 +154,12 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
     let alone = match how {
         How::MUTEX | How::CONDITION => word(MUTEX_OWNER),
         How::WRITE | How::READ => word(WRITER),
-        How::SEMAPHORE => return Verdict::Unnamed,
+        How::SEMAPHORE => {
+            // That it began with one token says little before somebody has given that back.
+            let serves = record(ledger, lock)
+                .is_some_and(|record| record.shape().2 & attribute::GIVEN_BACK != 0);
+            return if serves { Verdict::Unnamed } else { Verdict::False };
+        }
         _ => return Verdict::True,
     };
     let Some(alone) = alone else { return Verdict::True };

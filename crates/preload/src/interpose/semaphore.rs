@@ -1,8 +1,7 @@
 //! `sem_*`.
 //!
 //! A semaphore has no holder: what is recorded is who waits, and how often it
-//! is taken. `sem_post` and `sem_getvalue` are interposed by the library that checks
-//! alone.
+//! is taken; and of one that serves as a mutex who has [taken](crate::taken) it.
 
 use super::Errno;
 use super::until::Until;
@@ -12,6 +11,7 @@ use crate::record::{self, Call, Outcome};
 use crate::rules;
 use crate::site::Site;
 use crate::sys;
+use crate::taken;
 use crate::thunk::Passage;
 use core::ffi::{c_char, c_int};
 use core::mem::offset_of;
@@ -25,6 +25,10 @@ crate::thunk! {
     sem_open(4) => open;
     sem_close(1) => close;
     sem_trywait(1) => trywait;
+}
+
+crate::passing! {
+    sem_post(1) => post;
 }
 
 crate::cancellable! {
@@ -157,6 +161,13 @@ fn is_mapped(address: usize) -> bool {
     unsafe { sys::call(libc::SYS_mincore, arguments) }.is_ok()
 }
 
+unsafe extern "C" fn post(semaphore: Lock, site: &Site) -> usize {
+    real::resolve();
+    rules::token_given(semaphore as u64, site);
+    taken::posts(semaphore as u64);
+    REAL.sem_post.address()
+}
+
 unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `init`.
@@ -164,8 +175,7 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     let call = waiting(semaphore as usize, Until::NEVER, site);
     match outcome(answer as isize) {
         Outcome::Acquired => {
-            record::passed(&call);
-            rules::semaphore_taken(&call, Flags::TRIED);
+            taken::passed(&call, Flags::TRIED);
             rules::token_taken(call.target, site, 0);
         }
         other => {
@@ -182,8 +192,7 @@ fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> us
     let errno = Errno::keep();
     // SAFETY: the program's semaphore.
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
-        record::passed(call);
-        rules::semaphore_taken(call, Flags::NONE);
+        taken::passed(call, Flags::NONE);
         rules::token_taken(call.target, call.site, 0);
         passage.result = 0;
         return 0;
@@ -226,7 +235,7 @@ unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
     let outcome = outcome(passage.result);
     record::wait_ends(&call, outcome);
     if outcome == Outcome::Acquired {
-        rules::semaphore_taken(&call, Flags::NONE);
+        taken::waited(&call);
         rules::token_taken(call.target, site, passage.notes[0] as u64);
     } else {
         rules::token_missed(call.target, site, outcome);

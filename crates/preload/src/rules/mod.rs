@@ -19,7 +19,7 @@
 //! | `reader` | recursive read lock |
 //! | `worlds` | use in a signal handler; `handlers` knows when a thread is in one |
 //! | `sleepy` | blocking call under a lock |
-//! | `semaphore` | which semaphores have an order, as mutexes |
+//! | `semaphore` | the order of semaphores that serve as mutexes |
 //! | `tokens` | what semaphores are used for |
 //! | `handoff` | what a program may say about its locks |
 //! | `held` | initialised, destroyed while held; memory of a held lock freed, unmapped, left |
@@ -77,7 +77,7 @@ use crate::chain::{Nature, Place};
 use crate::me::Me;
 use crate::record::{Call, Outcome};
 use crate::site::Site;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::{Kind, LockRecord};
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::thread::Thread;
 use lockstead_ledger::usage::Sharing;
@@ -129,9 +129,13 @@ calls! {
     fn joins(me: &Me, other: Thread<'_>, site: &Site) => join::joins;
     /// A condition is about to be signalled or broadcast.
     fn signals(condition: u64, site: &Site) => condition::signals;
-    /// The calling thread has got a token of a semaphore.
-    fn semaphore_taken<N: Nature>(call: &Call<'_, N>, how: Flags) => semaphore::taken;
-    /// The same, after it has waited since then; 0: it has not waited.
+    /// The calling thread has got a semaphore that serves as a mutex, for which it may have waited.
+    fn semaphore_asked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => semaphore::asked;
+    /// A semaphore that was taken for a mutex turns out to be a signal.
+    fn semaphore_signals(semaphore: u64, index: u32, lock: &LockRecord) => semaphore::signals;
+    /// The calling thread gives a token of a semaphore.
+    fn token_given(semaphore: u64, site: &Site) => tokens::given;
+    /// The calling thread has got one, after it has waited since then; 0: it has not waited.
     fn token_taken(semaphore: u64, site: &Site, since: u64) => tokens::taken;
     /// It has asked for one and has got none.
     fn token_missed(semaphore: u64, site: &Site, outcome: Outcome) => tokens::missed;
@@ -186,7 +190,6 @@ fn has_initialised(me: &Me, address: u64, kind: Kind, attributes: u16) {
 
 #[cfg(feature = "check")]
 fn at_end(me: &Me) {
-    semaphore::thread_ends(me);
     exit::thread_ends(me);
 }
 

@@ -1,0 +1,102 @@
+//! Semaphores that serve as mutexes: who has taken one.
+//!
+//! # Protocol
+//! A semaphore that begins with one token is taken for a mutex: who waited for it
+//! holds it until it posts. A post by a thread that does not hold it shows that it is
+//! a signal: from then on it is none, and nobody holds it
+//! ([`LockRecord::handed_on`]). A post by the thread that does is noted
+//! ([`attribute::GIVEN_BACK`]), for before the first one nothing speaks for a mutex
+//! but the one token.
+//!
+//! No rule asks who holds a semaphore, but where all members of a ring wait: its next
+//! post may come from anybody.
+
+use crate::chain::{Nature, Place};
+use crate::me::{Me, enter};
+use crate::record::Call;
+use crate::rules;
+use crate::state;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::header::tick_of;
+use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
+use lockstead_ledger::publish::{Flags, Holding};
+
+/// Whether a lock is a semaphore that serves as a mutex, as far as was seen.
+pub fn is_mutex(lock: &LockRecord) -> bool {
+    let (kind, life, attributes) = lock.shape();
+    kind == Kind::Semaphore
+        && matches!(life, Life::Live)
+        && attributes & (attribute::BINARY | attribute::SHARED) == attribute::BINARY
+        && lock.handed_on.load(Relaxed) == 0
+}
+
+/// The calling thread has got a token of a semaphore at once.
+pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
+    let Some(me) = enter() else { return };
+    let known = me.known_lock(call.target, call.site, call.nature);
+    me.counts_as_sample(known);
+    holds(&me, call, Place::of(known), how);
+}
+
+/// The calling thread has waited for a token of a semaphore, which was recorded, and has got it.
+pub fn waited<N: Nature + Copy>(call: &Call<'_, N>) {
+    let Some(me) = enter() else { return };
+    let place = me.place(call.target, call.site, call.nature);
+    holds(&me, call, place, Flags::NONE);
+}
+
+fn holds<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+    if !me.ledger.lock(place.lock).is_some_and(is_mutex) {
+        return;
+    }
+    if !how.has(Flags::TRIED) {
+        rules::semaphore_asked(me, call, place);
+    }
+    let clock = me.ledger.header().clock.0.load(Relaxed);
+    me.push(&Holding {
+        address: call.target,
+        lock: place.lock,
+        stack: place.stack,
+        tick: tick_of(clock),
+        flags: how,
+        started: 0,
+    });
+}
+
+/// The calling thread is about to give a token.
+pub fn posts(semaphore: u64) {
+    let Some(ledger) = state::ledger() else { return };
+    // To the end: handlers that interrupt pass through.
+    let me = enter();
+    if let Some(me) = &me
+        && let Some(holding) = me.pop(semaphore)
+    {
+        let given_back = u32::from(attribute::GIVEN_BACK) << 16;
+        if let Some(lock) = ledger.lock(holding.lock)
+            && lock.shape.load(Relaxed) & given_back == 0
+        {
+            lock.shape.fetch_or(given_back, Relaxed);
+        }
+        return;
+    }
+    let Some(index) = ledger.find_lock(semaphore) else { return };
+    let Some(lock) = ledger.lock(index).filter(|lock| is_mutex(lock)) else { return };
+    // A signal, as it turns out; or a handler's, which may be anybody's.
+    lock.handed_on.fetch_add(1, Relaxed);
+    for thread in ledger.threads() {
+        while thread.stack().revoke(semaphore).is_some() {}
+    }
+    rules::semaphore_signals(semaphore, index, lock);
+}
+
+/// The thread ends: what it has not posted somebody else will.
+pub fn thread_ends(me: &Me) {
+    let stack = me.thread.stack();
+    for index in (0..stack.depth()).rev() {
+        if let Some(holding) = stack.entry(index).read()
+            && me.ledger.lock(holding.lock).is_some_and(|lock| lock.shape().0 == Kind::Semaphore)
+        {
+            let _ = stack.revoke(holding.address);
+        }
+    }
+}
