@@ -246,6 +246,12 @@ impl<'a> Ledger<'a> {
         self.base
     }
 
+    /// Whether an address lies in it.
+    #[must_use]
+    pub fn spans(&self, address: *const u8) -> bool {
+        (address as usize).wrapping_sub(self.base as usize) < self.layout.size as usize
+    }
+
     /// Where everything lies.
     #[must_use]
     pub fn layout(&self) -> &Layout {

@@ -101,8 +101,7 @@ pub struct ThreadRecord {
     /// The function it began with; 0 for the first thread and for threads that
     /// were not created through `pthread_create`.
     pub start_routine: AtomicU64,
-    /// The argument of that function, for the start of the thread only.
-    pub start_argument: AtomicU64,
+    spare_start: AtomicU64,
     /// Index of the creator's record plus one; 0 when it is not known.
     pub creator: AtomicU32,
     /// Stack of the call that created it.
@@ -264,7 +263,6 @@ impl<'a> Thread<'a> {
             &record.stack_low,
             &record.handle,
             &record.start_routine,
-            &record.start_argument,
             &record.began,
             &record.ended,
             &record.name[0],

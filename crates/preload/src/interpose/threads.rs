@@ -7,8 +7,10 @@ use crate::state;
 use crate::sys;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU64};
+use lockstead_ledger::Ledger;
 use lockstead_ledger::thread::ThreadRecord;
 
 crate::thunk! {
@@ -27,23 +29,75 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// A record for a thread that the caller is about to create.
-fn expect(
+/// What a thread begins with. It lies in memory of its own, not in the thread's record: a
+/// handler may come before the thread has read it, and fork, and the child, which does not
+/// get the ledger, begins with it as well.
+struct Start {
+    /// Claimed for the thread.
+    record: &'static ThreadRecord,
+    begins: Call,
+}
+
+/// Routine and argument, in two registers.
+#[repr(C)]
+struct Call {
     routine: usize,
     argument: *mut c_void,
-    stack_size: usize,
-    site: &Site,
-) -> Option<&'static ThreadRecord> {
+}
+
+const BYTES: usize = size_of::<Start>().next_multiple_of(4096);
+
+/// Memory for one, kept for the next: who creates thread after thread maps none.
+static SPARE: AtomicPtr<Start> = AtomicPtr::new(null_mut());
+
+fn room() -> Option<*mut Start> {
+    // ord: PRE-8 (acquire): it has been read.
+    let spare = SPARE.swap(null_mut(), Acquire);
+    if spare.is_null() { Some(sys::map_private(BYTES).ok()?.cast()) } else { Some(spare) }
+}
+
+/// # Safety
+/// It comes from [`room`], and nobody uses it any more.
+unsafe fn give_back(room: *mut Start) {
+    // ord: PRE-8 (release): it has been read.
+    if SPARE.compare_exchange(null_mut(), room, Release, Relaxed).is_err() {
+        // SAFETY: by the caller's promise.
+        unsafe { sys::unmap(room.cast(), BYTES) };
+    }
+}
+
+/// Prepares for a thread that the caller is about to create.
+fn expect(begins: Call, stack_size: usize, site: &Site) -> Option<*mut Start> {
     let me = enter()?;
-    let record = me::claim(me.ledger)?.record;
-    record.start_routine.store(routine as u64, Relaxed);
-    record.start_argument.store(argument as u64, Relaxed);
+    let start = room()?;
+    let Some(claimed) = me::claim(me.ledger) else {
+        // SAFETY: from there, and unused.
+        unsafe { give_back(start) };
+        return None;
+    };
+    let record = claimed.record;
+    record.start_routine.store(begins.routine as u64, Relaxed);
     record.stack_low.store(stack_size as u64, Relaxed);
     // Whoever joins it may begin to wait before it has begun itself.
     record.began.store(sys::now(), Relaxed);
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
-    Some(record)
+    // SAFETY: it is for this thread alone, large enough and page-aligned.
+    unsafe { start.write(Start { record, begins }) };
+    Some(start)
+}
+
+/// Reads what [`expect`] has left, and gives its memory back.
+///
+/// # Safety
+/// It comes from there, and nobody else reads it.
+unsafe fn take(start: *mut Start) -> Start {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let read = start.read();
+        give_back(start);
+        read
+    }
 }
 
 /// Creates a thread: from before that on, the caller is not alone.
@@ -90,18 +144,19 @@ unsafe extern "C" fn create(
     let real = call::pthread_create;
     // SAFETY: the program's attributes.
     let size = unsafe { stack_size(attributes) };
-    let Some(record) = expect(routine as usize, argument, size, site) else {
+    let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
         // SAFETY: the program's arguments go to the function it called.
         return counted(|| unsafe { real()(thread, attributes, routine, argument) });
     };
     // SAFETY: as above, but the thread begins in our trampoline, which takes
-    // routine and argument from the record.
+    // routine and argument from what it gets instead.
     let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), Routine>(begin);
-        real()(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
+        real()(thread, attributes, begin, start.cast())
     });
     if answer != 0 {
-        me::abandon(record);
+        // SAFETY: there is no thread to read it.
+        me::abandon(unsafe { take(start) }.record);
     }
     answer
 }
@@ -116,7 +171,7 @@ unsafe extern "C" fn create_c11(
     let real = call::thrd_create;
     // SAFETY: null is allowed.
     let size = unsafe { stack_size(core::ptr::null()) };
-    let Some(record) = expect(routine as usize, argument, size, site) else {
+    let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
         // SAFETY: as in `create`.
         return counted(|| unsafe { real()(thread, routine, argument) });
     };
@@ -124,10 +179,11 @@ unsafe extern "C" fn create_c11(
     // kinds of routine return.
     let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), ThrdRoutine>(begin);
-        real()(thread, begin, core::ptr::from_ref(record).cast_mut().cast())
+        real()(thread, begin, start.cast())
     });
     if answer != 0 {
-        me::abandon(record);
+        // SAFETY: there is no thread to read it.
+        me::abandon(unsafe { take(start) }.record);
     }
     answer
 }
@@ -155,22 +211,13 @@ unsafe extern "C" fn begin() {
     )
 }
 
-/// Routine and argument, in two registers.
-#[repr(C)]
-struct Start {
-    routine: u64,
-    argument: u64,
-}
-
-unsafe extern "C" fn adopt(record: *const ThreadRecord) -> Start {
-    // SAFETY: `create` passed the record that it had claimed, in the ledger of
-    // this process, which stays mapped.
-    let record = unsafe { &*record };
-    let start = Start {
-        routine: record.start_routine.load(Relaxed),
-        argument: record.start_argument.swap(0, Relaxed),
-    };
-    let Some(ledger) = state::ledger() else { return start };
+unsafe extern "C" fn adopt(start: *mut Start) -> Call {
+    // SAFETY: `create` passed what it had prepared for this thread alone; in a forked
+    // child it is a copy.
+    let Start { record, begins } = unsafe { take(start) };
+    // In a child that a handler has forked here, the record is its parent's.
+    let is_ours = |ledger: &&Ledger<'_>| ledger.spans(core::ptr::from_ref(record).cast());
+    let Some(ledger) = state::ledger().filter(is_ours) else { return begins };
     let size = record.stack_low.load(Relaxed) as usize;
     // SAFETY: as above; it was claimed for this thread.
     let me = unsafe { me::begin_with(ledger, record) };
@@ -189,7 +236,7 @@ unsafe extern "C" fn adopt(record: *const ThreadRecord) -> Start {
             word.store(half, Relaxed);
         }
     }
-    start
+    begins
 }
 
 /// What the kernel called the first thread when the library came.
