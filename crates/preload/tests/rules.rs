@@ -285,6 +285,7 @@ fn beginnings_and_ends() {
             ("spin-destroyed", &[Rule::Destroyed]),
             ("condition-destroyed", &[Rule::Destroyed]),
             ("condition-anew", SILENT),
+            ("woken-and-another-mutex", SILENT),
             ("rwlock-garbage", &[Rule::Uninitialised]),
             ("quick", &[Rule::ProcessExit]),
             ("at-once", &[Rule::ProcessExit]),

@@ -14,6 +14,7 @@ use crate::chain::{Nature, Place};
 use crate::me::{Me, enter};
 use crate::record::Call;
 use crate::site::Site;
+use crate::sys;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -52,6 +53,9 @@ fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 /// Condition and mutex of the last wait that was looked at, by the condition's
 /// hash: their hash. So only a wait with another mutex looks at the other threads.
 static PAIRS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+/// When a condition was last signalled, by its hash. Whoever waited before that may not wait
+/// for the condition any more, but only for its mutex.
+static SIGNALLED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     let pair = mix(call.target ^ mix(call.companion));
@@ -61,13 +65,15 @@ fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     }
     known.store(pair, Relaxed);
     let own = me.record().tid.load(Relaxed);
+    let signalled = SIGNALLED[mix(call.target) as usize % SIGNALLED.len()].load(Relaxed);
     let other = me.ledger.threads().find_map(|thread| {
         let tid = thread.record.tid.load(Relaxed);
         let (_, wait) = thread.record.wait.read()?;
         (tid != own
             && wait.how.kind() == How::CONDITION
             && wait.target == call.target
-            && wait.companion != call.companion)
+            && wait.companion != call.companion
+            && wait.since > signalled)
             .then_some((tid, wait))
     });
     if let Some((tid, wait)) = other {
@@ -161,6 +167,7 @@ fn alone(place: &Signals, work: impl FnOnce()) {
 
 /// See [`super::signals`].
 pub fn signals(condition: u64, _: &Site) {
+    SIGNALLED[mix(condition) as usize % SIGNALLED.len()].fetch_max(sys::now(), Relaxed);
     let Some(me) = enter() else {
         // By a handler, with who knows what locks.
         if let Some((place, _)) = signals_of(condition, true) {

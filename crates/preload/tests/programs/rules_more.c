@@ -2,9 +2,11 @@
  * ways to end, ways to leave a handler. One case a run. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,6 +381,44 @@ static void at_a_fault(void)
     locks_once();
 }
 
+static pthread_mutex_t room = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int waits;
+
+static void *wait_in_room(void *unused)
+{
+    must(pthread_mutex_lock(&room));
+    atomic_store(&waits, 1);
+    must(pthread_cond_wait(&changed, &room));
+    must(pthread_mutex_unlock(&room));
+    return unused;
+}
+
+static void *wait_plainly(void *unused)
+{
+    struct timespec at;
+    must(clock_gettime(CLOCK_REALTIME, &at));
+    must(pthread_mutex_lock(&plain));
+    must(pthread_cond_timedwait(&changed, &plain, &at) != ETIMEDOUT);
+    must(pthread_mutex_unlock(&plain));
+    return unused;
+}
+
+/* Who waited with the one mutex has been woken, and wants but that when the other one is
+ * waited with. */
+static void woken_and_another_mutex(void)
+{
+    pthread_t first;
+    must(pthread_create(&first, NULL, wait_in_room, NULL));
+    while (!atomic_load(&waits))
+        sched_yield();
+    /* When it can be had, the first one waits. */
+    must(pthread_mutex_lock(&room));
+    must(pthread_cond_broadcast(&changed));
+    in_thread(wait_plainly, NULL);
+    must(pthread_mutex_unlock(&room));
+    must(pthread_join(first, NULL));
+}
+
 int main(int argc, char **argument)
 {
     static const struct {
@@ -402,6 +442,7 @@ int main(int argc, char **argument)
         {"spin-destroyed", spin_destroyed},
         {"condition-destroyed", condition_destroyed},
         {"condition-anew", condition_anew},
+        {"woken-and-another-mutex", woken_and_another_mutex},
         {"rwlock-garbage", rwlock_garbage},
         {"rwlock-wiped", rwlock_wiped},
         {"quick", quick},
