@@ -130,6 +130,14 @@ impl Me {
         known
     }
 
+    /// What the thread has known of this lock since this call began, whatever has become of
+    /// the lock.
+    pub fn still_known(&self, address: u64, site: &Site) -> Option<&'static Known> {
+        let line = &self.thread.cache[line_of(address, site.return_address())].known;
+        let all = core::iter::once(line).chain(&self.thread.set(address).0);
+        all.into_iter().find(|known| known.address.load(Relaxed) == address)
+    }
+
     /// The numbers of this lock and this call.
     #[must_use]
     pub fn place(&self, address: u64, site: &Site, nature: impl Nature) -> Place {

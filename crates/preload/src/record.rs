@@ -161,7 +161,9 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
 /// is counted.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
-        me.counts_as_sample(me.known_lock(call.target, call.site, call.nature));
+        let known = me.still_known(call.target, call.site);
+        let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
+        me.counts_as_sample(known);
     }
 }
 
@@ -226,7 +228,11 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     if is_join(call.how) {
         return;
     }
-    let place = me.place(call.target, call.site, call.nature);
+    // What is not held may have been destroyed by whoever has ended the wait: it is not
+    // looked for anew.
+    let known = if holds { None } else { me.still_known(call.target, call.site) };
+    let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
+    let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
     let acquired = outcome == Outcome::Acquired;
     if holds && acquired {
         record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
@@ -244,7 +250,7 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     if holds && acquired {
         me.acquired(call, Flags::CONTENDED);
     } else if acquired {
-        me.counts_as_sample(me.known_lock(call.target, call.site, call.nature));
+        me.counts_as_sample(known);
     }
 }
 

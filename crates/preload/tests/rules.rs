@@ -286,6 +286,7 @@ fn beginnings_and_ends() {
             ("condition-destroyed", &[Rule::Destroyed]),
             ("condition-anew", SILENT),
             ("woken-and-another-mutex", SILENT),
+            ("destroyed-when-woken", SILENT),
             ("rwlock-garbage", &[Rule::Uninitialised]),
             ("quick", &[Rule::ProcessExit]),
             ("at-once", &[Rule::ProcessExit]),

@@ -393,20 +393,11 @@ static void *wait_in_room(void *unused)
     return unused;
 }
 
-static void *wait_plainly(void *unused)
-{
-    struct timespec at;
-    must(clock_gettime(CLOCK_REALTIME, &at));
-    must(pthread_mutex_lock(&plain));
-    must(pthread_cond_timedwait(&changed, &plain, &at) != ETIMEDOUT);
-    must(pthread_mutex_unlock(&plain));
-    return unused;
-}
-
 /* Who waited with the one mutex has been woken, and wants but that when the other one is
  * waited with. */
 static void woken_and_another_mutex(void)
 {
+    struct timespec past = {0};
     pthread_t first;
     must(pthread_create(&first, NULL, wait_in_room, NULL));
     while (!atomic_load(&waits))
@@ -414,9 +405,50 @@ static void woken_and_another_mutex(void)
     /* When it can be had, the first one waits. */
     must(pthread_mutex_lock(&room));
     must(pthread_cond_broadcast(&changed));
-    in_thread(wait_plainly, NULL);
+    must(pthread_mutex_lock(&plain));
+    must(pthread_cond_timedwait(&changed, &plain, &past) != ETIMEDOUT);
+    must(pthread_mutex_unlock(&plain));
     must(pthread_mutex_unlock(&room));
     must(pthread_join(first, NULL));
+}
+
+/* Who has woken all that waited for a condition may destroy it, before they are out of
+ * their calls. */
+static pthread_cond_t many[128];
+
+static void *wait_for_many(void *unused)
+{
+    for (int i = 0; i < 1280; i++) {
+        must(pthread_mutex_lock(&room));
+        atomic_store(&waits, 1);
+        while (atomic_load(&waits) != 2)
+            must(pthread_cond_wait(&many[i % 128], &room));
+        must(pthread_mutex_unlock(&room));
+        atomic_store(&waits, 3);
+        while (atomic_load(&waits) == 3)
+            sched_yield();
+    }
+    return unused;
+}
+
+static void destroyed_when_woken(void)
+{
+    pthread_t waiter;
+    must(pthread_create(&waiter, NULL, wait_for_many, NULL));
+    for (int i = 0; i < 1280; i++) {
+        while (atomic_load(&waits) != 1)
+            sched_yield();
+        must(pthread_mutex_lock(&room));
+        atomic_store(&waits, 2);
+        must(pthread_cond_broadcast(&many[i % 128]));
+        must(pthread_cond_destroy(&many[i % 128]));
+        must(pthread_mutex_unlock(&room));
+        while (atomic_load(&waits) != 3)
+            sched_yield();
+        must(pthread_cond_init(&many[i % 128], NULL));
+        atomic_store(&waits, 0);
+    }
+    must(pthread_join(waiter, NULL));
 }
 
 int main(int argc, char **argument)
@@ -443,6 +475,7 @@ int main(int argc, char **argument)
         {"condition-destroyed", condition_destroyed},
         {"condition-anew", condition_anew},
         {"woken-and-another-mutex", woken_and_another_mutex},
+        {"destroyed-when-woken", destroyed_when_woken},
         {"rwlock-garbage", rwlock_garbage},
         {"rwlock-wiped", rwlock_wiped},
         {"quick", quick},
