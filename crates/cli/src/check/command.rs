@@ -68,16 +68,13 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
 /// The status if there are findings.
 const FOUND: u8 = 3;
 
-/// Each rule by its slug, and what it means.
+/// Each rule by its slug, what it means, and what to do.
 fn list() -> String {
     let mut text = String::new();
     for slug in rules::slugs() {
-        let meaning = match rules::from_slug(&slug) {
-            Some(rule) => rules::meaning(rule),
-            None if slug == rules::INVERSION => rules::INVERSION_MEANING,
-            None => rules::DEADLOCK_MEANING,
-        };
-        let _ = writeln!(text, "{slug}\n    {meaning}");
+        let meaning = rules::meaning_of(&slug);
+        let remedy = rules::remedy_of(&slug);
+        let _ = writeln!(text, "{slug}\n    {meaning}\n    {remedy}");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! Checking: what `run --check` is asked for, how its findings read, and what is
 //! made of those that a report keeps.
 
+mod artifacts;
 mod command;
 mod flags;
 mod judge;

@@ -74,6 +74,9 @@ pub(crate) struct Member {
 /// What it waits for, or holds.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Part {
+    /// Of a wait: it ends by itself at a deadline.
+    #[serde(default)]
+    pub(crate) timed: bool,
     pub(crate) stack: Option<Stack>,
 }
 
@@ -81,8 +84,14 @@ impl From<&Finding> for Found {
     fn from(finding: &Finding) -> Found {
         let member = |party: &lockstead_inspect::report::finding::Party| Member {
             thread: Thread { tid: party.tid, name: party.name.clone() },
-            waits: party.waits.as_ref().map(|waits| Part { stack: waits.stack.clone() }),
-            holds: party.holds.as_ref().map(|holds| Part { stack: holds.stack.clone() }),
+            waits: party
+                .waits
+                .as_ref()
+                .map(|waits| Part { timed: waits.timed, stack: waits.stack.clone() }),
+            holds: party
+                .holds
+                .as_ref()
+                .map(|holds| Part { timed: false, stack: holds.stack.clone() }),
         };
         Found {
             pid: finding.pid,

@@ -1,8 +1,9 @@
 //! Findings in SARIF 2.1.0, the format of code hosts and editors.
 
+use super::artifacts::Artifacts;
 use super::recorded::Found;
-use super::text::called;
-use lockstead_inspect::check::model::Level;
+use super::text::{called, limit};
+use lockstead_inspect::check::model::{How, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
@@ -36,9 +37,10 @@ struct Outcome {
 /// All findings of the checks as a SARIF log.
 pub(crate) fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
     let slugs = rules::slugs();
+    let artifacts = Artifacts::here();
     let described: Vec<Value> = slugs.iter().map(|slug| rule(slug)).collect();
     let results: Vec<Outcome> =
-        findings.into_iter().filter_map(|found| outcome(found, &slugs)).collect();
+        findings.into_iter().filter_map(|found| outcome(found, &slugs, &artifacts)).collect();
     json!({
         "$schema": SCHEMA,
         "version": VERSION,
@@ -49,35 +51,39 @@ pub(crate) fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
                 "rules": described,
             }},
             "columnKind": "utf16CodeUnits",
+            "originalUriBaseIds": artifacts.bases(),
             "results": results,
         }],
     })
 }
 
 fn rule(slug: &str) -> Value {
-    let (name, meaning, level) = match rules::from_slug(slug) {
-        Some(rule) => (rules::phrase(rule).to_owned(), rules::meaning(rule), "error"),
-        None if slug == rules::INVERSION => {
-            ("lock order inversion".into(), rules::INVERSION_MEANING, "warning")
-        }
-        None => (slug.to_owned(), rules::DEADLOCK_MEANING, "error"),
+    let (name, level) = match rules::from_slug(slug) {
+        Some(rule) => (rules::phrase(rule).to_owned(), "error"),
+        None if slug == rules::INVERSION => ("lock order inversion".into(), "warning"),
+        None => (slug.to_owned(), "error"),
     };
+    let (meaning, remedy) = (rules::meaning_of(slug), rules::remedy_of(slug));
     json!({
         "id": slug,
         "shortDescription": { "text": name },
         "fullDescription": { "text": meaning },
+        "help": {
+            "text": format!("{meaning} {remedy}"),
+            "markdown": format!("{meaning}\n\n**What to do:** {remedy}"),
+        },
         "defaultConfiguration": { "level": level },
     })
 }
 
-fn outcome(found: &Found, slugs: &[String]) -> Option<Outcome> {
+fn outcome(found: &Found, slugs: &[String], artifacts: &Artifacts) -> Option<Outcome> {
     let details = &found.details;
     let level = details.level?;
     let slug = details.rule.clone()?;
     let places = places(found);
     let location = |(text, stack): &(String, &Stack)| {
         let frame = *program_frames(stack).first()?;
-        Some(place(frame, Some(text)))
+        Some(place(frame, Some(text), artifacts))
     };
     let mut locations = places.iter().filter_map(location);
     let first = locations.next();
@@ -90,7 +96,8 @@ fn outcome(found: &Found, slugs: &[String]) -> Option<Outcome> {
         .collect();
     let stacks = places.iter().map(|(text, stack)| {
         let frames = program_frames(stack);
-        let frames = frames.into_iter().map(|frame| json!({ "location": place(frame, None) }));
+        let place = |frame| json!({ "location": place(frame, None, artifacts) });
+        let frames = frames.into_iter().map(place);
         json!({ "message": { "text": text }, "frames": frames.collect::<Vec<_>>() })
     });
     let suppressed = details.suppressed.iter();
@@ -124,7 +131,8 @@ fn places(found: &Found) -> Vec<(String, &Stack)> {
     if let Some(order) = &found.details.order {
         for step in &order.steps {
             let who = called(&step.thread);
-            let asks = format!("{who} asks for {}", step.asks.name);
+            let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
+            let asks = format!("{who} {wants} {}{}", step.asks.name, limit(step.timed));
             places.extend(step.asked.as_ref().map(|stack| (asks, stack)));
             let holds = format!("{who} acquired {}", step.holds.name);
             places.extend(step.acquired.as_ref().map(|stack| (holds, stack)));
@@ -143,21 +151,22 @@ fn places(found: &Found) -> Vec<(String, &Stack)> {
     for member in &found.threads {
         let who = called(&member.thread);
         for (what, part) in [("waits", &member.waits), ("acquired what it holds", &member.holds)] {
-            let stack = part.as_ref().and_then(|part| part.stack.as_ref());
-            places.extend(stack.map(|stack| (format!("{who} {what}"), stack)));
+            let Some(part) = part else { continue };
+            let text = format!("{who} {what}{}", limit(part.timed));
+            places.extend(part.stack.as_ref().map(|stack| (text, stack)));
         }
     }
     places
 }
 
 /// A place in a file; in a program without lines, the file of the code.
-fn place(frame: &Frame, text: Option<&str>) -> Value {
+fn place(frame: &Frame, text: Option<&str>, artifacts: &Artifacts) -> Value {
     let function = frame.function.clone().unwrap_or_else(|| frame.site());
     let mut location = json!({
         "logicalLocations": [{ "fullyQualifiedName": function, "kind": "function" }],
     });
     if let Some(file) = frame.file.as_ref().or(frame.module.as_ref()) {
-        let mut physical = json!({ "artifactLocation": { "uri": uri(file) } });
+        let mut physical = json!({ "artifactLocation": artifacts.location(file) });
         if let Some(line) = frame.line.filter(|&line| line > 0 && frame.file.is_some()) {
             physical["region"] = json!({ "startLine": line });
         }
@@ -169,26 +178,52 @@ fn place(frame: &Frame, text: Option<&str>) -> Value {
     location
 }
 
-/// A path as a reference: below the folder that the command was called in, as
-/// code hosts want it, where it lies there.
-fn uri(path: &str) -> String {
-    let below = std::env::current_dir().ok().and_then(|folder| {
-        let rest = path.strip_prefix(folder.to_str()?)?;
-        Some(rest.strip_prefix('/')?.to_owned())
-    });
-    let (scheme, path) = match &below {
-        Some(below) => ("", below.as_str()),
-        None if path.starts_with('/') => ("file://", path),
-        None => ("", path),
-    };
-    let mut text = scheme.to_owned();
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => {
-                text.push(byte.into());
-            }
-            _ => text += &format!("%{byte:02X}"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstead_inspect::check::model::{Details, Lock, Order, Ring, Step, Thread};
+    use lockstead_inspect::stack::End;
+
+    fn step(holds: &str, asks: &str, asks_how: How, timed: bool) -> Step {
+        let lock = |name: &str| Lock { name: name.into(), ..Lock::default() };
+        let stack = || Some(Stack { frames: Vec::new(), end: End::Bottom });
+        Step {
+            thread: Thread { tid: 7, name: Some("worker".into()) },
+            holds: lock(holds),
+            holds_how: How::Write,
+            tried: false,
+            acquired: stack(),
+            asks: lock(asks),
+            asks_how,
+            timed,
+            asked: stack(),
+            gates: Vec::new(),
+            alone: false,
         }
     }
-    text
+
+    #[test]
+    fn a_request_says_its_deadline_and_that_it_reads() {
+        let order = Order {
+            ring: Ring::Locks,
+            signal: None,
+            handler: None,
+            excuse: None,
+            gate: None,
+            steps: vec![step("a", "b", How::Write, true), step("b", "a", How::Read, false)],
+        };
+        let details = Details {
+            level: Some(Level::Potential),
+            rule: Some(rules::INVERSION.into()),
+            order: Some(order),
+            ..Details::default()
+        };
+        let log = log(&[Found { details, ..Found::default() }]);
+        let stacks = log["runs"][0]["results"][0]["stacks"].as_array().expect("stacks");
+        let texts: Vec<&str> =
+            stacks.iter().filter_map(|stack| stack["message"]["text"].as_str()).collect();
+        let who = "thread \"worker\" (tid 7)";
+        let wanted = ["asks for b, until a deadline", "acquired a", "asks to read a", "acquired b"];
+        assert_eq!(texts, wanted.map(|what| format!("{who} {what}")));
+    }
 }

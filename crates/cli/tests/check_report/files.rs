@@ -60,6 +60,13 @@ fn sarif_names_rules_places_and_causes() {
         let place = &result["locations"][0]["physicalLocation"];
         let file = place["artifactLocation"]["uri"].as_str().expect("a file");
         assert!(file.ends_with("checked.c"), "{file}");
+        // Of the working copy that the tests are called in, which lies below the root.
+        let base = place["artifactLocation"]["uriBaseId"].as_str().expect("a root");
+        let root = run["originalUriBaseIds"][base]["uri"].as_str().expect("its place");
+        let root = root.strip_prefix("file://").expect("a folder");
+        assert!(Path::new(root).join(file).is_file(), "{root}{file}");
+        let help = &rules[index]["help"];
+        assert!(help["text"].is_string() && help["markdown"].is_string(), "{help}");
         assert!(place["region"]["startLine"].is_u64(), "{place}");
         assert!(result["suppressions"].is_null());
         let frames = result["stacks"][0]["frames"].as_array().expect("frames");

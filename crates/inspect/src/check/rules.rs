@@ -134,6 +134,93 @@ pub const INVERSION_MEANING: &str =
 /// What a deadlock is.
 pub const DEADLOCK_MEANING: &str = "Threads wait for each other in a ring, for ever.";
 
+/// Why a finding with this slug matters.
+#[must_use]
+pub fn meaning_of(slug: &str) -> &'static str {
+    match from_slug(slug) {
+        Some(rule) => meaning(rule),
+        None if slug == INVERSION => INVERSION_MEANING,
+        None => DEADLOCK_MEANING,
+    }
+}
+
+/// What to do about a finding with this slug.
+#[must_use]
+pub fn remedy_of(slug: &str) -> &'static str {
+    match from_slug(slug) {
+        Some(rule) => remedy(rule),
+        None if slug == INVERSION => {
+            "Take these locks in one order everywhere, or hold one lock around them all; where the \
+             order cannot be known, take the second one by trylock and begin anew if that fails."
+        }
+        None => {
+            "Take the locks of the ring in one order everywhere; the stacks show where each thread \
+             acquired what the one before it wants."
+        }
+    }
+}
+
+/// What to do about a breach, in a sentence.
+#[must_use]
+pub fn remedy(rule: Rule) -> &'static str {
+    match rule {
+        Rule::UnlockByAnother => {
+            "Unlock in the thread that locked; where another one is to be told of something, use a \
+             semaphore or a condition."
+        }
+        Rule::UnlockOfUnlocked => {
+            "Look for the path on which the lock is not taken, or is unlocked twice."
+        }
+        Rule::Recursion => {
+            "Split the function into one that locks and one that expects the lock to be held, or \
+             make the mutex recursive."
+        }
+        Rule::Uninitialised => {
+            "Initialise the lock by its function or its static initialiser before anybody uses it."
+        }
+        Rule::Overwritten => {
+            "Look for what writes there: a structure that is cleared or copied over, or a write \
+             past the end of its neighbour."
+        }
+        Rule::ReleasedElsewhere => "Unlock in the process and the thread that locked.",
+        Rule::Copied => "Pass structures with locks in them by pointer, and never copy them.",
+        Rule::ThreadExit => {
+            "Unlock on every way out of the thread, cancellation included, by a clean-up handler \
+             or a guard; or make the mutex robust."
+        }
+        Rule::ProcessExit => "Unlock before the process is ended, or end it by _exit.",
+        Rule::Freed | Rule::Unmapped => {
+            "Unlock first, and give the memory back when nobody can reach it any more."
+        }
+        Rule::StackLeft => {
+            "Unlock before the function returns, or let the lock live as long as its users."
+        }
+        Rule::InitialisedHeld => "Initialise a lock once, before anybody can reach it.",
+        Rule::DestroyedHeld => "Destroy the lock when nobody can hold it or ask for it any more.",
+        Rule::Destroyed => {
+            "Let all users end before the lock is destroyed, or initialise it again after that."
+        }
+        Rule::InHandler => {
+            "Use no lock in the handler: set a flag, write to a pipe, or take the signal with \
+             sigwait in a thread of its own."
+        }
+        Rule::HeldAtFork => {
+            "Call only async-signal-safe functions between fork and exec, or take the lock around \
+             the fork by pthread_atfork."
+        }
+        Rule::JoinHolding => "Unlock before joining.",
+        Rule::ConditionUnlocked => {
+            "Lock the mutex before waiting, and test what is waited for under it."
+        }
+        Rule::ConditionMutexes => "Use one mutex with each condition.",
+        Rule::ConditionHolding => "Give the other lock back before waiting.",
+        Rule::RecursiveRead => {
+            "Take the read lock once and hand it on, or use a lock that prefers readers."
+        }
+        Rule::Sleepy => "Make the call before the lock is taken or after it is given back.",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,7 +232,7 @@ mod tests {
         assert_eq!((slugs.len(), unique.len()), (25, 25));
         for rule in Rule::ALL {
             assert_eq!(from_slug(&slug(rule)), Some(rule));
-            assert!(meaning(rule).ends_with('.'));
+            assert!(meaning(rule).ends_with('.') && remedy(rule).ends_with('.'));
         }
         assert_eq!(slug(Rule::ConditionMutexes), "condition-wait-with-a-changing-mutex");
         assert_eq!(from_slug(INVERSION), None);
