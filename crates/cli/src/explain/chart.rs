@@ -11,6 +11,16 @@ const NAMES: u32 = 260;
 /// Room for the figure behind the longest bar.
 const FIGURES: u32 = 110;
 
+/// The width of a character of a figure.
+const LETTER: f64 = 7.0;
+
+/// Where a figure of so many characters begins that would begin at `x`: behind the line that
+/// would run through it.
+fn figure_at(x: f64, characters: usize, line: f64) -> f64 {
+    let runs_through = x - 3.0 < line && line < x + characters as f64 * LETTER;
+    if runs_through { line + 6.0 } else { x }
+}
+
 /// A bar.
 pub(super) struct Bar {
     pub(super) name: String,
@@ -31,6 +41,7 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
     let mut svg = open(WIDTH, height, what);
     let room = f64::from(WIDTH - NAMES - FIGURES);
     let x = |value: f64| f64::from(NAMES) + (value / most).clamp(0.0, 1.0) * room;
+    let line = if one { x(1.0) } else { 0.0 };
     for (at, bar) in bars.iter().enumerate() {
         let top = ROW * at as u32;
         let (middle, foot) = (top + ROW / 2, top + ROW / 2 + 4);
@@ -49,7 +60,7 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
             ROW - 8,
             x(min),
             x(max),
-            x(max) + 6.0,
+            figure_at(x(max) + 6.0, bar.written.chars().count(), line),
             escape(&bar.written),
         );
     }
@@ -67,6 +78,28 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
 mod tests {
     use super::*;
     use roxmltree::Document;
+
+    #[test]
+    fn the_line_runs_through_no_figure() {
+        assert_eq!(figure_at(100.0, 5, 120.0), 126.0);
+        assert_eq!(figure_at(100.0, 5, 136.0), 100.0, "it is beyond");
+        assert_eq!(figure_at(130.0, 5, 120.0), 130.0, "it is before");
+        let near = |median: f64| Bar {
+            name: "x".into(),
+            figure: Figure { median, min: median, max: median, low: median, high: median },
+            written: "0.98x".into(),
+            class: "hold",
+        };
+        let svg = bars("x", &[near(0.98), near(1.4)], true);
+        let document = Document::parse(&svg).expect("XML");
+        let number = |node: roxmltree::Node<'_, '_>, name: &str| -> f64 {
+            node.attribute(name).expect(name).parse().expect("a number")
+        };
+        let nodes = || document.descendants();
+        let line = nodes().find(|n| n.attribute("class") == Some("one")).expect("a line");
+        let figure = nodes().find(|n| n.text() == Some("0.98x")).expect("a figure");
+        assert!(number(figure, "x") > number(line, "x1"));
+    }
 
     #[test]
     fn a_chart_is_xml_with_a_bar_and_a_spread_each() {

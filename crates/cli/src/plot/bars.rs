@@ -6,6 +6,9 @@ use plotters::prelude::RGBColor;
 
 pub(super) const ROW: i32 = 28;
 
+/// The width of a character of a figure, at most.
+const LETTER: i32 = 9;
+
 /// One bar.
 pub(super) struct Bar {
     pub(super) name: String,
@@ -22,6 +25,8 @@ pub(super) struct Place {
     pub(super) left: i32,
     /// The longest bar.
     pub(super) width: i32,
+    /// Where a line crosses all rows, which is to run through no figure.
+    pub(super) line: Option<i32>,
     pub(super) top: i32,
 }
 
@@ -38,7 +43,9 @@ pub(super) fn draw(
         canvas.text(&bar.name, (place.left - 10, y), Align::Right, pen)?;
         let end = place.left + length(bar.value, most, place.width);
         canvas.rect((place.left, y - 9), (end, y + 9), bar.color)?;
-        canvas.text(&bar.figure, (end + 8, y), Align::Left, pen)?;
+        let long = bar.figure.chars().count() as i32 * LETTER;
+        let crossed = place.line.filter(|&x| end < x && x < end + 8 + long);
+        canvas.text(&bar.figure, (crossed.unwrap_or(end) + 8, y), Align::Left, pen)?;
         y += ROW;
     }
     canvas.line((place.left, place.top), (place.left, y - ROW / 2), RULE, 1)

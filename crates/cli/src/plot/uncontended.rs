@@ -39,12 +39,12 @@ pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
             "lockstead bench uncontended",
             "Lock and unlock by one thread, nanoseconds; less is better.",
         )?;
-        let place = Place { left: MARGIN + 160, width: 500, top: TOP };
-        bars::draw(canvas, &bars, &place, most)?;
-        let x = place.left + bars::length(pair.limit_ns, most, place.width);
+        let (left, width) = (MARGIN + 160, 500);
+        let x = left + bars::length(pair.limit_ns, most, width);
+        bars::draw(canvas, &bars, &Place { left, width, top: TOP, line: Some(x) }, most)?;
         canvas.line((x, TOP - 8), (x, TOP + rows), LIMIT, 2)?;
         let text = format!("the two bare atomics: {:.2} ns", pair.limit_ns);
-        let align = if x > place.left + place.width / 2 { Align::Right } else { Align::Left };
+        let align = if x > left + width / 2 { Align::Right } else { Align::Left };
         canvas.text(&text, (x, TOP - 20), align, Pen::new(12, LIMIT))?;
         footer(canvas, &pair.machine, height)
     })

@@ -86,7 +86,7 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
             })
             .collect();
         let most = block.rows.iter().map(figure).fold(0.0, f64::max);
-        bars::draw(canvas, &bars, &Place { left, width: WIDTH, top: top + 34 }, most)?;
+        bars::draw(canvas, &bars, &Place { left, width: WIDTH, top: top + 34, line: None }, most)?;
     }
     Ok(top + i32::try_from(block.rows.len()).unwrap_or(i32::MAX / 4096) * bars::ROW)
 }
