@@ -40,7 +40,7 @@ use crate::check::{Judge, summary, write_sarif};
 use crate::failure::Failure;
 use crate::output;
 use crate::preload_image::{self, PreloadImage};
-use crate::report;
+use crate::report::{self, Here};
 use launch::Program;
 use lockstead_inspect::ledger::Listener;
 use lockstead_inspect::report::{Whole, assemble, semaphores};
@@ -113,6 +113,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
         ]),
     };
     let copy = flags.check.open_report_file()?;
+    let here = Here::now();
     let signals = Signals::block().map_err(|error| failed("cannot read signals", error))?;
     let child = launch::start(&program, signals.before()).map_err(|error| {
         let status =
@@ -133,7 +134,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     let ended_program = outcome.reports.ended_program;
     let end = outcome.end;
     let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);
-    let reported = say(flags, outcome);
+    let reported = say(flags, &here, outcome);
     drop(image);
     reported?;
     match end {
@@ -150,7 +151,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
 }
 
 /// The exit report, and what else is to be said at the end.
-fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
+fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
     for loss in &outcome.losses {
         output::note(format_args!("lockstead: not watched: {loss}"));
     }
@@ -185,7 +186,7 @@ fn say(flags: &Run, mut outcome: Outcome) -> Result<(), Failure> {
         glimpses: outcome.glimpses,
     };
     let report = assemble(accounts.processes, whole, &flags.report.options());
-    let written = report::finish(&report, &flags.report);
+    let written = report::finish(&report, here, &flags.report);
     let sarif = flags.check.sarif.as_deref();
     let logged = sarif.map_or(Ok(()), |file| write_sarif(file, &report.findings));
     if let Some(checked) = outcome.checked {

@@ -85,6 +85,14 @@ fn the_report_has_the_numbers_of_the_program() {
     let lived = number(&process["waiting"]["thread_ns"]);
     let percent = process["waiting"]["waited_percent"].as_f64().expect("a number");
     assert!((percent - waited as f64 * 100.0 / lived as f64).abs() < 1e-6);
+    // Main slept for 200 ms in no wait that is seen.
+    let waiting = |field: &str| number(&process["waiting"][field]);
+    let rest = lived - waited - waiting("idled_ns");
+    assert!(rest >= waiting("ran_ns") + 150_000_000, "{:#}", process["waiting"]);
+    assert!(waiting("ran_ns") > 0 && waiting("ran_ns") <= 2 * number(&report["cpu_ns"]));
+    let machine = &report["machine"];
+    assert!(machine["date"].as_str().is_some_and(|date| date.ends_with('Z')), "{machine:#}");
+    assert!(report["host"].is_string() && machine["kernel"].is_string(), "{machine:#}");
     let filled = named(&process["idle"], "filled");
     assert_eq!(
         (&filled["kind"], &filled["waited_at"][0]["line"]),
@@ -164,7 +172,8 @@ fn the_page_stands_alone() {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&page, options).expect("well-formed");
     let texts: String = document.descendants().filter_map(|node| node.text()).collect();
-    for part in ["hot", "worker() at worst.c", "main() at ", "Idle waits", "worker-2"] {
+    for part in ["hot", "worker() at worst.c", "main() at ", "Idle waits", "worker-2", "· Linux "]
+    {
         assert!(texts.contains(part), "{part}");
     }
     assert!(document.descendants().filter(|node| node.tag_name().name() == "svg").count() >= 4);

@@ -21,6 +21,8 @@ mod on_deadlock;
 mod once;
 #[path = "run/other_libc.rs"]
 mod other_libc;
+#[path = "run/page.rs"]
+mod page;
 mod programs;
 #[path = "run/silent.rs"]
 mod silent;

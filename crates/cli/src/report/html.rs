@@ -3,8 +3,8 @@
 //! The page is also well-formed XML, so that a test can read it.
 
 use super::graph::{self, Drawing};
-use super::svg;
 use super::words::{clean, late, losses, percent, plural, process_name, thread_name};
+use super::{Here, ring, svg};
 use crate::table::{count, time};
 use askama::Template;
 use lockstead_inspect::report::Finding;
@@ -20,6 +20,7 @@ struct Page {
     command: String,
     version: &'static str,
     wall: String,
+    place: String,
     findings: Vec<FindingView>,
     processes: Vec<ProcessView>,
     silent: Option<String>,
@@ -27,6 +28,8 @@ struct Page {
 
 struct FindingView {
     title: String,
+    /// The ring of a deadlock, drawn.
+    ring: Option<String>,
     text: String,
 }
 
@@ -38,6 +41,7 @@ struct ProcessView {
     exit: String,
     facts: Vec<(&'static str, String)>,
     thread_time: String,
+    parts: Vec<(&'static str, String)>,
     bars: String,
     locks: Vec<LockView>,
     more: Option<String>,
@@ -93,7 +97,7 @@ struct ThreadView {
 ///
 /// # Errors
 /// What the template says; there is nothing in it that can fail.
-pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
+pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Error> {
     let command = report.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" ");
     let silent = report.silent_processes;
     Page {
@@ -101,6 +105,7 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
         command,
         version: report.lockstead,
         wall: time(report.wall_ns as f64),
+        place: place(here),
         findings: report
             .findings
             .iter()
@@ -112,6 +117,7 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
                     finding.pid,
                     time(finding.at_ns as f64)
                 ),
+                ring: ring::draw(finding),
                 text: lines(&finding.text),
             })
             .collect(),
@@ -120,6 +126,20 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
             .then(|| format!("{} used no lock.", plural(silent, "process", "processes"))),
     }
     .render()
+}
+
+/// When and where, in a line.
+fn place(Here { host, machine }: &Here) -> String {
+    let processors = plural(machine.processors as u64, "processor", "processors");
+    let parts = [
+        Some(machine.date.clone()),
+        host.clone(),
+        machine.cpu.clone(),
+        Some(processors),
+        machine.kernel.as_ref().map(|release| format!("Linux {release}")),
+        machine.libc.clone(),
+    ];
+    clean(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
 }
 
 /// A text of several lines, harmless.
@@ -179,14 +199,25 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
             (
                 "locks used",
                 format!(
-                    "{}, acquired {} times, {} contended",
+                    "{}, acquired {} times, {} contended{}",
                     count(process.totals.locks as f64),
                     count(process.totals.acquisitions as f64),
-                    count(process.totals.contended as f64)
+                    count(process.totals.contended as f64),
+                    match process.totals.still_waiting {
+                        0 => String::new(),
+                        waits => format!(
+                            "; {} had not ended with the process",
+                            plural(waits, "further wait", "further waits")
+                        ),
+                    }
                 ),
             ),
         ],
         thread_time: svg::thread_time(process),
+        parts: svg::parts(process)
+            .iter()
+            .map(|part| (part.class, format!("{}, {}", part.what, time(part.ns as f64))))
+            .collect(),
         bars: svg::waiting_bars(process),
         locks: lock_views(&process.locks, process.pid, "l"),
         more: (more.locks != 0).then(|| {
@@ -253,27 +284,38 @@ fn lock_view(lock: &LockReport) -> LockView {
             duration(hold.p99_ns),
             duration(hold.max_ns),
             number(lock.acquisitions, count(lock.acquisitions as f64)),
-            share(lock.contended_percent),
+            contended(lock),
         ],
         notes: notes.join(", "),
         wait_chart: svg::histogram("waiting", wait, "wait"),
         hold_chart: svg::histogram("holding", hold, "hold"),
-        wait_facts: facts(wait, "waits"),
-        hold_facts: facts(hold, "holds"),
+        wait_facts: facts(wait, "wait", "waits"),
+        hold_facts: facts(hold, "hold", "holds"),
         waited_at: lock.waited_at.iter().map(site).collect(),
         held_at: lock.held_at.iter().map(site).collect(),
         initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
     }
 }
 
-fn facts(times: &Durations, what: &str) -> String {
+/// The share of the acquisitions that found the lock taken; whoever waits for it still has found
+/// it taken and has not acquired it.
+fn contended(lock: &LockReport) -> Number {
+    let mut number = share(lock.contended_percent);
+    if lock.still_waiting != 0 {
+        number.text += &format!(" + {} waiting", count(lock.still_waiting as f64));
+        number.value += 1;
+    }
+    number
+}
+
+fn facts(times: &Durations, one: &str, many: &str) -> String {
     let longest = match &times.max_at {
         Some(place) => format!("{} in {}", time(times.max_ns as f64), clean(place)),
         None => time(times.max_ns as f64),
     };
     format!(
-        "{} {what}, {} altogether; the longest {longest}",
-        count(times.count as f64),
+        "{}, {} altogether; the longest {longest}",
+        plural(times.count, one, many),
         time(times.total_ns as f64)
     )
 }
@@ -282,7 +324,7 @@ fn site(site: &Site) -> SiteView {
     let end = site.stack.as_ref().map(|stack| &stack.end).filter(|end| !end.is_complete());
     SiteView {
         share: percent(site.share_percent),
-        count: count(site.count as f64),
+        count: plural(site.count, "time", "times"),
         total: time(site.total_ns as f64),
         site: clean(&site.site),
         stack: site.stack.as_ref().map(frames).unwrap_or_default(),
@@ -313,6 +355,10 @@ mod tests {
     use crate::report::sample::{self, NASTY};
     use roxmltree::{Document, ParsingOptions};
 
+    fn page(report: &Report) -> Result<String, askama::Error> {
+        render(report, &Here::now())
+    }
+
     fn parse(page: &str) -> Document<'_> {
         let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
         Document::parse_with_options(page, options).unwrap_or_else(|error| panic!("{error}"))
@@ -324,7 +370,7 @@ mod tests {
             sample::report(vec![sample::process(100, 4_710_000_000), sample::process(101, 0)]);
         report.findings.push(sample::finding());
         report.silent_processes = 2;
-        let page = render(&report).expect("a page");
+        let page = page(&report).expect("a page");
         let document = parse(&page);
         let clean_name = NASTY.replace('\x1b', "\u{fffd}");
         let named = document.descendants().filter(|node| node.text() == Some(&clean_name)).count();
@@ -341,7 +387,7 @@ mod tests {
 
     #[test]
     fn nothing_is_fetched() {
-        let page = render(&sample::report(vec![sample::process(1, 5)])).expect("a page");
+        let page = page(&sample::report(vec![sample::process(1, 5)])).expect("a page");
         let document = parse(&page);
         for node in document.descendants() {
             for attribute in node.attributes() {
@@ -361,7 +407,7 @@ mod tests {
     #[test]
     fn ids_are_unique_and_every_link_leads_somewhere() {
         let report = sample::report((1..4).map(|pid| sample::process(pid, 5)).collect());
-        let page = render(&report).expect("a page");
+        let page = page(&report).expect("a page");
         let document = parse(&page);
         let ids: Vec<_> = document.descendants().filter_map(|node| node.attribute("id")).collect();
         let unique: std::collections::HashSet<_> = ids.iter().collect();
@@ -376,7 +422,7 @@ mod tests {
 
     #[test]
     fn each_lock_has_its_charts_places_and_stacks() {
-        let page = render(&sample::report(vec![sample::process(1, 5)])).expect("a page");
+        let page = page(&sample::report(vec![sample::process(1, 5)])).expect("a page");
         let document = parse(&page);
         let with = |name: &str| {
             document.descendants().filter(|node| node.tag_name().name() == name).count()

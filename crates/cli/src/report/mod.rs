@@ -4,6 +4,7 @@
 mod flags;
 mod graph;
 mod html;
+mod ring;
 mod semaphores;
 mod svg;
 mod text;
@@ -18,17 +19,44 @@ pub(crate) use words::{clean, fit, load, percent, plural};
 
 use crate::failure::Failure;
 use crate::output;
+use lockstead_bench::machine::Machine;
 use lockstead_inspect::report::Report;
+use serde::Serialize;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+
+/// When and where a run was made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Here {
+    /// The name of the host.
+    host: Option<String>,
+    machine: Machine,
+}
+
+impl Here {
+    /// This machine, now.
+    pub(crate) fn now() -> Here {
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        Here { host: host.map(|name| name.trim().to_owned()), machine: Machine::here() }
+    }
+}
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    here: &'a Here,
+}
 
 /// Prints the report on standard error and writes the files that were asked
 /// for.
 ///
 /// # Errors
 /// If a file cannot be written. The others are, all the same.
-pub(crate) fn finish(report: &Report, flags: &ReportFlags) -> Result<(), Failure> {
+pub(crate) fn finish(report: &Report, here: &Here, flags: &ReportFlags) -> Result<(), Failure> {
     if !flags.no_report {
         output::note(text::render(report, width()).trim_end());
     }
@@ -38,11 +66,11 @@ pub(crate) fn finish(report: &Report, flags: &ReportFlags) -> Result<(), Failure
     }
     let mut failures = Vec::new();
     if let Some(file) = &flags.json {
-        let json = serde_json::to_string_pretty(report).map_err(io::Error::from);
+        let json = serde_json::to_string_pretty(&Written { report, here }).map_err(io::Error::from);
         failures.extend(json.and_then(|json| write(file, &(json + "\n"))).err().map(|e| (file, e)));
     }
     if let Some(file) = &flags.html {
-        let page = html::render(report).map_err(io::Error::other);
+        let page = html::render(report, here).map_err(io::Error::other);
         failures.extend(page.and_then(|page| write(file, &page)).err().map(|e| (file, e)));
     }
     match failures.first() {

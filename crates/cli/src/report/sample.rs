@@ -80,7 +80,13 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
 }
 
 pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
-    let totals = |locks, waited_ns| Totals { locks, acquisitions: 84_200, contended: 9, waited_ns };
+    let totals = |locks, waited_ns| Totals {
+        locks,
+        acquisitions: 84_200,
+        contended: 9,
+        waited_ns,
+        still_waiting: 0,
+    };
     let busy = waited_ns != 0;
     let worst = ThreadReport {
         tid: pid + 1,
@@ -108,6 +114,7 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
             waiting_threads: 0.48,
             idled_ns: 24_000 * MS,
             idled_percent: 61.0,
+            ran_ns: Some(2_000 * MS),
         },
         totals: totals(1216, waited_ns),
         locks: if busy {

@@ -127,6 +127,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             command: process.arguments.clone(),
             ended_ns: *inside(&process.ended),
             exit: inside(&process.exit).clone(),
+            ran_ns: process.ran(),
         };
         let described = Process { ledger: process.ledger.view(), facts, names: &mut *names };
         match describe_process(described, options) {

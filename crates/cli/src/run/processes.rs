@@ -19,7 +19,7 @@ use std::iter;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -41,10 +41,17 @@ pub(super) struct Observed {
     pub(super) program: PathBuf,
     /// Its arguments.
     pub(super) arguments: Vec<String>,
+    /// What the kernel called its first thread when it called: so it calls all threads that
+    /// nobody has named.
+    pub(super) first_name: Option<String>,
     /// The text of its maps when they were last read.
     maps: Mutex<Vec<u8>>,
     /// Refers to the process itself, also when its number is given to another.
     handle: Option<OwnedFd>,
+    /// The processor time that the process had used when it became this program, and when that
+    /// was last looked at.
+    used_before: AtomicU64,
+    used: AtomicU64,
     /// The locks that its checker met.
     pub(super) lives: OnceLock<Lives>,
     /// When it ended.
@@ -81,9 +88,14 @@ impl Observed {
             elder: None,
             program: PathBuf::from(OsStr::from_bytes(hello.program())),
             arguments: hello.arguments().map(text).collect(),
+            first_name: fs::read_to_string(format!("/proc/{pid}/comm"))
+                .ok()
+                .map(|name| name.trim_end_matches('\n').to_owned()),
             maps: Mutex::default(),
             // SAFETY: just opened, and nobody else's.
             handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+            used_before: AtomicU64::new(0),
+            used: AtomicU64::new(0),
             lives: OnceLock::new(),
             ended: Mutex::default(),
             exit: Mutex::default(),
@@ -149,16 +161,21 @@ impl Observed {
 
     /// The processor time it has used, in nanoseconds; 0 when it has ended.
     pub(super) fn processor_time(&self) -> u64 {
-        // The kernel's numbering of the clocks of processes.
-        const SCHEDULER: libc::clockid_t = 2;
-        let Ok(pid) = libc::clockid_t::try_from(self.pid) else { return 0 };
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: writes to a structure borrowed exclusively; a clock that does
-        // not exist is an error value.
-        match unsafe { libc::clock_gettime(!pid << 3 | SCHEDULER, &mut time) } {
-            0 => time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs(),
-            _ => 0,
-        }
+        let used = processor_time(self.pid);
+        self.used.fetch_max(used, Relaxed);
+        used
+    }
+
+    /// The processor time that it has used as this program, up to the last time that anybody
+    /// asked; `None` if nobody did.
+    pub(super) fn ran(&self) -> Option<u64> {
+        let used = self.used.load(Relaxed);
+        (used != 0).then(|| used.saturating_sub(self.used_before.load(Relaxed)))
+    }
+
+    /// The process has become this program by `exec`, and was `old` before.
+    pub(super) fn follows(&self, old: &Observed) {
+        self.used_before.store(old.processor_time(), Relaxed);
     }
 
     /// Sends it a signal, and nobody else who may have its number by now.
@@ -175,6 +192,20 @@ impl Observed {
                 );
             }
         }
+    }
+}
+
+/// The processor time of a process, in nanoseconds; 0 when there is none of this number.
+fn processor_time(pid: u32) -> u64 {
+    // The kernel's numbering of the clocks of processes.
+    const SCHEDULER: libc::clockid_t = 2;
+    let Ok(pid) = libc::clockid_t::try_from(pid) else { return 0 };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a structure borrowed exclusively; a clock that does not exist is an
+    // error value.
+    match unsafe { libc::clock_gettime(!pid << 3 | SCHEDULER, &mut time) } {
+        0 => time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs(),
+        _ => 0,
     }
 }
 

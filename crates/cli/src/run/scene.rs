@@ -10,12 +10,11 @@ use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, Doing};
 use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
 use lockstead_inspect::report::names::type_name;
-use lockstead_inspect::report::{LockFacts, Names, thread_name};
+use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
 use lockstead_inspect::stack::{End, Stack};
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, program_frames, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
-use lockstead_ledger::Ledger;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -63,18 +62,19 @@ impl Scene {
     }
 
     /// A thread, by the index of its record.
-    pub(super) fn party(&self, index: u32) -> Party {
-        let ledger = self.process.ledger.view();
-        let Some(thread) = ledger.thread(index as usize) else { return Party::default() };
-        let tid = thread.record.tid.load(Relaxed);
-        Party { tid, name: self.thread_name(&ledger, index, tid), ..Party::default() }
+    pub(super) fn party(&mut self, index: u32) -> Party {
+        let record = self.process.ledger.view().thread(index as usize).map(|thread| thread.record);
+        let Some(tid) = record.map(|record| record.tid.load(Relaxed)) else {
+            return Party::default();
+        };
+        Party { tid, name: self.thread_name(index, tid), ..Party::default() }
     }
 
     /// What a thread is called that the ledger of this process names; it may be
     /// the parent's, from before a fork.
-    pub(super) fn name_of(&self, thread: ThreadFacts) -> Option<String> {
+    pub(super) fn name_of(&mut self, thread: ThreadFacts) -> Option<String> {
         if let Some(index) = super::checked::index_of(&self.process, thread) {
-            return self.thread_name(&self.process.ledger.view(), index, thread.tid);
+            return self.thread_name(index, thread.tid);
         }
         let parent = self.process.forked_from.upgrade().filter(|_| thread.serial == 0)?;
         let index = super::checked::index_of(&parent, thread)?;
@@ -97,16 +97,20 @@ impl Scene {
         })
     }
 
-    fn thread_name(&self, ledger: &Ledger<'_>, index: u32, tid: u32) -> Option<String> {
-        let known = self.names.get(&index).cloned();
-        if let Some(name) = known.or_else(|| current_name(&self.process, tid)) {
-            return Some(name);
-        }
+    /// What the thread of a record is called: as the exit report calls it, so that it has one
+    /// name. What the kernel calls a thread that nobody has named is the program's name.
+    fn thread_name(&mut self, index: u32, tid: u32) -> Option<String> {
+        let ledger = self.process.ledger.view();
         let record = ledger.thread(index as usize)?.record;
-        let bytes: Vec<u8> =
-            record.name.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        let name = bytes.split(|&byte| byte == 0).next()?;
-        (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+        let known = self.names.get(&index).cloned();
+        let now = current_name(&self.process, tid);
+        let own = |name: &Option<String>| name.clone().filter(|_| *name != self.process.first_name);
+        own(&known)
+            .or_else(|| thread_name(record))
+            .or_else(|| own(&now))
+            .or_else(|| thread_start(record, &ledger, &mut self.symbolizer))
+            .or(known)
+            .or(now)
     }
 
     /// The names of a lock.

@@ -241,6 +241,9 @@ impl Supervisor<'_> {
     }
 
     fn reap(&mut self) {
+        // As long as nobody has waited for it, the kernel knows what it has used.
+        let program = self.live.iter().find(|(live, _)| live.pid == self.child.unsigned_abs());
+        program.map(|(program, _)| program.processor_time());
         loop {
             let mut status = 0;
             // SAFETY: asks about the one child, into a number of this frame.
@@ -371,6 +374,7 @@ impl Supervisor<'_> {
                 std::mem::swap(&mut older, &mut newest);
             }
             let (old, watch) = older;
+            newest.0.follows(&old);
             inside(&old.ended).get_or_insert_with(now);
             inside(&old.exit).get_or_insert_with(|| "replaced by exec".into());
             self.settle(old, &watch);

@@ -38,7 +38,7 @@ fn an_owner_in_another_process_is_described_as_one_of_ones_own() {
     let report = &blocked(&ended.stderr)[0];
     let (took, keeps) = (at("child", "right-first"), at("child", "keeps"));
     for part in [
-        "held by thread \"between\" (tid #) of between (pid #), acquired at:\n",
+        "held by thread \"main\" (tid #) of between (pid #), acquired at:\n",
         &took,
         "is now in the system call pause:\n",
         &keeps,

@@ -30,6 +30,8 @@ pub struct Facts {
     pub ended_ns: Option<u64>,
     /// How it ended.
     pub exit: Option<String>,
+    /// Processor time that it has used as this program, in nanoseconds.
+    pub ran_ns: Option<u64>,
 }
 
 /// A process to report on.
@@ -126,7 +128,8 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
     let losses = losses(&ledger, &account);
     let (idle, locks): (Vec<Row>, Vec<Row>) =
         rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
-    let (threads, waiting) = threads::count(&ledger, names, began, end);
+    let (threads, mut waiting) = threads::count(&ledger, names, began, end);
+    waiting.ran_ns = facts.ran_ns;
     if locks.is_empty() && idle.is_empty() && losses.is_none() && threads.created < 2 {
         return None;
     }

@@ -35,4 +35,4 @@ pub use finding::Finding;
 pub use model::{Glimpse, Report, Sort};
 pub use names::{LockFacts, Names};
 pub use symbolized::end_of;
-pub use threads::name as thread_name;
+pub use threads::{name as thread_name, start_of as thread_start};

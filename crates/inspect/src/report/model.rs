@@ -136,6 +136,8 @@ pub struct Totals {
     pub contended: u64,
     /// Time of waiting for them.
     pub waited_ns: u64,
+    /// Waits that had not ended when the process did.
+    pub still_waiting: u64,
 }
 
 /// Which part of the time of a process's threads was spent waiting.
@@ -155,6 +157,8 @@ pub struct Waiting {
     pub idled_ns: u64,
     /// `idled_ns` over `thread_ns`.
     pub idled_percent: f64,
+    /// Processor time of the process while it was this program; `None` where nobody has looked.
+    pub ran_ns: Option<u64>,
 }
 
 /// The threads of a process.

@@ -76,6 +76,7 @@ pub(super) fn add(to: &mut Totals, what: &Totals) {
     to.acquisitions = to.acquisitions.saturating_add(what.acquisitions);
     to.contended = to.contended.saturating_add(what.contended);
     to.waited_ns = to.waited_ns.saturating_add(what.waited_ns);
+    to.still_waiting += what.still_waiting;
 }
 
 /// All rows of a ledger in no particular order.
@@ -175,6 +176,7 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         row.held = statistics.hold.read().total;
     }
     for wait in account.waits(index) {
+        row.totals.still_waiting += 1;
         let ns = wait.ns.unwrap_or(0);
         row.totals.waited_ns = row.totals.waited_ns.saturating_add(ns);
         row.max_wait = row.max_wait.max(ns);

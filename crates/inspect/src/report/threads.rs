@@ -86,11 +86,7 @@ fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> Thre
     let mut report = ThreadReport {
         tid,
         name: name(record),
-        start: match record.start_routine.load(Relaxed) {
-            0 if tid == first => Some(FIRST.into()),
-            0 => None,
-            address => names.function(address),
-        },
+        start: start(record, first, names),
         lived_ns: until.saturating_sub(record.began.load(Relaxed)),
         waited_ns: record.waited.load(Relaxed),
         idled_ns: record.idled.load(Relaxed),
@@ -121,6 +117,24 @@ pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
     thread.known().fold(thread.record.acquisitions.load(Relaxed), |sum, known| {
         sum.saturating_add(u64::from(known.count.load(Relaxed)))
     })
+}
+
+/// The function that a thread of this ledger began with, which is what it is called where nobody
+/// has named it.
+pub fn start_of(
+    record: &ThreadRecord,
+    ledger: &Ledger<'_>,
+    names: &mut dyn Names,
+) -> Option<String> {
+    start(record, ledger.header().pid.load(Relaxed), names)
+}
+
+fn start(record: &ThreadRecord, first: u32, names: &mut dyn Names) -> Option<String> {
+    match record.start_routine.load(Relaxed) {
+        0 if record.tid.load(Relaxed) == first => Some(FIRST.into()),
+        0 => None,
+        address => names.function(address),
+    }
 }
 
 /// The name of a thread as the kernel has it, where that was noted.

@@ -1,9 +1,10 @@
-//! `prctl`: a thread that may not read the clock any more.
+//! `prctl`: a thread that may not read the clock any more, or gets a name.
 //!
 //! In the strict mode of seccomp a thread may make four system calls, and read
 //! the processor's counter no more: the kernel's page, which does that to tell
 //! the time, would kill it. So nothing is recorded of such a thread.
 
+use super::threads;
 use crate::me;
 use crate::real::{self, call};
 use crate::site::Site;
@@ -29,7 +30,11 @@ unsafe extern "C" fn control(
         me::fall_silent();
     }
     // SAFETY: the program's arguments go to the function it called.
-    unsafe { call::prctl()(option, first, second, third, fourth) }
+    let answer = unsafe { call::prctl()(option, first, second, third, fourth) };
+    if answer == 0 && option == libc::PR_SET_NAME {
+        threads::note_own_name();
+    }
+    answer
 }
 
 /// `PR_TSC_SIGSEGV`.

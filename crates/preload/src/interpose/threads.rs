@@ -249,6 +249,14 @@ pub fn note_first_name() {
     }
 }
 
+/// The calling thread has given itself a name.
+pub(super) fn note_own_name() {
+    let Some(me) = enter() else { return };
+    for (word, half) in me.record().name.iter().zip(name_now()) {
+        word.store(half, Relaxed);
+    }
+}
+
 /// What the kernel calls this thread: 15 bytes and a zero.
 fn name_now() -> [u64; 2] {
     let mut name = [0; 2];
