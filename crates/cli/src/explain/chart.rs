@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 const WIDTH: u32 = 860;
 const ROW: u32 = 26;
-/// Where bars begin; names stand left of it.
-const NAMES: u32 = 260;
+/// The width of a character of a name, at most; the names stand left of the bars.
+const NAME: u32 = 8;
 /// Room for the figure behind the longest bar.
 const FIGURES: u32 = 110;
 
@@ -39,8 +39,10 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
     }
     let height = ROW * bars.len() as u32;
     let mut svg = open(WIDTH, height, what);
-    let room = f64::from(WIDTH - NAMES - FIGURES);
-    let x = |value: f64| f64::from(NAMES) + (value / most).clamp(0.0, 1.0) * room;
+    let longest = bars.iter().map(|bar| bar.name.chars().count() as u32).max().unwrap_or(0);
+    let left = (longest * NAME + 8).min(WIDTH / 2);
+    let room = f64::from(WIDTH - left - FIGURES);
+    let x = |value: f64| f64::from(left) + (value / most).clamp(0.0, 1.0) * room;
     let line = if one { x(1.0) } else { 0.0 };
     for (at, bar) in bars.iter().enumerate() {
         let top = ROW * at as u32;
@@ -49,14 +51,14 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
         let _ = write!(
             svg,
             "<text x=\"{}\" y=\"{foot}\" text-anchor=\"end\">{}</text>\
-             <rect class=\"{}\" x=\"{NAMES}\" y=\"{}\" width=\"{:.1}\" height=\"{}\"/>\
+             <rect class=\"{}\" x=\"{left}\" y=\"{}\" width=\"{:.1}\" height=\"{}\"/>\
              <line class=\"mark\" x1=\"{:.1}\" y1=\"{middle}\" x2=\"{:.1}\" y2=\"{middle}\"/>\
              <text class=\"small\" x=\"{:.1}\" y=\"{foot}\">{}</text>",
-            NAMES - 8,
+            left - 8,
             escape(&bar.name),
             bar.class,
             top + 4,
-            x(median) - f64::from(NAMES),
+            x(median) - f64::from(left),
             ROW - 8,
             x(min),
             x(max),
@@ -99,6 +101,18 @@ mod tests {
         let line = nodes().find(|n| n.attribute("class") == Some("one")).expect("a line");
         let figure = nodes().find(|n| n.text() == Some("0.98x")).expect("a figure");
         assert!(number(figure, "x") > number(line, "x1"));
+    }
+
+    #[test]
+    fn no_name_is_cut_off() {
+        let name = "the kernel's semaphore of 2005: always sleeps";
+        let figure = Figure { median: 1.0, min: 1.0, max: 1.0, low: 1.0, high: 1.0 };
+        let bar = Bar { name: name.into(), figure, written: String::new(), class: "hold" };
+        let svg = bars("x", &[bar], false);
+        let document = Document::parse(&svg).expect("XML");
+        let text = document.descendants().find(|n| n.text() == Some(name)).expect("a name");
+        let end: f64 = text.attribute("x").expect("a place").parse().expect("a number");
+        assert!(end >= name.len() as f64 * 7.6, "{end}");
     }
 
     #[test]
