@@ -9,6 +9,8 @@ mod between;
 mod common;
 #[path = "run/deadlock.rs"]
 mod deadlock;
+#[path = "run/handmade.rs"]
+mod handmade;
 #[path = "run/json.rs"]
 mod json;
 #[path = "run/names.rs"]

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// Version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A hold that is timed stands for this many.
 pub const SAMPLE: u32 = 128;

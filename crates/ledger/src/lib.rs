@@ -12,6 +12,7 @@
 //! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
 //! [`order`], [`witness`], [`breach`]: what a run that checks leaves. [`usage`],
 //! [`token`]: what semaphores are used for.
+//! [`handing`]: which conditions serve as locks.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
 //! [`header`]: where everything lies. [`growth`]: how much of it the program has mapped.
 //! [`hello`]: how the command gets it. [`ledger`]: the view of it all.
@@ -31,6 +32,7 @@ pub mod breach;
 pub mod cells;
 pub mod class;
 pub mod growth;
+pub mod handing;
 pub mod header;
 pub mod hello;
 pub mod histogram;

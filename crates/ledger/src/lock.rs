@@ -1,5 +1,6 @@
 //! What is known of a lock: its record, and its statistics once there are any.
 
+use crate::handing::Handing;
 use crate::histogram::Histogram;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -219,6 +220,8 @@ pub struct Extension {
     pub waited_at: [SiteShare; SITES],
     /// Where it was acquired by those that held it.
     pub held_at: [SiteShare; SITES],
+    /// Of a condition: whether it serves as a lock.
+    pub handing: Handing,
 }
 
 impl Extension {
@@ -231,6 +234,7 @@ impl Extension {
         ] {
             mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
         }
+        self.handing.absorb(&other.handing);
         self.wait.absorb(&other.wait);
         self.hold.absorb(&other.hold);
         for (mine, theirs) in [(&self.waited_at, &other.waited_at), (&self.held_at, &other.held_at)]

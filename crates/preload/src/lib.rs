@@ -33,6 +33,7 @@ pub mod environment;
 pub mod fast;
 pub mod fork;
 pub mod grow;
+pub mod handing;
 pub mod interpose;
 pub mod me;
 pub mod modules;

@@ -175,7 +175,10 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
     } else {
         let place = me.place(call.target, call.site, call.nature);
         // For the holder too: its release comes before this wait ends.
-        let _ = me.ledger.extension(place.lock);
+        let statistics = me.ledger.extension(place.lock);
+        if let Some(statistics) = statistics.filter(|_| is_condition(call.how)) {
+            me.waits_on(call.target, call.companion, statistics);
+        }
         rules::waits(&me, call, place);
         #[cfg(feature = "check")]
         if leads_to_holding(call.how) {
@@ -244,6 +247,15 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
             Outcome::Refused | Outcome::Interrupted | Outcome::Failed => 0,
         };
         statistics.wait.add(waited, 1, place.stack);
+        if is_condition(call.how) {
+            me.has_waited_on(call.target, now, place.stack, statistics);
+            if statistics.handing.is_lock() {
+                // It was a wait for a lock.
+                record.idled.store(record.idled.load(Relaxed) - waited, Relaxed);
+                record.waited.store(record.waited.load(Relaxed) + waited, Relaxed);
+                statistics.handing.counted.fetch_add(waited, Relaxed);
+            }
+        }
         let site = call.site.return_address();
         add_site(&statistics.waited_at, site, place.stack, 1, waited);
     }
@@ -257,6 +269,10 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
 /// Whether waiting this way ends in holding a lock.
 fn leads_to_holding(how: How) -> bool {
     matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
+}
+
+fn is_condition(how: How) -> bool {
+    how.kind() == How::CONDITION
 }
 
 fn is_join(how: How) -> bool {

@@ -3,7 +3,7 @@
 //! The page is also well-formed XML, so that a test can read it.
 
 use super::graph::{self, Drawing};
-use super::words::{clean, late, losses, percent, plural, process_name, thread_name};
+use super::words::{clean, how_many, late, losses, percent, plural, process_name, thread_name};
 use super::{Here, ring, svg};
 use crate::table::{count, time};
 use askama::Template;
@@ -265,8 +265,9 @@ fn lock_view(lock: &LockReport) -> LockView {
         }
     }
     if lock.locks > 1 {
-        notes.push(plural(lock.locks, "lock", "locks"));
+        notes.push(how_many(lock));
     }
+    notes.extend(lock.mutex.as_ref().map(|mutex| format!("with {}", clean(mutex))));
     if lock.life != "live" {
         notes.push(lock.life.into());
     }

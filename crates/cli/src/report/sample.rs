@@ -55,6 +55,7 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         name: name.into(),
         kind,
         attributes: vec!["recursive"],
+        mutex: None,
         type_name: format!("recursive {kind}"),
         address: Some(0x7f00),
         locks: 1,

@@ -1,7 +1,9 @@
 //! The exit report as text: 80 columns suffice, a wide terminal gets longer
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
-use super::words::{clean, fit, late, losses, percent, plural, process_name, thread_name};
+use super::words::{
+    clean, fit, how_many, late, losses, percent, plural, process_name, thread_name,
+};
 use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
@@ -443,7 +445,7 @@ fn annotation(lock: &LockReport, name: &str) -> String {
         notes.push(lock.type_name.clone());
     }
     if lock.locks > 1 {
-        notes.push(plural(lock.locks, "lock", "locks"));
+        notes.push(how_many(lock));
     }
     if lock.life != "live" && lock.life != "several" {
         notes.push("destroyed".into());

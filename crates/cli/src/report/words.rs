@@ -1,6 +1,6 @@
 //! Names and numbers of a report in few characters.
 
-use lockstead_inspect::report::model::{Losses, ProcessReport, ThreadReport};
+use lockstead_inspect::report::model::{LockReport, Losses, ProcessReport, ThreadReport};
 
 /// A name that came from the program, safe to print: it may hold anything, the
 /// terminal's control sequences included.
@@ -40,6 +40,17 @@ pub(crate) fn load(share: f64) -> String {
 /// `1 lock`, `2 locks`.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", crate::table::count(count as f64), if count == 1 { one } else { many })
+}
+
+/// How many a row stands for: `4 locks`, `600 conditions`.
+pub(crate) fn how_many(row: &LockReport) -> String {
+    let (one, many) = match row.kind {
+        "condition" => ("condition", "conditions"),
+        "semaphore" => ("semaphore", "semaphores"),
+        "barrier" => ("barrier", "barriers"),
+        _ => ("lock", "locks"),
+    };
+    plural(row.locks, one, many)
 }
 
 /// What to call a process: as it was called, if that looks like a program (the

@@ -128,8 +128,19 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
     let losses = losses(&ledger, &account);
     let (idle, locks): (Vec<Row>, Vec<Row>) =
         rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
+    let idle = rows::gather_short_lived(&ledger, names, idle);
     let (threads, mut waiting) = threads::count(&ledger, names, began, end);
     waiting.ran_ns = facts.ran_ns;
+    // Threads count a wait as one for a lock when the condition is known to be one by then.
+    let sum_of = |rows: &[Row], of: &dyn Fn(&Row) -> u64| {
+        rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)))
+    };
+    let late = sum_of(&locks, &|row| match row.is_condition(&ledger) {
+        true => row.totals.waited_ns.saturating_sub(row.counted),
+        false => 0,
+    });
+    let wrong = sum_of(&idle, &|row| row.counted);
+    threads::move_idle_time(&mut waiting, late, wrong, end - began);
     if locks.is_empty() && idle.is_empty() && losses.is_none() && threads.created < 2 {
         return None;
     }

@@ -6,12 +6,12 @@ use super::model::{Bucket, Durations, LockReport, Site, percent};
 use super::names::{
     LockFacts, Names, attribute_names, class_name, kind_name, life_name, type_name,
 };
-use super::rows::Row;
+use super::rows::{Row, is_over};
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
-use lockstead_ledger::lock::{Life, SITES, SiteShare};
+use lockstead_ledger::lock::{Kind, Life, LockRecord, SITES, SiteShare};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -53,14 +53,21 @@ pub(super) fn describe(
     let one = row.totals.locks == 1 && life != Life::MassGrave;
     let name = if one { names.lock(&facts) } else { class_name(names, &facts) };
     let initialised = lock.init_stack.load(Relaxed);
+    let as_lock = kind == Kind::Condition && !row.idle;
+    let over = members.iter().filter_map(|&index| ledger.lock(index)).all(is_over);
     Some(LockReport {
         name,
         kind: kind_name(kind),
         attributes: attribute_names(attributes),
-        type_name: type_name(kind, attributes),
+        type_name: if as_lock { AS_LOCK.into() } else { type_name(kind, attributes) },
+        mutex: if as_lock { mutex(ledger, names, lock) } else { None },
         address: one.then_some(facts.address),
         locks: row.totals.locks,
-        life: if one || life == Life::MassGrave { life_name(life) } else { "several" },
+        life: match life {
+            _ if one => life_name(life),
+            _ if over => life_name(Life::MassGrave),
+            _ => "several",
+        },
         acquisitions: row.totals.acquisitions,
         contended: row.totals.contended,
         contended_percent: percent(row.totals.contended, row.totals.acquisitions).min(100.0),
@@ -75,6 +82,16 @@ pub(super) fn describe(
         held_at: sites(ledger, names, sum.held_at),
         initialised_at: stack(ledger, names, initialised),
     })
+}
+
+/// The type of a condition that serves as a lock.
+const AS_LOCK: &str = "lock of a condition and a mutex";
+
+/// What the mutex of a condition is called.
+fn mutex(ledger: &Ledger<'_>, names: &mut dyn Names, condition: &LockRecord) -> Option<String> {
+    let address = ledger.existing_extension(condition)?.handing.mutex.load(Relaxed);
+    let mutex = ledger.lock(ledger.find_lock(address)?)?;
+    Some(names.lock(&LockFacts::of(ledger, mutex)))
 }
 
 fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {

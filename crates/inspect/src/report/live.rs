@@ -24,6 +24,8 @@ struct Sums {
     contended: u64,
     /// Of the waits that have ended, and of those that last up to now.
     waited_ns: u64,
+    /// Of a condition that serves as a lock: its acquisitions.
+    as_lock: Option<u64>,
 }
 
 /// A thread that waits.
@@ -139,6 +141,9 @@ impl Sample {
             if matches!(lock.shape().1, Life::Live | Life::Destroyed) {
                 let sums = sample.sums(ledger, owner);
                 sums.contended = sums.contended.saturating_add(extension.contended.load(Relaxed));
+                if let Some((acquisitions, contended)) = extension.as_lock() {
+                    (sums.as_lock, sums.contended) = (Some(acquisitions), contended);
+                }
                 sums.waited_ns = sums.waited_ns.saturating_add(extension.wait.total());
             }
         }
@@ -236,7 +241,9 @@ impl Sample {
         }
         for (&lock, sums) in &self.locks {
             let kind = ledger.lock(lock).map_or(Kind::Unknown, |lock| lock.shape().0);
-            if matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore) {
+            if matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore)
+                && as_lock(ledger, lock).is_none()
+            {
                 continue;
             }
             // Of another life of the address nothing can be taken away. A lock
@@ -251,7 +258,10 @@ impl Sample {
                 lock,
                 generation: sums.generation,
                 waited_ns: sums.waited_ns.saturating_sub(old.waited_ns),
-                acquisitions: sums.acquisitions.saturating_sub(old.acquisitions),
+                acquisitions: match sums.as_lock {
+                    Some(now) => now.saturating_sub(old.as_lock.unwrap_or(now)),
+                    None => sums.acquisitions.saturating_sub(old.acquisitions),
+                },
                 contended: sums.contended.saturating_sub(old.contended),
                 waiting: waiting.get(&lock).copied().unwrap_or(0),
                 held: held.get(&lock).copied(),
@@ -262,14 +272,21 @@ impl Sample {
                 live.locks.push(rate);
             }
         }
-        (live.waiters, live.idle) =
-            self.waiters.iter().cloned().partition(|waiter| is_for_lock(waiter.how));
+        (live.waiters, live.idle) = self.waiters.iter().cloned().partition(|waiter| {
+            let serves = |lock| as_lock(ledger, lock).is_some();
+            is_for_lock(waiter.how) || waiter.lock.is_some_and(serves)
+        });
         live.holders.clone_from(&self.holders);
         live.waiters.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
         live.idle.sort_by_key(|waiter| (Reverse(waiter.for_ns), waiter.tid));
         live.holders.sort_by_key(|holder| (Reverse(holder.time), holder.tid, holder.lock));
         live
     }
+}
+
+/// How often a condition that serves as a lock was acquired, and how often after waiting.
+fn as_lock(ledger: &Ledger<'_>, lock: u32) -> Option<(u64, u64)> {
+    ledger.existing_extension(ledger.lock(lock)?)?.as_lock()
 }
 
 fn recorded(ledger: &Ledger<'_>, lock: u32) -> u64 {

@@ -209,6 +209,8 @@ pub struct LockReport {
     /// Kind and attributes as a reader would say them.
     #[serde(rename = "type")]
     pub type_name: String,
+    /// Of a condition that serves as a lock: what the mutex is called that it does so with.
+    pub mutex: Option<String>,
     /// Its address; `null` for several.
     pub address: Option<u64>,
     /// How many locks this stands for.

@@ -4,10 +4,14 @@
 
 use super::account::{Account, canonical};
 use super::model::{Sort, Totals};
+use super::names::Names;
+use crate::stack::Frame;
+use crate::symbols::site;
 use lockstead_ledger::lock::{Kind, Life, LockRecord};
 use lockstead_ledger::{Ledger, Part};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The records that a row stands for.
@@ -42,6 +46,8 @@ pub(super) struct Row {
     pub(super) held: u64,
     /// Threads wait here for work, not for a lock.
     pub(super) idle: bool,
+    /// Nanoseconds of the waiting that the threads have counted as waiting for a lock already.
+    pub(super) counted: u64,
 }
 
 impl Row {
@@ -56,6 +62,13 @@ impl Row {
         add(&mut self.totals, &other.totals);
         self.max_wait = self.max_wait.max(other.max_wait);
         self.held = self.held.saturating_add(other.held);
+        self.counted = self.counted.saturating_add(other.counted);
+    }
+
+    /// Whether it is about conditions.
+    pub(super) fn is_condition(&self, ledger: &Ledger<'_>) -> bool {
+        let first = ledger.lock(self.members.all()[0]);
+        first.is_some_and(|lock| lock.shape().0 == Kind::Condition)
     }
 
     /// What `sort` looks at first.
@@ -102,8 +115,8 @@ pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec
         }
         match class_of(lock).filter(|_| by_class) {
             Some(class) => match classes.entry((kind, class, row.idle)) {
-                std::collections::hash_map::Entry::Occupied(at) => rows[*at.get()].absorb(&row),
-                std::collections::hash_map::Entry::Vacant(free) => {
+                Entry::Occupied(at) => rows[*at.get()].absorb(&row),
+                Entry::Vacant(free) => {
                     free.insert(rows.len());
                     rows.push(row);
                 }
@@ -168,12 +181,19 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         // A semaphore has no owner: whether it guards something or counts it
         // cannot be told, and most count.
         idle: matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore),
+        counted: 0,
     };
     if let Some(statistics) = ledger.existing_extension(lock) {
         row.totals.contended = statistics.contended.load(Relaxed);
         let wait = statistics.wait.read();
         (row.totals.waited_ns, row.max_wait) = (wait.total, wait.max);
         row.held = statistics.hold.read().total;
+        row.counted = statistics.handing.counted.load(Relaxed);
+        if let Some((acquisitions, contended)) = statistics.as_lock() {
+            row.idle = false;
+            row.totals.acquisitions = acquisitions;
+            row.totals.contended = contended;
+        }
     }
     for wait in account.waits(index) {
         row.totals.still_waiting += 1;
@@ -185,6 +205,50 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         row.held = row.held.saturating_add(hold.ns.unwrap_or(0));
     }
     row
+}
+
+/// Adds up conditions, semaphores and barriers that were destroyed before the end by the place
+/// that made them: programs make one for each job, or each wait.
+pub(super) fn gather_short_lived(
+    ledger: &Ledger<'_>,
+    names: &mut dyn Names,
+    rows: Vec<Row>,
+) -> Vec<Row> {
+    let mut gathered: Vec<Row> = Vec::new();
+    let mut places: HashMap<u32, Option<String>> = HashMap::new();
+    let mut known: HashMap<(Kind, String), usize> = HashMap::new();
+    for row in rows {
+        let lock = ledger.lock(row.members.all()[0]);
+        let origin =
+            lock.filter(|lock| is_over(lock)).and_then(|lock| Some((lock, class_of(lock)?)));
+        let place = origin.and_then(|(lock, stack)| {
+            let place = places.entry(stack).or_insert_with(|| place_of(ledger, names, stack));
+            Some((lock.shape().0, place.clone()?))
+        });
+        match place {
+            Some(place) => match known.entry(place) {
+                Entry::Occupied(at) => gathered[*at.get()].absorb(&row),
+                Entry::Vacant(free) => {
+                    free.insert(gathered.len());
+                    gathered.push(row);
+                }
+            },
+            None => gathered.push(row),
+        }
+    }
+    gathered
+}
+
+/// Whether a record is about what was destroyed.
+pub(super) fn is_over(lock: &LockRecord) -> bool {
+    matches!(lock.shape().1, Life::Grave | Life::MassGrave)
+}
+
+/// The place of the program that a stack leads to, in words.
+fn place_of(ledger: &Ledger<'_>, names: &mut dyn Names, stack: u32) -> Option<String> {
+    let stored = ledger.stack(stack)?;
+    let returns: Vec<u64> = stored.returns().collect();
+    site(&names.stack(&returns, stored.end)).map(Frame::site)
 }
 
 /// Orders `rows` and divides them into those to list and the sum of the rest.

@@ -60,10 +60,24 @@ pub(super) fn count(
     }
     threads.worst.sort_by_key(|thread| (Reverse(thread.waited_ns), thread.tid));
     threads.worst.truncate(LISTED);
+    shares(&mut waiting, end.saturating_sub(began));
+    (threads, waiting)
+}
+
+fn shares(waiting: &mut Waiting, lived: u64) {
     waiting.waited_percent = percent(waiting.waited_ns, waiting.thread_ns);
     waiting.idled_percent = percent(waiting.idled_ns, waiting.thread_ns);
-    waiting.waiting_threads = percent(waiting.waited_ns, end.saturating_sub(began)) / 100.0;
-    (threads, waiting)
+    waiting.waiting_threads = percent(waiting.waited_ns, lived) / 100.0;
+}
+
+/// Of the time that counts as idle `late` was waiting for locks, and of that which counts as
+/// waiting for locks `wrong` was idle after all.
+pub(super) fn move_idle_time(waiting: &mut Waiting, late: u64, wrong: u64, lived: u64) {
+    let late = late.min(waiting.idled_ns);
+    let wrong = wrong.min(waiting.waited_ns);
+    waiting.waited_ns = (waiting.waited_ns - wrong).saturating_add(late);
+    waiting.idled_ns = (waiting.idled_ns - late).saturating_add(wrong);
+    shares(waiting, lived);
 }
 
 /// The most that lived at the same time; a thread that ends when another begins

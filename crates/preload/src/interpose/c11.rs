@@ -5,6 +5,7 @@ use super::condition;
 use super::mutex::Mutex;
 use super::until::Until;
 use crate::chain::Nature;
+use crate::handing;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
 use crate::record::{self, Call, Outcome};
@@ -167,12 +168,14 @@ unsafe extern "C" fn condition_destroy(condition: Lock, site: &Site) {
 unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
+    handing::signals(condition as u64);
     REAL.cnd_signal.address()
 }
 
 unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
+    handing::signals(condition as u64);
     REAL.cnd_broadcast.address()
 }
 

@@ -1,10 +1,12 @@
 //! `pthread_cond_*`, in the generation that `GLIBC_2.3.2` began.
 //!
-//! The functions that wake have nothing to record. They are here so that an old
-//! program, which asks for the generation before, gets all functions of one
-//! generation: its waits go through here to the new ones.
+//! The functions that wake are here for what they tell of the condition
+//! ([`handing`](crate::handing)), and so that an old program, which asks for the
+//! generation before, gets all functions of one generation: its waits go through here to
+//! the new ones.
 
 use super::until::Until;
+use crate::handing;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
 use crate::record::{self, Call, Outcome};
@@ -103,12 +105,14 @@ unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
 unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
+    handing::signals(condition as u64);
     REAL.pthread_cond_signal.address()
 }
 
 unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
+    handing::signals(condition as u64);
     REAL.pthread_cond_broadcast.address()
 }
 
