@@ -91,7 +91,7 @@ enum Between {
 impl Me {
     /// What is kept of a condition before anybody waits for it; `None` if that is of another
     /// one, and nothing is to be kept.
-    fn early(&self, condition: u64, make: bool) -> Option<&'static Handing> {
+    fn early(&self, condition: u64, make: bool) -> Option<&'static Early> {
         let process = u64::from(self.ledger.header().pid.load(Relaxed)) << 32;
         let whose = mix(mix(condition) ^ process) | 1;
         let early = &EARLY[(whose >> 8) as usize % CONDITIONS];
@@ -99,7 +99,7 @@ impl Me {
         let is_free = found == 0 && make;
         let is_its = found == whose
             || is_free && early.whose.compare_exchange(0, whose, Relaxed, Relaxed).is_ok();
-        is_its.then_some(&early.handing)
+        is_its.then_some(early)
     }
 
     /// The mutex that the thread has locked last and holds.
@@ -157,9 +157,13 @@ impl Me {
         let known = handing.mutex.load(Relaxed);
         if known == 0 {
             handing.mutex.store(mutex, Relaxed);
-            let early = self.early(condition, false);
-            if let Some(early) = early.filter(|early| early.mutex.load(Relaxed) == mutex) {
-                handing.absorb(early);
+            if let Some(early) = self.early(condition, false) {
+                if early.handing.mutex.load(Relaxed) == mutex {
+                    handing.absorb(&early.handing);
+                }
+                // From now on there are statistics; another condition may have the place.
+                Handing::new().absorb(&early.handing);
+                early.whose.store(0, Relaxed);
             }
         } else if known != mutex {
             handing.broken.fetch_add(1, Relaxed);
@@ -237,7 +241,7 @@ pub fn signals(condition: u64) {
     if let Some(statistics) = statistics {
         return me.signals_on(condition, &statistics.handing, Some(statistics));
     }
-    let Some(early) = me.early(condition, true) else { return };
+    let Some(Early { handing: early, .. }) = me.early(condition, true) else { return };
     if early.signals.load(Relaxed) >= SIGNALS {
         return;
     }

@@ -256,7 +256,7 @@ fn lock_view(lock: &LockReport) -> LockView {
     let mut notes = Vec::new();
     for (count, what) in [
         (lock.timed_out, "gave up at a deadline"),
-        (lock.refused, "trylocks refused"),
+        (lock.refused, if lock.refused == 1 { "trylock refused" } else { "trylocks refused" }),
         (lock.still_waiting, "waiting to the end"),
         (lock.still_held, "held to the end"),
     ] {
@@ -269,7 +269,8 @@ fn lock_view(lock: &LockReport) -> LockView {
     }
     notes.extend(lock.mutex.as_ref().map(|mutex| format!("with {}", clean(mutex))));
     if lock.life != "live" {
-        notes.push(lock.life.into());
+        // How many they were has just been said.
+        notes.push(lock.life.trim_start_matches("several ").into());
     }
     notes.extend(lock.address.map(|address| format!("{address:#x}")));
     LockView {

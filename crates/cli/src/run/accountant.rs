@@ -16,7 +16,7 @@ use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
 use lockstead_inspect::report::semaphores::model::Semaphores;
 use lockstead_inspect::report::{
-    Facts, Options, Process, describe_process, semaphores, thread_name,
+    Facts, Options, Process, describe_process, semaphores, thread_name, thread_start,
 };
 use lockstead_inspect::symbols::Symbolizer;
 use std::sync::Arc;
@@ -156,9 +156,16 @@ fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
 /// The order of its locks, with names.
 fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> Recorded {
     let ledger = process.ledger.view();
+    let called: Vec<Option<String>> = ledger
+        .threads()
+        .map(|thread| {
+            let start = || thread_start(thread.record, &ledger, names);
+            thread_name(thread.record).or_else(start)
+        })
+        .collect();
     let threads = |thread| {
         let index = super::checked::index_of(process, thread)?;
-        thread_name(ledger.thread(index as usize)?.record)
+        called.get(index as usize)?.clone()
     };
     let program = process.program.to_string_lossy();
     order::record(lives, &mut Describer { ledger, names, threads: &threads, program: &program })

@@ -78,8 +78,12 @@ impl Scene {
         }
         let parent = self.process.forked_from.upgrade().filter(|_| thread.serial == 0)?;
         let index = super::checked::index_of(&parent, thread)?;
+        let ledger = parent.ledger.view();
+        let record = ledger.thread(index as usize)?.record;
         current_name(&parent, thread.tid)
-            .or_else(|| thread_name(parent.ledger.view().thread(index as usize)?.record))
+            .filter(|name| parent.first_name.as_ref() != Some(name))
+            .or_else(|| thread_name(record))
+            .or_else(|| thread_start(record, &ledger, &mut self.symbolizer))
     }
 
     /// Lets facts be described that the ledger of this process has.
@@ -109,8 +113,6 @@ impl Scene {
             .or_else(|| thread_name(record))
             .or_else(|| own(&now))
             .or_else(|| thread_start(record, &ledger, &mut self.symbolizer))
-            .or(known)
-            .or(now)
     }
 
     /// The names of a lock.
