@@ -1,7 +1,7 @@
 //! `pthread_cond_*`, in the generation that `GLIBC_2.3.2` began.
 //!
 //! The functions that wake are here for what they tell of the condition
-//! ([`handing`](crate::handing)), and so that an old program, which asks for the
+//! ([`handing`]), and so that an old program, which asks for the
 //! generation before, gets all functions of one generation: its waits go through here to
 //! the new ones.
 
