@@ -102,7 +102,7 @@ fn breaches_of_all_rules_are_read_as_they_were_left() {
         assert_eq!(Rule::from_raw(number as u32 + 1), Some(rule));
     }
     assert!(ledger.breach(Rule::ALL.len()).is_none());
-    assert_eq!((Rule::from_raw(0), Rule::from_raw(23)), (None, None));
+    assert_eq!((Rule::from_raw(0), Rule::from_raw(Rule::ALL.len() as u32 + 1)), (None, None));
 }
 
 #[test]
