@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     (
         "mutex-shared",
         Named("process-shared mutex, 1 waiting to the end"),
-        Explained("by thread \"waits\" (tid #) of waits (pid #), acquired at:"),
+        Explained("by thread \"main\" (tid #) of waits (pid #), acquired at:"),
         Explained("held by #: it is shared between processes"),
     ),
     (
