@@ -47,6 +47,7 @@ suites! {
     owners_recursion_and_ends: "rules.c";
     rules_for_locks_of_other_kinds: "kinds.c";
     memory_of_locks: "memory.c";
+    locks_that_were_freed_or_written_over: "ruined.c";
     signal_handlers: "signals.c";
     fork_join_and_conditions: "around.c";
     children_other_programs_and_ends: "children.c";

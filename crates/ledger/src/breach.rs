@@ -64,11 +64,17 @@ pub enum Rule {
     Sleepy = 22,
     /// Unlocked by another process while this one held it.
     ReleasedElsewhere = 23,
+    /// A wait on a condition with a recursive mutex that the caller holds more than once.
+    ConditionRecursive = 24,
+    /// Used in memory that was freed.
+    InFreedMemory = 25,
+    /// Its memory was written over while nobody held it.
+    OverwrittenFree = 26,
 }
 
 impl Rule {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Rule; 23] = [
+    pub const ALL: [Rule; 26] = [
         Rule::UnlockByAnother,
         Rule::UnlockOfUnlocked,
         Rule::Recursion,
@@ -92,6 +98,9 @@ impl Rule {
         Rule::RecursiveRead,
         Rule::Sleepy,
         Rule::ReleasedElsewhere,
+        Rule::ConditionRecursive,
+        Rule::InFreedMemory,
+        Rule::OverwrittenFree,
     ];
 
     /// The rule with this number.

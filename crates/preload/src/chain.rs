@@ -110,7 +110,12 @@ impl Me {
     #[inline]
     pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
         #[cfg(feature = "check")]
-        self.leaves_frames(site);
+        {
+            self.leaves_frames(site);
+            if rules::life::has_changed(address, &nature) {
+                self.give_up_lock(address);
+            }
+        }
         let line = &self.thread.cache[line_of(address, site.return_address())];
         let known = &line.known;
         // Whether it is still that lock is asked now and then, for the answer is

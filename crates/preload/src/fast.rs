@@ -97,12 +97,14 @@ const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
 /// does all; `tried(lock, &Site, answer)` goes on after the real function has
 /// answered, other than 0 or too late for the fast path. Both return what the program gets.
 /// `unless 16 & 8` after the flags leaves locks to `slow` that have a bit of 8 in
-/// their byte 16; `marked 24`, in the library that checks, those whose cookie at
-/// byte 24 has a mark (see [`rules::cookie`](crate::rules)).
+/// their byte 16; `marked 24 shared 16 "js"`, in the library that checks, those whose cookie at
+/// byte 24 is not the lock's own (see [`rules::cookie`](crate::rules)), unless processes share it:
+/// so says a comparison of byte 16 with zero, by this jump.
 #[macro_export]
 macro_rules! fast_acquire {
     ($($name:ident: $real:ident, $flags:tt $(unless $byte:literal & $mask:literal)?
-        $(marked $mark:literal)? => $slow:path, $tried:path;)*) => { $(
+        $(marked $mark:literal shared $shared:literal $is_shared:literal)?
+        => $slow:path, $tried:path;)*) => { $(
         /// Interposed, with a fast path.
         ///
         /// # Safety
@@ -115,6 +117,8 @@ macro_rules! fast_acquire {
                 // rdi: the lock. r8: the thread's record.
                 "cmp qword ptr [rip + {state} + {base}], 0",
                 "je 2f",
+                #[cfg(feature = "check")]
+                "// {secret}",
                 $crate::own_words!("rax", "rcx", "2f"),
                 "mov r8, qword ptr [rax]",
                 "test r8, r8",
@@ -126,9 +130,7 @@ macro_rules! fast_acquire {
                 )?
                 $(
                     #[cfg(feature = "check")]
-                    concat!("test byte ptr [rdi + ", $mark, "], 3"),
-                    #[cfg(feature = "check")]
-                    "jne 2f",
+                    $crate::is_own_mark!($mark),
                 )?
                 // rcx: the call site. rdx: the line.
                 "mov rcx, qword ptr [rsp]",
@@ -254,6 +256,11 @@ macro_rules! fast_acquire {
                 "add rdx, 64",
                 "test dl, 64",
                 "jne 7b",
+                "jmp 2f",
+                $(
+                    #[cfg(feature = "check")]
+                    $crate::may_lack_mark!($shared, $is_shared),
+                )?
                 "2:",
                 "push rbp",
                 ".cfi_adjust_cfa_offset 8",
@@ -312,6 +319,8 @@ macro_rules! fast_acquire {
                 keys_last = const lockstead_ledger::thread::KEYS - 1,
                 #[cfg(feature = "check")]
                 mark = const core::mem::offset_of!(lockstead_ledger::thread::ThreadRecord, mark),
+                #[cfg(feature = "check")]
+                secret = sym $crate::rules::cookie::SECRET,
                 #[cfg(feature = "check")]
                 lives = sym $crate::order::chains::LIVES,
                 #[cfg(feature = "check")]

@@ -113,6 +113,7 @@ fn ends() {
             ("thread-ends-with-a-lock", &[Rule::ThreadExit]),
             ("thread-exits-with-a-lock", &[Rule::ThreadExit]),
             ("thread-is-cancelled-with-a-lock", &[Rule::ThreadExit]),
+            ("thread-ends-with-a-lock-on-its-stack", &[Rule::ThreadExit]),
             ("thread-ends-and-its-destructor-unlocks", SILENT),
             ("thread-is-cancelled-and-cleans-up", SILENT),
             ("thread-ends-with-a-robust-lock", SILENT),
@@ -150,6 +151,32 @@ fn lives() {
 }
 
 #[test]
+fn what_was_done_to_free_locks() {
+    let (freed, over) = (&[Rule::InFreedMemory][..], &[Rule::OverwrittenFree][..]);
+    run(
+        "ruined",
+        &[
+            ("used-in-freed-memory", freed),
+            ("read-in-freed-memory", freed),
+            ("used-in-freed-memory-of-the-allocators", freed),
+            ("semaphore-used-in-freed-memory", freed),
+            ("freed-by-another-thread-and-used-as-before", freed),
+            ("freed-and-allocated-again", SILENT),
+            ("reallocated-where-it-is", SILENT),
+            ("wiped-after-initialisation", over),
+            ("wiped-in-a-loop", over),
+            ("overrun", over),
+            ("overwritten-by-another-word", over),
+            ("overwritten-in-the-middle", over),
+            ("overwritten-by-another-kind", over),
+            ("overwritten-at-its-end", over),
+            ("assigned-though-it-was-static", SILENT),
+            ("destroyed-and-assigned", SILENT),
+        ],
+    );
+}
+
+#[test]
 fn around() {
     run(
         "around",
@@ -158,6 +185,8 @@ fn around() {
             ("join-while-holding", &[Rule::JoinHolding]),
             ("join-while-holding-another", SILENT),
             ("wait-with-an-unlocked-mutex", &[Rule::ConditionUnlocked]),
+            ("wait-with-a-mutex-held-twice", &[Rule::ConditionRecursive]),
+            ("wait-with-a-recursive-mutex-held-once", SILENT),
             ("wait-with-two-mutexes", &[Rule::ConditionMutexes]),
             ("wait-with-one-mutex-after-the-other", SILENT),
             ("wait-while-holding", &[Rule::ConditionHolding]),

@@ -201,6 +201,8 @@ fn doubt(rule: Rule) -> &'static str {
         Rule::JoinHolding => "the joined thread did not want it any more",
         Rule::ConditionHolding => "the condition was signalled without it too",
         Rule::ProcessExit => "nobody else wanted it",
+        Rule::InHandler => "nobody takes it outside of handlers",
+        Rule::OverwrittenFree => "its words are in order, as an assignment leaves them",
         _ => "it may be meant so",
     }
 }
@@ -217,6 +219,7 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
         Rule::Uninitialised => format!("uses {lock}, which nobody initialised"),
         Rule::Overwritten => format!("finds {lock} written over"),
         Rule::ReleasedElsewhere => format!("finds {lock}, which it holds, released"),
+        Rule::OverwrittenFree => format!("uses {lock}, which was written over"),
         Rule::Copied => format!("uses {lock}, a copy"),
         Rule::ThreadExit => format!("has ended and holds {lock}"),
         Rule::ProcessExit => format!("ends the process while {lock} is held"),
@@ -226,11 +229,16 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
         Rule::InitialisedHeld => format!("initialises {lock}"),
         Rule::DestroyedHeld => format!("destroys {lock}"),
         Rule::Destroyed => format!("uses {lock}"),
+        Rule::InFreedMemory => format!("uses {lock}, whose memory was freed"),
         Rule::InHandler => format!("takes {lock} in a handler of {}", signal_text(breach.number)),
         Rule::HeldAtFork => format!("uses {lock} in a forked child"),
         Rule::JoinHolding => format!("waits for the end of {joined} and holds {lock}"),
         Rule::ConditionUnlocked => {
             format!("waits for a condition with {lock}, which it does not hold")
+        }
+        Rule::ConditionRecursive => {
+            let times = breach.number;
+            format!("waits for a condition with {lock}, which it holds {times} times")
         }
         Rule::ConditionMutexes => {
             format!("waits for a condition with {lock}, for which others wait with {second}")
@@ -260,9 +268,12 @@ fn earlier(rule: Rule, lock: &str, other: Option<&Thread>) -> String {
     match rule {
         Rule::UnlockOfUnlocked => by("unlocked before"),
         Rule::Recursion => format!("holds {lock} already, acquired"),
+        Rule::ConditionRecursive => "acquired last".into(),
         Rule::ThreadExit | Rule::Sleepy => "acquired".into(),
         Rule::Copied => by("the original was initialised"),
         Rule::Destroyed => by("destroyed"),
+        Rule::InFreedMemory => by("the memory was freed"),
+        Rule::OverwrittenFree => "initialised".into(),
         Rule::Uninitialised => by("seen before"),
         Rule::InHandler => by("acquired with that signal unblocked"),
         Rule::HeldAtFork => match &other {

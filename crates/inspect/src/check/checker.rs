@@ -7,7 +7,7 @@ use lockstead_ledger::order::{Edge, Mode};
 use lockstead_ledger::{Ledger, Part};
 use lockstead_lockdep as graph;
 use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId, Use, World};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Looks that a record which is not complete is waited for: its writer may have
@@ -92,6 +92,10 @@ pub struct Checker {
     breaches: Cursor,
     threads: HashMap<u32, u32>,
     counts: Counts,
+    /// Locks that handlers were the first to take, by their ids: how.
+    handled: BTreeMap<u32, Breach>,
+    /// Those that were taken outside of handlers since.
+    outside: HashSet<u32>,
     gates: Vec<Gate>,
     found: Vec<graph::Finding>,
 }
@@ -113,6 +117,8 @@ impl Checker {
             breaches: Cursor::default(),
             threads: HashMap::new(),
             counts: Counts::default(),
+            handled: BTreeMap::new(),
+            outside: HashSet::new(),
             gates: Vec::new(),
             found: Vec::new(),
         }
@@ -150,7 +156,25 @@ impl Checker {
             },
         );
         self.edges = edges;
+        if last && !more {
+            self.handlers_only(ledger, news);
+        }
         more
+    }
+
+    /// Locks that nothing but handlers took until the process ended. They are in nobody's way,
+    /// and no handler may use a lock.
+    fn handlers_only(&mut self, ledger: &Ledger<'_>, news: &mut Vec<Facts>) {
+        for (id, mut breach) in std::mem::take(&mut self.handled) {
+            if self.outside.contains(&id) {
+                continue;
+            }
+            self.counts.breaches += 1;
+            // The mode of a use stands where a breach has the other thread.
+            breach.other_tid = 0;
+            let lock = self.life(ledger, breach.lock, breach.generation, breach.stack);
+            news.push(Facts::Breach(BreachFacts { breach, lock, other: None }));
+        }
     }
 
     /// What was read so far.
@@ -224,6 +248,11 @@ impl Checker {
         };
         if self.threads.len() < THREADS {
             self.threads.insert(record.thread, record.tid);
+        }
+        if record.weak && record.other_lock != 0 {
+            self.outside.insert(id);
+        } else if record.weak {
+            self.handled.entry(id).or_insert(*record);
         }
         let (world, signals) = match record.other_lock {
             0 => (World::Handler, 1_u64.checked_shl((record.number as u32).wrapping_sub(1))),

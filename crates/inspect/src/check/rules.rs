@@ -19,6 +19,7 @@ pub fn phrase(rule: Rule) -> &'static str {
         Rule::Uninitialised => "use without initialisation",
         Rule::Overwritten => "held lock overwritten",
         Rule::ReleasedElsewhere => "held lock released by another process",
+        Rule::OverwrittenFree => "lock overwritten before its use",
         Rule::Copied => "use of a copied lock",
         Rule::ThreadExit => "thread exit while holding",
         Rule::ProcessExit => "process exit while holding",
@@ -28,11 +29,13 @@ pub fn phrase(rule: Rule) -> &'static str {
         Rule::InitialisedHeld => "initialised while held",
         Rule::DestroyedHeld => "destroyed while held",
         Rule::Destroyed => "use after destruction",
+        Rule::InFreedMemory => "use in freed memory",
         Rule::InHandler => "use in a signal handler",
         Rule::HeldAtFork => "use in a child of a lock held at fork",
         Rule::JoinHolding => "join while holding",
         Rule::ConditionUnlocked => "condition wait with an unlocked mutex",
         Rule::ConditionMutexes => "condition wait with a changing mutex",
+        Rule::ConditionRecursive => "condition wait with a mutex held more than once",
         Rule::ConditionHolding => "condition wait while holding",
         Rule::RecursiveRead => "recursive read lock",
         Rule::Sleepy => "blocking call under a lock",
@@ -82,6 +85,10 @@ pub fn meaning(rule: Rule) -> &'static str {
             "A lock belongs to the thread that locked it, of whichever process; what it guarded was \
              open meanwhile, and the next owner may be inside as well."
         }
+        Rule::OverwrittenFree => {
+            "The lock's memory was written over after its initialisation or its last use: who waits \
+             or will wait for it is forgotten, or it is a lock of another kind."
+        }
         Rule::Copied => {
             "A copy of a lock is another lock: whoever uses the original is not kept out."
         }
@@ -100,6 +107,10 @@ pub fn meaning(rule: Rule) -> &'static str {
         }
         Rule::DestroyedHeld => "Destroying a held lock is undefined; its owner has yet to unlock.",
         Rule::Destroyed => "The lock was destroyed and not initialised again.",
+        Rule::InFreedMemory => {
+            "The lock's memory was freed, and no lock was initialised there since: it may be \
+             anybody's by now."
+        }
         Rule::InHandler => {
             "A signal that arrives while its own thread holds the lock makes the handler wait for \
              ever."
@@ -113,6 +124,10 @@ pub fn meaning(rule: Rule) -> &'static str {
         }
         Rule::ConditionUnlocked => {
             "A wait on a condition gives its mutex back, which the caller did not have."
+        }
+        Rule::ConditionRecursive => {
+            "A wait gives a recursive mutex back once: held twice, it stays locked, and who is to \
+             signal under it never gets it."
         }
         Rule::ConditionMutexes => {
             "Threads wait for one condition with different mutexes at a time, which is undefined."
@@ -178,7 +193,7 @@ pub fn remedy(rule: Rule) -> &'static str {
         Rule::Uninitialised => {
             "Initialise the lock by its function or its static initialiser before anybody uses it."
         }
-        Rule::Overwritten => {
+        Rule::Overwritten | Rule::OverwrittenFree => {
             "Look for what writes there: a structure that is cleared or copied over, or a write \
              past the end of its neighbour."
         }
@@ -188,7 +203,9 @@ pub fn remedy(rule: Rule) -> &'static str {
             "Unlock on every way out of the thread, cancellation included, by a clean-up handler \
              or a guard; or make the mutex robust."
         }
-        Rule::ProcessExit => "Unlock before the process is ended, or end it by _exit.",
+        Rule::ProcessExit => {
+            "Unlock before the process is ended, or let another thread end it that holds nothing."
+        }
         Rule::Freed | Rule::Unmapped => {
             "Unlock first, and give the memory back when nobody can reach it any more."
         }
@@ -199,6 +216,9 @@ pub fn remedy(rule: Rule) -> &'static str {
         Rule::DestroyedHeld => "Destroy the lock when nobody can hold it or ask for it any more.",
         Rule::Destroyed => {
             "Let all users end before the lock is destroyed, or initialise it again after that."
+        }
+        Rule::InFreedMemory => {
+            "Free the memory when nobody can reach the lock any more, or initialise a lock there."
         }
         Rule::InHandler => {
             "Use no lock in the handler: set a flag, write to a pipe, or take the signal with \
@@ -211,6 +231,9 @@ pub fn remedy(rule: Rule) -> &'static str {
         Rule::JoinHolding => "Unlock before joining.",
         Rule::ConditionUnlocked => {
             "Lock the mutex before waiting, and test what is waited for under it."
+        }
+        Rule::ConditionRecursive => {
+            "Wait with the mutex held once, or with one that is not recursive."
         }
         Rule::ConditionMutexes => "Use one mutex with each condition.",
         Rule::ConditionHolding => "Give the other lock back before waiting.",
@@ -229,7 +252,7 @@ mod tests {
     fn slugs_lead_back_and_are_unique() {
         let slugs = slugs();
         let unique: std::collections::HashSet<_> = slugs.iter().collect();
-        assert_eq!((slugs.len(), unique.len()), (25, 25));
+        assert_eq!((slugs.len(), unique.len()), (28, 28));
         for rule in Rule::ALL {
             assert_eq!(from_slug(&slug(rule)), Some(rule));
             assert!(meaning(rule).ends_with('.') && remedy(rule).ends_with('.'));

@@ -128,11 +128,11 @@ unsafe fn size_of_block(block: *mut c_void) -> u64 {
 
 /// A block of the allocator's goes, or may.
 #[inline]
-unsafe fn block_goes(block: *mut c_void, site: &Site) {
+unsafe fn block_goes(block: *mut c_void, how: Gone, site: &Site) {
     if !block.is_null() && state::ledger().is_some() {
         let low = block as u64;
         // SAFETY: the program's block.
-        gone(low, low + unsafe { size_of_block(block) }, Gone::Freed, site);
+        gone(low, low + unsafe { size_of_block(block) }, how, site);
     }
 }
 
@@ -141,7 +141,7 @@ unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
         return nothing as *const () as usize;
     }
     // SAFETY: the program passes a block, or null.
-    unsafe { block_goes(block, site) };
+    unsafe { block_goes(block, Gone::Freed, site) };
     REAL.free.address()
 }
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &Site) -
         return nothing as *const () as usize;
     }
     // SAFETY: as in `before_free`.
-    unsafe { block_goes(block, site) };
+    unsafe { block_goes(block, Gone::Moved, site) };
     REAL.realloc.address()
 }
 
@@ -164,7 +164,7 @@ unsafe extern "C" fn before_reallocarray(
         return nothing as *const () as usize;
     }
     // SAFETY: as in `before_free`.
-    unsafe { block_goes(block, site) };
+    unsafe { block_goes(block, Gone::Moved, site) };
     REAL.reallocarray.address()
 }
 

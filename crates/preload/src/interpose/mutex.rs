@@ -20,8 +20,10 @@ crate::thunk! {
 
 crate::fast_acquire! {
     // Robust ones are tried in another way (`attempt`).
-    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 => lock, lock_tried;
-    pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 => trylock, trylock_tried;
+    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 shared 16 "js"
+        => lock, lock_tried;
+    pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 shared 16 "js"
+        => trylock, trylock_tried;
 }
 
 crate::fast_release! {

@@ -24,8 +24,10 @@ crate::thunk! {
 }
 
 crate::fast_acquire! {
-    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ marked 40 => read, read_tried;
-    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE marked 40 => write, write_tried;
+    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ marked 40 shared 28 "jne"
+        => read, read_tried;
+    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE marked 40 shared 28 "jne"
+        => write, write_tried;
 }
 
 crate::fast_release! {

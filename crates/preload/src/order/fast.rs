@@ -63,3 +63,34 @@ macro_rules! is_chain_known {
         )
     };
 }
+
+/// Goes to `12f` unless the lock at rdi carries its own mark at this byte, and nothing else:
+/// the library is to look at it. Uses rcx. [`may_lack_mark`] comes back to `13`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! is_own_mark {
+    ($mark:literal) => {
+        concat!(
+            "mov rcx, qword ptr [rip + {secret}]\n xor rcx, rdi",
+            "\n cmp qword ptr [rdi + ",
+            $mark,
+            "], rcx\n jne 12f\n 13:",
+        )
+    };
+}
+
+/// Goes back if the lock is one that is never marked: what processes share, as a comparison
+/// of this byte with zero says by this jump, and all if there is no secret.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! may_lack_mark {
+    ($byte:literal, $is_shared:literal) => {
+        concat!(
+            "12: cmp byte ptr [rdi + ",
+            $byte,
+            "], 0\n ",
+            $is_shared,
+            " 13b\n cmp qword ptr [rip + {secret}], 0\n je 13b",
+        )
+    };
+}

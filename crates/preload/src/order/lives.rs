@@ -48,6 +48,9 @@ fn gone_indeed(low: u64, high: u64, how: Gone, site: &Site) {
         forget_handoff(&me, index);
     });
     if lives != 0 {
+        if how == Gone::Freed {
+            me.marks_freed(low, high, site);
+        }
         let stack = if me.may_be_held(low, high, how) { Some(me.stack(site)) } else { None };
         me.end_lives(low, high, how, stack);
     }
@@ -81,14 +84,31 @@ impl Me {
                 return;
             }
             let end = address + (words::count(kind) * size_of::<u32>()) as u64;
-            let words = match how {
+            let is_whole = matches!(how, Gone::Freed | Gone::Moved) && end <= high;
+            let words = if is_whole {
                 // SAFETY: in a block of the program's that is not freed yet.
-                Gone::Freed if end <= high => Some(unsafe { Words::read(kind, address) }),
-                _ => Words::read_if_there(kind, address),
+                Some(unsafe { Words::read(kind, address) })
+            } else {
+                Words::read_if_there(kind, address)
             };
             held |= words.is_none_or(|words| words.holder() != Holder::Nobody);
         });
         held
+    }
+
+    /// Leaves in the locks of a block that is about to be freed who frees it.
+    fn marks_freed(&self, low: u64, high: u64, site: &Site) {
+        places::each(self.ledger, low, high, |index| {
+            let Some(lock) = self.ledger.lock(index).filter(|_| is_live(self, index)) else {
+                return;
+            };
+            let (kind, _, attributes) = lock.shape();
+            let address = lock.address.load(Relaxed);
+            if address + (words::count(kind) * size_of::<u32>()) as u64 <= high {
+                // SAFETY: such a lock lives in a block of the program's that is not freed yet.
+                unsafe { rules::life::freed(self, address, (kind, attributes), site) };
+            }
+        });
     }
 
     /// Ends the lives of the locks there. Somebody may hold them if there is a stack
@@ -252,10 +272,10 @@ pub fn swaps_stacks(from: u64, to: u64) {
     }
 }
 
-/// Whether the thread runs on its own stack.
-fn is_own(sp: u64) -> bool {
+/// Whether an address lies on the thread's own stack.
+pub fn is_own(address: u64) -> bool {
     let (low, high) = stack();
-    (low..high).contains(&sp)
+    (low..high).contains(&address)
 }
 
 /// Bits of a frame's mark that are of the return address; above is its distance

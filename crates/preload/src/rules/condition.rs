@@ -1,5 +1,5 @@
-//! Condition waits: with an unlocked mutex, with a changing mutex, while holding
-//! another lock that the signaller needs.
+//! Condition waits: with an unlocked mutex, with one that is held more than once, with a
+//! changing mutex, while holding another lock that the signaller needs.
 //!
 //! # What a signaller needs
 //! Every lock that was held at the first signal of the condition. If it was held at
@@ -38,8 +38,9 @@ fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     // SAFETY: the program passes it to the function that it calls.
     let words = unsafe { Words::read(Kind::Mutex, mutex) };
     let (tid, stack) = match words.holder() {
+        Holder::Thread(number) if me.is(number) => return again(me, &words, call, place),
         Holder::Nobody => (0, 0),
-        Holder::Thread(number) if !me.is(number) => match me.other_holder(mutex, Some(number)) {
+        Holder::Thread(number) => match me.other_holder(mutex, Some(number)) {
             Some(other) => other,
             None => return,
         },
@@ -48,6 +49,19 @@ fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     me.use_lock(mutex, place.stack, (Kind::Mutex, 0));
     let note = Note::new(Rule::ConditionUnlocked, mutex, place.stack).after(tid, stack);
     me.note(&note.with(place.lock));
+}
+
+/// The caller holds the mutex, perhaps more than once: the wait gives it back once.
+fn again<N: Nature>(me: &Me, words: &Words, call: &Call<'_, N>, place: Place) {
+    let depth = words.depth();
+    if depth > 1 {
+        me.use_lock(call.companion, place.stack, (Kind::Mutex, 0));
+        let held = me.thread.stack().find(call.companion);
+        let tid = me.record().tid.load(Relaxed);
+        let note = Note::new(Rule::ConditionRecursive, call.companion, place.stack);
+        let note = note.after(tid, held.map_or(0, |(_, holding)| holding.stack));
+        me.note(&note.with(place.lock).number(u64::from(depth)));
+    }
 }
 
 /// Condition and mutex of the last wait that was looked at, by the condition's
@@ -260,9 +274,7 @@ fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if by == me.record().tid.load(Relaxed) && signals.others.load(Relaxed) == 0 {
         return;
     }
-    // A mutex that was locked twice is given back once.
-    let again = held().filter(|holding| holding.address == call.companion).count() > 1;
-    for holding in held().filter(|holding| holding.address != call.companion || again) {
+    for holding in held().filter(|holding| holding.address != call.companion) {
         let needed = signals.locks.iter().find(|common| {
             common.address.load(Relaxed) == holding.address
                 && me.generation_held(&holding) == Some(common.generation.load(Relaxed))

@@ -23,8 +23,9 @@
 //!
 //! # State
 //! The mark: address xor secret; the three lower bits, which an address lacks:
-//! [`DESTROYED`], [`LOOK`]. The check: a hash of the address, of a destroyed lock
-//! xor stack and thread of the call that destroyed it.
+//! [`DESTROYED`], [`LOOK`], [`FREED`]. The check: a hash of the address, xor what kind of lock
+//! it is, of one that has ended xor stack and thread of the call that destroyed it or freed its
+//! memory. So a lock of another kind than the one that was marked has no mark.
 
 use crate::real;
 use crate::sys;
@@ -35,7 +36,17 @@ use lockstead_ledger::lock::{Kind, attribute};
 pub const DESTROYED: u64 = 1;
 /// Each use is to be looked at: the fast path leaves it.
 pub const LOOK: u64 = 2;
+/// With [`DESTROYED`]: its memory was freed.
+pub const FREED: u64 = 4;
 const FLAGS: u64 = 7;
+
+/// The attributes that do not change in the life of a lock, and that it shows at each use.
+pub const NATURE: u16 = attribute::RECURSIVE
+    | attribute::ERRORCHECK
+    | attribute::ADAPTIVE
+    | attribute::INHERIT
+    | attribute::PROTECT
+    | attribute::WRITERS_FIRST;
 
 /// What a lock carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +57,8 @@ pub enum Mark {
     Own,
     /// It was destroyed: number of the thread, and stack.
     Destroyed(u32, u32),
+    /// Its memory was freed, by this thread at this stack.
+    Freed(u32, u32),
     /// It is a copy of the lock at this address.
     CopyOf(u64),
 }
@@ -56,6 +69,7 @@ pub struct Cookie {
     address: u64,
     mark: &'static AtomicU64,
     check: Check,
+    nature: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +125,8 @@ impl Cookie {
             } else {
                 Check::Whole(&*((address + check) as *const AtomicU64))
             };
-            Some(Cookie { address, mark: &*((address + mark) as *const AtomicU64), check })
+            let mark = &*((address + mark) as *const AtomicU64);
+            Some(Cookie { address, mark, check, nature: u64::from(attributes & NATURE) })
         }
     }
 
@@ -121,11 +136,17 @@ impl Cookie {
         let word = self.mark.load(Relaxed);
         let named = (word & !FLAGS) ^ secret();
         if named == self.address && word & DESTROYED != 0 {
-            let Check::Whole(check) = self.check else { return Mark::Destroyed(0, 0) };
-            let by = check.load(Relaxed) ^ hash(named);
-            return Mark::Destroyed((by >> 32) as u32, by as u32);
+            let by = match self.check {
+                Check::Whole(check) => check.load(Relaxed) ^ hash(named),
+                Check::Half(_) => 0,
+            };
+            let (tid, stack) = ((by >> 32) as u32, by as u32);
+            return match word & FREED {
+                0 => Mark::Destroyed(tid, stack),
+                _ => Mark::Freed(tid, stack),
+            };
         }
-        if word & DESTROYED != 0 || !self.check.is(hash(named)) {
+        if word & DESTROYED != 0 || !self.check.is(hash(named) ^ self.nature) {
             return Mark::None;
         }
         if named == self.address { Mark::Own } else { Mark::CopyOf(named) }
@@ -134,12 +155,21 @@ impl Cookie {
     /// The lock lives.
     pub fn plant(&self) {
         self.mark.store(self.address ^ secret(), Relaxed);
-        self.check.set(hash(self.address));
+        self.check.set(hash(self.address) ^ self.nature);
     }
 
     /// The lock has been destroyed by this thread, at this stack.
     pub fn destroy(&self, tid: u32, stack: u32) {
-        self.mark.store(self.address ^ secret() | DESTROYED, Relaxed);
+        self.end(DESTROYED, tid, stack);
+    }
+
+    /// The same of its memory, which is still the program's at this moment.
+    pub fn free(&self, tid: u32, stack: u32) {
+        self.end(DESTROYED | FREED, tid, stack);
+    }
+
+    fn end(&self, so: u64, tid: u32, stack: u32) {
+        self.mark.store(self.address ^ secret() | so, Relaxed);
         self.check.set(hash(self.address) ^ (u64::from(tid) << 32 | u64::from(stack)));
     }
 
@@ -166,9 +196,10 @@ fn shapes_are_known() -> bool {
 }
 
 /// A number that is this process's, and its forked children's, alone; without
-/// the lower bits.
+/// the lower bits. 0 before the first lock has a mark: the fast path compares.
+pub static SECRET: AtomicU64 = AtomicU64::new(0);
+
 fn secret() -> u64 {
-    static SECRET: AtomicU64 = AtomicU64::new(0);
     let known = SECRET.load(Relaxed);
     if known != 0 {
         return known;
@@ -228,11 +259,18 @@ mod tests {
             );
             let early = Box::new(Room([0; 56]));
             assert_eq!(cookie(&early.clone(), kind).read(), Mark::None);
+            // SAFETY: as in `cookie`.
+            let other = unsafe { Cookie::of(own.address, kind, attribute::RECURSIVE) };
+            assert_eq!(other.expect("private").read(), Mark::None, "another kind");
             own.destroy(77, 9);
             let by = if kind == Kind::Barrier { (0, 0) } else { (77, 9) };
             assert_eq!(own.read(), Mark::Destroyed(by.0, by.1));
             let copy = room.clone();
             assert_eq!(cookie(&copy, kind).read(), Mark::None);
+            own.plant();
+            own.free(78, 10);
+            let by = if kind == Kind::Barrier { (0, 0) } else { (78, 10) };
+            assert_eq!(own.read(), Mark::Freed(by.0, by.1));
         }
     }
 

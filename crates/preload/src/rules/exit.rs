@@ -18,6 +18,7 @@
 use super::note::Note;
 use super::words::Words;
 use crate::me::{Me, enter};
+use crate::order::lives;
 use crate::real::{self, REAL};
 use crate::site::Site;
 use crate::sys;
@@ -109,9 +110,11 @@ fn check(me: &Me, rule: Rule, at: u32) {
         {
             continue;
         }
-        // Its memory may be gone.
+        // Its memory may be gone. On the stack of the thread that ends it may be written over,
+        // for the frame was left: the entry alone says that nobody has given the lock back.
+        let is_left = rule == Rule::ThreadExit && lives::is_own(holding.address);
         let words = Words::read_if_there(kind, holding.address);
-        if words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
+        if is_left || words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);
             // Without a call of the program's, `main` has returned.
             let weak = rule == Rule::ProcessExit && at != 0 && attributes & attribute::SHARED == 0;

@@ -13,8 +13,10 @@ use lockstead_ledger::publish::{Flags, Holding};
 /// How memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gone {
-    /// Freed, or moved by a reallocation.
+    /// Freed.
     Freed,
+    /// Reallocated: it may stay.
+    Moved,
     /// Unmapped, or another mapping takes its place.
     Unmapped,
     /// A frame was left, or the thread whose stack it is has ended.
@@ -64,11 +66,15 @@ pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
                     .is_some_and(|words| agrees(&words, tid, &holding));
             if is_held && !holding.flags.has(Flags::INHERITED) {
                 let rule = match how {
-                    Gone::Freed => Rule::Freed,
+                    Gone::Freed | Gone::Moved => Rule::Freed,
                     Gone::Unmapped => Rule::Unmapped,
                     Gone::StackLeft => Rule::StackLeft,
                 };
                 me.note(&Note::new(rule, holding.address, stack).after(tid, holding.stack));
+                if rule == Rule::Freed {
+                    // Who holds it will give it back, in freed memory.
+                    hush::BROKEN.add(holding.address);
+                }
             }
             let _ = held.revoke(holding.address);
         }

@@ -1,34 +1,47 @@
-//! Use without initialisation, of a copy, after destruction.
+//! Use without initialisation, of a copy, after destruction, in freed memory, of a lock that was
+//! overwritten while it was free.
 //!
 //! # What tells it
 //! The [`cookie`](super::cookie) where there is one, and else:
 //!
 //! | evidence | breach |
 //! |---|---|
-//! | a kind or a preference that no lock has | use without initialisation |
+//! | a kind or a preference that no lock has | use without initialisation; overwritten, if its initialisation was seen |
+//! | the lock's own cookie beside another kind of lock than it was, or beside words that no mutex has | overwritten |
+//! | no cookie any more, where its initialisation was seen | the same; weak if the words are in order |
+//! | the cookie that the call of `free` has left | use in freed memory |
 //! | a semaphore, a barrier without a cookie, of which no initialisation was seen | the same: they have no static initialiser. Not in a forked child, which its parent may have left them |
 //! | a mutex with glibc's mark of a destroyed one | use after destruction |
 //! | a spin lock that was destroyed by a call, and not initialised since | the same: it has no static initialiser |
 //! | a condition variable that was destroyed, with glibc's mark of that | the same |
 //!
 //! A lock of zeroes is one that a static initialiser has made. Each use is looked
-//! at once a thread and lock, and whenever a lock is not to be had at once.
+//! at once a thread and lock, whenever a lock is not to be had at once, and when the cookie is
+//! not the lock's own: the fast path compares the mark, all other uses the kind as well.
 //!
 //! A lock that was in use and has lost its cookie was begun anew, by an assignment, or
-//! in memory that is used again in a way that nobody sees: it is another lock.
+//! in memory that is used again in a way that nobody sees: it is another lock. If it was
+//! initialised by a call, it may as well have been wiped, or its last bytes written over, which
+//! nobody but us uses; and another process that shares the memory of a private lock, which it
+//! should not, leaves a cookie of its own.
+//!
+//! Memory that was freed keeps the cookie until something is written there: an initialiser, a
+//! call that initialises, `calloc` or a constructor takes it away. A block that `realloc` moves
+//! is not marked, for it may stay.
 
-use super::cookie::{Cookie, Mark};
+use super::cookie::{Cookie, Mark, NATURE};
 use super::hush;
 use super::note::Note;
 use super::words::Words;
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter};
+use crate::order::places;
 use crate::record::Call;
 use crate::site::Site;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
 use lockstead_ledger::breach::Rule;
-use lockstead_ledger::lock::{Kind, Life, attribute};
+use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
 
 /// Whether this process is a forked child.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -36,6 +49,11 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// The process is a forked child.
 pub fn forked() {
     FORKED.store(true, Relaxed);
+}
+
+/// Whether this process is a forked child.
+pub fn is_forked() -> bool {
+    FORKED.load(Relaxed)
 }
 
 /// See [`super::initialised`].
@@ -77,6 +95,19 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     match cookie {
         Some(cookie) => cookie.destroy(tid, stack),
         None => Grave::of(address).fill(address, tid, stack),
+    }
+}
+
+/// The memory of a lock is about to be freed by the call at `site`.
+///
+/// # Safety
+/// At `address` is memory of the size of such a lock.
+pub unsafe fn freed(me: &Me, address: u64, nature: (Kind, u16), site: &Site) {
+    // SAFETY: by the caller's promise.
+    let cookie = unsafe { Cookie::of(address, nature.0, nature.1) };
+    // Bytes that do not carry the lock's own mark are the program's.
+    if let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::Own) {
+        cookie.free(me.record().tid.load(Relaxed), me.stack(site));
     }
 }
 
@@ -135,18 +166,40 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
         attributes |= attribute::SHARED;
     }
+    // SAFETY: as above.
+    if let Some(was) = unsafe { overwritten(me, address, (kind, attributes), &words) } {
+        if let Some((index, lock)) = me.record_of(address) {
+            me.end_life(index, lock);
+        }
+        if was.in_order {
+            me.use_lock(address, stack, (kind, attributes));
+        } else {
+            me.revive(address, stack, words.is_sound().then_some(attributes));
+        }
+        let note = Note::new(Rule::OverwrittenFree, address, stack);
+        me.note(&note.after(0, was.init_stack).weak(was.in_order));
+        // SAFETY: as above.
+        let cookie = unsafe { Cookie::of(address, kind, attributes) };
+        if let Some(cookie) = cookie.filter(|_| words.is_sound()) {
+            plant(cookie, attributes);
+        }
+        return !was.in_order;
+    }
     if words.is_sound() && !words.is_destroyed_mutex() {
         // SAFETY: as above.
         unsafe { me.ends_unseen(address, stack, (kind, attributes)) };
     }
     let Some((rule, earlier)) = judge(me, address, kind, attributes, &words) else { return false };
+    if rule == Rule::InFreedMemory && hush::BROKEN.take(address) {
+        return true;
+    }
     let mut note = Note::new(rule, address, stack);
     match earlier {
         Earlier::Nothing => {
             me.use_lock(address, stack, (kind, attributes));
         }
         Earlier::Destroyed(tid, at) => {
-            me.revive(address, stack);
+            me.revive(address, stack, None);
             note = note.after(tid, at);
         }
         Earlier::Original(original) => {
@@ -157,14 +210,71 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         }
     }
     me.note(&note);
-    // Said once.
+    // Said once. Nothing is written where nobody keeps a lock any more.
     // SAFETY: as above.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) }
         && words.is_sound()
+        && rule != Rule::InFreedMemory
     {
         cookie.plant();
     }
     true
+}
+
+/// Whether a use that knows the lock is to look at it again: there is a place for a cookie,
+/// and what is there is not its own. A semaphore or a barrier may have none all the same.
+#[must_use]
+pub fn has_changed<N: Nature>(address: u64, nature: &N) -> bool {
+    let (kind, attributes) = nature.nature();
+    let may_have_none = matches!(kind, Kind::Semaphore | Kind::Barrier);
+    // SAFETY: the program passes it to the function that it calls.
+    match unsafe { Cookie::of(address, kind, attributes) }.map(|cookie| cookie.read()) {
+        None | Some(Mark::Own) => false,
+        Some(Mark::None) => !may_have_none,
+        Some(_) => true,
+    }
+}
+
+/// A lock that was written over while nobody held it.
+struct Was {
+    /// Where it was initialised, or 0.
+    init_stack: u32,
+    /// Its words are those of a lock, as an assignment leaves them that begins one anew.
+    in_order: bool,
+}
+
+/// What says that a lock which lives was written over since its last use.
+///
+/// # Safety
+/// At `address` is memory of the size of such a lock.
+unsafe fn overwritten(
+    me: &Me,
+    address: u64,
+    (kind, attributes): (Kind, u16),
+    words: &Words,
+) -> Option<Was> {
+    let (_, lock) = me.record_of(address)?;
+    let (known, life, before) = lock.shape();
+    if !matches!(kind, Kind::Mutex | Kind::RwLock)
+        || !matches!(life, Life::Live)
+        || known != kind
+        || words.is_destroyed_mutex()
+    {
+        return None;
+    }
+    // SAFETY: by the caller's promise.
+    let cookie = unsafe { Cookie::of(address, kind, before) }?;
+    let init_stack = lock.init_stack.load(Relaxed);
+    let in_order = match cookie.read() {
+        Mark::Own if !words.is_possible() => false,
+        Mark::Own if before & attribute::KNOWN != 0 && (before ^ attributes) & NATURE != 0 => false,
+        // What lies on a stack may be of another call.
+        Mark::None if init_stack != 0 && !places::may_be_on_stack(address) => words.is_possible(),
+        _ => return None,
+    };
+    // Of one that is held, the release says it.
+    let is_held = me.ledger.threads().any(|thread| thread.stack().find(address).is_some());
+    (!is_held).then_some(Was { init_stack, in_order })
 }
 
 /// What a use collides with.
@@ -186,6 +296,11 @@ fn judge(
     let found = me.ledger.find_lock(address);
     let life = found.and_then(|index| me.ledger.lock(index)).map(|lock| lock.shape().1);
     let was_destroyed = matches!(life, Some(Life::Destroyed));
+    if let Some((tid, stack)) = found.and_then(|index| freed_by(me, address, kind, index)) {
+        // Said once.
+        let is_new = matches!(life, Some(Life::Gone));
+        return is_new.then_some((Rule::InFreedMemory, Earlier::Destroyed(tid, stack)));
+    }
     // SAFETY: as in `used`. A destroyed mutex has no attributes any more.
     let cookie = unsafe {
         let known = if words.is_destroyed_mutex() { 0 } else { attributes };
@@ -211,7 +326,7 @@ fn judge(
     }
     let cookie = cookie?;
     match mark {
-        Mark::Own => None,
+        Mark::Own | Mark::Freed(..) => None,
         // A mutex without the mark of glibc's was begun anew in some way.
         Mark::Destroyed(..) if kind == Kind::Mutex => {
             cookie.plant();
@@ -223,12 +338,30 @@ fn judge(
             plant(cookie, attributes);
             None
         }
-        Mark::None if found.is_some() || FORKED.load(Relaxed) => None,
+        Mark::None if found.is_some() || is_forked() => None,
         Mark::None => Some((Rule::Uninitialised, Earlier::Nothing)),
     }
 }
 
+/// Who has freed the memory of a lock of this kind: its words may be the allocator's by now,
+/// and what it was says its record.
+fn freed_by(me: &Me, address: u64, kind: Kind, index: u32) -> Option<(u32, u32)> {
+    let (known, _, attributes) = me.ledger.lock(index)?.shape();
+    // SAFETY: as in `used`.
+    let cookie = unsafe { Cookie::of(address, kind, attributes) };
+    match cookie.filter(|_| known == kind)?.read() {
+        Mark::Freed(tid, stack) => Some((tid, stack)),
+        _ => None,
+    }
+}
+
 impl Me {
+    /// The record of a lock, if there is one.
+    fn record_of(&self, address: u64) -> Option<(u32, &'static LockRecord)> {
+        let index = self.ledger.find_lock(address)?;
+        Some((index, self.ledger.lock(index)?))
+    }
+
     /// Whether another lock than the one that is known at `address` lives there, which
     /// begins a life then, as one that is used at `stack`.
     ///
@@ -236,8 +369,7 @@ impl Me {
     /// There is such a lock.
     pub unsafe fn ends_unseen(&self, address: u64, stack: u32, nature: (Kind, u16)) -> bool {
         let (kind, attributes) = nature;
-        let Some(index) = self.ledger.find_lock(address) else { return false };
-        let Some(lock) = self.ledger.lock(index) else { return false };
+        let Some((index, lock)) = self.record_of(address) else { return false };
         let (known, life, before) = lock.shape();
         if !matches!(life, Life::Live) || [known, kind].contains(&Kind::Unknown) {
             return false;
@@ -264,13 +396,12 @@ impl Me {
         is_other
     }
 
-    /// A lock that was destroyed is used: it begins a life, as what it was before.
-    fn revive(&self, address: u64, stack: u32) {
-        let Some(lock) = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index))
-        else {
-            return;
-        };
-        let (kind, _, attributes) = lock.shape();
+    /// A lock that was at its end is used: it begins a life, as what it was before but for
+    /// these attributes.
+    fn revive(&self, address: u64, stack: u32, attributes: Option<u16>) {
+        let Some((_, lock)) = self.record_of(address) else { return };
+        let (kind, _, before) = lock.shape();
+        let attributes = attributes.unwrap_or(before);
         self.ledger.use_lock(&Birth {
             address,
             kind,

@@ -8,6 +8,7 @@
 //! | lock | word | meaning |
 //! |---|---|---|
 //! | mutex | 0 | 0: free. Robust and priority inheritance: the owner's number below two flags. Priority ceiling: the ceiling above 19 bits |
+//! | | 1 | of a recursive one: how often the owner has locked it |
 //! | | 2 | the owner's number, written after the lock was taken and erased before it is given back |
 //! | | 4 | kind; -1 of a destroyed one |
 //! | reader-writer lock | 0 | readers above three flags: write phase, writer, readers sleep |
@@ -175,6 +176,19 @@ impl Words {
         }
     }
 
+    /// Whether the words of a mutex are ones that glibc writes there. Where the first is not a
+    /// thread's number, nor beside a ceiling, it says that the mutex is free, taken, or waited
+    /// for; and only of a recursive one the second counts.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        const NUMBERS: u32 = mutex::ROBUST | mutex::INHERIT | mutex::PROTECT;
+        let [lock, depth, _, _, kind, ..] = self.words;
+        self.is_sound()
+            && (self.kind != Kind::Mutex
+                || kind & NUMBERS != 0
+                || lock <= 2 && (depth == 0 || self.is_recursive()))
+    }
+
     /// Whether a mutex carries the mark of a destroyed one.
     #[must_use]
     pub fn is_destroyed_mutex(&self) -> bool {
@@ -218,6 +232,12 @@ impl Words {
     #[must_use]
     pub fn is_recursive(&self) -> bool {
         self.kind == Kind::Mutex && self.words[4] & mutex::TYPE == 1
+    }
+
+    /// How often the owner of a mutex has locked it.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        if self.is_recursive() { self.words[1] } else { 1 }
     }
 
     /// The word at this index.
@@ -268,6 +288,20 @@ mod tests {
         assert_eq!(mutex(&[(0, 50 << 19 | 1), (2, 77), (4, 64)]), Holder::Thread(77));
         assert_eq!(mutex(&[(0, 1), (2, 77), (4, u32::MAX)]), Holder::Unknown);
         assert_eq!(mutex(&[(4, 96)]), Holder::Unknown, "two protocols");
+    }
+
+    #[test]
+    fn words_that_no_mutex_has() {
+        let is_possible = |set: &[(usize, u32)]| {
+            let mut words = [0; MOST];
+            set.iter().for_each(|&(index, word)| words[index] = word);
+            Words { kind: Kind::Mutex, words }.is_possible()
+        };
+        assert!([0, 1, 2].iter().all(|&word| is_possible(&[(0, word), (2, 77)])));
+        assert!(!is_possible(&[(0, 3)]) && !is_possible(&[(1, 1)]));
+        assert!(is_possible(&[(0, 1), (1, 2), (2, 77), (4, 1)]), "a recursive one counts");
+        assert!(is_possible(&[(0, 77), (1, 1), (2, 77), (4, 32)]), "inheriting ones have numbers");
+        assert!(!is_possible(&[(4, 96)]), "two protocols");
     }
 
     #[test]

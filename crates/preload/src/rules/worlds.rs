@@ -13,6 +13,10 @@
 //! is seen, and nothing of one that interrupts the library at work (see
 //! [`me`](crate::me)).
 //!
+//! A lock that nobody is seen to take outside of handlers is in nobody's way, and is used in a
+//! handler all the same: whether a handler was the first to take it, and whether somebody has
+//! taken it outside since, with whatever signals blocked, is left in the ledger for the end.
+//!
 //! Of more locks than there is room for the later ones are not compared.
 //!
 //! An order of locks may connect the two worlds. That is for the command to find, so
@@ -23,6 +27,7 @@
 
 use super::cookie::Cookie;
 use super::handlers;
+use super::life;
 use super::note::Note;
 use crate::chain::{Nature, Place};
 use crate::me::{self, Me};
@@ -32,6 +37,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use lockstead_ledger::breach::{Breach, Rule};
+use lockstead_ledger::known::Known;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::order::Mode;
 use lockstead_ledger::publish::{Flags, How};
@@ -51,6 +57,8 @@ struct Use {
     index: AtomicU32,
     /// How it was taken, as [`Mode`] has it.
     mode: AtomicU32,
+    /// In a handler: nobody had taken the lock before. Elsewhere: no handler was running.
+    apart: AtomicU32,
     /// It was left in the ledger.
     left: AtomicU32,
 }
@@ -82,6 +90,7 @@ impl<const N: usize> Uses<N> {
                     claimed: AtomicU32::new(0),
                     index: AtomicU32::new(0),
                     mode: AtomicU32::new(0),
+                    apart: AtomicU32::new(0),
                     left: AtomicU32::new(0),
                 }
             }; N],
@@ -100,6 +109,13 @@ impl<const N: usize> Uses<N> {
         all.fold(0, |signals, seen| signals | seen.signals.load(Relaxed))
     }
 
+    /// Whether there is a use of the lock that is apart.
+    fn has_apart(&self, lock: u64) -> bool {
+        // ord: PRE-5 (acquire): the use.
+        let mut all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
+        all.any(|seen| seen.apart.load(Relaxed) != 0)
+    }
+
     /// A use of the lock with this signal.
     fn find(&self, lock: u64, signal: u64) -> Option<Seen> {
         // ord: PRE-5 (acquire): the use.
@@ -113,7 +129,7 @@ impl<const N: usize> Uses<N> {
     }
 
     /// Remembers a use; counts it where there is no room.
-    fn add(&self, me: &Me, lock: u64, signals: u64, place: Place, mode: Mode) {
+    fn add(&self, me: &Me, lock: u64, signals: u64, apart: bool, place: Place, mode: Mode) {
         let free = |seen: &&Use| {
             seen.claimed.load(Relaxed) == 0
                 && seen.claimed.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
@@ -125,6 +141,7 @@ impl<const N: usize> Uses<N> {
         used.stack.store(place.stack, Relaxed);
         used.index.store(place.lock, Relaxed);
         used.mode.store(mode as u32, Relaxed);
+        used.apart.store(u32::from(apart), Relaxed);
         used.left.store(0, Relaxed);
         used.thread.store(record.serial.load(Relaxed), Relaxed);
         used.tid.store(record.tid.load(Relaxed), Relaxed);
@@ -168,7 +185,7 @@ pub fn forget() {
 pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     let installed = handlers::installed();
     let signal = me.record().context.load(Relaxed);
-    if installed == 0 && signal == 0 {
+    if installed == 0 && signal == 0 && HANDLED_AT_ALL.load(Relaxed) == 0 {
         return;
     }
     let (kind, attributes) = call.nature.nature();
@@ -185,12 +202,16 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
         }
     }
     let known = OPEN.signals(lock);
-    if known & installed != installed {
-        let new = handlers::open() & !known;
-        if new != 0 {
-            opened(me, call.target, lock, new, place, mode(call, attributes));
-        }
+    let new = if known & installed == installed { 0 } else { handlers::open() & !known };
+    let is_outside = signal == 0;
+    if new != 0 || is_outside && is_news_that_outside(lock) {
+        opened(me, call.target, lock, new, is_outside, place, mode(call, attributes));
     }
+}
+
+/// Whether a handler has used the lock, and nobody outside is known to have.
+fn is_news_that_outside(lock: u64) -> bool {
+    HANDLED_AT_ALL.load(Relaxed) != 0 && HANDLED.signals(lock) != 0 && !OPEN.has_apart(lock)
 }
 
 /// See [`super::passes`].
@@ -214,7 +235,7 @@ fn mode<N: Nature>(call: &Call<'_, N>, attributes: u16) -> Mode {
 /// Leaves a use in the ledger: a breach without a second stack. Which world it is
 /// of the other lock says: none for a handler's, whose signal is the number; the
 /// first for one outside, and the number is a mask of signals. Who else was there
-/// says the mode.
+/// says the mode; that it is weak, that it is [apart](Use::apart).
 fn leave(me: &Me, used: &Use, is_open: bool) {
     if used.left.swap(1, Relaxed) != 0 {
         return;
@@ -241,7 +262,7 @@ fn leave(me: &Me, used: &Use, is_open: bool) {
         other_stack: 0,
         other_lock: u32::from(is_open),
         number: if is_open { signals } else { signal },
-        weak: true,
+        weak: used.apart.load(Relaxed) != 0,
     });
 }
 
@@ -267,12 +288,27 @@ fn key(address: u64, generation: u32) -> u64 {
     address ^ u64::from(generation) << 48
 }
 
+/// Whether nobody has had the lock yet. What a child has inherited its parent may have had.
+fn is_untouched(me: &Me, address: u64, place: Place) -> bool {
+    let Some(record) = me.ledger.lock(place.lock).filter(|_| !life::is_forked()) else {
+        return false;
+    };
+    let generation = record.generation.load(Relaxed);
+    let has_had = |known: &Known| {
+        known.address.load(Relaxed) == address
+            && known.generation.load(Relaxed) == generation
+            && known.count.load(Relaxed) != 0
+    };
+    record.acquisitions.load(Relaxed) == 0
+        && !me.ledger.threads().any(|thread| thread.known().any(has_had))
+}
+
 fn handled(me: &Me, address: u64, lock: u64, signal: u32, place: Place, mode: Mode) {
     let bit = handlers::bit(signal);
     if HANDLED.signals(lock) & bit != 0 {
         return;
     }
-    HANDLED.add(me, lock, bit, place, mode);
+    HANDLED.add(me, lock, bit, is_untouched(me, address, place), place, mode);
     let _ = HANDLED_AT_ALL.compare_exchange(0, 1, Relaxed, Relaxed);
     leave_all(me, lock);
     if let Some(open) = OPEN.find(lock, bit) {
@@ -281,8 +317,16 @@ fn handled(me: &Me, address: u64, lock: u64, signal: u32, place: Place, mode: Mo
     }
 }
 
-fn opened(me: &Me, address: u64, lock: u64, signals: u64, place: Place, mode: Mode) {
-    OPEN.add(me, lock, signals, place, mode);
+fn opened(
+    me: &Me,
+    address: u64,
+    lock: u64,
+    signals: u64,
+    is_outside: bool,
+    place: Place,
+    mode: Mode,
+) {
+    OPEN.add(me, lock, signals, is_outside, place, mode);
     leave_all(me, lock);
     let mut left = signals & HANDLED.signals(lock);
     while left != 0 {

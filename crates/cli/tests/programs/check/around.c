@@ -269,6 +269,13 @@ static void join_closes(void)
  *   RULE: condition wait with an unlocked mutex
  *     has: queue (mutex)
  *     at: waits_unlocked() @unlocked-wait
+ * CASE wait-with-a-mutex-held-twice
+ *   RULE: condition wait with a mutex held more than once
+ *     has: stack_of_trays (recursive mutex), which it holds 2 times
+ *     at: waits_twice_deep() @deep-wait
+ *     at: waits_twice_deep() @deep-taken
+ * CASE wait-with-a-recursive-mutex-held-once
+ *   silent even with --strict
  * CASE wait-with-two-mutexes
  *   RULE: condition wait with a changing mutex
  *     has: queue (mutex)
@@ -287,6 +294,38 @@ static void waits_unlocked(void)
 static void wait_unlocked(void)
 {
     in_a_thread("hasty", waits_unlocked);
+}
+
+static pthread_mutex_t stack_of_trays = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void waits_twice_deep(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 20);
+    take(&stack_of_trays);
+    take(&stack_of_trays); /* @deep-taken */
+    must(pthread_cond_timedwait(&filled, &stack_of_trays, &at) != ETIMEDOUT); /* @deep-wait */
+    give(&stack_of_trays);
+    give(&stack_of_trays);
+}
+
+static void wait_twice_deep(void)
+{
+    in_a_thread("deep", waits_twice_deep);
+}
+
+static void waits_once_deep(void)
+{
+    struct timespec at = soon(CLOCK_REALTIME, 20);
+    take(&stack_of_trays);
+    take(&stack_of_trays);
+    give(&stack_of_trays);
+    must(pthread_cond_timedwait(&filled, &stack_of_trays, &at) != ETIMEDOUT);
+    give(&stack_of_trays);
+}
+
+static void wait_once_deep(void)
+{
+    in_a_thread("shallow", waits_once_deep);
 }
 
 static void *waits_by_queue(void *unused)
@@ -442,6 +481,8 @@ int main(int argc, char **argument)
         {"join-while-holding-another", join_with_another},
         {"join-that-closes", join_closes},
         {"wait-with-an-unlocked-mutex", wait_unlocked},
+        {"wait-with-a-mutex-held-twice", wait_twice_deep},
+        {"wait-with-a-recursive-mutex-held-once", wait_once_deep},
         {"wait-with-two-mutexes", wait_with_two},
         {"wait-with-one-mutex-after-the-other", one_after_the_other},
         {"wait-while-holding", wait_holding},

@@ -217,6 +217,10 @@ static void c11_twice(void)
  *   RULE: thread exit while holding
  *     has: ledger (mutex)
  *     at: sleeps_with_lock() @slept-with
+ * CASE thread-ends-with-a-lock-on-its-stack
+ *   RULE: thread exit while holding
+ *     has: thread "leaver"
+ *     at: leaves_with_its_own() @own-left
  */
 static void leaves_with_lock(void)
 {
@@ -255,6 +259,18 @@ static void thread_is_cancelled(void)
     await(&turn, 1);
     must(pthread_cancel(thread));
     must(pthread_join(thread, NULL));
+}
+
+static void *leaves_with_its_own(void *unused)
+{
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    take(&own); /* @own-left */
+    return unused;
+}
+
+static void thread_ends_with_its_own(void)
+{
+    must(pthread_join(start(leaves_with_its_own, NULL, "leaver"), NULL));
 }
 
 /* CASE thread-ends-and-its-destructor-unlocks
@@ -436,6 +452,7 @@ int main(int argc, char **argument)
         {"thread-ends-with-a-lock", thread_ends},
         {"thread-exits-with-a-lock", thread_exits},
         {"thread-is-cancelled-with-a-lock", thread_is_cancelled},
+        {"thread-ends-with-a-lock-on-its-stack", thread_ends_with_its_own},
         {"thread-ends-and-its-destructor-unlocks", destructor_unlocks},
         {"thread-is-cancelled-and-cleans-up", cancelled_cleanly},
         {"thread-ends-with-a-robust-lock", robust_thread},

@@ -79,6 +79,12 @@ static void outside_first(void)
 /* CASE with-the-signal-blocked
  *   silent even with --strict
  * CASE in-the-handler-only
+ *   ORDER: use in a signal handler
+ *     has: log_lock (mutex)
+ *     has: SIGUSR1
+ *     has: nobody takes it outside of handlers
+ *     at: logs() @handler-logs
+ * CASE outside-with-the-signal-blocked-and-later-only-in-the-handler
  *   silent even with --strict
  * CASE with-no-handler
  *   silent even with --strict
@@ -102,6 +108,20 @@ static void handler_only(void)
 {
     handle(SIGUSR1, logs, 0);
     in_turn({"one", rung}, {"two", rung});
+}
+
+static void outside_and_then_in_the_handler(void)
+{
+    mask(SIG_BLOCK, SIGUSR1);
+    logs_outside();
+    mask(SIG_UNBLOCK, SIGUSR1);
+    raise(SIGUSR1);
+}
+
+static void handler_only_later(void)
+{
+    handle(SIGUSR1, logs, 0);
+    in_a_thread("one", outside_and_then_in_the_handler);
 }
 
 static void no_handler(void)
@@ -201,7 +221,8 @@ static void interrupts_a_wait(void)
 }
 
 /* CASE handlers-that-keep-each-other-out
- *   silent even with --strict
+ *   ORDER: use in a signal handler
+ *     has: nobody takes it outside of handlers
  * CASE handlers-that-interrupt-each-other
  *   RULE: use in a signal handler
  *     has: log_lock (mutex)
@@ -241,7 +262,9 @@ static void interrupt_each_other(void)
  * CASE handler-that-posts
  *   silent even with --strict
  * CASE handler-with-a-lock-of-its-own
- *   silent even with --strict
+ *   ORDER: use in a signal handler
+ *     has: log_lock (mutex)
+ *     lacks: table
  */
 static void tries(int signal)
 {
@@ -374,6 +397,7 @@ int main(int argc, char **argument)
         {"outside-first", outside_first},
         {"with-the-signal-blocked", blocked},
         {"in-the-handler-only", handler_only},
+        {"outside-with-the-signal-blocked-and-later-only-in-the-handler", handler_only_later},
         {"with-no-handler", no_handler},
         {"handler-that-was-taken-away", taken_away},
         {"handler-for-one-time", one_time},

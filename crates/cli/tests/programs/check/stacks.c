@@ -50,7 +50,9 @@ static void on_another_stack(void)
 }
 
 /* CASE handler-on-a-stack-in-a-frame
- *   silent even with --strict
+ *   ORDER: use in a signal handler
+ *     has: shared (mutex)
+ *     has: nobody takes it outside of handlers
  */
 static void locks(int signal)
 {
