@@ -40,6 +40,7 @@ suites! {
     shapes_of_lock_order: "shapes.c";
     readers_and_writers: "readers.c";
     orders_with_an_excuse: "excuses.c";
+    orders_of_locks_of_one_origin: "habits.c";
     one_lock_after_another_in_the_same_memory: "lives.c";
     locks_on_stacks_of_all_kinds: "stacks.c";
     what_is_known_hides_nothing_new: "remembered.c";

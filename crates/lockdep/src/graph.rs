@@ -5,8 +5,9 @@
 //! searches, and makes findings of what they find.
 
 use crate::causes::Causes;
-use crate::classes::Classes;
+use crate::classes::{Classes, Locks};
 use crate::effort::Efforts;
+use crate::habits::{self, Habits};
 use crate::net::{Arc, NONE, Net, Way, node_of};
 use crate::ring::{Ends, Facts, judge};
 use crate::rings::{Query, Rings, effort};
@@ -50,6 +51,7 @@ pub struct Graph {
     pub(crate) witnesses: Witnesses,
     pub(crate) sets: Sets,
     pub(crate) classes: Classes,
+    habits: Habits,
     pub(crate) causes: Causes,
     efforts: Efforts,
     pub(crate) worlds: Worlds,
@@ -73,6 +75,7 @@ impl Graph {
             witnesses: Witnesses::default(),
             sets: Sets::default(),
             classes: Classes::new(),
+            habits: Habits::default(),
             causes: Causes::default(),
             efforts: Efforts::default(),
             worlds: Worlds::default(),
@@ -258,18 +261,64 @@ impl Graph {
     ) {
         let classes = (self.class_of(from), self.class_of(to));
         let Graph { sets, limits, losses, .. } = self;
-        let Some(arc) = self.classes.add(classes, edge, set, sets, limits, losses) else { return };
+        let Some(arc) = self.classes.add(classes, edge, set, sets, limits, losses) else {
+            return self.habit(classes, edge, set, findings);
+        };
         let ring = self.classes.ring(arc, edge, sets, losses);
         self.ways_of_classes(arc, findings);
-        let Some((arcs, seen)) = ring else { return };
+        if let Some((arcs, seen)) = ring {
+            self.found_of_classes(&arcs, &seen, Level::Order, findings);
+        }
+        self.habit(classes, edge, set, findings);
+    }
+
+    /// An edge between locks of two classes, whose arc there is by now: whether that makes two
+    /// habits of both of their orders.
+    fn habit(
+        &mut self,
+        classes: (u32, u32),
+        edge: &Edge<'_>,
+        set: u32,
+        findings: &mut Vec<Finding>,
+    ) {
+        let (from, to) = classes;
+        if from == to || !self.classes.has_node(from) || !self.classes.has_node(to) {
+            return;
+        }
+        let Some(arc) = self.classes.net.find(from, to) else { return };
+        let seen = Seen::of(edge, set, (edge.from, edge.to));
+        if self.habits.note(arc, &self.classes, seen) {
+            self.sets.keep(set);
+        }
+        let Some(back) = self.classes.net.find(to, from) else { return };
+        let Graph { net, sets, nodes, locks, .. } = self;
+        let world = habits::World {
+            net,
+            sets,
+            node: &|lock| nodes.get(&lock).copied(),
+            class: &|node| locks[node as usize].class,
+        };
+        self.habits.edge(seen.locks, &world);
+        if let Some(met) = self.habits.meet((arc, back), &self.classes, &world) {
+            self.found_of_classes(&[arc, back], &met, Level::Potential, findings);
+        }
+    }
+
+    fn found_of_classes(
+        &mut self,
+        arcs: &[u32],
+        seen: &[Seen<Locks>],
+        level: Level,
+        findings: &mut Vec<Finding>,
+    ) {
         let class = |&arc: &u32| self.classes.net.arcs[arc as usize].from;
-        if self.causes.news(arcs.iter().map(class), None, Level::Order) {
-            let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.class_step(arc, seen));
+        if self.causes.news(arcs.iter().map(class), None, level) {
+            let steps = arcs.iter().zip(seen).map(|(&arc, seen)| self.class_step(arc, seen));
             findings.push(Finding {
-                level: Level::Order,
+                level,
                 kind: Kind::Classes,
                 steps: steps.collect(),
-                excuse: Some(Excuse::OtherInstances),
+                excuse: (level == Level::Order).then_some(Excuse::OtherInstances),
             });
         }
     }

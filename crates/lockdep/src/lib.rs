@@ -16,7 +16,8 @@
 //! could happen if different threads can be at all of its edges at the same
 //! time. [`Level::Potential`] is given only where the witnesses of the edges
 //! show this; else the ring is a breach of order, [`Level::Order`], with an
-//! [`Excuse`].
+//! [`Excuse`]. Two orders of classes, each of which is a habit, count as shown too: on which
+//! evidence says `habits`.
 //!
 //! # Readers
 //! What a request waits behind depends on both sides:
@@ -44,6 +45,7 @@ mod components;
 mod effort;
 mod enumerate;
 mod graph;
+mod habits;
 mod handlers;
 mod kinds;
 mod net;

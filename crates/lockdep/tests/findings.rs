@@ -277,6 +277,84 @@ fn the_order_of_classes_outlives_their_locks() {
     assert_eq!(graph.class_edges().count(), 2);
 }
 
+/// Lists are 0 to 9, of one class, objects 10 to 19, gates 20 to 29.
+fn lists_and_objects() -> Graph {
+    let mut graph = Graph::new(Limits::default());
+    for lock in 0..30 {
+        graph.declare(LockId(lock), ClassId(lock / 10), 0);
+    }
+    graph
+}
+
+/// Where a thread does it: a call for each.
+fn at(site: u32, edge: Edge<'static>) -> Edge<'static> {
+    Edge { from_site: SiteId(site), to_site: SiteId(site + 100), ..edge }
+}
+
+/// The level at which these edges are reported at last; each comes from a call of its thread.
+fn worst(graph: &mut Graph, edges: &[Edge<'_>]) -> Option<(Level, Kind)> {
+    let found =
+        edges.iter().flat_map(|edge| add(graph, edge)).map(|found| (found.level, found.kind));
+    found.max_by_key(|(level, _)| *level)
+}
+
+const HABITS: Option<(Level, Kind)> = Some((Level::Potential, Kind::Classes));
+const DOUBTS: Option<(Level, Kind)> = Some((Level::Order, Kind::Classes));
+
+#[test]
+fn two_orders_of_classes_that_are_habits_may_meet() {
+    let habits = [(1, 0, 10), (1, 1, 11), (2, 12, 2), (2, 13, 3)];
+    let edges = habits.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
+    assert_eq!(worst(&mut lists_and_objects(), &edges), HABITS);
+    for left_out in 0..edges.len() {
+        let mut fewer = edges.to_vec();
+        fewer.remove(left_out);
+        assert_eq!(worst(&mut lists_and_objects(), &fewer), DOUBTS, "without {left_out}");
+    }
+    // One list and many objects, each with one order.
+    let habits = [(1, 0, 10), (1, 0, 11), (2, 12, 0), (2, 13, 0)];
+    let edges = habits.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
+    assert_eq!(worst(&mut lists_and_objects(), &edges), HABITS);
+}
+
+#[test]
+fn what_speaks_against_two_habits() {
+    let habits = [(1, 0, 10), (1, 1, 11), (2, 12, 2), (2, 13, 3)];
+    let with = |change: &dyn Fn(usize, Edge<'static>) -> Edge<'static>| {
+        let edges = habits.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
+        let edges: Vec<_> = edges.into_iter().enumerate().map(|(i, e)| change(i, e)).collect();
+        worst(&mut lists_and_objects(), &edges)
+    };
+    assert_eq!(with(&|_, edge| edge), HABITS);
+    assert_eq!(with(&|_, edge| Edge { thread: ThreadId(1), ..edge }), DOUBTS, "one thread");
+    assert_eq!(with(&|i, edge| Edge { alone: i > 1, ..edge }), DOUBTS, "no other thread");
+    assert_eq!(with(&|_, edge| at(7, edge)), DOUBTS, "one code for both orders");
+    const SAME: &[Gate] = &[Gate { lock: LockId(20), shared: false }];
+    const LIKE: &[Gate] = &[Gate { lock: LockId(21), shared: false }];
+    assert_eq!(with(&|_, edge| Edge { gates: SAME, ..edge }), DOUBTS, "a gate");
+    let each = |i, edge| Edge { gates: if i < 2 { SAME } else { LIKE }, ..edge };
+    assert_eq!(with(&each), DOUBTS, "each has its gate");
+    let one = |i, edge| Edge { gates: if i < 2 { SAME } else { &[] }, ..edge };
+    assert_eq!(with(&one), HABITS, "only one of them has a gate");
+}
+
+#[test]
+fn trees_of_two_classes_are_none() {
+    // A directory before its list, the list before what is in it, which is a directory again.
+    let tree = [(1, 10, 0), (2, 0, 11), (1, 12, 1), (2, 1, 13), (2, 0, 14), (1, 13, 2), (2, 2, 15)];
+    let edges = tree.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
+    assert_eq!(worst(&mut lists_and_objects(), &edges), DOUBTS);
+    // Its locks may be dead by then.
+    let mut graph = lists_and_objects();
+    for edge in &edges[..2] {
+        add(&mut graph, edge);
+    }
+    graph.forget(LockId(0));
+    let rest = [(1, 12, 1), (1, 13, 2), (2, 3, 14), (2, 4, 15)];
+    let rest = rest.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
+    assert_eq!(worst(&mut graph, &rest), None);
+}
+
 #[test]
 fn locks_of_one_class_nest_as_they_like() {
     let mut graph = Graph::new(Limits::default());

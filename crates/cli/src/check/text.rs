@@ -72,8 +72,12 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
     // Long names stand with the steps, which say it all.
     let ring = if ring.chars().count() <= LINE { ring.as_str() } else { "" };
     let _ = writeln!(text, "  in {program}{ring}");
-    if let Some(excuse) = excuse(order) {
-        let _ = writeln!(text, "  no deadlock as it was seen: {excuse}");
+    match excuse(order) {
+        Some(excuse) => {
+            let _ = writeln!(text, "  no deadlock as it was seen: {excuse}");
+        }
+        None if order.ring == Ring::Classes => text.push_str(HABITS),
+        None => {}
     }
     let frames = match count {
         0..SOME => FRAMES,
@@ -86,6 +90,10 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
         step_lines(text, step, handler.as_deref(), frames);
     }
 }
+
+/// On which evidence an inversion of classes is a potential deadlock.
+const HABITS: &str =
+    "  not of the same locks, but of their origins: each order was seen with several pairs\n";
 
 fn excuse(order: &Order) -> Option<String> {
     Some(match order.excuse? {

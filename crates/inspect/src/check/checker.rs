@@ -309,7 +309,7 @@ impl Checker {
 
     /// A finding by what it is about. None if it leads over a lock that has
     /// turned out to be a signal.
-    fn facts(&self, ledger: &Ledger<'_>, finding: graph::Finding) -> Option<Facts> {
+    fn facts(&self, ledger: &Ledger<'_>, mut finding: graph::Finding) -> Option<Facts> {
         // Of one lock in both worlds there is a breach, which says more.
         if let (graph::Kind::Handler { .. }, [step]) = (finding.kind, &finding.steps[..])
             && step.from == step.to
@@ -337,6 +337,14 @@ impl Checker {
                 timed: witness.timed_to,
             })
         };
+        // What takes two locks by their addresses has both orders, from wherever it is called.
+        let is_guess = matches!(finding.kind, graph::Kind::Classes)
+            && finding.level == graph::Level::Potential
+            && is_one_code(ledger, &finding.steps);
+        if is_guess {
+            finding.level = graph::Level::Order;
+            finding.excuse = Some(graph::Excuse::OtherInstances);
+        }
         Some(Facts::Order(OrderFacts {
             level: finding.level,
             kind: finding.kind,
@@ -354,6 +362,21 @@ impl Checker {
             },
         }))
     }
+}
+
+/// Whether all steps come from the same two calls: the callers that both of them have in
+/// common aside, their stacks are the same.
+fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::Step]) -> bool {
+    let calls = |step: &graph::Step| {
+        let [mut held, mut asked] = [step.witness.from_site, step.witness.to_site]
+            .map(|site| ledger.stack(site.0).map_or(Vec::new(), |stack| stack.returns().collect()));
+        while held.len() > 1 && asked.len() > 1 && held.last() == asked.last() {
+            held.pop();
+            asked.pop();
+        }
+        (held, asked)
+    };
+    steps.windows(2).all(|two| calls(&two[0]) == calls(&two[1]))
 }
 
 /// Whether a lock was ever released by a thread that did not hold it: then it is

@@ -178,6 +178,49 @@ pub(crate) fn proves(ring: &[Seen]) -> bool {
         .all(|(index, seen)| !seen.alone && ring[..index].iter().all(|other| other.together(seen)))
 }
 
+/// Whether each of two orders of classes was taken with two pairs of locks or more, and these
+/// two by threads that hold nothing alike.
+pub(crate) fn is_habit(steps: &[Seen], ever: &[Seen], class: &dyn Fn(u32) -> u32) -> bool {
+    let [one, other] = steps else { return false };
+    let classes = |seen: &Seen| (class(seen.from), class(seen.to));
+    let pairs = |of: &Seen| -> BTreeSet<(u32, u32)> {
+        let alike = ever.iter().filter(|seen| classes(seen) == classes(of) && !seen.alone);
+        alike.map(|seen| (seen.from, seen.to)).collect()
+    };
+    let gates = |seen: &Seen| -> BTreeSet<u32> {
+        seen.gates.iter().map(|gate| class(gate.lock.0)).collect()
+    };
+    classes(one) == (class(other.to), class(other.from))
+        && one.thread != other.thread
+        && !one.alone
+        && !other.alone
+        && waits(one.to_mode, other.from_mode)
+        && waits(other.to_mode, one.from_mode)
+        && gates(one).is_disjoint(&gates(other))
+        && [one, other].iter().all(|step| pairs(step).len() >= 2)
+}
+
+/// Whether a lock of these two classes stands between locks of the other one, and not many on
+/// both sides.
+pub(crate) fn is_tree(steps: &[Seen], live: &[Seen], class: &dyn Fn(u32) -> u32) -> bool {
+    let classes = (class(steps[0].from), class(steps[0].to));
+    let of_these = |seen: &&Seen| {
+        let found = (class(seen.from), class(seen.to));
+        found == classes || found == (classes.1, classes.0)
+    };
+    let edges: Vec<&Seen> = live.iter().filter(of_these).collect();
+    let locks: BTreeSet<u32> = edges.iter().flat_map(|seen| [seen.from, seen.to]).collect();
+    locks.iter().any(|lock| {
+        let of = |ends: &dyn Fn(&Seen) -> (u32, u32)| -> BTreeSet<u32> {
+            let found = edges.iter().map(|seen| ends(seen)).filter(|(own, _)| own == lock);
+            found.map(|(_, other)| other).collect()
+        };
+        let before = of(&|seen| (seen.to, seen.from)).len();
+        let after = of(&|seen| (seen.from, seen.to)).len();
+        before.min(after) == 1
+    })
+}
+
 /// Whether the requests of a ring wait for each other, lock by lock.
 pub(crate) fn is_ring(ring: &[Seen]) -> bool {
     let locks: BTreeSet<u32> = ring.iter().map(|seen| seen.from).collect();

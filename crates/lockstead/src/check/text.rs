@@ -79,6 +79,10 @@ pub(super) fn inversion(engine: &Engine, level: Level, finding: &Finding) -> Str
         place(&mut text, "asked for", asked, Some(chain));
     }
     let excuse = match finding.excuse {
+        None if finding.kind == Kind::Classes => {
+            "not the same locks, but of their classes: each order was seen with several pairs"
+                .into()
+        }
         None => "each of them could hold what the next one asks for, and wait for ever".into(),
         Some(Excuse::OneThread) => "not by as many threads as that takes, so far".into(),
         Some(Excuse::Gate(gate)) => {
