@@ -383,6 +383,9 @@ pub(crate) struct Check {
     /// Leave out the findings that this file lists; may be given again
     #[arg(long, value_name = "FILE")]
     pub(crate) suppressions: Vec<PathBuf>,
+    /// What well-known programs do on purpose is a finding too
+    #[arg(long)]
+    pub(crate) no_shipped_suppressions: bool,
     /// What cannot hurt as it was seen (`ORDER`) is a finding too
     #[arg(long)]
     pub(crate) strict: bool,
@@ -390,7 +393,9 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE")]
     pub(crate) sarif: Option<PathBuf>,
     /// List all rules and what they mean
-    #[arg(long, conflicts_with_all = ["report", "suggest", "suppressions", "strict", "sarif"])]
+    #[arg(long, conflicts_with_all = [
+        "report", "suggest", "suppressions", "no_shipped_suppressions", "strict", "sarif"
+    ])]
     pub(crate) list_rules: bool,
 }
 

@@ -1,12 +1,12 @@
 //! `lockstead check`: the findings of a report that was kept.
 
-use super::flags::read_suppressions;
+use super::flags::{SHIPPED_NAME, read_suppressions};
 use super::recorded::{self, Found};
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::output;
-use crate::report::clean;
-use lockstead_inspect::check::model::Level;
+use crate::report::{clean, plural};
+use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::check::suppress::suggestion;
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
     if flags.list_rules {
         return output::print(&list());
     }
-    let mut suppressions = read_suppressions(&flags.suppressions)?;
+    let mut suppressions = read_suppressions(&flags.suppressions, !flags.no_shipped_suppressions)?;
     let Some(file) = &flags.report else {
         return Err(Failure::Usage(
             "name a report that `lockstead run --check --json FILE` has written, or give \
@@ -45,8 +45,11 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
             let may = details.level != Some(Level::Deadlock);
             let fit = may.then(|| suppressions.fit(details, &found.text)).flatten();
             found.details.suppressed = fit;
+        } else if flags.no_shipped_suppressions && is_shipped(&found.details) {
+            found.details.suppressed = None;
         }
     }
+    let shipped = findings.iter().filter(|found| is_shipped(&found.details)).count() as u64;
     if let Some(file) = &flags.sarif {
         super::write_log(file, &findings)?;
     }
@@ -61,8 +64,19 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
     for place in suppressions.unused() {
         output::note(format_args!("lockstead: {place}: this suppression fitted nothing"));
     }
+    if shipped != 0 {
+        output::note(format_args!(
+            "lockstead: suppressed by the shipped list: {} (--no-shipped-suppressions shows what)",
+            plural(shipped, "finding", "findings")
+        ));
+    }
     output::print(&text)?;
     if findings.is_empty() { Ok(()) } else { Err(Failure::Program(FOUND)) }
+}
+
+/// Whether the shipped list leaves a finding out.
+fn is_shipped(details: &Details) -> bool {
+    details.suppressed.as_ref().is_some_and(|place| place.starts_with(SHIPPED_NAME))
 }
 
 /// The status if there are findings.

@@ -28,6 +28,10 @@ pub(crate) struct CheckFlags {
     /// --suggest` writes one)
     #[arg(long, value_name = "FILE")]
     pub(crate) suppressions: Vec<PathBuf>,
+    /// Count what well-known programs do on purpose as well: leave out nothing by the list that
+    /// comes with lockstead
+    #[arg(long)]
+    pub(crate) no_shipped_suppressions: bool,
     /// Write what is reported while the program runs to a file as well, as text
     #[arg(long, value_name = "FILE")]
     pub(crate) report_file: Option<PathBuf>,
@@ -46,6 +50,7 @@ impl CheckFlags {
             ("--strict", self.strict),
             ("--sleepy", self.sleepy),
             ("--suppressions", !self.suppressions.is_empty()),
+            ("--no-shipped-suppressions", self.no_shipped_suppressions),
             ("--sarif", self.sarif.is_some()),
         ];
         if let Some((option, _)) = needing.iter().find(|(_, given)| *given && !self.check) {
@@ -104,20 +109,110 @@ impl CheckFlags {
     /// # Errors
     /// [`Failure::Usage`], with file and line.
     pub(crate) fn suppressed(&self) -> Result<Suppressions, Failure> {
-        read_suppressions(&self.suppressions)
+        read_suppressions(&self.suppressions, !self.no_shipped_suppressions)
     }
 }
 
-/// Reads files of suppressions.
+/// What is left out of all findings, for the reason that each block gives.
+const SHIPPED: &str = include_str!("shipped.toml");
+/// The name of that file in places.
+pub(crate) const SHIPPED_NAME: &str = "the shipped list";
+
+/// Reads files of suppressions; with the shipped ones behind them, if these are wanted.
 ///
 /// # Errors
 /// [`Failure::Usage`], with file and line.
-pub(crate) fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions, Failure> {
+pub(crate) fn read_suppressions(files: &[PathBuf], shipped: bool) -> Result<Suppressions, Failure> {
     let mut all = Suppressions::default();
     for file in files {
         let text = fs::read_to_string(file)
             .map_err(|error| Failure::option("--suppressions", file.display(), error))?;
         all.add(&file.display().to_string(), &text).map_err(Failure::Usage)?;
     }
+    if shipped {
+        all.add_shipped(SHIPPED_NAME, SHIPPED).map_err(Failure::Usage)?;
+    }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstead_inspect::check::model::{Breach, Details, Lock};
+    use lockstead_inspect::stack::{End, Frame, Stack};
+
+    #[test]
+    fn each_shipped_block_says_what_it_leaves_out_and_why() {
+        assert!(read_suppressions(&[], true).is_ok());
+        let blocks = SHIPPED.split("\n[[suppress]]\n").skip(1);
+        let mut count = 0;
+        for block in blocks {
+            for key in ["rule = ", "locks = [\"mutex", "within = [", "reason = \""] {
+                assert!(block.contains(key), "{key}: {block}");
+            }
+            assert!(block.contains("at = [") || block.contains("message = "), "{block}");
+            count += 1;
+        }
+        assert_eq!(count, SHIPPED.matches("[[suppress]]").count());
+    }
+
+    /// Whether the list leaves out an end of a thread, or of the process, with a lock of this
+    /// class that was acquired by these functions, each with its file.
+    fn is_left_out(rule: &str, thread: &str, class: &str, acquired: &[(&str, &str)]) -> bool {
+        let frame = |&(function, module): &(&str, &str)| Frame {
+            function: (!function.is_empty()).then(|| function.into()),
+            module: Some(format!("/usr/lib/{module}")),
+            ..Frame::default()
+        };
+        let frames = acquired.iter().map(frame).collect();
+        let earlier = Some(Stack { frames, end: End::Bottom });
+        let lock = Lock { class: class.into(), ..Lock::default() };
+        let breach = Some(Breach { lock, earlier, ..Breach::default() });
+        let details = Details { rule: Some(rule.into()), breach, ..Details::default() };
+        let text = format!("lockstead: RULE: x\n  in it (pid 1)\n  thread \"{thread}\" (tid 7)\n");
+        let mut all = read_suppressions(&[], true).unwrap();
+        all.fit(&details, &text).is_some()
+    }
+
+    #[test]
+    fn the_shipped_list_hides_no_fault_of_a_program_s_own() {
+        const THREAD: &str = "thread-exit-while-holding";
+        const PROCESS: &str = "process-exit-while-holding";
+        const JVM: &str = "libjvm.so";
+        let made = "mutexes from mutex_init()+0xb28 in libjvm.so";
+        let stripped = "mutexes from libjvm.so+0xc375d8";
+        let begin = ("SafepointSynchronize::begin()", JVM);
+        let run = ("VMThread::run()", JVM);
+        let nameless = ("", JVM);
+        let libc = ("", "libc.so.6");
+        for rule in [THREAD, PROCESS] {
+            assert!(is_left_out(rule, "VM Thread", made, &[begin, run, libc]));
+            assert!(is_left_out(rule, "VM Thread", stripped, &[nameless, libc]));
+        }
+        let agent = ("on_garbage_collection", "libagent.so");
+        for (rule, thread, class, acquired) in [
+            ("recursion", "VM Thread", made, &[begin, run][..]),
+            (THREAD, "worker", made, &[begin, run]),
+            (THREAD, "VM Thread", "mutexes from pool_new() at pool.c:3", &[begin, run]),
+            (THREAD, "VM Thread", made, &[("Monitor::wait()", JVM), run]),
+            (THREAD, "VM Thread", made, &[begin, agent, run]),
+            (THREAD, "worker", stripped, &[nameless]),
+            (THREAD, "VM Thread", stripped, &[nameless, agent]),
+        ] {
+            assert!(!is_left_out(rule, thread, class, acquired), "{thread} {class} {acquired:?}");
+        }
+        const QEMU: &str = "qemu-system-x86_64";
+        let big = "mutex from qemu_mutex_init+0xb in qemu-system-x86_64, #11";
+        let take = ("qemu_mutex_lock_iothread_impl", QEMU);
+        for take in [take, ("bql_lock_impl", QEMU)] {
+            assert!(is_left_out(PROCESS, "qemu", big, &[take, ("vm_shutdown", QEMU), libc]));
+        }
+        for (rule, acquired) in [
+            (THREAD, &[take, ("vm_shutdown", QEMU)][..]),
+            (PROCESS, &[("bdrv_lock", QEMU), ("vm_shutdown", QEMU)]),
+            (PROCESS, &[take, ("plugin_exit", "plugin.so"), ("vm_shutdown", QEMU)]),
+        ] {
+            assert!(!is_left_out(rule, "qemu", big, acquired), "{acquired:?}");
+        }
+    }
 }

@@ -67,6 +67,7 @@ impl Judge {
         }
         if details.suppressed.is_some() {
             self.tally.suppressed += 1;
+            self.tally.shipped = self.suppressions.shipped();
             return if self.kept <= KEPT { Verdict::Keep } else { Verdict::Drop };
         }
         self.tally.add(details);

@@ -13,6 +13,8 @@ pub(crate) struct Tally {
     found: BTreeMap<(Level, String), u64>,
     /// Those that a suppression fits.
     pub(crate) suppressed: u64,
+    /// Those of them that the shipped list leaves out, by its reasons.
+    pub(crate) shipped: Vec<(String, u64)>,
     /// Findings that only `--strict` shows.
     pub(crate) hidden: u64,
     /// Those that were counted and no more.
@@ -145,9 +147,12 @@ pub(crate) fn summary(
         let _ = writeln!(text, "  {count:>5}  {:<9}  {rule}", level.word());
     }
     let mut more = Vec::new();
-    if tally.suppressed != 0 {
-        more.push(format!("{} suppressed", plural(tally.suppressed, "finding", "findings")));
+    let shipped: u64 = tally.shipped.iter().map(|(_, count)| count).sum();
+    if tally.suppressed != shipped {
+        let count = plural(tally.suppressed - shipped, "finding", "findings");
+        more.push(format!("{count} suppressed"));
     }
+    more.extend(shipped_lines(&tally.shipped));
     if tally.hidden != 0 && !strict {
         let count = plural(tally.hidden, "doubtful finding", "doubtful findings");
         more.push(format!("{count} that did no harm as seen (--strict shows them)"));
@@ -163,6 +168,17 @@ pub(crate) fn summary(
         let _ = writeln!(text, "  {line}");
     }
     text
+}
+
+/// What the shipped list has left out, a line for each reason.
+pub(crate) fn shipped_lines(shipped: &[(String, u64)]) -> Vec<String> {
+    let line = |(reason, count): &(String, u64)| {
+        let count = plural(*count, "finding", "findings");
+        format!("suppressed by the shipped list: {count}: {reason}")
+    };
+    let hint = "--no-shipped-suppressions shows what the shipped list suppresses";
+    let hint = (!shipped.is_empty()).then(|| hint.to_owned());
+    shipped.iter().map(line).chain(hint).collect()
 }
 
 /// A slug as a reader would say it.
@@ -194,7 +210,8 @@ mod tests {
             (Level::Potential, "lock-order-inversion"),
             (Level::Deadlock, "deadlock"),
         ]);
-        (all.suppressed, all.hidden, all.unprinted) = (2, 3, 1);
+        (all.suppressed, all.hidden, all.unprinted) = (3, 3, 1);
+        all.shipped = vec![("Runtime: it means to".into(), 1)];
         let mut checked = Checked::default();
         let mut counts = Counts { locks: 12, edges: 30, ..Counts::default() };
         counts.graph.edges = 5;
@@ -206,6 +223,8 @@ lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in 
       1  RULE       recursion
       2  POTENTIAL  lock order inversion
   2 findings suppressed
+  suppressed by the shipped list: 1 finding: Runtime: it means to
+  --no-shipped-suppressions shows what the shipped list suppresses
   3 doubtful findings that did no harm as seen (--strict shows them)
   1 finding not printed, being too many
   the program: exit status 1

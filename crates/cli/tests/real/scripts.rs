@@ -1,7 +1,7 @@
 //! Languages with a runtime.
 
 use super::case::{Case, processes};
-use super::{installed, skip, source};
+use super::{Running, installed, skip, source, watched};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,4 +76,25 @@ fn java() {
     let seen = seen.unharmed();
     assert_eq!(seen.status, Some(6));
     seen.had("java", 16, 1000);
+}
+
+/// The VM thread ends while it holds a lock, on purpose.
+#[test]
+fn java_that_ends_by_itself() {
+    let Some(java) = installed("java") else { return };
+    let arguments = ["-Xmx64m", "-version"];
+    let seen = Case::new(&java).args(&arguments).unharmed();
+    assert_eq!(seen.status, Some(0));
+    let reports = tempfile::tempdir().expect("a folder");
+    let end = |options: &[&str]| {
+        let json = reports.path().join("report.json");
+        let mut command = watched(&json, &[&["--check"], options].concat());
+        let ended = Running::start(command.arg(&java).args(arguments)).end();
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    let (status, text) = end(&[]);
+    assert!(status == Some(0) && text.contains("suppressed by the shipped list: 1 "), "{text}");
+    let (status, text) = end(&["--no-shipped-suppressions"]);
+    assert!(text.contains("RULE: thread exit while holding"), "{text}");
+    assert!(status == Some(3) && !text.contains("shipped list"), "{text}");
 }

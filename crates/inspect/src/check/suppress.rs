@@ -1,7 +1,7 @@
 //! Findings that somebody has looked at and does not want to see again.
 //!
 //! # Format
-//! TOML: a `[[suppress]]` for each, with at least one of `rule`, `locks`, `at` and
+//! TOML: a `[[suppress]]` for each, with at least one of `rule`, `locks`, `at`, `within` and
 //! `message`; all that are given have to fit. `reason` is for people. `*` stands
 //! for any characters, `?` for one.
 //!
@@ -10,6 +10,7 @@
 //! rule = "lock-order-inversion"
 //! locks = ["accounts", "journal"]   # names or classes, each of some lock
 //! at = ["transfer", "bank.c"]       # functions or files, each of some frame
+//! within = ["bank", "libc.so.6"]     # files: each frame is in one of them
 //! message = "* of 2 locks"          # a line of the report
 //! reason = "both under the big lock of the caller"
 //! ```
@@ -38,9 +39,10 @@ struct Entry {
     locks: Vec<String>,
     #[serde(default)]
     at: Vec<String>,
+    #[serde(default)]
+    within: Vec<String>,
     message: Option<String>,
-    #[serde(rename = "reason")]
-    _reason: Option<String>,
+    reason: Option<String>,
 }
 
 /// One of a file.
@@ -50,7 +52,11 @@ struct Suppression {
     rule: Option<WildMatch>,
     locks: Vec<WildMatch>,
     at: Vec<WildMatch>,
+    within: Vec<WildMatch>,
     message: Option<WildMatch>,
+    reason: Option<String>,
+    /// It comes with the command.
+    is_shipped: bool,
     used: u64,
 }
 
@@ -60,7 +66,29 @@ pub struct Suppressions {
     all: Vec<Suppression>,
 }
 
+/// The library that the command puts below a program: its frames are nobody's.
+const OWN: &str = "liblockstead_preload.so";
+
 impl Suppressions {
+    /// Adds those that come with the command, which need not fit anything; after all others,
+    /// which come first.
+    ///
+    /// # Errors
+    /// As [`add`](Suppressions::add).
+    pub fn add_shipped(&mut self, file: &str, text: &str) -> Result<(), String> {
+        let before = self.all.len();
+        self.add(file, text)?;
+        self.all[before..].iter_mut().for_each(|one| one.is_shipped = true);
+        Ok(())
+    }
+
+    /// How many findings the shipped ones fit so far, by their reasons.
+    #[must_use]
+    pub fn shipped(&self) -> Vec<(String, u64)> {
+        let used = self.all.iter().filter(|one| one.is_shipped && one.used != 0);
+        used.map(|one| (one.reason.clone().unwrap_or_default(), one.used)).collect()
+    }
+
     /// Adds those of a file with this name and text.
     ///
     /// # Errors
@@ -85,13 +113,17 @@ impl Suppressions {
                 rule: entry.rule.map(|rule| WildMatch::new(rule.get_ref())),
                 locks: globs(&entry.locks),
                 at: globs(&entry.at),
+                within: globs(&entry.within),
                 message: entry.message.map(|message| WildMatch::new(&message)),
+                reason: entry.reason,
                 place,
+                is_shipped: false,
                 used: 0,
             };
             if suppression.is_empty() {
                 return Err(format!(
-                    "{}: this would suppress everything: give a `rule`, `locks`, `at` or `message`",
+                    "{}: this would suppress everything: give a `rule`, `locks`, `at`, `within` or \
+                     `message`",
                     suppression.place
                 ));
             }
@@ -109,7 +141,7 @@ impl Suppressions {
 
     /// Where those stand that fitted nothing.
     pub fn unused(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().filter(|one| one.used == 0).map(|one| one.place.as_str())
+        self.all.iter().filter(|one| one.used == 0 && !one.is_shipped).map(|one| one.place.as_str())
     }
 
     /// Whether there is none.
@@ -121,7 +153,9 @@ impl Suppressions {
 
 impl Suppression {
     fn is_empty(&self) -> bool {
-        self.rule.is_none() && self.locks.is_empty() && self.at.is_empty() && self.message.is_none()
+        self.rule.is_none()
+            && [&self.locks, &self.at, &self.within].iter().all(|globs| globs.is_empty())
+            && self.message.is_none()
     }
 
     fn fits(&self, details: &Details, text: &str) -> bool {
@@ -135,11 +169,20 @@ impl Suppression {
                 locks.iter().any(|lock| names(&lock.name) || names(&lock.class))
             })
             && self.at.iter().all(|glob| frames().any(|frame| is_at(glob, frame)))
+            && (self.within.is_empty() || frames().all(|frame| is_within(&self.within, frame)))
             && self
                 .message
                 .as_ref()
                 .is_none_or(|glob| text.lines().any(|line| glob.matches(line.trim())))
     }
+}
+
+/// Whether a frame is in one of these files, as the loader has them.
+fn is_within(files: &[WildMatch], frame: &Frame) -> bool {
+    frame.module.as_deref().is_some_and(|module| {
+        let base = module.rsplit('/').next().unwrap_or_default();
+        base == OWN || files.iter().any(|glob| glob.matches(module) || glob.matches(base))
+    })
 }
 
 /// Whether a frame is in a function or a file: by name, by path, with the line.
@@ -263,6 +306,8 @@ mod tests {
             "at = ['/src/*']",
             "at = ['bank.c:40']",
             "at = ['bank']",
+            "within = ['bank', 'libc.so.6']",
+            "within = ['/opt/*']",
             "message = '*: recursion'",
             "message = 'in bank (pid ?)'",
             "rule = 'recursion'\nat = ['main']\nreason = 'why not'",
@@ -275,6 +320,7 @@ mod tests {
             "at = ['transfer', 'elsewhere']",
             "at = ['bank.c:41']",
             "message = 'recursion'",
+            "within = ['libc.so.6']",
             "rule = 'recursion'\nat = ['x.c']",
         ] {
             assert!(!fits(bad), "{bad}");
@@ -300,6 +346,21 @@ mod tests {
         let mut none = Suppressions::default();
         none.add("f", "# a comment only\n").unwrap();
         assert!(none.is_empty());
+    }
+
+    #[test]
+    fn what_comes_with_the_command_is_counted_by_its_reason() {
+        let mut all = Suppressions::default();
+        all.add("own", "[[suppress]]\nrule = 'sleepy*'\n[[suppress]]\nat = ['x']").unwrap_err();
+        all.add("own", "[[suppress]]\nat = ['elsewhere']").unwrap();
+        let shipped = "[[suppress]]\nrule = 'recursion'\nreason = 'meant so'";
+        all.add_shipped("shipped", shipped).unwrap();
+        assert_eq!(all.shipped(), []);
+        assert_eq!(all.fit(&finding(), "").as_deref(), Some("shipped:1"));
+        assert_eq!(all.shipped(), [("meant so".to_owned(), 1)]);
+        let mut none = Suppressions::default();
+        none.add_shipped("shipped", shipped).unwrap();
+        assert_eq!(none.unused().count(), 0, "it need not fit");
     }
 
     #[test]
