@@ -196,9 +196,9 @@ const ROWS: &[Row] = &[
     ),
     (
         "eventfd",
-        Explained("for an event counter, into which this process alone can write"),
-        Explained("for an event counter, into which this process alone can write"),
-        Explained("for an event counter, into which this process alone can write"),
+        Explained("for an event counter, into which this process and the kernel alone can write"),
+        Explained("for an event counter, into which this process and the kernel alone can write"),
+        Explained("for an event counter, into which this process and the kernel alone can write"),
     ),
     (
         "timerfd",
@@ -261,7 +261,7 @@ const ROWS: &[Row] = &[
 
 /// Those in which all threads wait for events, and nobody is there who could make one.
 const STUCK: &[&str] =
-    &["once", "condition", "semaphore", "barrier", "futex", "flock-own", "pipe-own", "eventfd"];
+    &["once", "condition", "semaphore", "barrier", "futex", "flock-own", "pipe-own"];
 
 /// The text with `#` for each number.
 fn numberless(text: &str) -> String {

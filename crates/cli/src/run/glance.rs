@@ -13,7 +13,7 @@
 
 use super::processes::Observed;
 use lockstead_inspect::memory::ProcessMemory;
-use lockstead_inspect::proc::asleep;
+use lockstead_inspect::proc::asleep::{self, Surroundings};
 use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::futex::FutexWait;
 use lockstead_inspect::proc::task::{self, Call, Doing, Task};
@@ -89,6 +89,8 @@ pub(super) struct Glances {
     still: Option<Instant>,
     /// What was said of that.
     told: Option<Enders>,
+    /// Nothing but signals, processes with the same memory and the ends of children can end that.
+    is_closed: bool,
     /// It was said that nothing will ever change.
     is_over: bool,
     /// When it was looked at last.
@@ -110,6 +112,7 @@ impl Glances {
             seen: BTreeMap::new(),
             still: None,
             told: None,
+            is_closed: false,
             is_over: false,
             looked: now,
             past: BTreeMap::new(),
@@ -117,7 +120,7 @@ impl Glances {
     }
 
     /// Looks, if it is time to. `quiet`: since when no process of the run has used the
-    /// processor.
+    /// processor, if all of them stand still.
     pub(super) fn look(
         &mut self,
         process: &Observed,
@@ -153,6 +156,9 @@ impl Glances {
         let mut before: HashMap<u32, Seen> = before.into_iter().collect();
         for tid in task::numbers(process.pid).unwrap_or_default() {
             let Ok(doing) = task::doing(process.pid, tid) else { continue };
+            if doing.has_ended() {
+                continue;
+            }
             all += 1;
             let Doing::Call(call) = doing else { continue };
             let known = before.get(&tid).is_some_and(|seen| seen.call == call);
@@ -175,6 +181,7 @@ impl Glances {
     fn unrecorded(&mut self, process: &Observed, now: Instant, sights: &mut Vec<Sight>) {
         let recorded = recorded(process);
         let memory = ProcessMemory::new(process.pid);
+        let around = Surroundings::default();
         for (&tid, seen) in &mut self.seen {
             let is_futex = FutexWait::decode(&seen.call).is_some();
             match recorded.get(&tid) {
@@ -188,7 +195,7 @@ impl Glances {
             }
             let lasted = now - seen.since;
             if lasted >= self.period && seen.told.is_none() {
-                seen.told = Some(told(process.pid, tid, &seen.call, &memory));
+                seen.told = Some(told(process.pid, tid, &seen.call, &memory, &around));
             }
             let may_be_held = !self.is_over && (is_futex || asleep::is_for_lock(&seen.call));
             if may_be_held && seen.next.is_some_and(|next| lasted >= next) {
@@ -196,6 +203,11 @@ impl Glances {
                 sights.push(Sight::Unrecorded { tid, since: seen.since });
             }
         }
+    }
+
+    /// Whether all threads wait for what nobody outside the run is known to be there for.
+    pub(super) fn stands(&self) -> bool {
+        self.is_closed && self.still.is_some_and(|since| self.looked - since >= STANDS)
     }
 
     fn standstill(
@@ -207,7 +219,8 @@ impl Glances {
         sights: &mut Vec<Sight>,
     ) {
         if !all_same {
-            (self.still, self.told, self.is_over) = (None, None, false);
+            (self.still, self.told) = (None, None);
+            (self.is_closed, self.is_over) = (false, false);
             return;
         }
         // The look before this one found them in these calls already.
@@ -215,23 +228,26 @@ impl Glances {
         let lasted = |since: Instant| self.limit.is_some_and(|limit| now - since >= limit);
         let may_ask_others = lasted(since) && quiet.is_some_and(lasted);
         let done = match self.told {
-            Some(Enders::Nobody) => true,
+            Some(Enders::Nobody | Enders::Child) => true,
             Some(Enders::Others) => !may_ask_others,
             None => now - since < STANDS,
         };
         if done {
             return;
         }
+        let Some(&tid) = self.seen.keys().next() else { return };
         let calls: Vec<Call> = self.seen.values().map(|seen| seen.call).collect();
-        match standstill::enders(process.pid, &calls) {
+        let enders = standstill::enders(process.pid, tid, &calls);
+        self.is_closed = enders.is_some();
+        match enders {
             Some(Enders::Others) if !may_ask_others => self.told = Some(Enders::Others),
-            Some(enders) => {
+            Some(enders @ (Enders::Nobody | Enders::Others)) => {
                 self.told = Some(Enders::Nobody);
                 self.is_over = enders == Enders::Nobody;
                 sights.push(Sight::Standstill { enders, since });
             }
             // Asked again only when something has changed.
-            None => self.told = Some(Enders::Nobody),
+            Some(Enders::Child) | None => self.told = Some(Enders::Nobody),
         }
     }
 
@@ -272,7 +288,7 @@ fn recorded(process: &Observed) -> HashMap<u32, How> {
 }
 
 /// What to say at the end of a wait in this call.
-fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory) -> Told {
+fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory, around: &Surroundings) -> Told {
     if Task::read(pid, tid, false).is_ok_and(|task| matches!(task.state, 'T' | 't')) {
         return Told::Event("to go on: it was stopped by a signal or a debugger".into());
     }
@@ -280,7 +296,7 @@ fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory) -> Told {
         let word = wait.address;
         return Told::Event(format!("at the futex word {word:#x}, of no lock that is recorded"));
     }
-    let on = asleep::asleep(pid, call, memory);
+    let on = asleep::asleep(pid, call, memory, around);
     let by = crate::dump::enders(&on, pid).join(", ");
     let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
     let name = calls::name(call.number).map_or_else(|| call.number.to_string(), str::to_owned);

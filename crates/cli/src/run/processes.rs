@@ -252,8 +252,8 @@ impl Watch {
         }
     }
 
-    /// Looks at the process once; `quiet`: since when no process of the run has used the processor.
-    /// Says whether to look again soon.
+    /// Looks at the process once; `quiet`: since when no process of the run has used the processor,
+    /// if all of them stand still. Says whether to look again soon.
     pub(super) fn round(
         &mut self,
         process: &Observed,

@@ -44,7 +44,7 @@ pub(super) fn stuck(
             Target::Unknown { .. } => true,
         })
     };
-    if enders == Enders::Others && !living.iter().any(is_event) {
+    if enders != Enders::Nobody && !living.iter().any(is_event) {
         return None;
     }
     let lasted = duration(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
@@ -58,9 +58,9 @@ pub(super) fn stuck(
             "  nothing outside the process can end any of these waits, and no thread is left that \
              could\n"
         }
-        Enders::Others => {
+        Enders::Others | Enders::Child => {
             "  no thread is left that could end any of these waits: a signal could, or another \
-             process, but none of the run has done anything meanwhile\n"
+             process, but the others of the run wait as well\n"
         }
     });
     for thread in living {

@@ -434,8 +434,11 @@ impl Supervisor<'_> {
         let reports = self.options.watch.is_some();
         let all = self.live.iter().filter(|_| reports).map(|(process, _)| process.clone());
         let all: Vec<_> = all.collect();
+        // One that waits for a peer, or for a time, may then wake the others.
+        let all_stand = self.live.iter().all(|(_, watch)| watch.glances.stands());
+        let quiet = self.pace.quiet().filter(|_| all_stand);
         for (process, watch) in &mut self.live {
-            stirring |= watch.round(process, time, self.pace.quiet(), &mut news);
+            stirring |= watch.round(process, time, quiet, &mut news);
             for news in news.drain(..) {
                 let process = process.clone();
                 self.reporter.report(match news {

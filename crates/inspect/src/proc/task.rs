@@ -37,6 +37,12 @@ pub struct Call {
 }
 
 impl Doing {
+    /// Its stack has gone, as that of a main thread that has ended before others.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        *self == Doing::Stopped { sp: 0, pc: 0 }
+    }
+
     /// Stack pointer and program counter of a thread that sleeps.
     #[must_use]
     pub fn registers(&self) -> Option<(u64, u64)> {

@@ -12,7 +12,7 @@ use crate::maps::{Backing, Maps};
 use crate::memory::{Memory, ProcessMemory};
 use crate::modules::Modules;
 use crate::proc::access::Barrier;
-use crate::proc::asleep;
+use crate::proc::asleep::{self, Surroundings};
 use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{Process, Unusable};
@@ -297,10 +297,11 @@ impl Looking {
         let seen = self.readable && tasks.iter().all(|task| task.doing != Doing::Refused);
         let complete = facts.source == Source::Ledger || seen;
         let mut stacks = std::mem::take(&mut self.stacks);
+        let around = Surroundings::default();
         let threads = tasks.into_iter().map(|task| {
             let activity = match waits.remove(&task.tid) {
                 Some(wait) => Activity::Waiting { wait },
-                None => self.activity(&task),
+                None => self.activity(&task, &around),
             };
             Thread {
                 tid: task.tid,
@@ -328,14 +329,14 @@ impl Looking {
         }
     }
 
-    fn activity(&self, task: &Task) -> Activity {
+    fn activity(&self, task: &Task, around: &Surroundings) -> Activity {
         match (task.state, task.doing) {
             ('Z' | 'X', _) => Activity::Ended,
             ('T' | 't', _) | (_, Doing::Stopped { .. }) => Activity::Stopped,
             (_, Doing::Call(call)) => Activity::Asleep {
                 call: calls::name(call.number)
                     .map_or_else(|| format!("system call {}", call.number), str::to_owned),
-                on: asleep::asleep(self.pid, &call, &self.memory),
+                on: asleep::asleep(self.pid, &call, &self.memory, around),
             },
             (_, Doing::Running) => Activity::Running,
             (_, Doing::Refused) => {

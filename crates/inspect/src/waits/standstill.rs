@@ -5,18 +5,21 @@
 //! But where *all* threads wait, none with a deadline, that other thread is asleep as
 //! well, and only the world outside is left. What that may be is told from the kernel:
 //! - a futex word in memory of the process alone is woken by its own threads;
-//! - a pipe whose other end no other process has is written by its own threads;
+//! - a pipe whose other end no other process has is written by its own threads, unless
+//!   it has a name, by which anybody may open it;
 //! - a signal does nothing where the program has no handler and no thread asks for it,
 //!   but end the process, or stop it for a while.
 //!
 //! # What is never called a standstill
-//! A wait for a peer on the network, a device, a terminal, a file to be opened, or a
-//! child; a timer of the process that is armed; a thread that is stopped, or that the
-//! kernel does not show. Somebody may well be about to do what is waited for.
+//! A wait for a peer on the network, a device, a terminal, a file to be opened, a child,
+//! another process that has the other end, or a signal that is asked for; a timer of the
+//! process, a ring of requests at the kernel, another process that has the same memory, for
+//! either may wake what waits in it; a thread that is stopped, or that the kernel does not show. Somebody may well
+//! be about to do what is waited for, and to wait for it is what servers are there for.
 
 use crate::maps::Maps;
 use crate::memory::ProcessMemory;
-use crate::proc::asleep::{Ends, asleep};
+use crate::proc::asleep::{Ends, Surroundings, asleep, processes};
 use crate::proc::futex::{FutexWait, Operation};
 use crate::proc::status::Status;
 use crate::proc::task::Call;
@@ -29,6 +32,8 @@ pub enum Enders {
     Nobody,
     /// Signals, or other processes.
     Others,
+    /// The end of a child, for which threads of the process wait, and what may end that.
+    Child,
 }
 
 /// Signals that a thread causes itself, by a fault: who waits causes none.
@@ -38,16 +43,18 @@ const OF_FAULTS: [libc::c_int; 6] =
 const OF_LIBRARY: [libc::c_int; 2] = [32, 33];
 
 /// What can end the waits of the threads of a process, which are in these calls and have been for
-/// some time; `None` where that may be anything.
+/// some time; `None` where that may be anything. `tid` is one of the threads: of a main thread that
+/// has ended before others the kernel shows nothing.
 #[must_use]
-pub fn enders(pid: u32, calls: &[Call]) -> Option<Enders> {
-    if calls.is_empty() || has_timers(pid) {
+pub fn enders(pid: u32, tid: u32, calls: &[Call]) -> Option<Enders> {
+    if calls.is_empty() || has_timers(tid) || has_relatives(pid, tid) {
         return None;
     }
-    let maps = Maps::of(pid).ok()?;
-    let memory = ProcessMemory::new(pid);
-    let mut enders =
-        if hears_signals(pid) || has_relatives(pid) { Enders::Others } else { Enders::Nobody };
+    let maps = Maps::of(tid).ok()?;
+    let memory = ProcessMemory::new(tid);
+    let around = Surroundings::default();
+    let mut enders = if hears_signals(tid) { Enders::Others } else { Enders::Nobody };
+    let mut has_children = false;
     for call in calls {
         let inside = match FutexWait::decode(call) {
             Some(wait) if wait.timed() => return None,
@@ -56,7 +63,7 @@ pub fn enders(pid: u32, calls: &[Call]) -> Option<Enders> {
                 wait.private || maps.find(wait.address).is_some_and(|mapping| !mapping.shared)
             }
             None => {
-                let on = asleep(pid, call, &memory);
+                let on = asleep(pid, call, &memory, &around);
                 if on.timed {
                     return None;
                 }
@@ -67,8 +74,13 @@ pub fn enders(pid: u32, calls: &[Call]) -> Option<Enders> {
                         !processes.is_empty()
                             && processes.iter().all(|other| other.pid == pid && other.why.is_none())
                     }
-                    Ends::Processes { .. } | Ends::Signal => false,
-                    Ends::Child | Ends::Time | Ends::Outside => return None,
+                    Ends::Child => {
+                        has_children = true;
+                        false
+                    }
+                    Ends::Processes { .. } | Ends::Signal | Ends::Time | Ends::Outside => {
+                        return None;
+                    }
                 }
             }
         };
@@ -76,12 +88,12 @@ pub fn enders(pid: u32, calls: &[Call]) -> Option<Enders> {
             enders = Enders::Others;
         }
     }
-    Some(enders)
+    Some(if has_children { Enders::Child } else { enders })
 }
 
 /// Whether a timer of the process is armed, or that may not be read.
-fn has_timers(pid: u32) -> bool {
-    match fs::read(format!("/proc/{pid}/timers")) {
+fn has_timers(tid: u32) -> bool {
+    match fs::read(format!("/proc/{tid}/timers")) {
         Ok(text) => !text.is_empty(),
         // A kernel without the file does not tell.
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
@@ -89,8 +101,8 @@ fn has_timers(pid: u32) -> bool {
 }
 
 /// Whether a handler of the program would run if a signal came.
-fn hears_signals(pid: u32) -> bool {
-    let status = Status::read(&format!("/proc/{pid}/status")).ok();
+fn hears_signals(tid: u32) -> bool {
+    let status = Status::read(&format!("/proc/{tid}/status")).ok();
     let caught = status.and_then(|status| u64::from_str_radix(status.text("SigCgt")?, 16).ok());
     let known =
         OF_FAULTS.iter().chain(&OF_LIBRARY).fold(0, |all, signal| all | 1_u64 << (signal - 1));
@@ -99,30 +111,26 @@ fn hears_signals(pid: u32) -> bool {
 
 /// Whether there may be another process with the same memory, or the kernel's own threads act for
 /// this one: both may wake what waits in it.
-fn has_relatives(pid: u32) -> bool {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
-    let has_children = tasks.flatten().any(|task| {
-        let children = fs::read_to_string(task.path().join("children"));
-        children.map_or(true, |list| list.split_whitespace().any(|child| shares_memory(pid, child)))
-    });
-    has_children || has_ring(pid)
-}
-
-fn shares_memory(pid: u32, child: &str) -> bool {
+fn has_relatives(pid: u32, tid: u32) -> bool {
     /// The kernel's number for a comparison of address spaces.
     const KCMP_VM: libc::c_int = 1;
-    let Ok(child) = child.parse::<libc::pid_t>() else { return true };
     // SAFETY: takes numbers.
-    let order = unsafe { libc::syscall(libc::SYS_kcmp, pid, child, KCMP_VM, 0, 0) };
-    // Equal, or not to be told.
-    order <= 0
+    let order =
+        |other: u32| unsafe { libc::syscall(libc::SYS_kcmp, tid, other, KCMP_VM, 0_u64, 0_u64) };
+    // Not only children: one may have been made as a child of the parent, or have lost its own.
+    let Some(mut others) = processes() else { return true };
+    // Where the process may not be compared with itself, nothing is told of the others.
+    order(tid) != 0 || others.any(|other| other != pid && order(other) == 0) || has_ring(tid)
 }
 
-/// Whether it has a ring of requests at the kernel, which may end in wake-ups.
-fn has_ring(pid: u32) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
+/// Whether it has a ring of requests at the kernel, which may end in wake-ups. Its descriptor may
+/// have been closed, or its memory never mapped, but hardly both.
+fn has_ring(tid: u32) -> bool {
+    const RING: &str = "anon_inode:[io_uring]";
+    let Ok(entries) = fs::read_dir(format!("/proc/{tid}/fd")) else { return true };
     let mut links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    links.any(|link| link.to_str() == Some("anon_inode:[io_uring]"))
+    let maps = fs::read_to_string(format!("/proc/{tid}/maps"));
+    links.any(|link| link.to_str() == Some(RING)) || maps.map_or(true, |maps| maps.contains(RING))
 }
 
 #[cfg(test)]
@@ -138,22 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_by_itself_or_from_afar_is_no_standstill() {
+    fn what_ends_by_itself_or_with_a_child_is_no_standstill() {
         let pid = std::process::id();
         let sleep = Call { number: libc::SYS_nanosleep, arguments: [0; 6], sp: 0, pc: 0 };
-        assert_eq!(enders(pid, &[]), None);
-        assert_eq!(enders(pid, &[futex(128, 0), sleep]), None);
-        assert_eq!(enders(pid, &[futex(128, 0x1000)]), None);
-        assert_eq!(enders(u32::MAX, &[futex(128, 0)]), None);
+        assert_eq!(enders(pid, pid, &[]), None);
+        assert_eq!(enders(pid, pid, &[futex(128, 0), sleep]), None);
+        assert_eq!(enders(pid, pid, &[futex(128, 0x1000)]), None);
+        assert_eq!(enders(u32::MAX, u32::MAX, &[futex(128, 0)]), None);
         let child = Call { number: libc::SYS_wait4, arguments: [0; 6], sp: 0, pc: 0 };
-        assert_eq!(enders(pid, &[child]), None);
+        assert_eq!(enders(pid, pid, &[child, futex(128, 0)]), Some(Enders::Child));
+        assert_eq!(enders(pid, pid, &[child, sleep]), None);
     }
 
     #[test]
-    fn signals_may_end_what_asks_for_them() {
+    fn who_asks_for_a_signal_or_has_a_peer_serves() {
         let pid = std::process::id();
         let asks = Call { number: libc::SYS_rt_sigsuspend, arguments: [0; 6], sp: 0, pc: 0 };
-        assert_eq!(enders(pid, &[futex(128, 0), asks]), Some(Enders::Others));
-        assert!(enders(pid, &[futex(128, 0)]).is_some());
+        assert_eq!(enders(pid, pid, &[futex(128, 0), asks]), None);
+        let queue = Call { number: libc::SYS_msgrcv, ..asks };
+        assert_eq!(enders(pid, pid, &[futex(128, 0), queue]), None);
+        assert!(enders(pid, pid, &[futex(128, 0)]).is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! What lies behind a descriptor that a thread sleeps on, and who has the other end.
 
-use super::{Asleep, Ends, others, processes};
+use super::surroundings::{EVENT, key};
+use super::{Asleep, Ends, Surroundings, others};
 use crate::memory::Memory;
 use std::ffi::OsString;
 use std::fs;
@@ -54,16 +55,12 @@ impl Descriptor {
     }
 
     fn is_event(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.as_bytes() == b"anon_inode:[eventfd]")
-    }
-
-    /// The value of a field in what the kernel tells of it.
-    fn field(&self, name: &str) -> Option<String> {
-        field(&fs::read_to_string(format!("/proc/{}/fdinfo/{}", self.pid, self.number)).ok()?, name)
+        self.link.as_ref().is_some_and(|link| link.as_bytes() == EVENT.as_bytes())
     }
 }
 
-fn field(info: &str, name: &str) -> Option<String> {
+/// The value of a field in what the kernel tells of a descriptor.
+pub(super) fn field(info: &str, name: &str) -> Option<String> {
     let mut lines = info.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
 }
@@ -76,45 +73,53 @@ struct Opener {
     writes: bool,
 }
 
-/// All descriptors that lead where this one does, and whether all processes were seen.
-fn openers(of: &Descriptor) -> (Vec<Opener>, bool) {
-    let event = if of.is_event() { of.field("eventfd-id") } else { None };
-    let pids = processes();
-    // Without its number, one event counter is like another.
-    let mut complete = pids.is_some() && (!of.is_event() || event.is_some());
-    let mut found = Vec::new();
-    for pid in pids.unwrap_or_default() {
-        let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
-            Ok(entries) => entries,
-            Err(error) => {
-                // One that has ended has none.
-                complete &= error.kind() != std::io::ErrorKind::PermissionDenied;
-                continue;
-            }
-        };
-        for entry in entries.flatten() {
-            if fs::read_link(entry.path()).ok().map(PathBuf::into_os_string) != of.link {
-                continue;
-            }
-            let number = entry.file_name();
-            let file = format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy());
-            let Ok(info) = fs::read_to_string(file) else { continue };
-            if event.is_some() && field(&info, "eventfd-id") != event {
-                continue;
-            }
-            let flags = field(&info, "flags").and_then(|text| i32::from_str_radix(&text, 8).ok());
-            let mode = flags.unwrap_or(libc::O_RDWR) & libc::O_ACCMODE;
-            let (reads, writes) = (mode != libc::O_WRONLY, mode != libc::O_RDONLY);
-            found.push(Opener { pid, reads, writes });
+/// All descriptors that lead where this one does.
+fn openers(of: &Descriptor, around: &Surroundings) -> Vec<Opener> {
+    let Some(link) = of.link.clone() else { return Vec::new() };
+    let key = key(link, of.pid, &of.number.to_string());
+    let opener = |(pid, number): &(u32, String)| {
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+        let flags = field(&info, "flags").and_then(|text| i32::from_str_radix(&text, 8).ok());
+        let mode = flags.unwrap_or(libc::O_RDWR) & libc::O_ACCMODE;
+        Some(Opener { pid: *pid, reads: mode != libc::O_WRONLY, writes: mode != libc::O_RDONLY })
+    };
+    around.opened().leading_to(&key).iter().filter_map(opener).collect()
+}
+
+/// Of whom "this process alone" is said.
+fn seen(around: &Surroundings) -> &'static str {
+    if around.opened().complete { "" } else { ", of those that may be looked at" }
+}
+
+/// An event counter: the kernel adds to one as well, for requests, groups and devices.
+fn event(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
+    let found = openers(descriptor, around);
+    let pids = found.iter().map(|opener| opener.pid).filter(|&pid| pid != descriptor.pid);
+    let mut processes = others(pids);
+    processes.iter_mut().for_each(|other| other.why = Some("has it as well".into()));
+    let seen = seen(around);
+    let what = match (way, processes.is_empty()) {
+        (Way::Read, true) => {
+            format!(
+                "an event counter, into which this process and the kernel alone can write{seen}"
+            )
         }
-    }
-    (found, complete)
+        (Way::Write, true) => {
+            format!("room in an event counter, from which this process alone can read{seen}")
+        }
+        (Way::Read, false) => "an event counter".into(),
+        (Way::Write, false) => "room in an event counter".into(),
+    };
+    Asleep::on(what, Ends::Processes { processes })
 }
 
 /// What a thread waits for that reads or writes.
-pub(super) fn wait(descriptor: &Descriptor, way: Way) -> Asleep {
+pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
     let text = descriptor.text();
-    if !descriptor.is_pipe() && !descriptor.is_event() {
+    if descriptor.is_event() {
+        return event(descriptor, way, around);
+    }
+    if !descriptor.is_pipe() {
         let is_signals = text == "anon_inode:[signalfd]";
         let is_timer = text == "anon_inode:[timerfd]";
         return Asleep::on(
@@ -126,7 +131,7 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way) -> Asleep {
             },
         );
     }
-    let (found, complete) = openers(descriptor);
+    let found = openers(descriptor, around);
     let other_end = found.iter().filter(|opener| match way {
         Way::Read => opener.writes,
         Way::Write => opener.reads,
@@ -134,20 +139,20 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way) -> Asleep {
     let pids: Vec<u32> = other_end.map(|opener| opener.pid).collect();
     let mut outside = others(pids.iter().copied().filter(|&pid| pid != descriptor.pid));
     outside.iter_mut().for_each(|other| other.why = Some("has the other end".into()));
-    let noun = if descriptor.is_event() { "an event counter".into() } else { text };
-    let ends = match () {
-        () if !outside.is_empty() => Ends::Processes { processes: outside },
-        () if complete => Ends::Inside,
-        () => Ends::Processes { processes: Vec::new() },
-    };
-    let what = match (way, &ends) {
-        (Way::Read, Ends::Inside) => format!("{noun}, into which this process alone can write"),
-        (Way::Write, Ends::Inside) => {
-            format!("room in {noun}, from which this process alone can read")
+    // One with a name is there for others to open.
+    let is_nameless = descriptor.link.as_ref().is_some_and(|l| l.as_bytes().starts_with(b"pipe:["));
+    let alone = outside.is_empty() && is_nameless;
+    let seen = seen(around);
+    let what = match (way, alone) {
+        (Way::Read, true) => format!("{text}, into which this process alone can write{seen}"),
+        (Way::Write, true) => {
+            format!("room in {text}, from which this process alone can read{seen}")
         }
-        (Way::Read, _) => noun,
-        (Way::Write, _) => format!("room in {noun}"),
+        (Way::Read, false) => text,
+        (Way::Write, false) => format!("room in {text}"),
     };
+    let inside = alone && around.opened().complete;
+    let ends = if inside { Ends::Inside } else { Ends::Processes { processes: outside } };
     Asleep::on(what, ends)
 }
 
@@ -212,4 +217,56 @@ fn several(pid: u32, numbers: &[u64], limited: bool) -> Asleep {
 pub(super) fn queue(descriptor: &Descriptor, limited: bool) -> Asleep {
     let what = format!("POSIX message queue {}", descriptor.text());
     Asleep::on(what, Ends::Processes { processes: Vec::new() }).limited(limited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+
+    fn read_of(number: i32, complete: bool) -> Asleep {
+        let around = Surroundings::with_nobody(complete);
+        let descriptor = Descriptor::of(std::process::id(), number.unsigned_abs().into());
+        let asleep = wait(&descriptor, Way::Read, &around);
+        // SAFETY: takes a number, that of a descriptor which the test has made.
+        unsafe { libc::close(number) };
+        asleep
+    }
+
+    fn pipe() -> i32 {
+        let mut ends = [0; 2];
+        // SAFETY: writes two numbers to an array borrowed exclusively.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        // SAFETY: takes a number, that of a descriptor made above.
+        unsafe { libc::close(ends[1]) };
+        ends[0]
+    }
+
+    #[test]
+    fn a_pipe_is_ones_own_only_where_all_processes_were_seen() {
+        let seen = read_of(pipe(), true);
+        let text = seen.what.unwrap_or_default();
+        assert!(text.ends_with(", into which this process alone can write"), "{text}");
+        assert_eq!(seen.ends, Ends::Inside);
+        let unseen = read_of(pipe(), false);
+        let text = unseen.what.unwrap_or_default();
+        assert!(text.ends_with("alone can write, of those that may be looked at"), "{text}");
+        assert_eq!(unseen.ends, Ends::Processes { processes: Vec::new() });
+    }
+
+    #[test]
+    fn what_has_a_name_and_what_the_kernel_writes_to_are_nobodys_own() {
+        let folder = std::env::temp_dir().join(format!("lockstead-fifo-{}", std::process::id()));
+        let path = CString::new(folder.as_os_str().as_bytes()).expect("a path");
+        // SAFETY: the path lives in this frame.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        // SAFETY: likewise.
+        let both = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        let nobody = Ends::Processes { processes: Vec::new() };
+        assert_eq!(read_of(both, true).ends, nobody);
+        fs::remove_file(folder).expect("the test made it");
+        // SAFETY: takes numbers.
+        let counter = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        assert_eq!(read_of(counter, true).ends, nobody);
+    }
 }

@@ -6,10 +6,11 @@
 //! of `flock`, and of an open file description, belongs to whoever has that
 //! description, which children inherit: `/proc/PID/fdinfo` shows who that is.
 
-use super::descriptors::Descriptor;
-use super::{Asleep, Ends, Other, others, processes};
+use super::descriptors::{self, Descriptor};
+use super::{Asleep, Ends, Other, Surroundings, others};
+use crate::memory::Memory;
+use crate::proc::task::Call;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 /// Which kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Kind {
 
 /// A line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+pub(super) struct Entry {
     /// Which lock, or for which one it waits.
     number: u64,
     waits: bool,
@@ -67,70 +68,147 @@ impl Entry {
         self.words[0] == kind.word()
     }
 
-    fn inode(&self) -> Option<u64> {
-        self.words[3].rsplit(':').next()?.parse().ok()
+    /// The same lock, in another list.
+    fn is_same(&self, other: &Entry) -> bool {
+        (&self.words, self.pid) == (&other.words, other.pid)
     }
+}
+
+/// The lines of a list.
+pub(super) fn entries(list: &str) -> impl Iterator<Item = Entry> + '_ {
+    list.lines().filter_map(Entry::parse)
+}
+
+/// The locks that what the kernel tells of a descriptor has.
+pub(super) fn of_description(info: &str) -> Vec<Entry> {
+    let lines = info.lines().filter_map(|line| line.strip_prefix("lock:"));
+    lines.filter_map(Entry::parse).filter(|entry| !entry.waits).collect()
 }
 
 /// The locks that those which wait as `waits` says wait for.
-fn wanted(list: &str, kind: Kind, waits: impl Fn(&Entry) -> bool) -> Vec<Entry> {
-    let entries: Vec<Entry> = list.lines().filter_map(Entry::parse).collect();
-    let waiters = entries.iter().filter(|entry| entry.waits && entry.is(kind) && waits(entry));
+fn wanted<'a>(entries: &'a [Entry], waits: impl Fn(&Entry) -> bool) -> Vec<&'a Entry> {
+    let waiters = entries.iter().filter(|entry| entry.waits && waits(entry));
     let numbers: Vec<u64> = waiters.map(|entry| entry.number).collect();
     let is_wanted = |entry: &&Entry| !entry.waits && numbers.contains(&entry.number);
-    entries.iter().filter(is_wanted).cloned().collect()
+    entries.iter().filter(is_wanted).collect()
+}
+
+/// What one thread asks for, as the list has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    /// Device and inode.
+    file: Option<String>,
+    /// Mode, start and end, where these are known.
+    range: Option<[String; 3]>,
+}
+
+impl Request {
+    fn of(pid: u32, call: &Call, kind: Kind, memory: &dyn Memory, info: &str) -> Request {
+        let field = |name| descriptors::field(info, name);
+        let file = || {
+            let mount = field("mnt_id")?;
+            let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?;
+            let mut mounts = mounts.lines().map(str::split_ascii_whitespace);
+            let mut mount = mounts.find_map(|mut m| (m.next() == Some(&mount)).then_some(m))?;
+            let (major, minor) = mount.nth(1)?.split_once(':')?;
+            let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+            Some(format!("{major:02x}:{minor:02x}:{}", field("ino")?))
+        };
+        let range = if kind == Kind::Flock { None } else { asked(call.arguments[2], memory) };
+        Request { file: file(), range }
+    }
+
+    /// What is not known agrees with anything.
+    fn is(&self, entry: &Entry) -> bool {
+        self.file.as_ref().is_none_or(|file| *file == entry.words[3])
+            && self.range.as_ref().is_none_or(|[mode, start, end]| {
+                [&entry.words[2], &entry.words[4], &entry.words[5]] == [mode, start, end]
+            })
+    }
+}
+
+/// Mode and range of a `struct flock`, if it counts from the beginning of the file.
+fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
+    let kinds = memory.read_u64(at)?;
+    let (start, length) = (memory.read_u64(at + 8)? as i64, memory.read_u64(at + 16)? as i64);
+    let mode = match i32::from(kinds as i16) {
+        libc::F_RDLCK => "READ",
+        libc::F_WRLCK => "WRITE",
+        _ => return None,
+    };
+    if (kinds >> 16) as i16 != libc::SEEK_SET as i16 {
+        return None;
+    }
+    // A negative length is one before the start.
+    let (first, last) = match length {
+        0 => (start, i64::MAX),
+        1.. => (start, start.checked_add(length - 1)?),
+        _ => (start.checked_add(length)?, start - 1),
+    };
+    let last = if last == i64::MAX { "EOF".to_owned() } else { last.to_string() };
+    Some([mode.to_owned(), first.to_string(), last])
 }
 
 /// What a thread waits for that asks for a lock of this kind.
-pub(super) fn wait(pid: u32, descriptor: u64, kind: Kind) -> Asleep {
-    let descriptor = Descriptor::of(pid, descriptor);
+pub(super) fn wait(
+    pid: u32,
+    call: &Call,
+    kind: Kind,
+    memory: &dyn Memory,
+    around: &Surroundings,
+) -> Asleep {
+    let number = call.arguments[0];
+    let descriptor = Descriptor::of(pid, number);
     let what = format!("the lock of {} ({})", descriptor.text(), kind.call());
-    let inode = fs::metadata(descriptor.path()).map(|file| file.ino()).ok();
-    let list = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number as i32));
+    let info = info.unwrap_or_default();
+    let request = Request::of(pid, call, kind, memory, &info);
     // Who waits for a lock of a description is listed without a number.
     let asks = |entry: &Entry| {
-        entry.inode() == inode && (entry.pid == i64::from(pid) || kind == Kind::Description)
+        entry.is(kind)
+            && request.is(entry)
+            && (entry.pid == i64::from(pid) || kind == Kind::Description)
     };
-    let locks = wanted(&list, kind, asks);
-    let processes = match kind {
-        Kind::Record => {
-            others(locks.iter().filter_map(|lock| u32::try_from(lock.pid).ok().filter(|&p| p != 0)))
-        }
-        Kind::Flock | Kind::Description => having(&locks),
+    let locks = wanted(around.locks(), asks);
+    let mut processes = match kind {
+        Kind::Record => makers(&locks),
+        Kind::Flock | Kind::Description => having(&locks, around),
     };
+    // Two that read, and both want to write, have locks that are listed alike: but none waits for
+    // its own.
+    let has_alike = |held: &Entry| locks.iter().any(|lock| lock.is_same(held));
+    if processes.len() > 1 && of_description(&info).iter().any(has_alike) {
+        processes.retain(|other| other.pid != pid);
+    }
     Asleep::on(what, Ends::Holders { processes })
 }
 
+/// The processes that made these locks.
+fn makers(locks: &[&Entry]) -> Vec<Other> {
+    others(locks.iter().filter_map(|lock| u32::try_from(lock.pid).ok().filter(|&pid| pid != 0)))
+}
+
 /// The processes that have the open files which these locks are of.
-fn having(locks: &[Entry]) -> Vec<Other> {
+fn having(locks: &[&Entry], around: &Surroundings) -> Vec<Other> {
     if locks.is_empty() {
         return Vec::new();
     }
+    let has = |held: &Entry| locks.iter().any(|lock| lock.is_same(held));
     let mut found =
-        others(processes().unwrap_or_default().into_iter().filter(|&pid| has(pid, locks)));
+        others(around.holders().iter().filter(|(_, held)| has(held)).map(|&(pid, _)| pid));
     if found.is_empty() {
         // They may be another user's, or nobody's any more.
-        let made = locks.iter().filter_map(|lock| u32::try_from(lock.pid).ok().filter(|&p| p != 0));
-        found = others(made);
+        found = makers(locks);
         let why = "made the lock; who has the open file now cannot be seen";
         found.iter_mut().for_each(|other| other.why = Some(why.into()));
     }
     found
 }
 
-fn has(pid: u32, locks: &[Entry]) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
-    let mut texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-    texts.any(|text| {
-        let lines = text.lines().filter_map(|line| line.strip_prefix("lock:"));
-        let mut held = lines.filter_map(Entry::parse).filter(|entry| !entry.waits);
-        held.any(|held| locks.iter().any(|lock| lock.words == held.words && lock.pid == held.pid))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::SavedMemory;
 
     const LIST: &str = "\
 1: FLOCK  ADVISORY  WRITE 900 fe:00:77 0 EOF
@@ -144,14 +222,39 @@ nonsense
 
     #[test]
     fn a_waiter_stands_below_its_lock() {
-        let of = |kind, pid| -> Vec<i64> {
-            let found = wanted(LIST, kind, |entry| entry.pid == pid);
+        let list: Vec<Entry> = entries(LIST).collect();
+        let of = |kind: Kind, pid| -> Vec<i64> {
+            let found = wanted(&list, |entry| entry.is(kind) && entry.pid == pid);
             found.iter().map(|entry| entry.pid).collect()
         };
         assert_eq!(of(Kind::Flock, 901), [900]);
         assert_eq!(of(Kind::Record, 901), [903]);
         assert_eq!(of(Kind::Record, 902), [0; 0]);
         let entry = Entry::parse("1: FLOCK  ADVISORY  WRITE 900 fe:00:77 0 EOF").expect("a lock");
-        assert_eq!((entry.inode(), entry.waits), (Some(77), false));
+        assert!(!entry.waits);
+    }
+
+    #[test]
+    fn of_many_waiters_each_has_its_own_range_and_file() {
+        let asks = |mode: i32, whence: i32, start: i64, length: i64| {
+            let kinds = u64::from(mode as u16) | u64::from(whence as u16) << 16;
+            let words = [kinds, start.cast_unsigned(), length.cast_unsigned()];
+            let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            asked(64, &SavedMemory::new(64, bytes)).map(|range| range.join(" "))
+        };
+        assert_eq!(asks(libc::F_WRLCK, libc::SEEK_SET, 5, 1).as_deref(), Some("WRITE 5 5"));
+        assert_eq!(asks(libc::F_RDLCK, libc::SEEK_SET, 0, 0).as_deref(), Some("READ 0 EOF"));
+        assert_eq!(asks(libc::F_WRLCK, libc::SEEK_SET, 10, -4).as_deref(), Some("WRITE 6 9"));
+        assert_eq!(asks(libc::F_WRLCK, libc::SEEK_END, 0, 1), None);
+        let waiter =
+            &entries(LIST).find(|entry| entry.waits && entry.is(Kind::Record)).expect("it");
+        let request = |file: &str, range: Option<[&str; 3]>| Request {
+            file: Some(file.into()),
+            range: range.map(|range| range.map(str::to_owned)),
+        };
+        assert!(request("fe:00:78", Some(["WRITE", "5", "5"])).is(waiter));
+        assert!(request("fe:00:78", None).is(waiter));
+        assert!(!request("fe:00:78", Some(["WRITE", "6", "6"])).is(waiter));
+        assert!(!request("fe:01:78", Some(["WRITE", "5", "5"])).is(waiter));
     }
 }

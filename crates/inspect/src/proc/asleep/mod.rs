@@ -14,6 +14,7 @@
 
 mod descriptors;
 mod locks;
+mod surroundings;
 mod systemv;
 
 use super::task::Call;
@@ -21,6 +22,7 @@ use crate::memory::Memory;
 use descriptors::Descriptor;
 use serde::Serialize;
 use std::collections::BTreeSet;
+pub use surroundings::Surroundings;
 
 /// A wait in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -115,18 +117,21 @@ pub fn is_for_lock(call: &Call) -> bool {
     }
 }
 
-/// What a thread of the process waits for in this call; `memory` is the process's.
+/// What a thread of the process waits for in this call; `memory` is the process's, and `around` is
+/// for one look at any number of threads.
 #[must_use]
-pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
+pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     let descriptor = || Descriptor::of(pid, first);
     // A null pointer is no limit.
     let limited = |pointer: u64| pointer != 0;
     match call.number {
-        libc::SYS_flock => locks::wait(pid, first, locks::Kind::Flock),
+        libc::SYS_flock => locks::wait(pid, call, locks::Kind::Flock, memory, around),
         libc::SYS_fcntl => match i32::try_from(second) {
-            Ok(libc::F_SETLKW) => locks::wait(pid, first, locks::Kind::Record),
-            Ok(libc::F_OFD_SETLKW) => locks::wait(pid, first, locks::Kind::Description),
+            Ok(libc::F_SETLKW) => locks::wait(pid, call, locks::Kind::Record, memory, around),
+            Ok(libc::F_OFD_SETLKW) => {
+                locks::wait(pid, call, locks::Kind::Description, memory, around)
+            }
             _ => Asleep::plain(Ends::Outside),
         },
         libc::SYS_semop => systemv::semaphore(pid, call, memory),
@@ -137,13 +142,15 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
         libc::SYS_mq_timedreceive | libc::SYS_mq_timedsend => {
             descriptors::queue(&descriptor(), limited(fifth))
         }
-        libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_splice => {
-            descriptors::wait(&descriptor(), descriptors::Way::Read)
+        libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 => {
+            descriptors::wait(&descriptor(), descriptors::Way::Read, around)
         }
         libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 => {
-            descriptors::wait(&descriptor(), descriptors::Way::Write)
+            descriptors::wait(&descriptor(), descriptors::Way::Write, around)
         }
-        libc::SYS_accept
+        // Which of its two ends a splice waits for cannot be told.
+        libc::SYS_splice
+        | libc::SYS_accept
         | libc::SYS_accept4
         | libc::SYS_connect
         | libc::SYS_recvfrom
@@ -211,10 +218,9 @@ fn child(pid: i32) -> Asleep {
 }
 
 /// All processes that can be seen; `None` where none can.
-fn processes() -> Option<Vec<u32>> {
+pub(crate) fn processes() -> Option<impl Iterator<Item = u32>> {
     let entries = std::fs::read_dir("/proc").ok()?;
-    let all = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Some(all.collect())
+    Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
 /// Those of the numbers, each once, as processes.

@@ -7,6 +7,7 @@
 use super::{Asleep, Ends, Other};
 use crate::memory::Memory;
 use crate::proc::task::Call;
+use std::collections::BTreeMap;
 use std::fs;
 
 /// Bytes of a `struct sembuf`: number, change, flags.
@@ -26,27 +27,49 @@ fn control(set: i32, number: i32, command: i32) -> Option<i32> {
     (answer >= 0).then_some(answer)
 }
 
+/// The first of several operations, which are done together or not at all, that cannot be done yet.
+fn first_blocking(
+    operations: impl Iterator<Item = (i32, i32)>,
+    value: impl Fn(i32) -> Option<i32>,
+) -> Option<(i32, i32)> {
+    // Each finds what those before it have left.
+    let mut changed: BTreeMap<i32, i32> = BTreeMap::new();
+    for (number, change) in operations {
+        let now = value(number)? + changed.get(&number).copied().unwrap_or(0);
+        if change < 0 && now < -change || change == 0 && now != 0 {
+            return Some((number, change));
+        }
+        *changed.entry(number).or_default() += change;
+    }
+    None
+}
+
 /// What a thread waits for in `semop` or `semtimedop`.
 pub(super) fn semaphore(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
     let [set, operations, count, ..] = call.arguments;
     let set = set.cast_signed() as i32;
-    let blocking = (0..count.min(MOST)).find_map(|at| {
+    let operation = |at: u64| -> Option<(i32, i32)> {
         let mut bytes = [0; OPERATION as usize];
         let read = memory.read(operations.checked_add(at * OPERATION)?, &mut bytes).ok()?;
         let number = i32::from(u16::from_ne_bytes([bytes[0], bytes[1]]));
         let change = i32::from(i16::from_ne_bytes([bytes[2], bytes[3]]));
-        let value = control(set, number, libc::GETVAL)?;
-        let blocks = change < 0 && value < -change || change == 0 && value != 0;
-        (read == bytes.len() && blocks).then_some((number, change))
-    });
+        (read == bytes.len()).then_some((number, change))
+    };
     let here = is_here(pid);
-    let what = match blocking.filter(|_| here) {
+    let asked = (0..count.min(MOST)).map_while(operation).take_while(|_| here);
+    let blocking = first_blocking(asked, |number| control(set, number, libc::GETVAL));
+    let last = blocking.and_then(|(number, _)| control(set, number, libc::GETPID));
+    let last = last.and_then(|pid| u32::try_from(pid).ok());
+    let what = match blocking {
         Some((number, 0)) => format!("semaphore {number} of System V set {set} to become 0"),
         Some((number, _)) => format!("semaphore {number} of System V set {set}"),
         None => format!("a semaphore of System V set {set}"),
     };
-    let last = blocking.filter(|_| here).and_then(|(number, _)| control(set, number, libc::GETPID));
-    let last = last.and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid != 0);
+    if last == Some(0) {
+        // Who has not taken it cannot hold it.
+        let what = format!("{what}, which no process that is seen here has changed yet");
+        return Asleep::on(what, Ends::Processes { processes: Vec::new() });
+    }
     let named = |pid| {
         let why = "changed it last; a semaphore has no other owner".to_owned();
         Other { why: Some(why), ..Other::new(pid) }
@@ -68,4 +91,23 @@ pub(super) fn queue(pid: u32, queue: u64, receives: bool) -> Asleep {
     let verb = if receives { "sent to it last" } else { "received from it last" };
     let named = |pid| Other { why: Some(verb.into()), ..Other::new(pid) };
     Asleep::on(what, Ends::Processes { processes: last.map(named).into_iter().collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_operations_each_finds_what_those_before_it_have_left() {
+        let first = |operations: &[(i32, i32)]| {
+            first_blocking(operations.iter().copied(), |number| {
+                [1, 0].get(number as usize).copied()
+            })
+        };
+        assert_eq!(first(&[(0, -1), (1, -1)]), Some((1, -1)));
+        assert_eq!(first(&[(0, -1), (0, -1)]), Some((0, -1)));
+        assert_eq!(first(&[(1, 1), (1, -1), (0, 0)]), Some((0, 0)));
+        assert_eq!(first(&[(0, -1), (0, 0)]), None);
+        assert_eq!(first(&[(7, -1)]), None);
+    }
 }
