@@ -86,7 +86,7 @@ pub(super) fn of_description(info: &str) -> Vec<Entry> {
 }
 
 /// The locks that those which wait as `waits` says wait for.
-fn wanted<'a>(entries: &'a [Entry], waits: impl Fn(&Entry) -> bool) -> Vec<&'a Entry> {
+fn wanted(entries: &[Entry], waits: impl Fn(&Entry) -> bool) -> Vec<&Entry> {
     let waiters = entries.iter().filter(|entry| entry.waits && waits(entry));
     let numbers: Vec<u64> = waiters.map(|entry| entry.number).collect();
     let is_wanted = |entry: &&Entry| !entry.waits && numbers.contains(&entry.number);

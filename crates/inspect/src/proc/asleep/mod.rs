@@ -45,9 +45,9 @@ pub enum Ends {
         /// Who, as far as that is known.
         processes: Vec<Other>,
     },
-    /// Somebody at the other end, none of whom is outside these processes.
+    /// Somebody at the other end, or who may change it: these, and others that are not known.
     Processes {
-        /// Who.
+        /// Who, as far as that is known.
         processes: Vec<Other>,
     },
     /// The threads of the process alone.
