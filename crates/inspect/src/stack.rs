@@ -110,6 +110,12 @@ impl Frame {
         }
     }
 
+    /// The function alone: `cache_new()`.
+    #[must_use]
+    pub fn called(&self) -> Option<String> {
+        self.function.as_deref().map(called)
+    }
+
     /// Whether the frame is lockstead's own, put under the program.
     #[must_use]
     pub fn is_lockstead(&self) -> bool {

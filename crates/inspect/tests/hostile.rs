@@ -11,7 +11,7 @@ use lockstead_inspect::waits::blocked::Patience;
 use lockstead_inspect::waits::detect::{Context, Detector};
 use lockstead_inspect::waits::observe::{Observer, Waiter};
 use lockstead_inspect::waits::verify::verify;
-use lockstead_ledger::lock::{Kind, add_site, attribute};
+use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use lockstead_ledger::thread::{self, state};
 use lockstead_ledger::{Birth, Layout, Ledger, Part};
@@ -80,7 +80,7 @@ impl Area {
             let statistics = ledger.extension(index).unwrap();
             statistics.wait.add(1000 * number, 1, stack);
             statistics.hold.add(100 * number, 3, stack);
-            add_site(&statistics.waited_at, 0x5000, stack, 1, 1000);
+            ledger.add_share(&statistics.waited_at, stack, 1, 1000);
             if number % 7 == 0 {
                 ledger.destroy_lock(address(number));
             }

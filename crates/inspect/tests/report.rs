@@ -11,7 +11,7 @@ use lockstead_inspect::report::{
 };
 use lockstead_inspect::stack::{End, Frame, Stack};
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::lock::{Kind, add_site, attribute};
+use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use lockstead_ledger::thread::{Thread, state};
 use lockstead_ledger::{Birth, Layout, Ledger, Part};
@@ -116,7 +116,7 @@ fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u6
         let stack = ledger.intern_stack(&[site, 0x99], 0);
         statistics.contended.fetch_add(1, Relaxed);
         statistics.wait.add(ns, 1, stack);
-        add_site(&statistics.waited_at, site, stack, 1, ns);
+        ledger.add_share(&statistics.waited_at, stack, 1, ns);
     }
     index
 }
@@ -214,7 +214,7 @@ fn times_places_and_shares_are_those_recorded() {
     statistics.refused.store(4, Relaxed);
     let holder = ledger.intern_stack(&[0x300], 0);
     statistics.hold.add(500, 128, holder);
-    add_site(&statistics.held_at, 0x300, holder, 128, 500 * 128);
+    ledger.add_share(&statistics.held_at, holder, 128, 500 * 128);
     lock(&ledger, 0x2000, 0, 1, &[1_000_000]);
     let report = report(&[&area], &Options::default());
     let lock = &report.processes[0].locks[0];

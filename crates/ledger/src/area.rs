@@ -7,6 +7,7 @@ use crate::header::{Layout, Region};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
+use crate::shares::ShareChunk;
 use crate::thread;
 use crate::token::Token;
 use crate::usage::Usage;
@@ -29,6 +30,7 @@ impl Area {
             Area::Breaches => layout.breaches,
             Area::Tokens => layout.tokens,
             Area::Usages => layout.usages,
+            Area::Shares => layout.shares,
         }
     }
 
@@ -46,6 +48,7 @@ impl Area {
             Area::Breaches => size_of::<BreachRecord>(),
             Area::Tokens => size_of::<Token>(),
             Area::Usages => size_of::<Usage>(),
+            Area::Shares => size_of::<ShareChunk>(),
         };
         bytes as u64
     }

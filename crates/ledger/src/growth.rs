@@ -31,10 +31,11 @@ pub enum Area {
     Breaches,
     Tokens,
     Usages,
+    Shares,
 }
 
 /// How many there are.
-pub const AREAS: usize = 13;
+pub const AREAS: usize = 14;
 
 impl Area {
     /// All, in the order in which they lie.
@@ -52,6 +53,7 @@ impl Area {
         Area::Breaches,
         Area::Tokens,
         Area::Usages,
+        Area::Shares,
     ];
 }
 

@@ -6,11 +6,12 @@ use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::publish::Held;
+use crate::shares::ShareChunk;
 use crate::table;
 use crate::thread;
 use crate::token::Token;
 use crate::usage::Usage;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// First word of every ledger: "lockstea" in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
@@ -18,14 +19,17 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 /// Version of the layout. The command reads its own library's ledgers only.
 pub const VERSION: u32 = 4;
 
-/// A hold that is timed stands for this many.
-pub const SAMPLE: u32 = 128;
+/// The most holds that one stands for that is timed.
+pub const SAMPLE: u32 = 1 << RAREST;
 
-/// One step of the coarse clock is `2^TICK_SHIFT` nanoseconds, a little more
-/// than a millisecond.
-pub const TICK_SHIFT: u32 = 20;
+/// The binary logarithm of that.
+pub const RAREST: u32 = 8;
 
-/// The step of the coarse clock at a time of `CLOCK_MONOTONIC` in nanoseconds.
+/// One step of the coarse clock is `2^TICK_SHIFT` nanoseconds, 66 µs.
+pub const TICK_SHIFT: u32 = 16;
+
+/// The step of the coarse clock at a time of `CLOCK_MONOTONIC` in nanoseconds: the
+/// number comes again after three days.
 #[inline(always)]
 #[must_use]
 pub const fn tick_of(ns: u64) -> u32 {
@@ -76,6 +80,8 @@ pub struct Layout {
     pub tokens: Region,
     /// [`Usage`]s. Index 0 is never used.
     pub usages: Region,
+    /// [`ShareChunk`]s. Index 0 is never used.
+    pub shares: Region,
 }
 
 impl Layout {
@@ -92,8 +98,9 @@ impl Layout {
     #[must_use]
     pub fn divide(size: u64) -> Layout {
         assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
-        // A quarter for threads, a quarter for statistics, an eighth each for
-        // locks, stacks and classes, the rest for tables and modules.
+        // A quarter each for threads and for statistics, of which a sixteenth is that of
+        // further stacks, an eighth each for locks, stacks and classes, the rest for
+        // tables and modules.
         let size = size & !0xffff;
         let held = if size >= 1 << 32 { 16 * 1024 } else { 512 };
         let stride = thread::stride(held as usize) as u64;
@@ -105,7 +112,7 @@ impl Layout {
             Region { offset, capacity }
         };
         let threads = region(size / 4, stride);
-        let extensions = region(size / 4, size_of::<Extension>() as u64);
+        let extensions = region(size / 16 * 3, size_of::<Extension>() as u64);
         let locks = region(size / 8, size_of::<LockRecord>() as u64);
         let stacks = region(size / 16, 8);
         let classes = region(stacks.capacity * 16, 16);
@@ -121,6 +128,7 @@ impl Layout {
         let token = size_of::<Token>() as u64;
         let tokens = region(locks.capacity * token, token);
         let usages = region(size / 256, size_of::<Usage>() as u64);
+        let shares = region(size / 16, size_of::<ShareChunk>() as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
         Layout {
             size,
@@ -138,6 +146,7 @@ impl Layout {
             breaches,
             tokens,
             usages,
+            shares,
         }
     }
 
@@ -255,6 +264,8 @@ pub struct Header {
     pub breaches_used: AtomicU64,
     /// Usages ever used, index 0 included.
     pub usages_used: AtomicU64,
+    /// Chunks of shares ever used, index 0 included.
+    pub shares_used: AtomicU64,
     /// Threads ever, for their serial numbers.
     pub serials: AtomicU32,
     spare: AtomicU32,
@@ -265,13 +276,86 @@ pub struct Header {
     /// What threads counted whose records have been given to others.
     pub retired: Retired,
 
-    /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`, stored by the command
-    /// every few milliseconds. Stands still when the command has gone.
+    /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`. The command sets it every few
+    /// milliseconds, and the program whenever one of its threads reads the real one.
     pub clock: OwnLine,
-    /// What the clock showed before it was last set. A hold that began at this
-    /// time or later has seen the clock move once at most, however far, and may
-    /// have been short.
+    /// What the clock showed before it was last set. Two that set it at one moment may
+    /// leave something older.
     pub clock_before: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() == 4096);
+
+impl Header {
+    /// Sets the coarse clock, if it is in an earlier step.
+    pub fn set_clock(&self, now: u64) {
+        let shown = self.clock.0.load(Relaxed);
+        if shown < now && tick_of(shown) != tick_of(now) {
+            self.move_clock(shown, now);
+        }
+    }
+
+    /// Moves the coarse clock to another step, so that whoever holds a lock now sees at
+    /// its release that something was before the end of its hold. That may be a step
+    /// ahead of the time, and one is enough for all of them.
+    pub fn push_clock(&self, now: u64) {
+        let shown = self.clock.0.load(Relaxed);
+        if shown <= now {
+            let next = if tick_of(shown) == tick_of(now) { 1 << TICK_SHIFT } else { 0 };
+            self.move_clock(shown, if next == 0 { now } else { (shown | (next - 1)) + 1 });
+        }
+    }
+
+    fn move_clock(&self, from: u64, to: u64) {
+        // Relaxed: whoever sees it late takes a hold for shorter than a step. Where
+        // another was faster, the clock has moved.
+        if self.clock.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok() {
+            self.clock_before.store(from, Relaxed);
+        }
+    }
+
+    /// When the step began that an entry of now has noted.
+    #[must_use]
+    pub fn time_of(&self, tick: u32) -> u64 {
+        let clock = self.clock.0.load(Relaxed);
+        let ago = tick_of(clock).wrapping_sub(tick).cast_signed();
+        let steps = (clock >> TICK_SHIFT).saturating_sub_signed(i64::from(ago));
+        steps << TICK_SHIFT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::MaybeUninit;
+
+    #[test]
+    fn the_coarse_clock_goes_forward_in_steps() {
+        // SAFETY: zero is a valid header: it consists of numbers.
+        let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
+        let both = || (header.clock.0.load(Relaxed), header.clock_before.load(Relaxed));
+        let start = (5 << TICK_SHIFT) + 7;
+        header.set_clock(start);
+        header.set_clock(start + 9);
+        header.set_clock(3);
+        assert_eq!(both(), (start, 0), "the same step, or an earlier one");
+        header.push_clock(start + 9);
+        assert_eq!(both(), (6 << TICK_SHIFT, start));
+        header.push_clock(start + 10);
+        assert_eq!(both(), (6 << TICK_SHIFT, start), "not further ahead");
+        header.push_clock(9 << TICK_SHIFT);
+        assert_eq!(both(), (9 << TICK_SHIFT, 6 << TICK_SHIFT));
+    }
+
+    #[test]
+    fn a_step_is_the_latest_of_its_number() {
+        // SAFETY: as above.
+        let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
+        let around = 1 << (32 + TICK_SHIFT);
+        header.clock.0.store(around + 5, Relaxed);
+        let before = around - (1 << TICK_SHIFT);
+        assert_eq!(header.time_of(tick_of(around)), around);
+        assert_eq!(header.time_of(tick_of(before + 9)), before);
+        assert_eq!(header.time_of(tick_of(around + (1 << TICK_SHIFT))), around + (1 << TICK_SHIFT));
+    }
+}

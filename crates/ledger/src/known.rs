@@ -27,7 +27,7 @@
 
 use crate::thread::{NEAR_SETS, SETS_IN_PAGE, Thread, ThreadRecord, far_offset};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A lock known to a thread.
 #[repr(C)]
@@ -44,10 +44,15 @@ pub struct Known {
     pub count: AtomicU32,
     /// Generation of the lock's record when this was made.
     pub generation: AtomicU32,
-    /// The value of `count` at which the next hold is timed.
+    /// The value of `count` at which the next hold is timed; 0: each is.
     pub next_sample: AtomicU32,
-    /// The value of `count` when another lock last wanted the place.
-    pub wanted_at: AtomicU32,
+    /// When the last one was, in steps of `2^PACE_SHIFT` nanoseconds.
+    pub timed_at: AtomicU16,
+    /// One in `2^rarity` holds is timed, on average.
+    pub rarity: AtomicU8,
+    /// The last byte of `count` when another lock last wanted the place. That count
+    /// has gone on by a multiple of 256 since costs that lock its place, no more.
+    pub wanted_at: AtomicU8,
 }
 
 const _: () = assert!(size_of::<Known>() == 32);
@@ -95,7 +100,7 @@ impl Known {
     /// used since the last time that this was asked.
     #[must_use]
     pub fn yields(&self) -> bool {
-        let count = self.count.load(Relaxed);
+        let count = self.count.load(Relaxed) as u8;
         let unused = self.wanted_at.load(Relaxed) == count;
         self.wanted_at.store(count, Relaxed);
         unused || self.address.load(Relaxed) == 0
@@ -278,7 +283,7 @@ mod tests {
             let known = &thread.cache[0].known;
             assert!(known.yields(), "nothing is there");
             known.address.store(8, Relaxed);
-            known.wanted_at.store(u32::MAX, Relaxed);
+            known.wanted_at.store(u8::MAX, Relaxed);
             for count in [0, 7] {
                 known.count.store(count, Relaxed);
                 assert!(!known.yields());

@@ -8,6 +8,7 @@ use crate::header::{Header, Layout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
+use crate::shares::ShareChunk;
 use crate::table::Table;
 use crate::thread::{self, Thread, ThreadRecord};
 use crate::token::Token;
@@ -86,6 +87,8 @@ pub enum Part {
     Breaches,
     /// Usages of semaphores.
     Usages,
+    /// Shares of stacks in the statistics of locks.
+    Shares,
 }
 
 impl Part {
@@ -100,12 +103,13 @@ impl Part {
             Part::Edges => &[Area::Edges],
             Part::Breaches => &[Area::Breaches],
             Part::Usages => &[Area::Usages],
+            Part::Shares => &[Area::Shares],
         }
     }
 }
 
 /// How many parts there are.
-pub const PARTS: usize = 8;
+pub const PARTS: usize = 9;
 
 /// How many elements of each part have been claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -122,6 +126,7 @@ impl Extent {
         Part::Edges,
         Part::Breaches,
         Part::Usages,
+        Part::Shares,
     ];
 
     /// Bytes of the file that exist if so many were claimed: whoever claims an
@@ -137,6 +142,7 @@ impl Extent {
             size_of::<EdgeRecord>(),
             size_of::<BreachRecord>(),
             size_of::<Usage>(),
+            size_of::<ShareChunk>(),
         ];
         let all = self.0.iter().zip(sizes);
         all.fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(size as u64)))
@@ -154,7 +160,7 @@ impl<'a> Ledger<'a> {
     /// not believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
-        let [threads, locks, extensions, words, modules, edges, breaches, usages] = most.0;
+        let [threads, locks, extensions, words, modules, edges, breaches, usages, shares] = most.0;
         let layout = &mut self.layout;
         for (region, most) in [
             (&mut layout.threads, threads),
@@ -167,6 +173,7 @@ impl<'a> Ledger<'a> {
             (&mut layout.breaches, breaches),
             (&mut layout.tokens, locks),
             (&mut layout.usages, usages),
+            (&mut layout.shares, shares),
         ] {
             region.capacity = region.capacity.min(most);
         }
@@ -195,6 +202,7 @@ impl<'a> Ledger<'a> {
             &header.extensions_used,
             &header.stack_words_used,
             &header.usages_used,
+            &header.shares_used,
         ] {
             first.store(1, Relaxed);
         }
@@ -334,6 +342,10 @@ impl<'a> Ledger<'a> {
         self.part(Area::Usages)
     }
 
+    pub(crate) fn share_chunks(&self) -> &'a [ShareChunk] {
+        self.part(Area::Shares)
+    }
+
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
         self.part(Area::Edges)
     }
@@ -415,6 +427,7 @@ impl<'a> Ledger<'a> {
             Part::Edges => (&header.edges_used, layout.edges.capacity),
             Part::Breaches => (&header.breaches_used, layout.breaches.capacity),
             Part::Usages => (&header.usages_used, layout.usages.capacity),
+            Part::Shares => (&header.shares_used, layout.shares.capacity),
         }
     }
 

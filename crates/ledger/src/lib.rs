@@ -9,7 +9,7 @@
 //! # Map
 //! [`publish`]: what a thread holds and waits for, the one part that is a
 //! protocol between processes; it is generic, so that the model checker runs
-//! it. [`thread`], [`lock`], [`class`], [`stacks`], [`module`]: the records.
+//! it. [`thread`], [`lock`], [`shares`], [`class`], [`stacks`], [`module`]: the records.
 //! [`order`], [`witness`], [`breach`]: what a run that checks leaves. [`usage`],
 //! [`token`]: what semaphores are used for.
 //! [`handing`]: which conditions serve as locks.
@@ -43,6 +43,7 @@ pub mod lock;
 pub mod module;
 pub mod order;
 pub mod publish;
+pub mod shares;
 pub mod stacks;
 pub mod table;
 pub mod thread;

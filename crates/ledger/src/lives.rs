@@ -161,6 +161,7 @@ impl<'a> Ledger<'a> {
         lock.serial.store(serial, Relaxed);
         lock.module.store(birth.module, Relaxed);
         lock.handed_on.store(0, Relaxed);
+        lock.held_before.store(0, Relaxed);
         lock.frame.store(0, Relaxed);
         lock.set_shape(birth.kind, Life::Live, birth.attributes);
     }
@@ -211,7 +212,7 @@ impl<'a> Ledger<'a> {
             self.extensions()[extension as usize].lock.store(u64::from(grave), Relaxed);
             record.extension.store(extension, Relaxed);
         } else if let Some(of_grave) = self.existing_extension(record) {
-            of_grave.absorb(&self.extensions()[extension as usize]);
+            self.absorb(of_grave, &self.extensions()[extension as usize]);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::handing::Handing;
 use crate::histogram::Histogram;
+use crate::ledger::Ledger;
+use crate::shares::Shares;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What kind of synchronisation object a record is about.
@@ -119,8 +121,9 @@ pub struct LockRecord {
     pub buried: AtomicU32,
     /// Index of the module in which a static lock lies plus one, else 0.
     pub module: AtomicU32,
-    /// Hold samples seen before there were statistics.
-    pub samples: AtomicU32,
+    /// How long it was held before there were statistics, in units of
+    /// `2^HELD_SHIFT` nanoseconds.
+    pub held_before: AtomicU32,
     /// How often a thread released it that did not hold it: it serves as a
     /// signal, and whoever holds it is not whom its waiters wait for.
     pub handed_on: AtomicU32,
@@ -132,6 +135,9 @@ pub struct LockRecord {
 }
 
 const _: () = assert!(size_of::<LockRecord>() == 64);
+
+/// See [`LockRecord::held_before`].
+pub const HELD_SHIFT: u32 = 6;
 
 impl LockRecord {
     /// Kind, life and attributes.
@@ -155,52 +161,7 @@ impl LockRecord {
     }
 }
 
-/// How many call sites a lock remembers on each side; the rest is counted
-/// together.
-pub const SITES: usize = 8;
-
-/// The part of one call site in the waiting for a lock, or in its holding.
-#[repr(C)]
-#[derive(Debug)]
-pub struct SiteShare {
-    /// Return address of the lock call; 0: not in use; 1: all other sites.
-    pub site: AtomicU64,
-    /// A stack that leads there.
-    pub stack: AtomicU64,
-    /// How often.
-    pub count: AtomicU64,
-    /// For how long altogether, in nanoseconds.
-    pub total: AtomicU64,
-}
-
-impl SiteShare {
-    /// The `site` of the entry that stands for all sites without one.
-    pub const OTHERS: u64 = 1;
-
-    pub(crate) fn claim(&self, site: u64) -> bool {
-        let found = self.site.load(Relaxed);
-        found == site
-            || found == 0
-                && match self.site.compare_exchange(0, site, Relaxed, Relaxed) {
-                    Ok(_) => true,
-                    Err(other) => other == site,
-                }
-    }
-}
-
-/// Adds to the entry of `site`, or to that of all others when there is none
-/// left. `total` is the sum of the `count` times.
-pub fn add_site(sites: &[SiteShare; SITES], site: u64, stack: u32, count: u64, total: u64) {
-    let entry = sites[..SITES - 1].iter().find(|entry| entry.claim(site)).unwrap_or_else(|| {
-        sites[SITES - 1].claim(SiteShare::OTHERS);
-        &sites[SITES - 1]
-    });
-    entry.stack.store(u64::from(stack), Relaxed);
-    entry.count.fetch_add(count, Relaxed);
-    entry.total.fetch_add(total, Relaxed);
-}
-
-/// The statistics of a lock that was waited for, or sampled more than once.
+/// The statistics of a lock that was waited for, or held for a while.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Extension {
@@ -214,40 +175,44 @@ pub struct Extension {
     pub refused: AtomicU64,
     /// Times of waiting.
     pub wait: Histogram,
-    /// Times of holding; weighted, see [`SAMPLE`](crate::SAMPLE).
+    /// Times of holding; each that was timed counts for [`Flags::weight`] of its like.
+    ///
+    /// [`Flags::weight`]: crate::publish::Flags::weight
     pub hold: Histogram,
+    /// How many holds were timed.
+    pub timed: AtomicU64,
+    /// The part of the total of `hold` that stands for holds which were not.
+    pub scaled: AtomicU64,
+    /// Holds whose beginning is known to the coarse clock only.
+    pub coarse: AtomicU64,
+    /// The sum of their times, as estimated.
+    pub coarse_total: AtomicU64,
     /// Where it was waited.
-    pub waited_at: [SiteShare; SITES],
+    pub waited_at: Shares,
     /// Where it was acquired by those that held it.
-    pub held_at: [SiteShare; SITES],
+    pub held_at: Shares,
     /// Of a condition: whether it serves as a lock.
     pub handing: Handing,
 }
 
-impl Extension {
-    /// Takes over all of `other`, which is empty afterwards.
-    pub fn absorb(&self, other: &Extension) {
+impl<'a> Ledger<'a> {
+    /// Adds all of `from` to `to`; `from` is empty afterwards.
+    pub(crate) fn absorb(&self, to: &'a Extension, from: &'a Extension) {
         for (mine, theirs) in [
-            (&self.contended, &other.contended),
-            (&self.timed_out, &other.timed_out),
-            (&self.refused, &other.refused),
+            (&to.contended, &from.contended),
+            (&to.timed_out, &from.timed_out),
+            (&to.refused, &from.refused),
+            (&to.timed, &from.timed),
+            (&to.scaled, &from.scaled),
+            (&to.coarse, &from.coarse),
+            (&to.coarse_total, &from.coarse_total),
         ] {
             mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
         }
-        self.handing.absorb(&other.handing);
-        self.wait.absorb(&other.wait);
-        self.hold.absorb(&other.hold);
-        for (mine, theirs) in [(&self.waited_at, &other.waited_at), (&self.held_at, &other.held_at)]
-        {
-            for share in theirs {
-                let site = share.site.swap(0, Relaxed);
-                if site == 0 {
-                    continue;
-                }
-                let (count, total) = (share.count.swap(0, Relaxed), share.total.swap(0, Relaxed));
-                let stack = share.stack.load(Relaxed) as u32;
-                add_site(mine, site, stack, count, total);
-            }
-        }
+        to.handing.absorb(&from.handing);
+        to.wait.absorb(&from.wait);
+        to.hold.absorb(&from.hold);
+        self.move_shares(&from.waited_at, &to.waited_at);
+        self.move_shares(&from.held_at, &to.held_at);
     }
 }

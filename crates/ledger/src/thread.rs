@@ -137,6 +137,11 @@ pub struct ThreadRecord {
     pub serial: AtomicU32,
     /// Locks that have lost their place in the sets to others.
     pub displaced: AtomicU32,
+    /// Up to when the thread has paid for the holds that it has timed, in nanoseconds
+    /// of `CLOCK_MONOTONIC`.
+    pub paid_until: AtomicU64,
+    /// When the thread last read the clock while it held nothing.
+    pub clock_read: AtomicU64,
     /// The first sets.
     pub near: [Set; NEAR_SETS],
 }
@@ -265,6 +270,8 @@ impl<'a> Thread<'a> {
             &record.start_routine,
             &record.began,
             &record.ended,
+            &record.paid_until,
+            &record.clock_read,
             &record.name[0],
             &record.name[1],
         ] {

@@ -14,7 +14,8 @@
 //! that it does not serve as one, and no race can make it seem so.
 
 use crate::ledger::{Ledger, Part};
-use crate::lock::{LockRecord, SiteShare};
+use crate::lock::LockRecord;
+use crate::shares::Shares;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -140,14 +141,11 @@ impl Origin {
     }
 }
 
-/// Call sites that a usage remembers on each side; the last one stands for all
-/// others.
-pub const USE_SITES: usize = 24;
 /// Acts that a usage remembers.
 pub const ACTS: usize = 16;
 
 /// Something that was done to a semaphore and shows that it is no mutex. The first
-/// time counts, for each reason and call site.
+/// time counts, for each reason and stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Act {
     /// What it shows.
@@ -170,7 +168,7 @@ pub struct Act {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ActRecord {
-    /// Reason and call site; 0: not in use.
+    /// Reason and stack; 0: not in use.
     key: AtomicU64,
     other: AtomicU64,
     /// How often.
@@ -284,9 +282,9 @@ pub struct Usage {
     /// Semaphores of which each reason is true.
     pub shown: [AtomicU64; REASONS],
     /// Where they were taken.
-    pub taken_at: [SiteShare; USE_SITES],
+    pub taken_at: Shares,
     /// Where they were given.
-    pub given_at: [SiteShare; USE_SITES],
+    pub given_at: Shares,
     acts: [ActRecord; ACTS],
 }
 
@@ -378,18 +376,6 @@ impl Usage {
     pub fn acts(&self) -> impl Iterator<Item = (Act, u64)> + '_ {
         self.acts.iter().filter_map(|record| Some((record.read()?, record.count.load(Relaxed))))
     }
-}
-
-/// Adds to the entry of `site`, or to that of all others when there is none left.
-pub fn add_use(sites: &[SiteShare; USE_SITES], site: u64, stack: u32, waited: u64) {
-    let (others, own) = sites.split_last().expect("there are some");
-    let entry = own.iter().find(|entry| entry.claim(site)).unwrap_or_else(|| {
-        others.claim(SiteShare::OTHERS);
-        others
-    });
-    entry.stack.store(u64::from(stack), Relaxed);
-    entry.count.fetch_add(1, Relaxed);
-    entry.total.fetch_add(waited, Relaxed);
 }
 
 impl<'a> Ledger<'a> {

@@ -1,8 +1,9 @@
 //! A ledger in ordinary memory: what writers put in, readers find.
 
-use lockstead_ledger::header::tick_of;
-use lockstead_ledger::lock::{Kind, Life, SITES, SiteShare, add_site, attribute};
+use lockstead_ledger::header::{TICK_SHIFT, tick_of};
+use lockstead_ledger::lock::{Kind, Life, attribute};
 use lockstead_ledger::publish::{Full, Holding, How, Waiting};
+use lockstead_ledger::shares::{FIRST, STACKS};
 use lockstead_ledger::thread::{HELD_IN_FIRST_PAGE, held_offset};
 use lockstead_ledger::{Birth, Layout, Ledger, NotALedger, Part};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
@@ -150,7 +151,7 @@ fn lives_end_in_graves_and_then_in_one_grave() {
             let statistics = ledger.extension(index).unwrap();
             statistics.contended.fetch_add(1, Relaxed);
             statistics.wait.add(1 << 20, 1, class);
-            add_site(&statistics.waited_at, 0x1234, class, 1, 1 << 20);
+            ledger.add_share(&statistics.waited_at, class, 1, 1 << 20);
         }
         if life % 3 == 0 {
             // Without a destruction: the next initialisation ends the life.
@@ -176,7 +177,8 @@ fn lives_end_in_graves_and_then_in_one_grave() {
     assert_eq!(count(&contended), 100);
     let waited = |grave: &lockstead_ledger::lock::LockRecord| {
         ledger.existing_extension(grave).map_or(0, |e| {
-            assert_eq!(e.waited_at[0].count.load(Relaxed), e.wait.read().count());
+            let waited: u64 = ledger.shares(&e.waited_at).map(|share| share.read().2).sum();
+            assert_eq!(waited, e.wait.read().count());
             e.wait.read().total
         })
     };
@@ -184,24 +186,34 @@ fn lives_end_in_graves_and_then_in_one_grave() {
 }
 
 #[test]
-fn sites_beyond_the_last_are_counted_together() {
+fn stacks_beyond_the_last_are_counted_together() {
     let area = Area::new(Layout::SMALLEST);
     let ledger = area.ledger();
     let index = ledger.use_lock(&birth(0x40, 0)).unwrap();
     let statistics = ledger.extension(index).unwrap();
-    for site in 100..120 {
-        add_site(&statistics.held_at, site, 0, 1, 10);
-        add_site(&statistics.held_at, site, 0, 1, 10);
+    let most = STACKS as u32;
+    for stack in (1..=most + 5).chain(0..=most + 5) {
+        ledger.add_share(&statistics.held_at, stack, 1, 10);
     }
-    let shares: Vec<_> = statistics
-        .held_at
-        .iter()
-        .map(|share| {
-            (share.site.load(Relaxed), share.count.load(Relaxed), share.total.load(Relaxed))
-        })
-        .collect();
-    assert_eq!(shares[0], (100, 2, 20));
-    assert_eq!(shares[SITES - 1], (SiteShare::OTHERS, 26, 260));
+    let shares: Vec<_> = ledger.shares(&statistics.held_at).map(|share| share.read()).collect();
+    assert_eq!(shares.len(), STACKS + 1);
+    assert_eq!(shares[0], (1, 0, 2, 20));
+    assert_eq!(shares[STACKS], (0, 0, 11, 110), "five twice, and once no stack");
+    assert_eq!(ledger.shares(&statistics.waited_at).count(), 0);
+}
+
+#[test]
+fn shares_without_room_are_counted_together() {
+    let area = Area::new(Layout::SMALLEST);
+    let ledger = area.ledger();
+    let index = ledger.use_lock(&birth(0x40, 0)).unwrap();
+    let statistics = ledger.extension(index).unwrap();
+    while ledger.claim(Part::Shares, 1).is_some() {}
+    for stack in 1..=FIRST as u32 + 3 {
+        ledger.add_share(&statistics.held_at, stack, 1, 10);
+    }
+    let last = ledger.shares(&statistics.held_at).last().unwrap();
+    assert_eq!(last.read(), (0, 0, 3, 30));
 }
 
 #[test]
@@ -210,8 +222,12 @@ fn held_locks_are_released_in_any_order() {
     let ledger = area.ledger();
     let thread = ledger.thread(ledger.claim(Part::Threads, 1).unwrap()).unwrap();
     let stack = thread.stack();
-    let hold =
-        |address| Holding { address, stack: 7, tick: tick_of(5 << 20), ..Holding::default() };
+    let hold = |address| Holding {
+        address,
+        stack: 7,
+        tick: tick_of(5 << TICK_SHIFT),
+        ..Holding::default()
+    };
     for address in 1..=4 {
         stack.push(&hold(address)).unwrap();
     }

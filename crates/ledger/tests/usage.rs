@@ -2,10 +2,8 @@
 
 use lockstead_ledger::header::Layout;
 use lockstead_ledger::ledger::{Ledger, Part};
-use lockstead_ledger::lock::{Kind, SiteShare};
-use lockstead_ledger::usage::{
-    ACTS, Act, Origin, REASONS, Reason, Sharing, Taker, USE_SITES, add_use,
-};
+use lockstead_ledger::lock::Kind;
+use lockstead_ledger::usage::{ACTS, Act, Origin, REASONS, Reason, Sharing, Taker};
 use lockstead_ledger::{Birth, token::Semaphore};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
@@ -121,18 +119,6 @@ fn acts_count_once_for_a_semaphore_and_each_time_for_their_site() {
         one.act(Reason::GivenByAnother, 0x1000 + site, || act(Reason::GivenByAnother));
     }
     assert_eq!((usage.acts().count(), usage.more_acts.load(Relaxed)), (ACTS, 2));
-}
-
-#[test]
-fn more_sites_than_there_is_room_for_are_added_up() {
-    let ledger = ledger();
-    let usage = begin(&ledger, 0x1000, origin(5, Some(1))).usage;
-    for site in 0..USE_SITES as u64 + 2 {
-        add_use(&usage.taken_at, 0x10 + site, 1, 2);
-    }
-    let last = usage.taken_at.last().expect("some");
-    assert_eq!(last.site.load(Relaxed), SiteShare::OTHERS);
-    assert_eq!((last.count.load(Relaxed), last.total.load(Relaxed)), (3, 6));
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::me::Me;
 use crate::real;
 use crate::rules;
 use crate::site::Site;
+use crate::timing::Pace;
 use crate::tls;
 use crate::unwind::{End, FindObject, Loaded, Rules, SLOTS, Slots, Stack, Unwinder};
 use core::sync::atomic::Ordering::Relaxed;
@@ -165,20 +166,21 @@ impl Me {
         let is_lines = line.known.address.load(Relaxed) == address;
         let mut set = self.thread.set(address);
         let found = set.0.iter().find(|known| known.address.load(Relaxed) == address);
+        let before = found.map(Pace::of);
         if is_lines || line.known.yields() {
             found.iter().for_each(|known| self.give_up(known));
             if !is_lines || self.is_outdated(&line.known) {
                 self.give_up(&line.known);
             }
             copy_chain(chain, line);
-            self.learn(&line.known, address, stack, nature);
+            self.learn(&line.known, address, stack, nature, before);
             return &line.known;
         }
         if let Some(known) = found {
             if self.is_outdated(known) {
                 self.give_up(known);
             }
-            self.learn(known, address, stack, nature);
+            self.learn(known, address, stack, nature, before);
             return known;
         }
         let displaced = |set: &'static Set| match &set.0 {
@@ -194,12 +196,19 @@ impl Me {
             known = displaced(set);
         }
         self.give_up(known);
-        self.learn(known, address, stack, nature);
+        self.learn(known, address, stack, nature, before);
         known
     }
 
     /// Makes `known`, if it is empty, and notes the last stack.
-    fn learn(&self, known: &Known, address: u64, stack: u32, nature: impl Nature) {
+    fn learn(
+        &self,
+        known: &Known,
+        address: u64,
+        stack: u32,
+        nature: impl Nature,
+        before: Option<Pace>,
+    ) {
         known.stack.store(stack, Relaxed);
         if known.address.load(Relaxed) != 0 {
             return;
@@ -209,8 +218,8 @@ impl Me {
         rules::recorded(self, address);
         known.lock.store(lock, Relaxed);
         known.generation.store(self.generation(lock), Relaxed);
-        known.next_sample.store(self.first_gap(), Relaxed);
-        known.wanted_at.store(u32::MAX, Relaxed);
+        self.begins(known, before);
+        known.wanted_at.store(u8::MAX, Relaxed);
         known.address.store(address, Relaxed);
     }
 

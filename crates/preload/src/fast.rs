@@ -19,8 +19,8 @@
 //! known is forgotten by then, or this is a child that the handler has forked,
 //! Rust goes on.
 //!
-//! Release: the newest entry is this lock's, of the same or the last step of
-//! the coarse clock, and not special. It is popped, and the real function is
+//! Release: the newest entry is this lock's, of the same step of the coarse clock,
+//! and not special. It is popped, and the real function is
 //! jumped to.
 //!
 //! # Invariants
@@ -75,7 +75,7 @@ impl Offset {
     /// Entry number zero; the newest is one entry below that of number `top`.
     pub const HELD: usize = held_offset();
     /// Flags whose holder's release has more to do.
-    pub const SPECIAL: u32 = Flags::SAMPLED.0 | Flags::LENT.0;
+    pub const SPECIAL: u32 = Flags::TIMED.0 | Flags::LENT.0;
 }
 
 // Whether the thread is busy and whether it is in a handler are one word.
@@ -389,9 +389,8 @@ macro_rules! fast_release {
                 "mov qword ptr [r8 + {top}], rcx",
                 "jmp qword ptr [rip + {real} + {real_release}]",
                 "4:",
-                "sub edx, dword ptr [rax + {held} + 16]",
-                "cmp edx, 1",
-                "ja 2f",
+                "cmp edx, dword ptr [rax + {held} + 16]",
+                "jne 2f",
                 "test byte ptr [rax + {held} + 20], {special}",
                 "je 3b",
                 "2:",

@@ -179,7 +179,7 @@ impl Me {
                 lock: lock.unwrap_or(0),
                 stack,
                 tick: lockstead_ledger::header::tick_of(sys::now()),
-                flags: held.flags.without(Flags::SAMPLED).and(Flags::INHERITED),
+                flags: held.flags.untimed().and(Flags::INHERITED),
                 started: held.started,
             };
             self.push(&holding);

@@ -18,7 +18,7 @@ use crate::me::{Me, enter};
 use crate::sys;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::handing::Handing;
-use lockstead_ledger::lock::{Extension, Kind, add_site};
+use lockstead_ledger::lock::{Extension, Kind};
 
 /// Threads and conditions that are remembered.
 const PLACES: usize = 4096;
@@ -222,10 +222,8 @@ impl Me {
         if let Some(statistics) = statistics.filter(|_| number == 1 && since != 0) {
             let (held, stack) = (sys::now().saturating_sub(since), place.stack.load(Relaxed));
             statistics.hold.add(held, 1, stack);
-            let site = self.ledger.stack(stack).map_or(0, |stack| stack.site());
-            if site != 0 {
-                add_site(&statistics.held_at, site, stack, 1, held);
-            }
+            statistics.timed.fetch_add(1, Relaxed);
+            self.ledger.add_share(&statistics.held_at, stack, 1, held);
         }
     }
 }

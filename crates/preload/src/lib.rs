@@ -48,6 +48,7 @@ pub mod state;
 pub mod sys;
 pub mod taken;
 pub mod thunk;
+pub mod timing;
 pub mod tls;
 pub mod unwind;
 

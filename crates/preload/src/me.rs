@@ -69,7 +69,8 @@ impl Drop for Me {
 }
 
 /// The calling thread; `None` if this call is not recorded.
-#[inline]
+// Always: handed back through memory, what is in it would be waited for.
+#[inline(always)]
 #[must_use]
 pub fn enter() -> Option<Me> {
     let ledger = state::ledger()?;

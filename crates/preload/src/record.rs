@@ -4,33 +4,18 @@
 //! The interposed functions call these around the real ones: [`acquire`] for
 //! whatever a thread then holds, [`release`] before it gives it back,
 //! [`wait_begins`] and [`wait_ends`] for waits that end in holding nothing.
-//!
-//! # Which holds are timed
-//! Each time of holding that spans two steps of the coarse clock is recorded,
-//! with weight one. Of the shorter ones every [`SAMPLE`]th of a thread, on
-//! average, is timed and stands for [`SAMPLE`]. So each time of holding counts
-//! once, in expectation. A lock has statistics, and is recorded so, from its
-//! first wait on; one that nobody waits for, from its fourth time of holding that
-//! would have been recorded.
+//! [`timing`](crate::timing) says which times of holding are measured.
 
 use crate::chain::{Nature, Place};
 use crate::me::{Me, enter, resume};
 use crate::rules;
 use crate::site::Site;
 use crate::sys;
+use crate::timing::Measured;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::SAMPLE;
-use lockstead_ledger::header::{TICK_SHIFT, tick_of};
-use lockstead_ledger::known::Known;
-use lockstead_ledger::lock::{Extension, add_site};
+use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-
-/// Hold samples that a lock gets before it gets statistics.
-const SAMPLES_BEFORE_STATISTICS: u32 = 3;
-
-/// What a thread counts before it gives the count to the lock.
-const COUNTED_AT_MOST: u32 = 1 << 30;
 
 /// A call that acquires a lock, or waits for something.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +148,7 @@ pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
         let known = me.still_known(call.target, call.site);
         let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
-        me.counts_as_sample(known);
+        me.counts(known);
     }
 }
 
@@ -187,15 +172,18 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
         place.stack
     };
     if call.companion != 0 {
-        me.lend(call.companion);
+        me.lend(call.companion, call.site);
         #[cfg(feature = "check")]
         me.asks_back(call.companion, stack);
     }
+    let since = sys::now();
+    // Whoever holds what is waited for now is told by that how long this lasted.
+    me.ledger.header().push_clock(since);
     me.record().wait.begin(&Waiting {
         how: call.how,
         stack,
         target: call.target,
-        since: sys::now(),
+        since,
         deadline: call.deadline,
         companion: call.companion,
     });
@@ -213,7 +201,7 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
         }
         return;
     };
-    let now = sys::now();
+    let now = me.clock();
     let record = me.record();
     let since = record.wait.read().map_or(now, |(_, waiting)| waiting.since);
     record.wait.end();
@@ -256,13 +244,12 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
                 statistics.handing.counted.fetch_add(waited, Relaxed);
             }
         }
-        let site = call.site.return_address();
-        add_site(&statistics.waited_at, site, place.stack, 1, waited);
+        me.ledger.add_share(&statistics.waited_at, place.stack, 1, waited);
     }
     if holds && acquired {
         me.acquired(call, Flags::CONTENDED);
     } else if acquired {
-        me.counts_as_sample(known);
+        me.counts(known);
     }
 }
 
@@ -292,18 +279,43 @@ pub fn wait_abandoned() {
     }
 }
 
-/// The caller is about to give the lock back. Says whether it held it, as far
-/// as is known; [`release_of_others`] is for locks that it did not.
-pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> bool {
-    let Some(me) = enter() else { return true };
+/// A lock that is being given back: [`Release::done`] comes after the real call.
+#[must_use]
+#[derive(Debug)]
+pub struct Release {
+    /// Whether the caller held it, as far as is known; [`release_of_others`] is for
+    /// locks that it did not.
+    pub was_held: bool,
+    hold: Option<Measured>,
+}
+
+impl Release {
+    /// The lock has been given back, by the call at `site`. What the hold came to is
+    /// recorded now, for others may wait for the lock before.
+    pub fn done(self, site: &Site) {
+        if let Some(hold) = self.hold
+            && let Some(me) = enter()
+        {
+            me.add_hold(&hold, Some(site));
+        }
+    }
+}
+
+/// The caller is about to give the lock back.
+pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> Release {
+    let Some(me) = enter() else { return Release { was_held: true, hold: None } };
     rules::releases(&me, address, nature, site);
-    me.gives_back(address)
+    let popped = me.pop(address);
+    let hold = popped.as_ref().and_then(|holding| me.measured(holding));
+    Release { was_held: popped.is_some(), hold }
 }
 
 /// The caller turns out not to hold the lock any more.
 pub fn lost(address: u64) {
-    if let Some(me) = enter() {
-        me.gives_back(address);
+    if let Some(me) = enter()
+        && let Some(holding) = me.pop(address)
+    {
+        me.held_until_now(&holding, None);
     }
 }
 
@@ -319,22 +331,11 @@ pub fn release_of_others(address: u64) {
         if let Some(lock) = me.ledger.lock(lock) {
             lock.handed_on.fetch_add(1, Relaxed);
         }
-        me.held_until_now(&holding);
+        me.held_until_now(&holding, None);
     }
 }
 
 impl Me {
-    /// Takes a lock off the thread's held stack; says whether it was there.
-    fn gives_back(&self, address: u64) -> bool {
-        match self.pop(address) {
-            Some(holding) => {
-                self.held_until_now(&holding);
-                true
-            }
-            None => false,
-        }
-    }
-
     /// Puts a lock on the thread's held stack.
     pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);
@@ -344,19 +345,17 @@ impl Me {
         if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
             self.asks(call.target, place, call.mode, call.how.is_timed());
         }
-        let (mut flags, mut started) = (call.mode.and(how), 0);
-        if self.counts_as_sample(known) {
-            flags = flags.and(Flags::SAMPLED);
-        }
-        if flags.has(Flags::SAMPLED) || flags.has(Flags::CONTENDED) {
-            started = sys::now();
-        }
+        let (timed, started) = if how.has(Flags::CONTENDED) {
+            self.times_waited(known)
+        } else {
+            self.times(known).unwrap_or((Flags::NONE, 0))
+        };
         let holding = Holding {
             address: call.target,
             lock: place.lock,
             stack: place.stack,
             tick: self.tick(),
-            flags,
+            flags: call.mode.and(how).and(timed),
             started,
         };
         self.push(&holding);
@@ -389,98 +388,11 @@ impl Me {
         Some(holding)
     }
 
-    /// Counts an acquisition; says whether its time of holding is one of those
-    /// that are measured. The fast path counts all others.
-    pub fn counts_as_sample(&self, known: &Known) -> bool {
-        let before = known.count.load(Relaxed);
-        if before < known.next_sample.load(Relaxed) {
-            known.count.store(before + 1, Relaxed);
-            return false;
-        }
-        let before = self.count(known);
-        known.next_sample.store(before + self.gap(), Relaxed);
-        true
-    }
-
-    /// Counts, and returns the count, which starts again long before it is too
-    /// large for its word.
-    fn count(&self, known: &Known) -> u32 {
-        if known.count.load(Relaxed) >= COUNTED_AT_MOST {
-            self.hand_over(known);
-        }
-        let count = known.count.load(Relaxed) + 1;
-        known.count.store(count, Relaxed);
-        count
-    }
-
-    /// Acquisitions between two samples: uniform over twice their mean, lest they
-    /// keep step with the program.
-    fn gap(&self) -> u32 {
-        (self.throw() % u64::from(2 * SAMPLE - 1)) as u32
-    }
-
-    /// Acquisitions before the first sample of a place. A place may have few of
-    /// them in its life, and each must be sampled with the same probability; so
-    /// this is what is left of a gap at a moment that falls into it by chance,
-    /// which the smaller of two gaps is distributed like.
-    pub(crate) fn first_gap(&self) -> u32 {
-        self.gap().min(self.gap())
-    }
-
-    /// A random number: xorshift (Marsaglia), the upper bits.
-    fn throw(&self) -> u64 {
-        let record = self.record();
-        let mut dice = record.dice.load(Relaxed);
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        record.dice.store(dice, Relaxed);
-        dice >> 33
-    }
-
-    /// The step of the coarse clock.
-    fn tick(&self) -> u32 {
-        tick_of(self.ledger.header().clock.0.load(Relaxed))
-    }
-
-    /// A time of holding has ended: measures it, if it is one of those that are
-    /// measured.
-    pub fn held_until_now(&self, holding: &Holding) {
-        let steps = self.tick().wrapping_sub(holding.tick);
-        let before = tick_of(self.ledger.header().clock_before.load(Relaxed));
-        // The clock may move by many steps at once.
-        let long = steps >= 2 && holding.tick != before;
-        if !long && !holding.flags.has(Flags::SAMPLED) {
-            return;
-        }
-        let held = match holding.started {
-            0 => u64::from(steps) << TICK_SHIFT,
-            started => sys::now().saturating_sub(started),
-        };
-        self.add_hold(holding, held, if long { 1 } else { u64::from(SAMPLE) });
-    }
-
-    #[cold]
-    fn add_hold(&self, holding: &Holding, held: u64, weight: u64) {
-        let Some(lock) = self.ledger.lock(holding.lock) else { return };
-        let statistics: Option<&Extension> = match self.ledger.existing_extension(lock) {
-            Some(there) => Some(there),
-            None if lock.samples.fetch_add(1, Relaxed) < SAMPLES_BEFORE_STATISTICS => None,
-            None => self.ledger.extension(holding.lock),
-        };
-        let Some(statistics) = statistics else { return };
-        statistics.hold.add(held, weight, holding.stack);
-        let site = self.ledger.stack(holding.stack).map_or(0, |stack| stack.site());
-        if site != 0 {
-            add_site(&statistics.held_at, site, holding.stack, weight, held);
-        }
-    }
-
     /// A wait on a condition variable gives the mutex back until it ends.
-    fn lend(&self, mutex: u64) {
+    fn lend(&self, mutex: u64, site: &Site) {
         let stack = self.thread.stack();
         if let Some((index, holding)) = stack.find(mutex) {
-            self.held_until_now(&holding);
+            self.held_until_now(&holding, Some(site));
             stack.entry(index).set_flags(holding.flags.and(Flags::LENT));
         }
     }
@@ -491,7 +403,7 @@ impl Me {
         if let Some((index, holding)) = stack.find(mutex)
             && holding.flags.has(Flags::LENT)
         {
-            let flags = holding.flags.without(Flags::LENT).without(Flags::SAMPLED);
+            let flags = holding.flags.without(Flags::LENT).untimed().and(Flags::timed(0));
             stack.entry(index).restart(tick_of(now), flags, now);
         }
     }

@@ -34,7 +34,7 @@ pub fn is_mutex(lock: &LockRecord) -> bool {
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     let Some(me) = enter() else { return };
     let known = me.known_lock(call.target, call.site, call.nature);
-    me.counts_as_sample(known);
+    me.counts(known);
     holds(&me, call, Place::of(known), how);
 }
 

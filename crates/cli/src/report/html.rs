@@ -3,13 +3,15 @@
 //! The page is also well-formed XML, so that a test can read it.
 
 use super::graph::{self, Drawing};
-use super::words::{clean, how_many, late, losses, percent, plural, process_name, thread_name};
+use super::words::{
+    clean, exactness, how_many, late, losses, percent, place, plural, process_name, thread_name,
+};
 use super::{Here, ring, svg};
 use crate::table::{count, time};
 use askama::Template;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
-    Durations, LockReport, ProcessReport, Report, Site, ThreadReport,
+    Caller, Durations, LockReport, ProcessReport, Report, Site, ThreadReport,
 };
 use lockstead_inspect::stack::Stack;
 
@@ -79,8 +81,16 @@ struct SiteView {
     count: String,
     total: String,
     site: String,
+    callers: Vec<CallerView>,
     stack: Vec<String>,
     end: String,
+}
+
+struct CallerView {
+    share: String,
+    total: String,
+    site: String,
+    stack: Vec<String>,
 }
 
 struct ThreadView {
@@ -105,7 +115,7 @@ pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Err
         command,
         version: report.lockstead,
         wall: time(report.wall_ns as f64),
-        place: place(here),
+        place: when_and_where(here),
         findings: report
             .findings
             .iter()
@@ -129,7 +139,7 @@ pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Err
 }
 
 /// When and where, in a line.
-fn place(Here { host, machine }: &Here) -> String {
+fn when_and_where(Here { host, machine }: &Here) -> String {
     let processors = plural(machine.processors as u64, "processor", "processors");
     let parts = [
         Some(machine.date.clone()),
@@ -272,6 +282,7 @@ fn lock_view(lock: &LockReport) -> LockView {
         // How many they were has just been said.
         notes.push(lock.life.trim_start_matches("several ").into());
     }
+    notes.extend(exactness(hold));
     notes.extend(lock.address.map(|address| format!("{address:#x}")));
     LockView {
         id: String::new(),
@@ -328,9 +339,19 @@ fn site(site: &Site) -> SiteView {
         share: percent(site.share_percent),
         count: plural(site.count, "time", "times"),
         total: time(site.total_ns as f64),
-        site: clean(&site.site),
+        site: place(site),
+        callers: site.callers.iter().map(caller).collect(),
         stack: site.stack.as_ref().map(frames).unwrap_or_default(),
         end: end.map(|end| clean(&end.to_string())).unwrap_or_default(),
+    }
+}
+
+fn caller(caller: &Caller) -> CallerView {
+    CallerView {
+        share: percent(caller.share_percent),
+        total: time(caller.total_ns as f64),
+        site: clean(&caller.site),
+        stack: caller.stack.as_ref().map(frames).unwrap_or_default(),
     }
 }
 

@@ -3,8 +3,8 @@
 use lockstead_inspect::check::model::{Details, How, Level, Lock, Order, Ring, Step, Thread};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
-    Bucket, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort, ThreadReport,
-    Threads, Totals, VERSION, Waiting,
+    Bucket, Caller, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort,
+    ThreadReport, Threads, Totals, VERSION, Waiting,
 };
 use lockstead_inspect::stack::{End, Frame, Stack};
 
@@ -34,6 +34,22 @@ fn site(site: &str, share_percent: f64) -> Site {
         total_ns: (share_percent * 1e6) as u64,
         share_percent,
         others: false,
+        through: None,
+        stack: Some(stack()),
+        callers: vec![caller("serve() at srv.c:7", share_percent)],
+    }
+}
+
+pub(super) fn caller(site: &str, share_percent: f64) -> Caller {
+    Caller {
+        site: site.into(),
+        function: Some("serve".into()),
+        file: Some("/src/srv.c".into()),
+        line: Some(7),
+        count: 50,
+        total_ns: (share_percent * 1e6) as u64,
+        share_percent,
+        others: false,
         stack: Some(stack()),
     }
 }
@@ -47,6 +63,8 @@ pub(super) fn durations(count: u64, total_ns: u64) -> Durations {
         max_ns: 120 * MS,
         max_at: Some("cache_get() at cache.c:77".into()),
         histogram: (8..27).map(|at| Bucket { from_ns: 1 << at, count: at }).collect(),
+        timed: count,
+        ..Durations::default()
     }
 }
 

@@ -123,6 +123,11 @@ impl Page {
         for (at, site) in sites.iter().enumerate() {
             let text = format!("{:>6}  {}", percent(site.share_percent), site.site);
             self.labelled(if at == 0 { label } else { "" }, &text);
+            // Of one caller alone there is nothing to tell apart.
+            for caller in site.callers.iter().filter(|_| site.callers.len() > 1) {
+                let text = format!("{:>6}  from {}", percent(caller.share_percent), caller.site);
+                self.labelled("", &format!("  {text}"));
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
 use super::words::{
-    clean, fit, how_many, late, losses, percent, plural, process_name, thread_name,
+    clean, exactness, fit, how_many, late, losses, percent, place, plural, process_name,
+    thread_name,
 };
 use crate::table::{amount, time};
 use anstyle::{AnsiColor, Style};
@@ -68,8 +69,9 @@ pub(super) fn render(report: &Report, width: Option<usize>) -> String {
     page.findings(report);
     page.glimpses(report);
     if page.sampled {
-        let note =
-            format!("* of holds of a few ms and less, one in {SAMPLE} is timed; waits all are");
+        let note = format!(
+            "* timed after a wait, and else as far as that is cheap, or one in up to {SAMPLE}: scaled"
+        );
         page.line(FAINT, &note);
     }
     page.late(report);
@@ -211,20 +213,29 @@ impl Page {
     }
 
     fn sites(&mut self, what: &str, sites: &[Site]) {
-        let shown = sites
-            .iter()
-            .enumerate()
-            .take_while(|(at, site)| *at == 0 || *at < SITES && site.share_percent >= SHARE);
-        for (at, site) in shown {
+        let is_shown = |(at, site): &(usize, &Site)| {
+            *at == 0 || site.share_percent >= SHARE && (*at < SITES || site.others)
+        };
+        for (at, site) in sites.iter().enumerate().filter(is_shown) {
             let label = if at == 0 { what } else { "" };
-            let start = format!("      {label:<6} {:>6}  ", percent(site.share_percent));
-            let place = clean(&site.site);
-            let place = match self.width {
-                Some(width) => fit(&place, width.saturating_sub(start.len()).max(20)),
-                None => place,
-            };
-            let _ = writeln!(self.text, "{FAINT}{start}{FAINT:#}{place}");
+            self.part(&format!("      {label:<6} "), site.share_percent, &place(site));
+            // Of one caller alone there is nothing to tell apart.
+            let callers = site.callers.iter().filter(|_| site.callers.len() > 1);
+            for caller in callers.take(SITES).filter(|caller| caller.share_percent >= SHARE) {
+                let from = format!("from {}", clean(&caller.site));
+                self.part("               ", caller.share_percent, &from);
+            }
         }
+    }
+
+    /// A place and its part.
+    fn part(&mut self, label: &str, share: f64, place: &str) {
+        let start = format!("{label}{:>6}  ", percent(share));
+        let place = match self.width {
+            Some(width) => fit(place, width.saturating_sub(start.len()).max(20)),
+            None => place.to_owned(),
+        };
+        let _ = writeln!(self.text, "{FAINT}{start}{FAINT:#}{place}");
     }
 
     fn more(&mut self, more: &Totals, report: &Report) {
@@ -459,6 +470,7 @@ fn annotation(lock: &LockReport, name: &str) -> String {
             notes.push(format!("{} {what}", crate::table::count(count as f64)));
         }
     }
+    notes.extend(exactness(&lock.hold));
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }
 

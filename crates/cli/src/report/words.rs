@@ -1,6 +1,8 @@
 //! Names and numbers of a report in few characters.
 
-use lockstead_inspect::report::model::{LockReport, Losses, ProcessReport, ThreadReport};
+use lockstead_inspect::report::model::{
+    Durations, LockReport, Losses, ProcessReport, Site, ThreadReport, percent as part_of,
+};
 
 /// A name that came from the program, safe to print: it may hold anything, the
 /// terminal's control sequences included.
@@ -51,6 +53,26 @@ pub(crate) fn how_many(row: &LockReport) -> String {
         _ => ("lock", "locks"),
     };
     plural(row.locks, one, many)
+}
+
+/// A place, and the program's own function that was called there to take the lock.
+pub(crate) fn place(site: &Site) -> String {
+    match &site.through {
+        Some(function) => clean(&format!("{}, by {function}", site.site)),
+        None => clean(&site.site),
+    }
+}
+
+/// How exact times of holding are, where not all of them were timed.
+pub(crate) fn exactness(hold: &Durations) -> Vec<String> {
+    let mut notes = Vec::new();
+    if hold.scaled_ns != 0 {
+        notes.push(format!("holding {} scaled", percent(part_of(hold.scaled_ns, hold.total_ns))));
+    }
+    if hold.coarse != 0 {
+        notes.push(format!("{} to some ms", plural(hold.coarse, "hold", "holds")));
+    }
+    notes
 }
 
 /// What to call a process: as it was called, if that looks like a program (the

@@ -135,9 +135,7 @@ impl Mapped {
     pub fn set_clock(&self, now: u64) {
         if self.writable {
             let Some(ledger) = &self.ledger else { return };
-            let header = ledger.header();
-            header.clock_before.store(header.clock.0.load(Relaxed), Relaxed);
-            header.clock.0.store(now, Relaxed);
+            ledger.header().set_clock(now);
         }
     }
 

@@ -3,9 +3,9 @@
 //! ended when the ledger was read.
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::header::{TICK_SHIFT, tick_of};
+use lockstead_ledger::header::{Header, tick_of};
 use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::{Flags, Holding, How};
 use lockstead_ledger::thread::{Thread, state};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,15 +114,17 @@ impl Account {
 
     fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &Thread<'_>, end: u64) {
         let stack = thread.stack();
-        let unsharp = tick_of(ledger.header().clock_before.load(Relaxed));
+        let header = ledger.header();
+        let unsharp = header.time_of(tick_of(header.clock_before.load(Relaxed)));
         for depth in 0..stack.depth() {
             let Some(held) = stack.entry(depth).read() else { continue };
             if held.flags.has(Flags::LENT) {
                 continue;
             }
             if let Some(index) = ledger.find_lock(held.address) {
-                let is_known = held.started != 0 || held.tick < unsharp;
-                let ns = is_known.then(|| end.saturating_sub(began(held.started, held.tick)));
+                let began = began(header, &held);
+                let is_known = held.started != 0 || began < unsharp;
+                let ns = is_known.then(|| end.saturating_sub(began));
                 self.holds.entry(index).or_default().push(Unfinished { ns, stack: held.stack });
             }
         }
@@ -135,8 +137,8 @@ pub(super) fn is_running(thread: &Thread<'_>) -> bool {
 }
 
 /// When a hold began: exactly, or by the tick.
-pub(super) fn began(started: u64, tick: u32) -> u64 {
-    if started != 0 { started } else { u64::from(tick) << TICK_SHIFT }
+pub(super) fn began(header: &Header, held: &Holding) -> u64 {
+    if held.started != 0 { held.started } else { header.time_of(held.tick) }
 }
 
 /// The one record of an address that stands for others of the same address: two

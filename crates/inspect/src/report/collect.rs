@@ -7,6 +7,7 @@ use super::model::{
     Glimpse, LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION,
 };
 use super::names::Names;
+use super::places::Places;
 use super::rows::{self, Row, add, choose};
 use super::semaphores::model::Semaphores;
 use super::threads;
@@ -148,8 +149,16 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
     let idle_totals = sum(&idle);
     let (locks, more) = choose(locks, options.sort, options.top);
     let (idle, more_idle) = choose(idle, Sort::Wait, options.top);
+    let mut places = Places::default();
+    let members = locks.iter().flat_map(|row| row.members.all());
+    for lock in members.filter_map(|&index| ledger.lock(index)) {
+        if let Some(statistics) = ledger.existing_extension(lock) {
+            places.learn(&ledger, names, &statistics.held_at);
+        }
+    }
     let mut describe_all = |rows: &[Row], whole: u64| -> Vec<LockReport> {
-        rows.iter().filter_map(|row| describe(&ledger, &account, names, row, whole)).collect()
+        let describe = |row| describe(&ledger, &account, &places, names, row, whole);
+        rows.iter().filter_map(describe).collect()
     };
     let mut locks = describe_all(&locks, totals.waited_ns);
     let idle = describe_all(&idle, idle_totals.waited_ns);

@@ -2,27 +2,17 @@
 //! and held.
 
 use super::account::{Account, Unfinished};
-use super::model::{Bucket, Durations, LockReport, Site, percent};
+use super::model::{Bucket, Durations, LockReport, percent};
 use super::names::{
     LockFacts, Names, attribute_names, class_name, kind_name, life_name, type_name,
 };
+use super::places::Places;
 use super::rows::{Row, is_over};
-use crate::stack::{Frame, Stack};
-use crate::symbols::site;
+use super::sites::{By, Share, add_share, add_shares, site_of, sites, stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
-use lockstead_ledger::lock::{Kind, Life, LockRecord, SITES, SiteShare};
-use std::cmp::Reverse;
+use lockstead_ledger::lock::{Kind, Life, LockRecord};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The part of one place, with return addresses still.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    site: u64,
-    stack: u32,
-    count: u64,
-    total: u64,
-}
 
 /// What the records of a row come to.
 #[derive(Default)]
@@ -31,6 +21,11 @@ struct Sum {
     hold: Times,
     waited_at: Vec<Share>,
     held_at: Vec<Share>,
+    /// Of the holds, those timed, and what was added for others.
+    timed: u64,
+    scaled: u64,
+    coarse: u64,
+    coarse_total: u64,
     timed_out: u64,
     refused: u64,
     still_waiting: u64,
@@ -41,6 +36,7 @@ struct Sum {
 pub(super) fn describe(
     ledger: &Ledger<'_>,
     account: &Account,
+    places: &Places,
     names: &mut dyn Names,
     row: &Row,
     all_waited_ns: u64,
@@ -76,10 +72,16 @@ pub(super) fn describe(
         share_percent: percent(row.totals.waited_ns, all_waited_ns),
         still_waiting: sum.still_waiting,
         still_held: sum.still_held,
-        wait: durations(ledger, names, &sum.wait),
-        hold: durations(ledger, names, &sum.hold),
-        waited_at: sites(ledger, names, sum.waited_at),
-        held_at: sites(ledger, names, sum.held_at),
+        wait: durations(ledger, places, names, &sum.wait),
+        hold: Durations {
+            timed: sum.timed,
+            scaled_ns: sum.scaled,
+            coarse: sum.coarse,
+            coarse_ns: sum.coarse_total,
+            ..durations(ledger, places, names, &sum.hold)
+        },
+        waited_at: sites(ledger, places, names, sum.waited_at, By::Time),
+        held_at: sites(ledger, places, names, sum.held_at, By::Time),
         initialised_at: stack(ledger, names, initialised),
     })
 }
@@ -103,44 +105,30 @@ fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {
             sum.hold.absorb(&statistics.hold.read());
             sum.timed_out = sum.timed_out.saturating_add(statistics.timed_out.load(Relaxed));
             sum.refused = sum.refused.saturating_add(statistics.refused.load(Relaxed));
-            add_shares(&mut sum.waited_at, &statistics.waited_at);
-            add_shares(&mut sum.held_at, &statistics.held_at);
+            for (sum, word) in [
+                (&mut sum.timed, &statistics.timed),
+                (&mut sum.scaled, &statistics.scaled),
+                (&mut sum.coarse, &statistics.coarse),
+                (&mut sum.coarse_total, &statistics.coarse_total),
+            ] {
+                *sum = sum.saturating_add(word.load(Relaxed));
+            }
+            add_shares(ledger, &mut sum.waited_at, &statistics.waited_at);
+            add_shares(ledger, &mut sum.held_at, &statistics.held_at);
         }
         for wait in account.waits(index) {
             sum.still_waiting += 1;
-            add_unfinished(ledger, &mut sum.wait, &mut sum.waited_at, *wait);
+            add_unfinished(&mut sum.wait, &mut sum.waited_at, *wait);
         }
         for hold in account.holds(index) {
             sum.still_held += 1;
-            add_unfinished(ledger, &mut sum.hold, &mut sum.held_at, *hold);
+            add_unfinished(&mut sum.hold, &mut sum.held_at, *hold);
         }
     }
     sum
 }
 
-fn add_shares(to: &mut Vec<Share>, shares: &[SiteShare; SITES]) {
-    for share in shares {
-        let site = share.site.load(Relaxed);
-        if site != 0 {
-            let stack = share.stack.load(Relaxed) as u32;
-            let (count, total) = (share.count.load(Relaxed), share.total.load(Relaxed));
-            add_share(to, Share { site, stack, count, total });
-        }
-    }
-}
-
-fn add_share(to: &mut Vec<Share>, share: Share) {
-    match to.iter_mut().find(|other| other.site == share.site) {
-        Some(other) => {
-            other.count = other.count.saturating_add(share.count);
-            other.total = other.total.saturating_add(share.total);
-        }
-        None => to.push(share),
-    }
-}
-
 fn add_unfinished(
-    ledger: &Ledger<'_>,
     times: &mut Times,
     shares: &mut Vec<Share>,
     Unfinished { ns, stack }: Unfinished,
@@ -149,11 +137,16 @@ fn add_unfinished(
     let mut one = Times { total: ns, max: ns, max_stack: stack, ..Times::default() };
     one.counts[bucket(ns)] = 1;
     times.absorb(&one);
-    let site = ledger.stack(stack).map_or(SiteShare::OTHERS, |stack| stack.site());
-    add_share(shares, Share { site, stack, count: 1, total: ns });
+    add_share(shares, Share { stack, count: 1, total: ns });
 }
 
-fn durations(ledger: &Ledger<'_>, names: &mut dyn Names, times: &Times) -> Durations {
+/// All of them timed.
+fn durations(
+    ledger: &Ledger<'_>,
+    places: &Places,
+    names: &mut dyn Names,
+    times: &Times,
+) -> Durations {
     let used = |&count: &u64| count != 0;
     let first = times.counts.iter().position(used).unwrap_or(0);
     let last = times.counts.iter().rposition(used).map_or(0, |last| last + 1);
@@ -170,44 +163,12 @@ fn durations(ledger: &Ledger<'_>, names: &mut dyn Names, times: &Times) -> Durat
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         max_ns: times.max,
-        max_at: stack(ledger, names, times.max_stack).and_then(|s| site(&s).map(Frame::site)),
+        max_at: (times.max_stack != 0).then(|| {
+            let share = Share { stack: times.max_stack, count: 1, total: times.max };
+            site_of(ledger, places, names, &share).site
+        }),
         histogram,
+        timed: times.count(),
+        ..Durations::default()
     }
-}
-
-fn sites(ledger: &Ledger<'_>, names: &mut dyn Names, mut shares: Vec<Share>) -> Vec<Site> {
-    // What stands for all others comes last, however long.
-    shares.sort_by_key(|s| (s.site == SiteShare::OTHERS, Reverse((s.total, s.count)), s.site));
-    let whole = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(share.total));
-    shares
-        .iter()
-        .map(|share| {
-            let others = share.site == SiteShare::OTHERS;
-            let stack = if others { None } else { stack(ledger, names, share.stack) };
-            // The stack of a site may have found no room; its address is known.
-            let stack = stack.or_else(|| (!others).then(|| names.stack(&[share.site], 0)));
-            let frame = stack.as_ref().and_then(site);
-            Site {
-                site: match frame {
-                    Some(frame) => frame.site(),
-                    None if others => "other places".into(),
-                    None => format!("{:#x}", share.site),
-                },
-                function: frame.and_then(|frame| frame.function.clone()),
-                file: frame.and_then(|frame| frame.file.clone()),
-                line: frame.and_then(|frame| frame.line),
-                count: share.count,
-                total_ns: share.total,
-                share_percent: percent(share.total, whole),
-                others,
-                stack,
-            }
-        })
-        .collect()
-}
-
-fn stack(ledger: &Ledger<'_>, names: &mut dyn Names, id: u32) -> Option<Stack> {
-    let stored = ledger.stack(id)?;
-    let returns: Vec<u64> = stored.returns().collect();
-    Some(names.stack(&returns, stored.end))
 }

@@ -214,7 +214,7 @@ impl Sample {
                 lock,
                 shared: held.flags.has(Flags::READ),
                 time: Lasting {
-                    ns: self.at_ns.saturating_sub(began(held.started, held.tick)),
+                    ns: self.at_ns.saturating_sub(began(ledger.header(), &held)),
                     exact: held.started != 0,
                 },
                 stack: held.stack,

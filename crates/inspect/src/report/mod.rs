@@ -7,8 +7,8 @@
 //! [`live`].
 //!
 //! # What the numbers are
-//! - Waits are all timed. Of holds, those that cross a step of the coarse clock
-//!   are all recorded, of the shorter ones one in
+//! - Waits are all timed. Of holds, those after a wait, and those that last, are
+//!   too, and the others as far as that is cheap; of the rest one in up to
 //!   [`SAMPLE`](lockstead_ledger::SAMPLE), which counts for its like.
 //! - *Waiting* is waiting for mutexes, rwlocks and spin locks. Waits for
 //!   conditions, semaphores, barriers and ends of threads are *idle*: a thread
@@ -25,8 +25,10 @@ pub mod finding;
 pub mod live;
 pub mod model;
 pub mod names;
+mod places;
 mod rows;
 pub mod semaphores;
+mod sites;
 mod symbolized;
 mod threads;
 

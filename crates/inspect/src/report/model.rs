@@ -258,12 +258,20 @@ pub struct Durations {
     pub p50_ns: u64,
     /// The 99th percentile, likewise.
     pub p99_ns: u64,
-    /// The longest, exactly.
+    /// The longest of those that were timed, or are known to a few milliseconds.
     pub max_ns: u64,
     /// Where the longest was.
     pub max_at: Option<String>,
     /// From the first to the last power of two that occurred.
     pub histogram: Vec<Bucket>,
+    /// How many of them were timed. The others are counted by those.
+    pub timed: u64,
+    /// The part of `total_ns` that stands for those that were not.
+    pub scaled_ns: u64,
+    /// Those whose beginning is known to a few milliseconds only.
+    pub coarse: u64,
+    /// The part of `total_ns` that they have.
+    pub coarse_ns: u64,
 }
 
 /// Durations of one power of two.
@@ -292,9 +300,37 @@ pub struct Site {
     pub total_ns: u64,
     /// `total_ns` over the sum of all places.
     pub share_percent: f64,
-    /// Stands for all places for which there was no room.
+    /// Stands for all stacks for which there was no room.
     pub others: bool,
-    /// A stack that led there.
+    /// The function called there that took the lock, where that is one of the program's
+    /// own which returns with it.
+    pub through: Option<String>,
+    /// The stack that had the largest part.
+    pub stack: Option<Stack>,
+    /// Who called the function of the place, the largest part first.
+    pub callers: Vec<Caller>,
+}
+
+/// A place from which the function of another one was called, and its part.
+#[derive(Clone, Debug, Serialize)]
+pub struct Caller {
+    /// The place in few words.
+    pub site: String,
+    /// Name of the function.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in it.
+    pub line: Option<u32>,
+    /// How often.
+    pub count: u64,
+    /// How long altogether.
+    pub total_ns: u64,
+    /// Its part in all that happened at all places.
+    pub share_percent: f64,
+    /// Stands for all callers beyond the largest.
+    pub others: bool,
+    /// The stack that had the largest part.
     pub stack: Option<Stack>,
 }
 

@@ -12,7 +12,6 @@ use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockFacts;
 use crate::waits::surroundings::joined;
 use lockstead_ledger::Ledger;
-use lockstead_ledger::header::TICK_SHIFT;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use lockstead_ledger::thread::{Thread, state};
@@ -128,7 +127,7 @@ impl Entries {
         acquired: Option<usize>,
     ) {
         let exact = holding.started != 0;
-        let began = if exact { holding.started } else { u64::from(holding.tick) << TICK_SHIFT };
+        let began = if exact { holding.started } else { ledger.header().time_of(holding.tick) };
         let holder = Holder {
             thread: part.tid,
             shared: holding.flags.has(Flags::READ),

@@ -1,5 +1,7 @@
 //! The bits of a published wait and of a held entry.
 
+use crate::header::RAREST;
+
 /// How a thread waits, in the bits that the ledger stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct How(pub u32);
@@ -66,8 +68,8 @@ impl Flags {
     pub const NONE: Flags = Flags(0);
     /// Held for reading.
     pub const READ: Flags = Flags(1);
-    /// Its hold time counts for [`SAMPLE`](crate::SAMPLE) holds.
-    pub const SAMPLED: Flags = Flags(2);
+    /// Its time of holding is measured, and counts for [`Flags::weight`] of its like.
+    pub const TIMED: Flags = Flags(2);
     /// Given back for the time of a wait on a condition variable: not held.
     pub const LENT: Flags = Flags(4);
     /// Acquired by a trylock.
@@ -76,6 +78,28 @@ impl Flags {
     pub const CONTENDED: Flags = Flags(16);
     /// Acquired before the fork that made this process.
     pub const INHERITED: Flags = Flags(32);
+
+    const RARITY_SHIFT: u32 = 6;
+    const RARITY: u32 = 15 << Self::RARITY_SHIFT;
+
+    /// [`Flags::TIMED`], and so are one in `2^rarity` of its like.
+    #[must_use]
+    pub const fn timed(rarity: u32) -> Flags {
+        let rarity = if rarity < RAREST { rarity } else { RAREST };
+        Flags(Self::TIMED.0 | rarity << Self::RARITY_SHIFT)
+    }
+
+    /// How many holds one that is timed stands for.
+    #[must_use]
+    pub const fn weight(self) -> u64 {
+        1 << ((self.0 & Self::RARITY) >> Self::RARITY_SHIFT)
+    }
+
+    /// These without what says that it is timed.
+    #[must_use]
+    pub const fn untimed(self) -> Flags {
+        Flags(self.0 & !(Self::TIMED.0 | Self::RARITY))
+    }
 
     /// Both.
     #[must_use]

@@ -139,11 +139,14 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
 
 unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(mutex as u64, &Mtx(mutex), site) && !Mutex(mutex).checks_owner() {
+    let release = record::release(mutex as u64, &Mtx(mutex), site);
+    if !release.was_held && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: as in `init`.
-    unsafe { call::mtx_unlock()(mutex) }
+    let answer = unsafe { call::mtx_unlock()(mutex) };
+    release.done(site);
+    answer
 }
 
 unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {

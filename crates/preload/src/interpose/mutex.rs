@@ -232,9 +232,12 @@ unsafe extern "C" fn clocklock(
 
 unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(mutex as u64, &Mutex(mutex), site) && !Mutex(mutex).checks_owner() {
+    let release = record::release(mutex as u64, &Mutex(mutex), site);
+    if !release.was_held && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: as in `init`.
-    unsafe { call::pthread_mutex_unlock()(mutex) }
+    let answer = unsafe { call::pthread_mutex_unlock()(mutex) };
+    release.done(site);
+    answer
 }

@@ -218,9 +218,12 @@ unsafe fn timed(
 /// acquired may do it.
 unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(lock as u64, &RwLock(lock), site) {
+    let release = record::release(lock as u64, &RwLock(lock), site);
+    if !release.was_held {
         record::release_of_others(lock as u64);
     }
     // SAFETY: as in `init`.
-    unsafe { call::pthread_rwlock_unlock()(lock) }
+    let answer = unsafe { call::pthread_rwlock_unlock()(lock) };
+    release.done(site);
+    answer
 }

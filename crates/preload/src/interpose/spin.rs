@@ -132,9 +132,12 @@ unsafe extern "C" fn trylock(lock: Lock, site: &Site) -> c_int {
 /// glibc does not know who holds a spin lock.
 unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    if !record::release(lock as u64, &NATURE, site) {
+    let release = record::release(lock as u64, &NATURE, site);
+    if !release.was_held {
         record::release_of_others(lock as u64);
     }
     // SAFETY: as in `init`.
-    unsafe { call::pthread_spin_unlock()(lock) }
+    let answer = unsafe { call::pthread_spin_unlock()(lock) };
+    release.done(site);
+    answer
 }

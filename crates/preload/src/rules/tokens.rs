@@ -29,7 +29,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::token::Semaphore;
-use lockstead_ledger::usage::{Act, Origin, Reason, Sharing, Taker, add_use};
+use lockstead_ledger::usage::{Act, Origin, Reason, Sharing, Taker};
 use lockstead_ledger::{Birth, Ledger};
 
 /// Whether anybody wants to know.
@@ -102,7 +102,9 @@ impl Seen<'_> {
 
     /// Notes that this call shows that the semaphore is no mutex; `other` had it.
     fn act(&self, semaphore: &Semaphore<'_>, reason: Reason, number: u32, other: Option<Taker>) {
-        semaphore.act(reason, self.site, || Act {
+        // Through a function of the program's own all come from one site.
+        let place = if self.stack == 0 { self.site } else { u64::from(self.stack) };
+        semaphore.act(reason, place, || Act {
             reason,
             stack: self.stack,
             thread: self.thread,
@@ -240,7 +242,7 @@ pub fn taken(address: u64, site: &Site, since: u64) {
             usage.waited.fetch_add(waited, Relaxed);
             usage.longest.fetch_max(waited, Relaxed);
         }
-        add_use(&usage.taken_at, seen.site, seen.stack, waited);
+        seen.ledger.add_share(&usage.taken_at, seen.stack, 1, waited);
         let first = usage.first_thread.compare_exchange(0, seen.thread, Relaxed, Relaxed);
         if first.is_err_and(|first| first != seen.thread) {
             usage.several.store(1, Relaxed);
@@ -281,7 +283,7 @@ pub fn given(address: u64, site: &Site) {
         let Some(semaphore) = seen.semaphore() else { return };
         let usage = semaphore.usage;
         usage.given.fetch_add(1, Relaxed);
-        add_use(&usage.given_at, seen.site, seen.stack, 0);
+        seen.ledger.add_share(&usage.given_at, seen.stack, 1, 0);
         let before = semaphore.give();
         if seen.thread == Taker::UNKNOWN {
             usage.unjudged.fetch_add(1, Relaxed);

@@ -25,7 +25,7 @@ fn the_report_says_all_that_was_asked_for() {
         "48.1% of 9.80 s, waiting to the end  worker-3 (run_worker, 101)",
         "Idle waits",
         "queue_cond (recursive condition",
-        "* of holds of a few ms and less, one in 128 is timed; waits all are",
+        "* timed after a wait, and else as far as that is cheap, or one in up to 256: scaled",
         "reported after 1.50 s, pid 100: DEADLOCK of 2 threads",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");

@@ -11,10 +11,13 @@ mod next;
 use super::account::is_running;
 use super::model::{Site, percent};
 use super::names::{LockFacts, Names, class_name};
+use super::places::Places;
+use super::sites::{By, add_shares, add_site, share_out, sites};
 use super::threads;
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
-use lockstead_ledger::lock::{Kind, Life, SiteShare};
+use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::shares::Shares;
 use lockstead_ledger::usage::{self, Sharing, Taker, Usage};
 use lockstead_ledger::{Ledger, Part};
 use model::{Act, Missing, Origin, Reason, Semaphores, Thread, Verdict, Why};
@@ -161,30 +164,13 @@ fn add(to: &mut Origin, from: Origin) {
             None => to.reasons.push(reason),
         }
     }
-    add_sites(&mut to.taken_at, from.taken_at);
-    add_sites(&mut to.given_at, from.given_at);
+    add_all(&mut to.taken_at, from.taken_at);
+    add_all(&mut to.given_at, from.given_at);
 }
 
-fn add_sites(to: &mut Vec<Site>, from: Vec<Site>) {
-    for site in from {
-        match to.iter_mut().find(|mine| (mine.others, &mine.site) == (site.others, &site.site)) {
-            Some(mine) => {
-                mine.count = mine.count.saturating_add(site.count);
-                mine.total_ns = mine.total_ns.saturating_add(site.total_ns);
-            }
-            None => to.push(site),
-        }
-    }
-    share(to);
-}
-
-/// Orders places by their parts, what stands for all others last.
-fn share(sites: &mut [Site]) {
-    sites.sort_by_key(|site| (site.others, Reverse(site.count)));
-    let whole = sites.iter().fold(0, |sum: u64, site| sum.saturating_add(site.count));
-    for site in sites {
-        site.share_percent = percent(site.count, whole);
-    }
+fn add_all(to: &mut Vec<Site>, from: Vec<Site>) {
+    from.into_iter().for_each(|site| add_site(to, site));
+    share_out(to, By::Count);
 }
 
 fn judge(origin: &mut Origin) {
@@ -428,34 +414,12 @@ impl Reader<'_> {
         self.stack(id).as_ref().and_then(called)
     }
 
-    fn sites(&mut self, shares: &[SiteShare]) -> Vec<Site> {
-        let mut sites = Vec::new();
-        for one in shares.iter().filter(|one| one.site.load(Relaxed) != 0) {
-            let address = one.site.load(Relaxed);
-            let others = address == SiteShare::OTHERS;
-            let stack = if others { None } else { self.stack(one.stack.load(Relaxed) as u32) };
-            // The stack may have found no room; its first address is known.
-            let names = &mut *self.process.names;
-            let stack = stack.or_else(|| (!others).then(|| names.stack(&[address], 0)));
-            let frame = stack.as_ref().and_then(frame);
-            let found = Site {
-                site: match frame {
-                    Some(frame) => frame.site(),
-                    None if others => "other places".into(),
-                    None => format!("{address:#x}"),
-                },
-                function: frame.and_then(|frame| frame.function.clone()),
-                file: frame.and_then(|frame| frame.file.clone()),
-                line: frame.and_then(|frame| frame.line),
-                count: one.count.load(Relaxed),
-                total_ns: one.total.load(Relaxed),
-                share_percent: 0.0,
-                others,
-                stack,
-            };
-            add_sites(&mut sites, vec![found]);
-        }
-        sites
+    fn sites(&mut self, shares: &Shares) -> Vec<Site> {
+        let ledger = self.process.ledger;
+        let mut parts = Vec::new();
+        add_shares(&ledger, &mut parts, shares);
+        // No stack of a release says which functions return with a token.
+        sites(&ledger, &Places::default(), self.process.names, parts, By::Count)
     }
 }
 

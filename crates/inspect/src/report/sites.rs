@@ -1,0 +1,191 @@
+//! The parts of stacks in a lock's waiting or holding, as places and their callers.
+
+use super::model::{Caller, Site, percent};
+use super::names::Names;
+use super::places::Places;
+use crate::stack::{Frame, Stack};
+use lockstead_ledger::Ledger;
+use lockstead_ledger::shares::Shares;
+use std::cmp::Reverse;
+
+/// What places have their parts in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// The time altogether.
+    Time,
+    /// How often.
+    Count,
+}
+
+impl By {
+    fn of(self, count: u64, total_ns: u64) -> u64 {
+        match self {
+            By::Time => total_ns,
+            By::Count => count,
+        }
+    }
+}
+
+/// Callers of a place that are told apart.
+const CALLERS: usize = 16;
+
+/// The part of one stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// Its id; 0: all stacks for which there was no room.
+    pub(super) stack: u32,
+    pub(super) count: u64,
+    pub(super) total: u64,
+}
+
+/// Adds what a ledger has.
+pub(super) fn add_shares(ledger: &Ledger<'_>, to: &mut Vec<Share>, shares: &Shares) {
+    for share in ledger.shares(shares) {
+        let (stack, _, count, total) = share.read();
+        add_share(to, Share { stack, count, total });
+    }
+}
+
+/// Adds to the part of the same stack.
+pub(super) fn add_share(to: &mut Vec<Share>, share: Share) {
+    match to.iter_mut().find(|other| other.stack == share.stack) {
+        Some(other) => {
+            other.count = other.count.saturating_add(share.count);
+            other.total = other.total.saturating_add(share.total);
+        }
+        None => to.push(share),
+    }
+}
+
+/// The places of these stacks, the largest part first; what stands for all others last.
+pub(super) fn sites(
+    ledger: &Ledger<'_>,
+    places: &Places,
+    names: &mut dyn Names,
+    mut shares: Vec<Share>,
+    by: By,
+) -> Vec<Site> {
+    // So the first stack of each place is that with the largest part.
+    shares.sort_by_key(|share| {
+        (Reverse((by.of(share.count, share.total), share.count)), share.stack)
+    });
+    let mut sites = Vec::new();
+    for share in &shares {
+        add_site(&mut sites, site_of(ledger, places, names, share));
+    }
+    share_out(&mut sites, by);
+    sites
+}
+
+/// Adds a place, or its part to the same one.
+pub(super) fn add_site(to: &mut Vec<Site>, site: Site) {
+    let same = |mine: &&mut Site| {
+        (mine.others, &mine.site, &mine.through) == (site.others, &site.site, &site.through)
+    };
+    let Some(mine) = to.iter_mut().find(same) else {
+        to.push(site);
+        return;
+    };
+    mine.count = mine.count.saturating_add(site.count);
+    mine.total_ns = mine.total_ns.saturating_add(site.total_ns);
+    for caller in site.callers {
+        match mine.callers.iter_mut().find(|known| known.site == caller.site) {
+            Some(known) => add_caller(known, &caller),
+            None => mine.callers.push(caller),
+        }
+    }
+}
+
+fn add_caller(to: &mut Caller, caller: &Caller) {
+    to.count = to.count.saturating_add(caller.count);
+    to.total_ns = to.total_ns.saturating_add(caller.total_ns);
+}
+
+/// Orders places and their callers by their parts, and says those.
+pub(super) fn share_out(sites: &mut [Site], by: By) {
+    let part = |site: &Site| by.of(site.count, site.total_ns);
+    sites.sort_by_key(|site| (site.others, Reverse((part(site), site.count))));
+    let whole = sites.iter().fold(0, |sum: u64, site| sum.saturating_add(part(site)));
+    for site in sites {
+        site.share_percent = percent(part(site), whole);
+        let part = |caller: &Caller| by.of(caller.count, caller.total_ns);
+        site.callers.sort_by_key(|caller| (caller.others, Reverse((part(caller), caller.count))));
+        if site.callers.len() > CALLERS {
+            let rest = site.callers.split_off(CALLERS - 1);
+            site.callers.push(rest.iter().fold(others(), |mut others, caller| {
+                add_caller(&mut others, caller);
+                others
+            }));
+        }
+        for caller in &mut site.callers {
+            caller.share_percent = percent(part(caller), whole);
+        }
+    }
+}
+
+fn others() -> Caller {
+    Caller {
+        site: "other callers".into(),
+        function: None,
+        file: None,
+        line: None,
+        count: 0,
+        total_ns: 0,
+        share_percent: 0.0,
+        others: true,
+        stack: None,
+    }
+}
+
+/// The place of one stack. That of the C library, where it has made the call by itself.
+pub(super) fn site_of(
+    ledger: &Ledger<'_>,
+    places: &Places,
+    names: &mut dyn Names,
+    share: &Share,
+) -> Site {
+    let others = share.stack == 0;
+    let stack = stack(ledger, names, share.stack);
+    let visible: Vec<&Frame> = stack.iter().flat_map(Stack::visible).collect();
+    let place = places.of(share.stack, &visible);
+    let own = stack.iter().flat_map(|stack| &stack.frames).find(|frame| !frame.is_lockstead());
+    let frame = place.map(|place| visible[place.at]).or(own);
+    let above = place.map_or(&[][..], |place| &visible[place.at + 1..]);
+    let caller = above.iter().find(|frame| !frame.is_libc());
+    Site {
+        site: match frame {
+            Some(frame) => frame.site(),
+            None => "other places".into(),
+        },
+        function: frame.and_then(|frame| frame.function.clone()),
+        file: frame.and_then(|frame| frame.file.clone()),
+        line: frame.and_then(|frame| frame.line),
+        count: share.count,
+        total_ns: share.total,
+        share_percent: 0.0,
+        others,
+        through: place.and_then(|place| visible[place.through?].called()),
+        callers: caller
+            .map(|caller| Caller {
+                site: caller.site(),
+                function: caller.function.clone(),
+                file: caller.file.clone(),
+                line: caller.line,
+                count: share.count,
+                total_ns: share.total,
+                share_percent: 0.0,
+                others: false,
+                stack: stack.clone(),
+            })
+            .into_iter()
+            .collect(),
+        stack,
+    }
+}
+
+/// The stack with this id, with names.
+pub(super) fn stack(ledger: &Ledger<'_>, names: &mut dyn Names, id: u32) -> Option<Stack> {
+    let stored = ledger.stack(id)?;
+    let returns: Vec<u64> = stored.returns().collect();
+    Some(names.stack(&returns, stored.end))
+}

@@ -1,0 +1,151 @@
+//! The parts of call stacks in the waiting for a lock, or in its holding.
+//!
+//! # Role
+//! Whoever waited for a lock, or held it, adds to the [`Share`] of the stack that led
+//! to its call. A return address would not do as the key: where the program calls
+//! locks through a function of its own, all callers have that function's. Which frame
+//! of a stack is the place that a reader wants is for the command to say, which knows
+//! names; what it needs for that is a stack by which such a hold ended.
+//!
+//! # State
+//! The first stacks of a lock have their shares beside its statistics, the others in
+//! [`ShareChunk`]s that are linked to these, up to [`STACKS`]. What is beyond, or found
+//! no room in the ledger, or has no stack, is counted together in `others`.
+
+use crate::ledger::{Ledger, Part};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Shares beside the statistics.
+pub const FIRST: usize = 4;
+/// Shares in a chunk.
+pub const CHUNK: usize = 21;
+/// The most chunks of one lock on one side.
+const CHUNKS: usize = 12;
+/// The most stacks that have shares of their own, of one lock on one side.
+pub const STACKS: usize = FIRST + CHUNKS * CHUNK;
+
+/// The part of one stack.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Share {
+    /// Id of the stack; 0: not in use.
+    pub stack: AtomicU32,
+    /// Id of a stack by which a hold that began here was ended; 0: none is known.
+    pub released: AtomicU32,
+    /// How often.
+    pub count: AtomicU64,
+    /// For how long altogether, in nanoseconds.
+    pub total: AtomicU64,
+}
+
+impl Share {
+    fn claim(&self, stack: u32) -> bool {
+        let found = self.stack.load(Relaxed);
+        found == stack
+            || found == 0
+                && match self.stack.compare_exchange(0, stack, Relaxed, Relaxed) {
+                    Ok(_) => true,
+                    Err(other) => other == stack,
+                }
+    }
+
+    fn add(&self, count: u64, total: u64) {
+        self.count.fetch_add(count, Relaxed);
+        self.total.fetch_add(total, Relaxed);
+    }
+
+    /// Its stack, a stack that ended a hold, how often, how long.
+    #[must_use]
+    pub fn read(&self) -> (u32, u32, u64, u64) {
+        let [stack, released] = [&self.stack, &self.released].map(|word| word.load(Relaxed));
+        let [count, total] = [&self.count, &self.total].map(|word| word.load(Relaxed));
+        (stack, released, count, total)
+    }
+}
+
+/// Further shares of one lock.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct ShareChunk {
+    shares: [Share; CHUNK],
+    /// Index of the next chunk; 0: there is none.
+    next: AtomicU32,
+}
+
+const _: () = assert!(size_of::<ShareChunk>() == 512);
+
+/// The shares of all stacks of one lock on one side.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Shares {
+    first: [Share; FIRST],
+    /// All stacks without a share: `stack` stays 0.
+    others: Share,
+    /// Index of the first chunk; 0: there is none.
+    more: AtomicU32,
+    spare: AtomicU32,
+}
+
+impl<'a> Ledger<'a> {
+    /// Adds to the share of `stack`, or to that of all others. `total` is the sum of
+    /// `count` times.
+    pub fn add_share(&self, shares: &'a Shares, stack: u32, count: u64, total: u64) -> &'a Share {
+        let share = self.share_of(shares, stack).unwrap_or(&shares.others);
+        share.add(count, total);
+        share
+    }
+
+    fn share_of(&self, shares: &'a Shares, stack: u32) -> Option<&'a Share> {
+        if stack == 0 {
+            return None;
+        }
+        let found = |all: &'a [Share]| all.iter().find(|share| share.claim(stack));
+        let mut link = &shares.more;
+        let mut share = found(&shares.first);
+        for _ in 0..CHUNKS {
+            if share.is_some() {
+                break;
+            }
+            let mut index = link.load(Relaxed);
+            if index == 0 {
+                let made = self.claim(Part::Shares, 1)? as u32;
+                // Relaxed: a chunk is all zero, which is empty. Where another thread was
+                // first, this one is wasted.
+                let linked = link.compare_exchange(0, made, Relaxed, Relaxed);
+                index = linked.map_or_else(|other| other, |_| made);
+            }
+            let chunk = self.share_chunks().get(index as usize)?;
+            share = found(&chunk.shares);
+            link = &chunk.next;
+        }
+        share
+    }
+
+    /// All shares in use; that of all other stacks, whose `stack` is 0, comes last.
+    pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a Share> + use<'a> {
+        let chunks = self.share_chunks();
+        let chunk = move |link: &AtomicU32| match link.load(Relaxed) {
+            0 => None,
+            index => chunks.get(index as usize),
+        };
+        // No more than there can be, however damaged the links are.
+        let further =
+            core::iter::successors(chunk(&shares.more), move |last| chunk(&last.next)).take(CHUNKS);
+        let own = shares.first.iter().chain(further.flat_map(|chunk| &chunk.shares));
+        let others = core::iter::once(&shares.others);
+        own.filter(|share| share.stack.load(Relaxed) != 0)
+            .chain(others.filter(|others| others.count.load(Relaxed) != 0))
+    }
+
+    /// Adds all of `from` to `to`, and empties it.
+    pub(crate) fn move_shares(&self, from: &'a Shares, to: &'a Shares) {
+        for share in self.shares(from) {
+            let (stack, released) = (share.stack.swap(0, Relaxed), share.released.swap(0, Relaxed));
+            let (count, total) = (share.count.swap(0, Relaxed), share.total.swap(0, Relaxed));
+            let moved = self.add_share(to, stack, count, total);
+            if moved.released.load(Relaxed) == 0 {
+                moved.released.store(released, Relaxed);
+            }
+        }
+    }
+}
