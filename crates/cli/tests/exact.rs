@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use support::{compiled, report};
 
 /// Waits as short as this in all say nothing.
-const WORTH_MEASURING: u64 = 200_000;
+const WORTH_MEASURING: u64 = 50_000;
 
 /// A longest time below this may be that of an interrupt between the two looks.
 const WORTH_COMPARING: u64 = 1_000_000;
@@ -28,7 +28,7 @@ const PER_WAIT: f64 = 2_000.0;
 const PER_HOLD: f64 = 1_500.0;
 
 /// A program is run so often at most.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 
 /// Number, total and longest, in nanoseconds.
 type Times = [u64; 3];

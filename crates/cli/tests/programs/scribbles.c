@@ -52,15 +52,15 @@ static volatile uint64_t *ledger(void)
 }
 
 /* Writes over some of it: over the counters behind the layout, or the beginning
- * of one of the eleven parts that the layout tells of. */
+ * of one of the fourteen parts that the layout tells of. */
 static void scribble(volatile uint64_t *words)
 {
     /* Where offsets stand in the layout, which begins with the fifth word. */
-    static const int offsets[] = {5, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26};
+    static const int offsets[] = {5, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32};
     for (uint64_t i = any(20) + 1; i > 0; i--) {
-        volatile uint64_t *at = words + 28 + any(40);
-        uint64_t part = any(15);
-        if (part < 11)
+        volatile uint64_t *at = words + 34 + any(40);
+        uint64_t part = any(18);
+        if (part < 14)
             at = words + words[offsets[part]] / 8 + any(part == 0 ? 4096 : 600);
         uint64_t how = any(5), length = any(4) ? 1 : any(200);
         for (; length > 0; length--, at++)
@@ -95,7 +95,7 @@ static int claims(void)
     volatile uint64_t *words = ledger();
     /* It has been looked at before, unless the machine is very busy. */
     nap(200);
-    for (int at = 28; words != NULL && at < 34; at++)
+    for (int at = 34; words != NULL && at < 43; at++)
         words[at] = UINT32_MAX;
     nap(50);
     puts("done");
