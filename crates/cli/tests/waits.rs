@@ -47,7 +47,7 @@ const ROWS: &[Row] = &[
     (
         "mutex",
         Explained("held     100%  takes_lock() at"),
-        Explained("  held by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Explained("held by thread # \"holder\", which is asleep in pause()"),
     ),
     (
@@ -59,31 +59,31 @@ const ROWS: &[Row] = &[
     (
         "mutex-inherit",
         Explained("held     100%  takes_inherits() at"),
-        Explained("  held by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Explained("held by thread # \"holder\", which is asleep in pause()"),
     ),
     (
         "mutex-c11",
         Explained("held     100%  takes_plain() at"),
-        Explained("  held by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Explained("held by thread # \"holder\", which is asleep in pause()"),
     ),
     (
         "rwlock-read",
         Explained("held     100%  writes() at"),
-        Explained("  held by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Explained("held by thread # \"holder\", which is asleep in pause()"),
     ),
     (
         "rwlock-write",
         Explained("held     100%  reads() at"),
-        Explained("  held for reading by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Unknowable("held by 1 reader; who they are is not in the lock"),
     ),
     (
         "spinlock",
         Explained("held     100%  takes_spin() at"),
-        Explained("  held by thread \"holder\" (tid #), acquired at:"),
+        Explained("by thread \"holder\" (tid #), acquired at:"),
         Unknowable("not known to wait for a lock or to hold one that others want:"),
     ),
     (

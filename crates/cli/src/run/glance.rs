@@ -9,7 +9,7 @@
 //!
 //! # Cost
 //! A small file a thread, once a second while the process uses no processor time, and
-//! every few seconds while it does.
+//! every few seconds while it does; of many threads a portion at a time.
 
 use super::processes::Observed;
 use lockstead_inspect::memory::ProcessMemory;
@@ -34,6 +34,8 @@ const BUSY: u32 = 4;
 /// How long all threads have waited before it is said: a ring through semaphores is reported as such
 /// when it is a second old.
 const STANDS: Duration = Duration::from_millis(1500);
+/// Threads that are read at a time: some two milliseconds.
+const PORTION: usize = 128;
 /// Looks within the limit of `--watch`.
 const LOOKS: u32 = 8;
 
@@ -75,6 +77,35 @@ enum Told {
     Lock(String),
 }
 
+/// A look that has begun: of many threads it takes in portions, for whoever looks keeps the
+/// coarse clock as well.
+struct Reading {
+    /// The threads that are not read yet.
+    left: Vec<u32>,
+    /// In which calls the others sleep that do.
+    calls: BTreeMap<u32, Call>,
+    /// How many have been read.
+    all: usize,
+    /// The process had not used the processor since the look before.
+    rests: bool,
+}
+
+impl Reading {
+    fn go_on(&mut self, pid: u32) {
+        let rest = self.left.len().saturating_sub(PORTION);
+        for tid in self.left.drain(rest..) {
+            let Ok(doing) = task::doing(pid, tid) else { continue };
+            if doing.has_ended() {
+                continue;
+            }
+            self.all += 1;
+            if let Doing::Call(call) = doing {
+                self.calls.insert(tid, call);
+            }
+        }
+    }
+}
+
 /// What is known of one process.
 pub(super) struct Glances {
     limit: Option<Duration>,
@@ -83,6 +114,7 @@ pub(super) struct Glances {
     /// Looks that were left out since it uses processor time.
     skipped: u32,
     used: u64,
+    reading: Option<Reading>,
     /// By the threads' numbers.
     seen: BTreeMap<u32, Seen>,
     /// Since when all threads have been in the calls that they are in.
@@ -109,6 +141,7 @@ impl Glances {
             next: now + period,
             skipped: 0,
             used: 0,
+            reading: None,
             seen: BTreeMap::new(),
             still: None,
             told: None,
@@ -128,39 +161,43 @@ impl Glances {
         quiet: Option<Instant>,
     ) -> Vec<Sight> {
         let mut sights = Vec::new();
-        if now < self.next || !process.visible {
+        if self.reading.is_none() && (now < self.next || !self.begins(process, now)) {
             return sights;
         }
-        self.next = now + self.period;
-        let used = process.processor_time();
-        let rests = used == self.used;
-        self.used = used;
-        if !rests {
-            self.skipped += 1;
-            if self.skipped < BUSY {
-                self.still = None;
-                return sights;
-            }
-        }
-        self.skipped = 0;
-        let all_same = self.see(process, now) && rests;
+        let Some(reading) = self.reading.as_mut() else { return sights };
+        reading.go_on(process.pid);
+        let Some(reading) = self.reading.take_if(|reading| reading.left.is_empty()) else {
+            return sights;
+        };
+        let rests = reading.rests && process.processor_time() == self.used;
+        let all_same = self.takes_in(reading, now) && rests;
         self.standstill(process, now, quiet, all_same, &mut sights);
         self.unrecorded(process, now, &mut sights);
         sights
     }
 
-    /// Reads what each thread is doing. Says whether all sleep as they did before.
-    fn see(&mut self, process: &Observed, now: Instant) -> bool {
-        let before = std::mem::take(&mut self.seen);
-        let (mut all, mut same) = (0, 0);
-        let mut before: HashMap<u32, Seen> = before.into_iter().collect();
-        for tid in task::numbers(process.pid).unwrap_or_default() {
-            let Ok(doing) = task::doing(process.pid, tid) else { continue };
-            if doing.has_ended() {
-                continue;
-            }
-            all += 1;
-            let Doing::Call(call) = doing else { continue };
+    /// Begins to look, unless the process uses processor time and was looked at lately.
+    fn begins(&mut self, process: &Observed, now: Instant) -> bool {
+        self.next = now + self.period;
+        let used = process.processor_time();
+        let rests = used == self.used;
+        self.used = used;
+        self.skipped += 1;
+        if !process.visible || !rests && self.skipped < BUSY {
+            self.still = None;
+            return false;
+        }
+        self.skipped = 0;
+        let left = task::numbers(process.pid).unwrap_or_default();
+        self.reading = Some(Reading { left, calls: BTreeMap::new(), all: 0, rests });
+        true
+    }
+
+    /// Compares what was read with what was seen before. Says whether all sleep as they did.
+    fn takes_in(&mut self, reading: Reading, now: Instant) -> bool {
+        let mut before = std::mem::take(&mut self.seen);
+        let mut same = 0;
+        for (tid, call) in reading.calls {
             let known = before.get(&tid).is_some_and(|seen| seen.call == call);
             same += usize::from(known);
             let new = || Seen { call, since: now, next: self.limit, told: None };
@@ -174,7 +211,7 @@ impl Glances {
             }
         }
         self.looked = now;
-        all != 0 && all == same && !ended_any
+        reading.all != 0 && reading.all == same && !ended_any
     }
 
     /// Waits for what others hold that the ledger does not have.
@@ -182,6 +219,7 @@ impl Glances {
         let recorded = recorded(process);
         let memory = ProcessMemory::new(process.pid);
         let around = Surroundings::default();
+        let mut left = PORTION;
         for (&tid, seen) in &mut self.seen {
             let is_futex = FutexWait::decode(&seen.call).is_some();
             match recorded.get(&tid) {
@@ -194,7 +232,9 @@ impl Glances {
                 continue;
             }
             let lasted = now - seen.since;
-            if lasted >= self.period && seen.told.is_none() {
+            if lasted >= self.period && seen.told.is_none() && left != 0 {
+                // The others at the next look.
+                left -= 1;
                 seen.told = Some(told(process.pid, tid, &seen.call, &memory, &around));
             }
             let may_be_held = !self.is_over && (is_futex || asleep::is_for_lock(&seen.call));
