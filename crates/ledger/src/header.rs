@@ -5,7 +5,7 @@ use crate::cells::Native;
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
-use crate::publish::Held;
+use crate::publish::{Held, RAREST};
 use crate::shares::ShareChunk;
 use crate::table;
 use crate::thread;
@@ -21,9 +21,6 @@ pub const VERSION: u32 = 4;
 
 /// The most holds that one stands for that is timed.
 pub const SAMPLE: u32 = 1 << RAREST;
-
-/// The binary logarithm of that.
-pub const RAREST: u32 = 8;
 
 /// One step of the coarse clock is `2^TICK_SHIFT` nanoseconds, 66 µs.
 pub const TICK_SHIFT: u32 = 16;

@@ -52,7 +52,7 @@
 
 mod bits;
 
-pub use bits::{Flags, How};
+pub use bits::{Flags, How, RAREST};
 
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

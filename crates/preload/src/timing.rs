@@ -32,9 +32,10 @@ use crate::me::Me;
 use crate::site::Site;
 use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::header::{RAREST, tick_of};
+use lockstead_ledger::header::tick_of;
 use lockstead_ledger::known::Known;
 use lockstead_ledger::lock::{Extension, HELD_SHIFT};
+use lockstead_ledger::publish::RAREST;
 use lockstead_ledger::publish::{Flags, Holding};
 
 /// What a timed hold costs its thread, as a part of its life: some 0.1 of these 32.8 µs

@@ -1,6 +1,7 @@
 //! The bits of a published wait and of a held entry.
 
-use crate::header::RAREST;
+/// The binary logarithm of the most holds that one stands for that is timed.
+pub const RAREST: u32 = 8;
 
 /// How a thread waits, in the bits that the ledger stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
