@@ -1,7 +1,7 @@
 //! `sem_*`.
 //!
 //! A semaphore has no holder: what is recorded is who waits, and how often it
-//! is taken; and of one that serves as a mutex who has [taken](crate::taken) it.
+//! is taken; and of one that serves as a mutex who has [`taken`] it.
 
 use super::Errno;
 use super::until::Until;
