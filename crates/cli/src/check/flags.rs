@@ -180,7 +180,7 @@ mod tests {
         let stack = Some(Stack { frames: vec![frame], end: End::Bottom });
         let lock = |number: usize| Lock {
             name: format!("mutex from {program}+0xc0f5c1, #{number}"),
-            class: format!("mutexes from {program}+0xc0f5c1"),
+            class: format!("mutex from {program}+0xc0f5c1, #{number}"),
             ..Lock::default()
         };
         let step = |at: usize| Step {
