@@ -4,7 +4,7 @@
 
 use lockstead_inspect::unwind::Registers;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -56,11 +56,21 @@ pub(crate) struct Asleep {
 impl Running {
     /// Starts it.
     pub(crate) fn start(program: &Path, args: &[&str]) -> Running {
-        let child = Command::new(program)
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let end = Instant::now() + DEADLINE;
+        let mut command = Command::new(program);
+        command.args(args).stdout(Stdio::piped());
+        let child = loop {
+            match command.spawn() {
+                // A child that another test has forked meanwhile may have a program that was just
+                // copied open for writing, until it becomes its own.
+                Err(busy)
+                    if busy.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < end =>
+                {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                started => break started.expect("the program starts"),
+            }
+        };
         Running { child, addresses: HashMap::new() }
     }
 
