@@ -27,9 +27,13 @@ impl Drop for Path {
     }
 }
 
-fn make(name: &str) -> (Path, Segment<Root>, File) {
-    let name = format!("lockstead-cut-{}-{name}", std::process::id());
-    let path = Path(std::env::temp_dir().join(name));
+/// The file of a child, which one that is ended by a signal leaves behind.
+fn path_of(child: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("lockstead-cut-{child}"))
+}
+
+fn make() -> (Path, Segment<Root>, File) {
+    let path = Path(path_of(std::process::id()));
     let segment = Segment::<Root>::create_with(&path.0, &Options::new(), |root| {
         root.slots = SharedSemaphore::new(3, OnDeath::Return);
     });
@@ -45,6 +49,12 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
         0 => {
             // SAFETY: no preconditions.
             unsafe { libc::alarm(30) };
+            // What the harness captures is lost with the child.
+            std::panic::set_hook(Box::new(|why| {
+                let text = format!("{why}\n");
+                // SAFETY: writes from a live text.
+                unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+            }));
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
             // SAFETY: ends the child without its destructors.
             unsafe { libc::_exit(i32::from(!right)) }
@@ -53,6 +63,7 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
             let mut status = 0;
             // SAFETY: our own child.
             assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            let _ = std::fs::remove_file(path_of(child.unsigned_abs()));
             if libc::WIFSIGNALED(status) {
                 return libc::WTERMSIG(status);
             }
@@ -67,7 +78,7 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
 fn a_cut_is_survived_where_that_was_asked_for() {
     // The test means something: without the handler it is the end.
     let died = signal_of(|| {
-        let (_path, segment, file) = make("fatal");
+        let (_path, segment, file) = make();
         file.set_len(4096).expect("a cut");
         let _ = segment.root().mutexes[0].lock();
     });
@@ -76,7 +87,7 @@ fn a_cut_is_survived_where_that_was_asked_for() {
     // Another file's cut, and a signal that is sent, are still the end.
     let died = signal_of(|| {
         survive_cuts().expect("a handler");
-        let (path, _segment, _file) = make("other");
+        let (path, _segment, _file) = make();
         let file = File::options().read(true).write(true).open(&path.0).expect("the file");
         // SAFETY: a mapping of our own, read as bytes.
         unsafe {
@@ -112,7 +123,7 @@ fn a_cut_is_survived_where_that_was_asked_for() {
 /// Cuts the file while threads join, wait and release.
 fn cut_while_in_use(turn: u64) {
     survive_cuts().expect("a handler");
-    let (_path, segment, file) = make("in-use");
+    let (_path, segment, file) = make();
     let (root, header) = (segment.root(), *segment.header());
     let over = AtomicBool::new(false);
     std::thread::scope(|s| {
@@ -155,7 +166,7 @@ fn cut_while_in_use(turn: u64) {
 fn survived(kept: bool) {
     survive_cuts().expect("a handler");
     survive_cuts().expect("once more is nothing");
-    let (_path, segment, file) = make("survived");
+    let (_path, segment, file) = make();
     let root = segment.root();
     let last = root.mutexes[999].lock().unwrap().acquired().unwrap();
     let read = root.rates.read().unwrap().acquired().unwrap();
