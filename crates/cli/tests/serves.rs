@@ -41,6 +41,7 @@ fn who_serves_or_has_somebody_to_wake_it_is_not_stuck() {
         "serves-pipe",
         "waits-for-sleeper",
         "never-taken",
+        "has-timer",
     ];
     for kind in healthy {
         // Its child begins to wait when it does, and that one is stuck.

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at a process that uses no processor time, at most.
 const LONGEST: Duration = Duration::from_secs(1);
-/// And at least.
+/// Between two looks at such a process, at least.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Between two looks at one that does, in the time between two at one that does not.
 const BUSY: u32 = 4;
@@ -43,7 +43,7 @@ const LOOKS: u32 = 8;
 pub(super) enum Sight {
     /// A thread has waited for longer than the limit, and the ledger does not know it.
     Unrecorded {
-        /// The thread.
+        /// The kernel's number of the thread that waits.
         tid: u32,
         /// Since when, at least.
         since: Instant,

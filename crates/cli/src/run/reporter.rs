@@ -62,9 +62,9 @@ pub(super) enum Job {
     },
     /// Something that the ledger does not have.
     Seen {
-        /// Where.
+        /// The process whose threads wait.
         process: Arc<Observed>,
-        /// What.
+        /// The wait, or that all its threads wait.
         sight: Sight,
     },
     /// A broken rule, or an order that goes round.

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static sem_t permits, first;
@@ -199,12 +200,28 @@ static void never_taken(void)
     semop(set, &take, 1);
 }
 
+/* Its own timer wakes it, in an hour. */
+static sem_t rings;
+static void rang(int unused) { (void)unused; sem_post(&rings); }
+static void has_timer(void)
+{
+    timer_t timer;
+    struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct itimerspec hour = {.it_value = {3600, 0}};
+    bystander();
+    sem_init(&rings, 0, 0);
+    signal(SIGUSR1, rang);
+    must(!timer_create(CLOCK_MONOTONIC, &how, &timer), "timer_create");
+    must(!timer_settime(timer, 0, &hour, NULL), "timer_settime");
+    sem_wait(&rings);
+}
+
 static const struct { const char *name; void (*wait)(void); } KINDS[] = {
     {"serves-fifo", serves_fifo}, {"forwards-slowly", forwards_slowly},
     {"has-sibling", has_sibling}, {"serves-signals", serves_signals},
     {"serves-pipe", serves_pipe}, {"waits-for-sleeper", waits_for_sleeper},
     {"never-taken", never_taken}, {"main-ended", main_ended}, {"ranges", ranges},
-    {"two-upgrade", two_upgrade},
+    {"two-upgrade", two_upgrade}, {"has-timer", has_timer},
 };
 
 int main(int count, char **words)
