@@ -468,10 +468,6 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
 }
 
 /// One compare-exchange of the lock word; returns the new word.
-///
-/// ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
-/// may be taking), release pairs with WORD-1 of whoever finds our node through
-/// the tail.
 #[inline]
 pub(crate) fn exchange<P: Platform, K: Kind>(
     word: &P::U64,
@@ -479,6 +475,9 @@ pub(crate) fn exchange<P: Platform, K: Kind>(
     to: Word,
 ) -> Result<Word, Word> {
     let to = K::written(to, P::heat());
+    // ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
+    // may be taking), release pairs with WORD-1 of whoever finds our node through
+    // the tail.
     match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
         Ok(_) => Ok(to),
         Err(found) => Err(Word(found)),

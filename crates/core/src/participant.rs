@@ -96,11 +96,11 @@ impl<P: Platform> Participant<P> {
     /// Sits a thread down: true when the seat was vacant and is now the
     /// caller's.
     pub fn claim(&self, tid: u32) -> bool {
-        // ord: SEAT-1 acquire, pairs with SEAT-2: the previous thread's last
-        // writes to the node come before our first.
         if self.standing.load(Ordering::Relaxed) != VACANT || !self.node.idle() {
             return false;
         }
+        // ord: SEAT-1 acquire, pairs with SEAT-2: the previous thread's last
+        // writes to the node come before our first.
         if self
             .standing
             .compare_exchange(VACANT, JOINED, Ordering::Acquire, Ordering::Relaxed)

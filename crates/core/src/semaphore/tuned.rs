@@ -155,6 +155,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
             return Ok(());
         };
         // Nothing but permits in the word, and room for one more.
+        // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
         if seen < u64::from(Self::MAX_PERMITS)
             && self
                 .word

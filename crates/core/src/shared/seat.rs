@@ -134,8 +134,10 @@ impl<'a, P: Robust> Domain<'a, P> {
         let last = self.seats.len().saturating_sub(1).min(last as usize) as u32;
         (1..=last).filter_map(move |slot| {
             let seat = domain.seat(slot)?;
+            // ord: SHR-8 (seq_cst).
             let life = Life(seat.life.load(Ordering::SeqCst));
             let claims = domain.claims_of(slot);
+            // ord: SHR-8 (seq_cst).
             let used = seat.claims.load(Ordering::SeqCst) as usize;
             let claims = &claims[..used.min(claims.len())];
             life.is_alive().then_some((slot, seat, life, claims))

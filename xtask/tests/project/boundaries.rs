@@ -1,0 +1,244 @@
+//! Crate boundaries are the architecture: these tests hold them.
+
+use crate::reading::{for_tests, names, parsed};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use syn::Item;
+use xtask::{files, root, text};
+
+/// Defines a `syscall` of its own, in place of the libc's: a test that a program's own one is
+/// asked.
+const OWN_SYSCALL: [&str; 1] = ["crates/lockstead/tests/shared_identity/windows.rs"];
+
+/// Names of the dependencies of `package`, of the given kinds (`null` in the
+/// metadata is a normal one).
+fn dependencies(package: &str, kinds: &[Option<&str>]) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let package = packages
+        .iter()
+        .find(|p| p["name"] == package)
+        .unwrap_or_else(|| panic!("no package {package} in the workspace"));
+    package["dependencies"]
+        .as_array()
+        .expect("dependencies")
+        .iter()
+        .filter(|d| kinds.contains(&d["kind"].as_str()))
+        .map(|d| d["name"].as_str().expect("name").to_owned())
+        .collect()
+}
+
+#[test]
+fn the_core_depends_on_nothing() {
+    assert_eq!(dependencies("lockstead-core", &[None, Some("build")]), [""; 0]);
+}
+
+/// Fails for each name in the code of `folder`, tests left out, that `banned` gives a reason
+/// against.
+fn refuse(folder: &str, banned: impl Fn(&str) -> Option<&'static str>) {
+    let mut seen = 0;
+    for path in files(folder, &["rs"]) {
+        for name in names(&parsed(&path)) {
+            seen += 1;
+            if let Some(why) = banned(&name.text) {
+                panic!("{}:{}: `{}`: {why}", path.display(), name.line, name.text);
+            }
+        }
+    }
+    assert!(seen > 1000, "{folder}: only {seen} names were read");
+}
+
+/// Whether `lib.rs` in `folder` has the attribute `name`, or `name(argument)`.
+fn has_attribute(folder: &str, name: &str, argument: Option<&str>) -> bool {
+    parsed(&root().join(folder).join("lib.rs")).attrs.iter().any(|attribute| {
+        attribute.path().is_ident(name)
+            && argument.is_none_or(|argument| {
+                attribute.parse_args::<syn::Ident>().is_ok_and(|found| found == argument)
+            })
+    })
+}
+
+/// In a crate with `#![no_std]` neither `std` nor `alloc` can be named without `extern crate`.
+fn without_std(folder: &str, may_link: &[&str]) {
+    assert!(has_attribute(folder, "no_std", None), "{folder}");
+    for path in files(folder, &["rs"]) {
+        for item in &parsed(&path).items {
+            if let (Item::ExternCrate(linked), false) = (item, for_tests(item)) {
+                let may = may_link.iter().any(|may| linked.ident == may);
+                assert!(may, "{}: the crate links {}", path.display(), linked.ident);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_core_uses_neither_std_nor_alloc_nor_assembly() {
+    without_std("crates/core/src", &[]);
+    refuse("crates/core/src", |name| match name {
+        "arch" | "asm" | "global_asm" | "naked_asm" => Some("the core has no assembly"),
+        _ => None,
+    });
+    for path in files("crates/core/src", &["rs"]) {
+        let foreign = parsed(&path).items.iter().any(|item| matches!(item, Item::ForeignMod(_)));
+        assert!(!foreign, "{}: the core calls nothing by name", path.display());
+    }
+}
+
+#[test]
+fn the_linux_crate_stands_on_the_core_alone() {
+    let mut found = dependencies("lockstead-linux", &[None]);
+    found.sort();
+    assert_eq!(found, ["libc", "lockstead-core"]);
+}
+
+/// What everybody gets who uses the crate; `syn` comes with the macro crate only, which is
+/// a feature.
+#[test]
+fn the_crate_stays_small() {
+    let mut found = dependencies("lockstead", &[None]);
+    found.sort();
+    found.dedup();
+    let optional = ["backtrace", "lock_api_0_4", "lockstead-derive", "lockstead-lockdep"];
+    found.retain(|name| !optional.contains(&name.as_str()));
+    assert_eq!(found, ["libc", "lock_api", "lockstead-core", "lockstead-linux"]);
+    let manifest = text(&root().join("crates/lockstead/Cargo.toml"));
+    for name in ["backtrace", "lockstead-derive", "lockstead-lockdep"] {
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{name} =")));
+        assert!(line.is_some_and(|line| line.contains("optional = true")), "{name}: {line:?}");
+    }
+    let mut derive = dependencies("lockstead-derive", &[None]);
+    derive.sort();
+    assert_eq!(derive, ["proc-macro2", "quote", "syn"]);
+}
+
+#[test]
+fn the_model_never_sees_linux() {
+    let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);
+    assert!(found.contains(&"lockstead-core".into()), "the test reads the wrong list: {found:?}");
+    for other in ["lockstead-linux", "lockstead", "lockstead-preload", "lockstead-inspect"] {
+        assert!(!found.contains(&other.into()), "{other}");
+    }
+}
+
+/// Both the program under `run` and the command link the ledger: it brings
+/// nothing along.
+#[test]
+fn the_ledger_stands_on_the_core_alone() {
+    assert_eq!(dependencies("lockstead-ledger", &[None, Some("build")]), ["lockstead-core"]);
+}
+
+/// The command and the checking build of the crate both use the order graph, on
+/// whatever facts they have: it is data and nothing else.
+#[test]
+fn the_order_graph_knows_nothing_but_data() {
+    assert_eq!(dependencies("lockstead-lockdep", &[None, Some("build")]), ["hashbrown"]);
+    without_std("crates/lockdep/src", &["alloc"]);
+    assert!(has_attribute("crates/lockdep/src", "forbid", Some("unsafe_code")));
+    refuse("crates/lockdep/src", |name| match name {
+        "atomic" | "cell" | "Cell" | "RefCell" | "UnsafeCell" => {
+            Some("the order graph changes by `&mut` alone")
+        }
+        name if name.starts_with("Atomic") => Some("the order graph changes by `&mut` alone"),
+        _ => None,
+    });
+}
+
+/// What lies in somebody else's program allocates nothing and takes no lock of
+/// its kind: not by itself, not through a dependency.
+#[test]
+fn the_preload_library_brings_little_into_a_program() {
+    let mut found = dependencies("lockstead-preload", &[None]);
+    found.sort();
+    assert_eq!(found, ["gimli", "libc", "lockstead-ledger"]);
+    let manifest = text(&root().join("Cargo.toml"));
+    let gimli = manifest.lines().find(|line| line.starts_with("gimli "));
+    let gimli = gimli.expect("gimli in the workspace's manifest");
+    assert!(gimli.contains("default-features = false"), "{gimli}");
+    assert!(!gimli.contains("\"std\"") && !gimli.contains("\"read\""), "{gimli}");
+}
+
+#[test]
+fn the_ledger_and_the_preload_library_use_neither_std_nor_alloc() {
+    without_std("crates/ledger/src", &[]);
+    without_std("crates/preload/src", &[]);
+}
+
+/// The names in the place of a system call's number, for each time that `syscall` is
+/// mentioned in `tokens`: of a call, the last name of its first argument.
+fn numbers(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match (token, tokens.peek()) {
+            (TokenTree::Group(group), _) => numbers(group.stream(), found),
+            (TokenTree::Ident(name), next) if name == "syscall" => {
+                let arguments = match next {
+                    Some(TokenTree::Group(group))
+                        if group.delimiter() == Delimiter::Parenthesis =>
+                    {
+                        group.stream()
+                    }
+                    _ => TokenStream::new(),
+                };
+                let comma =
+                    |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+                let number = match arguments.into_iter().take_while(|token| !comma(token)).last() {
+                    Some(TokenTree::Ident(number)) => number.to_string(),
+                    _ => String::new(),
+                };
+                found.push((name.span().start().line, number));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Elsewhere `syscall` is called by its own name only, with a constant of `libc` that is none
+/// of the futex's, and nobody else has assembly that enters the kernel.
+#[test]
+fn only_the_linux_crate_makes_lock_system_calls() {
+    let mut seen_in_linux = false;
+    for folder in ["crates", "bench"] {
+        for path in files(folder, &["rs"]) {
+            let relative = path.strip_prefix(root()).expect("below the root").to_path_buf();
+            let text = text(&path);
+            let tokens: TokenStream = text.parse().expect("Rust");
+            let futex = text.contains("SYS_futex");
+            if relative.starts_with("crates/linux") {
+                seen_in_linux |= futex;
+                continue;
+            }
+            assert!(!futex, "{}: a futex call outside crates/linux", relative.display());
+            if OWN_SYSCALL.iter().any(|own| relative == Path::new(own)) {
+                continue;
+            }
+            let mut calls = Vec::new();
+            numbers(tokens, &mut calls);
+            for (line, number) in calls {
+                assert!(
+                    number.starts_with("SYS_"),
+                    "{}:{line}: `syscall` is called by its own name, with a constant",
+                    relative.display()
+                );
+            }
+        }
+    }
+    assert!(seen_in_linux, "the check looks for a name that crates/linux does not use");
+}
+
+#[test]
+fn files_stay_short() {
+    for folder in ["crates", "bench", "xtask"] {
+        for path in files(folder, &["rs", "c", "h", "cc", "hpp"]) {
+            let lines = text(&path).lines().count();
+            assert!(lines <= 500, "{}: {lines} lines, at most 500", path.display());
+        }
+    }
+}
