@@ -61,7 +61,7 @@ fn rust_agrees_with_the_layout() {
     same!(lks_rt_mutex lks_rt_recursive_mutex);
     same!(lks_shared_mutex lks_shared_rwlock lks_shared_semaphore lks_shared_cond);
     same!(lks_shm_field lks_shm_type lks_shm_options);
-    use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, OWNER};
+    use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, OWNER};
     assert_eq!(agreed["LKS_SHARED_INCONSISTENT__"], [INCONSISTENT as usize]);
     assert_eq!(agreed["LKS_SHARED_OWNER__"], [OWNER as usize]);
     assert_eq!(agreed["LKS_SHARED_LOST__"], [NOT_RECOVERABLE as usize]);

@@ -87,7 +87,7 @@ fn one_segment_of_c_and_rust() {
     // C makes it, and dies with a lock.
     run("make");
     let view = View::open(&path).expect("a segment");
-    let people = view.people().expect("seats");
+    let people = view.people().expect("slots");
     let mut seen = Vec::new();
     let mut count = 0;
     let all = view.locks(&people, &mut |lock| {

@@ -248,7 +248,7 @@ fn the_dead_and_what_they_held() {
 /// What the machine does when it loses the list of a participant that ends.
 fn forget_the_death(path: &Path, slot: u32, thread: u32) {
     let view = View::open(path).expect("a segment");
-    let at = view.header().seats_at + u64::from(slot) * 128;
+    let at = view.header().slots_at + u64::from(slot) * 128;
     let file = std::fs::File::options().write(true).open(path).expect("the file");
     file.write_all_at(&(thread | 1 << 31).to_ne_bytes(), at).expect("written");
 }

@@ -154,7 +154,7 @@ fn a_lock_whose_owner_has_ended_is_taken_over() {
     let _watchdog = Watchdog::new(60);
     let counter = Counter::new();
     in_threads(1, &|| counter.add());
-    // Some of these get the seat of the one before.
+    // Some of these get the slot of the one before.
     for _ in 0..50 {
         in_threads(1, &|| counter.add());
     }

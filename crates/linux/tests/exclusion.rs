@@ -13,9 +13,9 @@ fn many_threads_exclude_each_other() {
 }
 
 /// Each lives for a few acquisitions; more of them than the first chunk of
-/// the table has seats, so seats must be used again.
+/// the table has slots, so slots must be used again.
 #[test]
-fn threads_that_come_and_go_use_seats_again() {
+fn threads_that_come_and_go_use_slots_again() {
     const WAVES: u64 = 400;
     const AT_ONCE: u64 = 8;
     const ADDS: u64 = 20;
@@ -34,8 +34,8 @@ fn threads_that_come_and_go_use_seats_again() {
         }
     }
     assert_eq!(COUNTER.total(), WAVES * AT_ONCE * ADDS);
-    // The other tests of this program hold some seats.
-    assert!(highest < 2048, "slot {highest}: seats of ended threads are not used again");
+    // The other tests of this program hold some slots.
+    assert!(highest < 2048, "slot {highest}: slots of ended threads are not used again");
 }
 
 static LATE: Counter = Counter::new();
@@ -47,7 +47,7 @@ extern "C" fn lock_late(_value: *mut c_void) {
 }
 
 /// A key's destructor that runs after the library's own clean-up takes a lock:
-/// that works, and the seat it sits on is taken back after the thread's end.
+/// that works, and the slot it sits on is taken back after the thread's end.
 #[test]
 fn locks_work_in_destructors_after_the_clean_up() {
     const THREADS: u64 = 4000;
@@ -68,5 +68,5 @@ fn locks_work_in_destructors_after_the_clean_up() {
     }
     assert_eq!(LATE.total(), 2 * THREADS);
     let highest = LATE_SLOT.load(Ordering::Relaxed);
-    assert!(highest > 0 && highest < 2048, "slot {highest}: seats are not taken back");
+    assert!(highest > 0 && highest < 2048, "slot {highest}: slots are not taken back");
 }

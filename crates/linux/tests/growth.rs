@@ -5,7 +5,7 @@ mod common;
 
 use common::{Counter, Watchdog, my_slot};
 
-/// More threads at the same time than a chunk has seats.
+/// More threads at the same time than a chunk has slots.
 #[test]
 fn the_table_grows() {
     const THREADS: usize = 1500;
@@ -29,6 +29,6 @@ fn the_table_grows() {
     let mut slots: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
     slots.sort_unstable();
     slots.dedup();
-    assert_eq!(slots.len(), THREADS, "two living threads on one seat");
+    assert_eq!(slots.len(), THREADS, "two living threads on one slot");
     assert_eq!(COUNTER.total(), 2 * THREADS as u64);
 }

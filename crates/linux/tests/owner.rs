@@ -79,11 +79,11 @@ fn on_one_processor_only_the_one_who_asks_runs() {
 }
 
 #[test]
-fn nobody_knows_nothing_and_a_vacant_seat_does_not_run() {
+fn nobody_knows_nothing_and_a_vacant_slot_does_not_run() {
     let _watchdog = Watchdog::new(60);
     for chosen in [Oracle::Nobody, Oracle::Clock, Oracle::Processor, Oracle::Both] {
         let _alone = choose(chosen);
-        // A seat far beyond those in use: its memory exists when asked for.
+        // A slot far beyond those in use: its memory exists when asked for.
         assert_eq!(ask(100_000, 5)[0], 0, "{chosen:?}");
     }
     let _alone = choose(Oracle::Nobody);

@@ -9,7 +9,7 @@ use common::{Watchdog, in_child, in_threads, until};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::SeqCst;
-use lockstead_core::shared::{Got, SharedError};
+use lockstead_core::robust::{Got, SharedError};
 use lockstead_linux::shared;
 use segment::{Child, Segment};
 use std::sync::Mutex;

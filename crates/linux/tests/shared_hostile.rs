@@ -1,4 +1,4 @@
-//! A peer writes anything over the seats of a segment, links of robust lists included,
+//! A peer writes anything over the slots of a segment, links of robust lists included,
 //! while threads come, lock, leave and end there: nobody crashes, nobody hangs.
 
 mod common;
@@ -7,10 +7,10 @@ mod segment;
 use common::{Watchdog, in_threads};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_core::shared::{Life, Robust};
+use lockstead_core::robust::{Life, Robust};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::{self, Busy, JoinError};
-use segment::{Child, SEATS, Segment};
+use segment::{Child, SLOTS, Segment};
 use std::time::{Duration, Instant};
 
 /// A number that looks random.
@@ -29,11 +29,11 @@ impl Random {
     }
 }
 
-/// The words of all seats.
+/// The words of all slots.
 fn words(segment: &Segment) -> &'static [AtomicU64] {
-    let first = core::ptr::from_ref(segment.seat(0)).cast::<AtomicU64>();
-    // SAFETY: the segment's seats, of 128 bytes each, made of atomics; never unmapped.
-    unsafe { core::slice::from_raw_parts(first, SEATS * 16) }
+    let first = core::ptr::from_ref(segment.record(0)).cast::<AtomicU64>();
+    // SAFETY: the segment's slots, of 128 bytes each, made of atomics; never unmapped.
+    unsafe { core::slice::from_raw_parts(first, SLOTS * 16) }
 }
 
 fn scribble(segment: &Segment, end: Instant, seed: u64) {
@@ -64,10 +64,10 @@ fn take_part(segment: &Segment, end: Instant, seed: u64) {
                 assert!(member.identity().is_some());
                 segment.word(0).fetch_add(1, Relaxed);
             }
-            // The seats look taken, or worn out.
+            // The slots look taken, or worn out.
             Err(error) => {
                 assert!(matches!(error, JoinError::Full | JoinError::WornOut), "{error}");
-                words(segment)[16 * random.below(SEATS as u64) as usize].store(0, Relaxed);
+                words(segment)[16 * random.below(SLOTS as u64) as usize].store(0, Relaxed);
                 continue;
             }
         }
@@ -82,10 +82,10 @@ fn take_part(segment: &Segment, end: Instant, seed: u64) {
             assert!(matches!(left, Ok(()) | Err(Busy::Holds)), "{left:?}");
         }
         if random.below(8) == 0 {
-            let slot = random.below(SEATS as u64 + 5) as u32;
+            let slot = random.below(SLOTS as u64 + 5) as u32;
             // One that is told may be out of date, or nonsense.
             let life = match random.below(2) {
-                0 if slot < SEATS as u32 => segment.seat(slot).now(),
+                0 if slot < SLOTS as u32 => segment.record(slot).current(),
                 _ => Life(random.below(u64::MAX)),
             };
             let _ = Linux::has_ended(segment.handle().attached(), slot, life);
@@ -100,7 +100,7 @@ fn take_part(segment: &Segment, end: Instant, seed: u64) {
 }
 
 #[test]
-fn nothing_written_over_the_seats_crashes_or_stops_anybody() {
+fn nothing_written_over_the_slots_crashes_or_stops_anybody() {
     let _watchdog = Watchdog::new(60);
     for exclusive in [false, true] {
         let segment = Segment::with(exclusive);

@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, in_threads, until};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use lockstead_core::shared::{Got, SharedError};
+use lockstead_core::robust::{Got, SharedError};
 use lockstead_linux::shared::{self, Busy, JoinError};
 use segment::{Child, Segment, hold, lose_list};
 use std::sync::Mutex;
@@ -138,7 +138,7 @@ fn interleave(segment: &Segment, theirs: [Theirs; 2]) {
         }
         theirs[0].unlock();
         if round % 64 == 0 {
-            // The seat is given up and taken again, between mutexes of the libc.
+            // The slot is given up and taken again, between mutexes of the libc.
             take(1);
             let _ = shared::leave(segment.handle());
             ours(1);
@@ -210,7 +210,7 @@ fn more_mutexes_of_the_libc_than_the_kernel_walks_hide_a_death_until_it_is_asked
         });
         until("the child has the lock", || segment.word(1).load(SeqCst) == 1);
         child.kill_and_wait();
-        assert_eq!(segment.seat(1).now().is_alive(), hidden, "{count} mutexes");
+        assert_eq!(segment.record(1).current().is_alive(), hidden, "{count} mutexes");
         assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
     }
 }
@@ -414,7 +414,7 @@ fn mutexes_of_the_libc_are_robust_again_after_an_exclusive_segment() {
 
 /// The list leads to it from somewhere that is not found.
 #[test]
-fn a_seat_behind_too_many_mutexes_of_the_libc_is_kept() {
+fn a_slot_behind_too_many_mutexes_of_the_libc_is_kept() {
     let _alone = alone(60);
     let segment = Segment::new();
     in_threads(1, &|| {
@@ -442,6 +442,6 @@ fn a_thread_that_ends_behind_too_many_mutexes_of_the_libc_tells_of_it_itself() {
         }
         assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
     });
-    assert!(!segment.seat(1).now().is_alive(), "nobody has asked yet");
+    assert!(!segment.record(1).current().is_alive(), "nobody has asked yet");
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
 }

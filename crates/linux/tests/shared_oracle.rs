@@ -7,10 +7,10 @@ mod segment;
 use common::{Watchdog, in_threads, until};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::Atomic64;
-use lockstead_core::shared::{Got, Life, Robust, SharedError};
+use lockstead_core::robust::{Got, Life, Robust, SharedError};
 use lockstead_linux::Linux;
 use lockstead_linux::shared;
-use segment::{Child, SEATS, Segment, hold, lose_list};
+use segment::{Child, SLOTS, Segment, hold, lose_list};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
 }
 
 fn has_ended(segment: &Segment, slot: u32) -> bool {
-    Linux::has_ended(segment.handle().attached(), slot, segment.seat(slot).now())
+    Linux::has_ended(segment.handle().attached(), slot, segment.record(slot).current())
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
     let come_and_go = || {
         while Instant::now() < end {
             let party = segment.party();
-            let seat = party.seat().expect("a seat");
+            let record = party.record().expect("a slot");
             for _ in 0..3 {
-                let life = Life(seat.life.load(Relaxed));
+                let life = Life(record.life.load(Relaxed));
                 assert!(life.is_alive(), "declared dead");
                 assert_eq!(life.generation(), party.me.generation());
                 std::thread::yield_now();
@@ -100,7 +100,7 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
     let asker = Child::new(|| {
         segment.party();
         while Instant::now() < end {
-            for slot in 1..SEATS as u32 {
+            for slot in 1..SLOTS as u32 {
                 if has_ended(&segment, slot) {
                     segment.word(2).fetch_add(1, Relaxed);
                 }
@@ -111,7 +111,7 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
     let mut lost = 0;
     while Instant::now() < end {
         if lost > segment.word(2).load(Relaxed) + 20 {
-            // Not more than there are seats for.
+            // Not more than there are slots for.
             std::thread::yield_now();
             continue;
         }
@@ -131,9 +131,9 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
     assert_eq!(asker.wait(), 0);
     // All that ended unnoticed are found in the end; most were by who came after them.
     let me = segment.party().me.slot();
-    let last = (1..SEATS as u32).filter(|&slot| has_ended(&segment, slot)).count() as u64;
-    let living = |slot: &u32| segment.seat(*slot).now().is_alive();
-    assert_eq!((1..SEATS as u32).filter(living).collect::<Vec<_>>(), [me]);
+    let last = (1..SLOTS as u32).filter(|&slot| has_ended(&segment, slot)).count() as u64;
+    let living = |slot: &u32| segment.record(*slot).current().is_alive();
+    assert_eq!((1..SLOTS as u32).filter(living).collect::<Vec<_>>(), [me]);
     let found = last + segment.word(2).load(Relaxed);
     let comings = segment.word(1).load(Relaxed);
     println!("{comings} comings and goings, {lost} lost, {found} of them found by asking");
@@ -142,16 +142,16 @@ fn nobody_that_comes_and_goes_is_found_to_have_ended() {
 }
 
 #[test]
-fn seats_of_those_that_ended_unnoticed_are_found_when_there_are_no_others() {
+fn slots_of_those_that_ended_unnoticed_are_found_when_there_are_no_others() {
     let _watchdog = Watchdog::new(60);
     let segment = Segment::new();
     for round in 0..2 {
-        for number in 1..SEATS {
+        for number in 1..SLOTS {
             let child = Child::new(|| {
                 segment.party();
                 lose_list();
             });
-            assert_eq!(child.wait(), 0, "round {round}, seat {number}");
+            assert_eq!(child.wait(), 0, "round {round}, slot {number}");
         }
     }
     assert!(shared::join(segment.address()).is_ok());
@@ -169,7 +169,7 @@ fn a_process_whose_list_is_lost_is_found_to_have_ended() {
     });
     until("the child has the lock", || segment.word(1).load(SeqCst) == 2);
     child.kill_and_wait();
-    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
+    assert!(segment.record(1).current().is_alive(), "the kernel has not told");
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
 }
 
@@ -187,7 +187,7 @@ fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
         until("killed", || false);
     });
     until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
-    assert!(!segment.seat(1).now().is_alive(), "it has told");
+    assert!(!segment.record(1).current().is_alive(), "it has told");
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
     child.kill_and_wait();
 }
@@ -224,7 +224,7 @@ fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() 
         until("killed", || false);
     });
     until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
-    assert!(segment.seat(1).now().is_alive(), "the kernel has not told");
+    assert!(segment.record(1).current().is_alive(), "the kernel has not told");
     // Who only tries asks as well.
     assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
     child.kill_and_wait();

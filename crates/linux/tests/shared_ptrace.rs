@@ -11,8 +11,8 @@ use common::{Watchdog, until};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::SeqCst;
 use lockstead_core::Atomic32;
-use lockstead_core::shared::Got;
-use lockstead_core::shared::word::OWNER;
+use lockstead_core::robust::Got;
+use lockstead_core::robust::word::OWNER;
 use segment::{Child, Segment};
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ fn sleeper(segment: &Segment) -> Child {
     });
     until("the sleeper is about to sleep", || {
         let slot = begun.load(SeqCst) as u32;
-        slot != 0 && segment.seat(slot).waits_for.load(core::sync::atomic::Ordering::Relaxed) != 0
+        slot != 0 && segment.record(slot).waits_for.load(core::sync::atomic::Ordering::Relaxed) != 0
     });
     std::thread::sleep(Duration::from_millis(2));
     child

@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::Atomic64 as _;
 use lockstead_core::Wait;
-use lockstead_core::shared::{Got, Life, SharedError};
+use lockstead_core::robust::{Got, Life, SharedError};
 use lockstead_linux::U32;
 use lockstead_linux::futex::{self, Scope, refuse_waitv};
 use lockstead_linux::shared::{self, AttachError, Busy, JoinError};
@@ -159,7 +159,7 @@ fn a_chain_of_deaths_reaches_the_last_sleeper() {
 }
 
 #[test]
-fn a_thread_that_ends_leaves_its_seat_as_it_was_unless_it_holds_something() {
+fn a_thread_that_ends_leaves_its_slot_as_it_was_unless_it_holds_something() {
     let _watchdog = Watchdog::new(60);
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let segment = Segment::new();
@@ -185,7 +185,7 @@ fn a_thread_that_ends_leaves_its_seat_as_it_was_unless_it_holds_something() {
     assert_eq!(slots[1], slots[2]);
     let (dead, next) = (slots[2], slots[3]);
     assert_ne!(dead, next, "a dead participant's name is not given again");
-    let life = Life(segment.seat(dead.slot()).life.load(Relaxed));
+    let life = Life(segment.record(dead.slot()).life.load(Relaxed));
     assert!(!life.is_alive() || life.generation() != dead.generation());
 }
 
@@ -235,7 +235,7 @@ fn parts_out_of_place_are_refused() {
         parts.base = core::ptr::NonNull::new(at).expect("mapped");
         parts.len = len;
         parts.doorbell = parts.base.cast();
-        parts.seats = core::ptr::NonNull::from(segment.handle().domain().seats);
+        parts.records = core::ptr::NonNull::from(segment.handle().domain().records);
         parts.claims = core::ptr::NonNull::from(segment.handle().domain().claims);
     });
     assert_eq!(over, Some(AttachError::Overlaps));

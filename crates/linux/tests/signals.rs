@@ -47,7 +47,7 @@ fn handlers_lock_while_their_thread_locks() {
                             // A handler in the middle of joining must not have
                             // joined a second time.
                             let inside = IN_HANDLER.with(|slot| slot.load(Relaxed));
-                            assert!(inside == 0 || inside == my_slot(), "two seats");
+                            assert!(inside == 0 || inside == my_slot(), "two slots");
                             (1..50).for_each(|_| OUTER.add());
                             HIGHEST.fetch_max(my_slot(), Relaxed);
                             50
@@ -77,7 +77,7 @@ fn handlers_lock_while_their_thread_locks() {
     assert_eq!(INNER.total(), HANDLED.load(Relaxed));
     assert!(HANDLED.load(Relaxed) > 0, "no handler ran");
     let highest = HIGHEST.load(Relaxed);
-    assert!(highest < 2048, "slot {highest}: handlers leave seats behind");
+    assert!(highest < 2048, "slot {highest}: handlers leave slots behind");
 }
 
 static SEEN: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];

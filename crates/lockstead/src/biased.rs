@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 /// ends.
 ///
 /// # Threads that end, and `fork`
-/// A lock whose owner has ended still belongs to it, or to whichever thread gets its seat
+/// A lock whose owner has ended still belongs to it, or to whichever thread gets its slot
 /// in the table of threads; the next to come ends that for the usual price. In the child
 /// of `fork` the thread that called it keeps the locks that are its. What others owned is
 /// taken over if it was free, and refused as lost if it was held. The child of `vfork` is

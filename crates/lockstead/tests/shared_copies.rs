@@ -109,7 +109,7 @@ fn all_holders_of_units_are_asked_about() {
     let segment = segment();
     let root = segment.root();
     root.slots.add(3).unwrap();
-    // In the seats before and behind that of one who lives.
+    // In the slots before and behind that of one who lives.
     let dead = |stage| {
         let child = fork(|| {
             core::mem::forget(root.slots.acquire(1).unwrap());

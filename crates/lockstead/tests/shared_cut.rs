@@ -153,7 +153,7 @@ fn cut_while_in_use(turn: u64) {
         std::thread::sleep(Duration::from_millis(10 + turn % 7));
         let at = match turn % 4 {
             0 => 0,
-            1 => header.seats_at,
+            1 => header.slots_at,
             2 => header.root,
             _ => header.root + 8192,
         };
@@ -162,7 +162,7 @@ fn cut_while_in_use(turn: u64) {
     });
 }
 
-/// Cuts in the middle of the root, or all of it and the seats.
+/// Cuts in the middle of the root, or all of it and the slots.
 fn survived(kept: bool) {
     survive_cuts().expect("a handler");
     survive_cuts().expect("once more is nothing");
@@ -190,7 +190,7 @@ fn survived(kept: bool) {
     drop(first);
     std::thread::scope(|s| {
         s.spawn(|| {
-            // Where the seats are gone nobody may take part any more, or the seats are
+            // Where the slots are gone nobody may take part any more, or the slots are
             // found worn out and made usable again. It gets none of the locks.
             let joined = segment.participate().is_ok();
             assert!(joined || !kept);

@@ -380,7 +380,7 @@ fn a_notification_is_not_lost_with_who_got_it() {
 }
 
 #[test]
-fn a_seat_is_taken_again_after_each_death() {
+fn a_slot_is_taken_again_after_each_death() {
     let options = Options::new().participants(2);
     let segment = Segment::<Root>::memfd("deaths", &options).expect("a segment");
     let root = segment.root();

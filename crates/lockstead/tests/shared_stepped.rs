@@ -1,5 +1,5 @@
 //! A thread that tries to lock, stepped through instruction by instruction, while others
-//! leave their seats and take them. A program of its own, since it forks.
+//! leave their slots and take them. A program of its own, since it forks.
 #![cfg(target_arch = "x86_64")]
 
 use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
@@ -26,7 +26,7 @@ const PLACES: u64 = 128;
 /// Seconds after which the stepped process is ended.
 const PATIENCE: u32 = 120;
 
-/// A thread in a seat that has the lock, if it got it.
+/// A thread in a slot that has the lock, if it got it.
 struct Owner {
     thread: JoinHandle<()>,
     go: Sender<()>,
@@ -53,7 +53,7 @@ impl Owner {
         Owner { thread, go, has_it }
     }
 
-    /// It releases, and its thread ends, and with that has left its seat.
+    /// It releases, and its thread ends, and with that has left its slot.
     fn leaves(self) {
         self.go.send(()).expect("it waits");
         self.thread.join().expect("it ends");
@@ -160,7 +160,7 @@ impl Drop for Stepped<'_> {
 }
 
 /// One attempt: at instruction `leaves` of it the first owner leaves, and at the locked
-/// instruction number `comes` from there the second one comes, into the same seat. False if
+/// instruction number `comes` from there the second one comes, into the same slot. False if
 /// there are not so many of those.
 fn attempt(
     segment: &'static Segment<Root>,
@@ -199,7 +199,7 @@ fn attempt(
 }
 
 #[test]
-fn a_seat_that_is_left_and_taken_again_makes_no_second_owner() {
+fn a_slot_that_is_left_and_taken_again_makes_no_second_owner() {
     let segment = Segment::<Root>::memfd("stepped", &Options::new()).expect("a segment");
     // Threads have it that this one does not wait for if it fails.
     let segment: &'static Segment<Root> = Box::leak(Box::new(segment));
@@ -209,8 +209,8 @@ fn a_seat_that_is_left_and_taken_again_makes_no_second_owner() {
     let pid = match unsafe { libc::fork() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
         0 => {
-            let seat = segment.participate();
-            assert!(seat.is_ok());
+            let record = segment.participate();
+            assert!(record.is_ok());
             stepped(root)
         }
         pid => pid,

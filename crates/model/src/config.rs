@@ -93,7 +93,7 @@ pub struct Config {
     pub(crate) futex: Futex,
     pub(crate) budget: Budget,
     pub(crate) merged: bool,
-    pub(crate) pledges: bool,
+    pub(crate) defers_wakes: bool,
     pub(crate) jump: u64,
     pub(crate) tick: u64,
     pub(crate) rescue: bool,
@@ -151,7 +151,7 @@ impl Config {
                 unmarked: 0,
             },
             merged: false,
-            pledges: true,
+            defers_wakes: true,
             jump: 1000,
             tick: 1,
             rescue: false,
@@ -265,10 +265,10 @@ impl Config {
     }
 
     /// The machine promises nothing to participants that have named nothing: those that
-    /// would pledge to wake others pass on at once.
+    /// would defer a wake-up pass it on at once.
     #[must_use]
-    pub fn no_pledges(mut self) -> Self {
-        self.pledges = false;
+    pub fn no_deferred_wakes(mut self) -> Self {
+        self.defers_wakes = false;
         self
     }
 

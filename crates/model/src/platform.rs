@@ -250,7 +250,7 @@ pub mod hidden {
     pub use crate::section::restart;
     pub use crate::space::announce_seats;
     pub use crate::watch::{
-        Ended, Watched, add_and_wake, at_death_wake, pledge, wait_any, wake_shared,
+        Ended, Watched, add_and_wake, at_death_wake, defer_wake, wait_any, wake_shared,
     };
     pub use lockstead_core::{OnCpu, Outcome};
 

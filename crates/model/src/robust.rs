@@ -11,8 +11,8 @@ macro_rules! robust {
     (@ $trust:expr, $($core:tt)+) => {
         const _: () = {
             use $($core)+::platform::Wait;
-            use $($core)+::shared::life::{LIFE_NUMBER, Life};
-            use $($core)+::shared::{Addend, Robust, Watch, Woken};
+            use $($core)+::robust::life::{LIFE_NUMBER, Life};
+            use $($core)+::robust::{Addend, Robust, Watch, Woken};
             use ::core::panic::Location;
             use ::core::ptr::NonNull;
             use $crate::hidden as model;
@@ -78,7 +78,7 @@ macro_rules! robust {
                 fn add_and_wake(word: &Self::U32, add: Addend, count: u32) {
                     let add = match add {
                         Addend::One => 1,
-                        Addend::Ring => 1 << 30,
+                        Addend::Doorbell => 1 << 30,
                     };
                     model::add_and_wake(word, add, count, Location::caller());
                 }
@@ -93,8 +93,8 @@ macro_rules! robust {
                 }
 
                 #[track_caller]
-                fn pledge(word: &Self::U32) -> bool {
-                    model::pledge(word, Location::caller())
+                fn defer_wake(word: &Self::U32) -> bool {
+                    model::defer_wake(word, Location::caller())
                 }
 
                 #[track_caller]

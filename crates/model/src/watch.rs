@@ -1,5 +1,5 @@
 //! Sleeping on several words, waking, and what is woken when a participant ends: what
-//! the invariants D2 to D5 of the core's `shared/robust.rs` promise, and no more.
+//! the invariants D2 to D5 of the core's `robust/machine.rs` promise, and no more.
 //!
 //! To queue at each word is a step of its own, and so is to leave a queue again; a
 //! wake-up may come in between, also to one that will find that it must not sleep, or
@@ -251,12 +251,12 @@ pub fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const cra
 
 /// Names where somebody is woken when the calling thread ends and has named nothing.
 /// False, and nothing has changed, where the machine is not to offer that.
-pub fn pledge(word: &crate::U32, site: Site) -> bool {
+pub fn defer_wake(word: &crate::U32, site: Site) -> bool {
     with(|engine| {
-        let offered = engine.config.pledges;
+        let offered = engine.config.defers_wakes;
         if offered {
             let me = engine.current;
-            engine.threads[me].pledged = Some(&raw const word.atom);
+            engine.threads[me].deferred = Some(&raw const word.atom);
             engine.event(site, Step::Names, word.atom.address(), false);
         }
         offered

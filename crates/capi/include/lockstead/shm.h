@@ -75,7 +75,7 @@ typedef struct lks_shm_type {
 #define LKS_SHM_DATA_OF(name, type) \
     {LKS_SHM_PLAIN, name, sizeof(type), __alignof__(type), 0, 0, NULL, NULL}
 /* So many bytes of which nothing is said. Locks may lie there, at multiples of 8;
- * `lockstead shm` does not see them, and a seat that 16,384 participants have died in is
+ * `lockstead shm` does not see them, and a slot that 16,384 participants have died in is
  * not used again. */
 #define LKS_SHM_BYTES(size) {LKS_SHM_PLAIN, "bytes", size, 1, 0, 0, NULL, NULL}
 /* `count` times a C type that `element` describes. */
@@ -181,11 +181,11 @@ size_t lks_shm_size(const lks_shm_segment *segment);
 int lks_shm_fd(const lks_shm_segment *segment);
 
 /* Makes the calling thread a participant now, and not at its first lock operation: so that
- * a segment that is full is found out where that can be handled. 0, -EUSERS: all seats are
+ * a segment that is full is found out where that can be handled. 0, -EUSERS: all slots are
  * taken; or as the lock operations of shared.h. */
 LKS_NODISCARD__ int lks_shm_participate(lks_shm_segment *segment);
 
-/* Gives the calling thread's seat up, for other threads: 0, or -EBUSY if it holds a lock.
+/* Gives the calling thread's slot up, for other threads: 0, or -EBUSY if it holds a lock.
  * (A thread that ends does this by itself.) */
 int lks_shm_leave(lks_shm_segment *segment);
 

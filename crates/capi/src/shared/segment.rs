@@ -284,7 +284,7 @@ extern "C" fn lks_shm_participate(segment: &lks_shm_segment) -> c_int {
     segment.0.participate().map_or_else(|error| -join_errno(error), |()| 0)
 }
 
-/// Gives the calling thread's seat up.
+/// Gives the calling thread's slot up.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_leave(segment: &lks_shm_segment) -> c_int {
     match segment.0.leave() {

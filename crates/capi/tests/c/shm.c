@@ -74,7 +74,7 @@ static void named(const char *path)
     OPENED(lks_shm_open_or_create(&same, path, &bank_type, &options));
     EXPECT(lks_shm_root(same) != lks_shm_root(segment) && fills == 1);
     EXPECT(lks_shm_size(same) == sizeof(struct bank));
-    /* One thread has two seats here, one for each mapping; a third one there is not. */
+    /* One thread has two slots here, one for each mapping; a third one there is not. */
     OPENED(lks_shm_participate(segment));
     OPENED(lks_shm_participate(same));
     EXPECT((intptr_t)join(start(take_part, segment)) == -EUSERS);

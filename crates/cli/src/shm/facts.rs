@@ -14,7 +14,7 @@ pub(super) struct Facts {
     pub(super) version: u32,
     pub(super) bytes: u64,
     pub(super) exclusive: bool,
-    pub(super) seats: u32,
+    pub(super) slots: u32,
     pub(super) participants: Vec<Person>,
     pub(super) locks_total: u64,
     pub(super) locks_free: u64,
@@ -88,7 +88,7 @@ pub(super) struct Who {
     pub(super) generation: u32,
     /// As far as the segment knows.
     pub(super) alive: bool,
-    /// `None` where somebody else has the seat by now.
+    /// `None` where somebody else has the slot by now.
     pub(super) process: Option<u32>,
     pub(super) thread: Option<u32>,
 }
@@ -152,7 +152,7 @@ impl Facts {
             bytes: header.total,
             exclusive: header.exclusive,
             // Nobody sits in number 0.
-            seats: header.seats.saturating_sub(1),
+            slots: header.slots.saturating_sub(1),
             participants,
             locks_total: gathering.total,
             locks_free: gathering.free,

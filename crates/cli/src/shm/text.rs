@@ -15,7 +15,7 @@ pub(super) fn render(facts: &Facts, all: bool) -> String {
         table::count(facts.bytes as f64),
         facts.version,
         facts.participants.iter().filter(|person| person.state != State::Left).count(),
-        facts.seats,
+        facts.slots,
         if facts.exclusive { ", exclusive lists" } else { "" },
         table::count(facts.locks_total as f64),
         if facts.locks_total == 1 { "" } else { "s" },

@@ -6,18 +6,18 @@
 //! wakes one of its sleepers (D1); then the same for the word that the head calls
 //! pending, where it also wakes if the word names nobody (D2).
 //!
-//! Threads of a libc have a head for its robust mutexes. A seat joins that list as if
+//! Threads of a libc have a head for its robust mutexes. A slot joins that list as if
 //! it were one of these; the distance from a node to its word is the head's (-32 in
 //! glibc, -28 in musl). Threads without a head, as the child of a bare `fork` call, get
-//! one in their page. In an exclusive segment the head lies in the seat itself.
+//! one in their page. In an exclusive segment the head lies in the slot itself.
 //!
 //! # Invariants
-//! - **LST1** Seats stand at the end of the list, in the order of [`Page::linked`]; the
-//!   libc puts its mutexes in front. So what follows a seat, and what leads to it from
+//! - **LST1** Slots stand at the end of the list, in the order of [`Page::linked`]; the
+//!   libc puts its mutexes in front. So what follows a slot, and what leads to it from
 //!   another one, is known without reading it in the segment, where anybody writes:
 //!   no pointer is taken from there but by the kernel, at the thread's end.
 //! - **LST2** Every change of the list is one store; before and after it the list is
-//!   whole. While a seat is taken or given up, its life word is the pending one.
+//!   whole. While a slot is taken or given up, its life word is the pending one.
 //! - **LST3** What the libc's head has as pending is `List::coming` or `List::pending`,
 //!   unless the libc has put it there: the first is written before the head is, the second
 //!   after, so that a signal handler that comes in between takes neither for the libc's.
@@ -32,16 +32,16 @@ use core::sync::atomic::{
     AtomicIsize, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed, compiler_fence,
 };
 
-/// Robust mutexes in front of our seats that the kernel is sure to walk past.
+/// Robust mutexes in front of our slots that the kernel is sure to walk past.
 const FARTHEST: usize = 2000;
 
-/// From the node in the seat to its life word, in a list of the libc's kind.
+/// From the node in the slot to its life word, in a list of the libc's kind.
 const OWN_OFFSET: isize = -32;
-/// The same where the head stands before the node in the seat.
-const SEATED_OFFSET: isize = -40;
-/// Where the head stands in the seat then.
-const SEATED_HEAD: usize = 16;
-/// Where a seat has room for a node and the address before it.
+/// The same where the head stands before the node in the slot.
+const IN_SLOT_OFFSET: isize = -40;
+/// Where the head stands in the slot then.
+const IN_SLOT_HEAD: usize = 16;
+/// Where a slot has room for a node and the address before it.
 const LINK: core::ops::Range<isize> = 24..41;
 
 /// The kernel's `struct robust_list_head`.
@@ -56,7 +56,7 @@ pub(super) struct Head {
 /// Whose list it is; 0: undecided.
 const LIBCS: u32 = 1;
 const OWN: u32 = 2;
-const SEATED: u32 = 3;
+const IN_SLOT: u32 = 3;
 
 /// Never pending.
 const UNKNOWN: usize = 1;
@@ -72,7 +72,7 @@ pub(super) struct List {
     /// The word that is named now.
     named: AtomicPtr<U32>,
     /// What is named while nothing else is.
-    pledged: AtomicPtr<U32>,
+    deferred: AtomicPtr<U32>,
     /// What this code has last put into the head as pending; `UNKNOWN` if that is the
     /// libc's business again.
     pending: AtomicUsize,
@@ -98,7 +98,7 @@ fn registered() -> Result<*mut Head, JoinError> {
 
 fn register(head: *mut Head) -> Result<(), JoinError> {
     // SAFETY: the kernel reads the head when the thread ends; it lies in the thread's
-    // page, in its seat, or is the libc's.
+    // page, in its slot, or is the libc's.
     let result = unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
     if result == 0 { Ok(()) } else { Err(JoinError::NoRobustList) }
 }
@@ -139,8 +139,8 @@ pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
 /// As [`name`], whenever nothing is named, while the thread owns locks of the word's
 /// segment. False, and nothing has changed, if the thread does that for another segment
 /// or uses robust mutexes of the libc: these leave nothing pending when they are done.
-pub(super) fn pledge(word: &U32) -> bool {
-    page::get().is_some_and(|page| page.list.pledge(page, word))
+pub(super) fn defer_wake(word: &U32) -> bool {
+    page::get().is_some_and(|page| page.list.defer_wake(page, word))
 }
 
 /// The segment that lies there is about to be unmapped. In a child made by the libc's
@@ -155,10 +155,10 @@ pub(super) fn forget((base, len): (usize, usize)) {
 }
 
 impl List {
-    /// Chooses the list that seats of this thread will join, if none has yet.
+    /// Chooses the list that slots of this thread will join, if none has yet.
     pub(super) fn choose(&self, page: &Page, exclusive: bool) -> Result<(), JoinError> {
         if page.linked().len() != 0 {
-            let fits = !exclusive || self.kind.load(Relaxed) == SEATED;
+            let fits = !exclusive || self.kind.load(Relaxed) == IN_SLOT;
             return if fits { Ok(()) } else { Err(JoinError::ListInUse) };
         }
         let mut found = registered()?;
@@ -167,7 +167,7 @@ impl List {
             found = registered()?;
         }
         if core::ptr::eq(found, &self.own) {
-            // Left there when the last seat was given up.
+            // Left there when the last slot was given up.
             found = self.libcs.load(Relaxed);
         }
         // SAFETY: null, or the head of the libc's list of this thread, which lives as
@@ -190,10 +190,10 @@ impl List {
         }
         self.libcs.store(found, Relaxed);
         let own = core::ptr::from_ref(&self.own).cast_mut();
-        let offset = if exclusive { SEATED_OFFSET } else { OWN_OFFSET };
+        let offset = if exclusive { IN_SLOT_OFFSET } else { OWN_OFFSET };
         self.own.set_up(own.addr(), offset, 0);
         register(own)?;
-        self.adopt(own, offset, if exclusive { SEATED } else { OWN });
+        self.adopt(own, offset, if exclusive { IN_SLOT } else { OWN });
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl List {
         self.kind.store(kind, Relaxed);
     }
 
-    /// Whether the kernel comes to the seats when the thread ends: the program has not given it
+    /// Whether the kernel comes to the slots when the thread ends: the program has not given it
     /// another list, nor has the libc put more in front than the kernel walks past.
     pub(super) fn is_walked(&self, page: &Page) -> bool {
         let head = self.head.load(Relaxed);
@@ -217,11 +217,11 @@ impl List {
         let Some(first) = page.linked().next().filter(|_| self.kind.load(Relaxed) == LIBCS) else {
             return true;
         };
-        let node = self.node(first.seat_address());
+        let node = self.node(first.record_address());
         self.libc_nodes(head.expose_provenance()).any(|at| next_of(at) == node)
     }
 
-    /// The kernel is not to look into the page any more: no seat is left.
+    /// The kernel is not to look into the page any more: no slot is left.
     pub(super) fn retire(&self) {
         if registered().is_ok_and(|head| core::ptr::eq(head, &self.own)) {
             let _ = register(self.libcs.load(Relaxed));
@@ -259,28 +259,28 @@ impl List {
     /// What the head of this list should have as pending.
     fn to_be_pending(&self) -> usize {
         let named = self.named.load(Relaxed);
-        let word = if named.is_null() { self.pledged.load(Relaxed) } else { named };
+        let word = if named.is_null() { self.deferred.load(Relaxed) } else { named };
         match word.expose_provenance() {
             0 => 0,
             word => word.wrapping_sub_signed(self.offset.load(Relaxed)),
         }
     }
 
-    fn pledge(&self, page: &Page, word: &U32) -> bool {
+    fn defer_wake(&self, page: &Page, word: &U32) -> bool {
         let word = core::ptr::from_ref(word).cast_mut();
-        let pledged = self.pledged.load(Relaxed);
-        if self.is_mixed.load(Relaxed) != 0 || !(pledged.is_null() || pledged == word) {
+        let deferred = self.deferred.load(Relaxed);
+        if self.is_mixed.load(Relaxed) != 0 || !(deferred.is_null() || deferred == word) {
             return false;
         }
         // SAFETY: null, or the thread's head (see `choose`).
         let head = unsafe { self.head.load(Relaxed).as_ref() };
         let (Some(head), Some(first)) = (head, page.linked().next()) else { return false };
-        if head.next.load(Relaxed) & !1 != self.node(first.seat_address()) {
+        if head.next.load(Relaxed) & !1 != self.node(first.record_address()) {
             // The thread holds a mutex of the libc, or has just cast it away.
             self.is_mixed.store(1, Relaxed);
             return false;
         }
-        self.pledged.store(word, Relaxed);
+        self.deferred.store(word, Relaxed);
         if self.named.load(Relaxed).is_null() {
             self.set_named(null_mut());
         }
@@ -289,69 +289,69 @@ impl List {
 
     /// The thread owns nothing in the segment that lies there.
     pub(super) fn redeem(&self, (base, len): (usize, usize)) {
-        let pledged = self.pledged.load(Relaxed);
-        if pledged.addr().wrapping_sub(base) < len {
-            self.pledged.store(null_mut(), Relaxed);
+        let deferred = self.deferred.load(Relaxed);
+        if deferred.addr().wrapping_sub(base) < len {
+            self.deferred.store(null_mut(), Relaxed);
             self.set_named(self.named.load(Relaxed));
         }
     }
 
-    /// Where the node of a seat is, given the seat's address.
-    fn node(&self, seat: usize) -> usize {
-        seat.wrapping_sub_signed(self.offset.load(Relaxed))
+    /// Where the node of a slot is, given the slot's address.
+    fn node(&self, record: usize) -> usize {
+        record.wrapping_sub_signed(self.offset.load(Relaxed))
     }
 
-    /// Appends a seat, the life word of which is pending.
+    /// Appends a slot, the life word of which is pending.
     pub(super) fn link(&self, page: &Page, index: usize) -> Result<(), JoinError> {
-        let seat = page.members[index].seat_address();
+        let record = page.members[index].record_address();
         let head = self.head.load(Relaxed).expose_provenance();
-        let node = self.node(seat);
-        let is_seated = self.kind.load(Relaxed) == SEATED;
-        if is_seated && page.linked().len() == 0 {
-            write(node, seat + SEATED_HEAD);
-            self.settle(seat, node)?;
+        let node = self.node(record);
+        let is_in_slot = self.kind.load(Relaxed) == IN_SLOT;
+        if is_in_slot && page.linked().len() == 0 {
+            write(node, record + IN_SLOT_HEAD);
+            self.settle(record, node)?;
         } else {
             let before = match page.linked().next_back() {
-                Some(last) => self.node(last.seat_address()),
+                Some(last) => self.node(last.record_address()),
                 None => self.last_of_libc(head)?,
             };
-            if !is_seated {
+            if !is_in_slot {
                 write(node - 8, before);
             }
             write(node, head);
-            mark_for_musl(seat, self.offset.load(Relaxed));
+            mark_for_musl(record, self.offset.load(Relaxed));
             write(before, node);
         }
         page.push(index);
         Ok(())
     }
 
-    /// Moves the head into a seat of the thread's, with this first node.
-    fn settle(&self, seat: usize, first: usize) -> Result<(), JoinError> {
-        let head: *mut Head = with_exposed_provenance_mut(seat + SEATED_HEAD);
+    /// Moves the head into a slot of the thread's, with this first node.
+    fn settle(&self, record: usize, first: usize) -> Result<(), JoinError> {
+        let head: *mut Head = with_exposed_provenance_mut(record + IN_SLOT_HEAD);
         let pending = self.to_be_pending();
-        // SAFETY: the seat is the thread's own, in a segment that it is counted in for;
+        // SAFETY: the slot is the thread's own, in a segment that it is counted in for;
         // its link has room for a head and a node.
-        unsafe { &*head }.set_up(first, SEATED_OFFSET, pending);
+        unsafe { &*head }.set_up(first, IN_SLOT_OFFSET, pending);
         register(head)?;
         self.head.store(head, Relaxed);
         Ok(())
     }
 
-    /// Takes a seat out, the life word of which is pending.
+    /// Takes a slot out, the life word of which is pending.
     pub(super) fn unlink(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
         let Some(at) = page.linked().position(|other| core::ptr::eq(other, member)) else {
             return Ok(());
         };
-        let node = self.node(member.seat_address());
+        let node = self.node(member.record_address());
         let head = self.head.load(Relaxed).expose_provenance();
-        if head == member.seat_address() + SEATED_HEAD {
+        if head == member.record_address() + IN_SLOT_HEAD {
             self.move_out(page, member)?;
         } else {
             let after = page.linked().nth(at + 1);
-            let after = after.map_or(head, |next| self.node(next.seat_address()));
+            let after = after.map_or(head, |next| self.node(next.record_address()));
             let before = match at.checked_sub(1).and_then(|before| page.linked().nth(before)) {
-                Some(before) => Some(self.node(before.seat_address())),
+                Some(before) => Some(self.node(before.record_address())),
                 None => self.libc_nodes(head).find(|&at| next_of(at) == node),
             };
             // Too far behind to be found: it stays.
@@ -361,32 +361,32 @@ impl List {
         Ok(())
     }
 
-    /// The head leaves a seat that is given up, for another one of the thread's or for
+    /// The head leaves a slot that is given up, for another one of the thread's or for
     /// the page.
     fn move_out(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
         let others = || page.linked().filter(|other| !core::ptr::eq(*other, member));
         let Some(host) = others().next() else {
             let own = core::ptr::from_ref(&self.own).cast_mut();
             let pending = self.to_be_pending();
-            self.own.set_up(own.addr(), SEATED_OFFSET, pending);
+            self.own.set_up(own.addr(), IN_SLOT_OFFSET, pending);
             register(own)?;
             self.head.store(own, Relaxed);
             return Ok(());
         };
-        let head = host.seat_address() + SEATED_HEAD;
+        let head = host.record_address() + IN_SLOT_HEAD;
         for (this, next) in others().zip(others().skip(1)) {
-            write(self.node(this.seat_address()), self.node(next.seat_address()));
+            write(self.node(this.record_address()), self.node(next.record_address()));
         }
         if let Some(last) = others().last() {
-            write(self.node(last.seat_address()), head);
+            write(self.node(last.record_address()), head);
         }
-        self.settle(host.seat_address(), self.node(host.seat_address()))
+        self.settle(host.record_address(), self.node(host.record_address()))
     }
 
-    /// The end of what the libc has in the list: where the first of our seats is put.
+    /// The end of what the libc has in the list: where the first of our slots is put.
     fn last_of_libc(&self, head: usize) -> Result<usize, JoinError> {
-        // A child of musl's `fork` finds the seats of its parent behind its own.
-        let ends = |&at: &usize| next_of(at) == head || registry::is_in_seat(next_of(at));
+        // A child of musl's `fork` finds the slots of its parent behind its own.
+        let ends = |&at: &usize| next_of(at) == head || registry::is_in_record(next_of(at));
         self.libc_nodes(head).find(ends).ok_or(JoinError::ListTooLong)
     }
 
@@ -406,14 +406,14 @@ impl Head {
     }
 }
 
-/// A pointer that need not be aligned: musl's nodes in our seats are not.
+/// A pointer that need not be aligned: musl's nodes in our slots are not.
 #[repr(C, packed)]
 struct Pointer(usize);
 
 /// What a head or a node leads to. Its lowest bit says of which kind that is.
 fn next_of(node: usize) -> usize {
     // SAFETY: the head, or a node of the libc's list of this thread: see `libc_nodes`,
-    // which stops at our seats.
+    // which stops at our slots.
     let next = unsafe { with_exposed_provenance::<Pointer>(node).read_volatile() };
     next.0 & !1
 }
@@ -421,7 +421,7 @@ fn next_of(node: usize) -> usize {
 /// One store, which the thread either comes to or does not.
 fn write(node: usize, value: usize) {
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: in the thread's own seat, in its head, or a node of the libc's list of this
+    // SAFETY: in the thread's own slot, in its head, or a node of the libc's list of this
     // thread, which no other thread touches.
     unsafe { with_exposed_provenance_mut::<Pointer>(node).write_volatile(Pointer(value)) };
     compiler_fence(Ordering::SeqCst);
@@ -429,11 +429,11 @@ fn write(node: usize, value: usize) {
 
 /// musl's `pthread_exit` walks the list itself, and reads before each node whether
 /// sleepers are of other processes: the type of the mutex, of which bit 128 says so. For
-/// a seat that word is the last one of the seat before, where nothing else is.
-fn mark_for_musl(seat: usize, offset: isize) {
+/// a slot that word is the last one of the slot before, where nothing else is.
+fn mark_for_musl(record: usize, offset: isize) {
     if offset == -28 {
-        let before: *const AtomicU32 = with_exposed_provenance(seat - 4);
-        // SAFETY: in the padding of the seat before, which exists, for number 0 is not
+        let before: *const AtomicU32 = with_exposed_provenance(record - 4);
+        // SAFETY: in the padding of the slot before, which exists, for number 0 is not
         // given away; aligned, and accessed as an atomic only.
         unsafe { &*before }.fetch_or(128, Relaxed);
     }

@@ -1,20 +1,20 @@
-//! Taking a seat in a segment, and giving it up.
+//! Taking a slot in a segment, and giving it up.
 //!
 //! # Protocol
 //! Joining, with signals held off: (1) the process has a number ([`number`](super::number)),
-//! (2) one exchange of a seat's life word from nobody to me, which names process and thread; a
-//! dead one's seat is prepared before, and its claims are erased,
-//! (3) the life word is *named* as what the kernel marks if the thread ends, (4) the seat is
+//! (2) one exchange of a slot's life word from nobody to me, which names process and thread; a
+//! dead one's slot is prepared before, and its claims are erased,
+//! (3) the life word is *named* as what the kernel marks if the thread ends, (4) the slot is
 //! filled in, its note last, (5) linked into the robust list, (6) the life word is named no
 //! longer, (7) what stands among its claims all the same is erased.
 //!
 //! Leaving is the reverse, and refused while the thread holds anything: the next one that
 //! sits there may bear the same name. A thread that ends with something held stays linked,
-//! and the seat's name ends with it.
+//! and the slot's name ends with it.
 //!
 //! # Why the life word is named only while it is one's own
 //! The kernel marks a named word that holds the number of the thread that ends. In another
-//! PID namespace somebody may have the same number: a thread that named the seat which it is
+//! PID namespace somebody may have the same number: a thread that named the slot which it is
 //! about to take, or has left, would die in that one's name. So a thread that is killed
 //! between (2) and (3), or at the same place of leaving, dies without a mark. It is found by
 //! its process's number, when somebody asks. Nobody waits for it, since it holds nothing yet,
@@ -34,7 +34,7 @@ use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use lockstead_core::shared::{Identity, Life, NoSeat, Party, Seat};
+use lockstead_core::robust::{Identity, Life, NoSlot, Party, SlotRecord};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// The calling thread, as a participant of one segment.
@@ -118,7 +118,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
         Some(member) => member,
         None => {
             let attached = registry::enter(address).ok_or(JoinError::Foreign)?;
-            sit_down(page, attached).inspect_err(|_| attached.exit())?
+            occupy(page, attached).inspect_err(|_| attached.exit())?
         }
     };
     CURRENT.set(member);
@@ -128,7 +128,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
 /// The calling thread as a member of the segment of this address, if it is one.
 #[cold]
 #[must_use]
-pub fn seated(address: usize) -> Option<&'static Member> {
+pub fn participant_at(address: usize) -> Option<&'static Member> {
     let member = page::get()?.find(address)?;
     CURRENT.set(member);
     Some(member)
@@ -155,7 +155,7 @@ pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
     })
 }
 
-/// The calling thread gives its seat in the segment up, if it has one.
+/// The calling thread gives its slot in the segment up, if it has one.
 ///
 /// # Errors
 /// Why it has kept it.
@@ -189,25 +189,22 @@ pub(super) fn forget() {
     }
 }
 
-/// Takes a seat; where no other one is left, has those made usable again that are worn out,
+/// Takes a slot; where no other one is left, has those made usable again that are worn out,
 /// or waits for who does that.
-fn sit_down(
-    page: &'static Page,
-    attached: &'static Attached,
-) -> Result<&'static Member, JoinError> {
+fn occupy(page: &'static Page, attached: &'static Attached) -> Result<&'static Member, JoinError> {
     let mut looks = 0..PATIENCE;
     let mut in_vain = false;
     loop {
         match sit(page, attached)? {
             Ok(member) => return Ok(member),
-            Err(NoSeat::Full) => return Err(JoinError::Full),
+            Err(NoSlot::Full) => return Err(JoinError::Full),
             // Where there was nothing left to do, others may have done it since the look.
-            Err(NoSeat::WornOut) if !in_vain => in_vain = attached.scrub(Chore::Scrub) == 0,
-            Err(NoSeat::Scrubbed) if looks.next().is_some() => {
+            Err(NoSlot::WornOut) if !in_vain => in_vain = attached.scrub(Chore::Scrub) == 0,
+            Err(NoSlot::Scrubbed) if looks.next().is_some() => {
                 std::thread::sleep(core::time::Duration::from_millis(1));
                 in_vain = false;
             }
-            Err(NoSeat::WornOut | NoSeat::Scrubbed) => return Err(JoinError::WornOut),
+            Err(NoSlot::WornOut | NoSlot::Scrubbed) => return Err(JoinError::WornOut),
         }
     }
 }
@@ -215,17 +212,17 @@ fn sit_down(
 /// How long to wait for who scrubs, in milliseconds.
 const PATIENCE: u32 = 2000;
 
-/// Takes a seat, if there is one.
+/// Takes a slot, if there is one.
 fn sit(
     page: &'static Page,
     attached: &'static Attached,
-) -> Result<Result<&'static Member, NoSeat>, JoinError> {
+) -> Result<Result<&'static Member, NoSlot>, JoinError> {
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
     let process = number::of_process(attached)?;
     oracle::ask_about_own(attached);
     let domain = attached.domain();
-    let take = || domain.take_seat(process, sys::gettid());
+    let take = || domain.take_slot(process, sys::gettid());
     let taken = match take() {
         // Some may be of dead ones, or of such as have ended while they prepared them.
         Err(_) if oracle::sweep(attached) => take(),
@@ -236,11 +233,11 @@ fn sit(
         Err(none) => return Ok(Err(none)),
     };
     let me = Identity::new(slot, life.generation()).ok_or(JoinError::Full)?;
-    let seat = &domain.seats[slot as usize];
-    let before = list::name(life_word(seat));
-    introduce(seat, attached);
+    let record = &domain.records[slot as usize];
+    let before = list::name(life_word(record));
+    introduce(record, attached);
     // ord: SHL-4 (release): the fields before the note that vouches for them.
-    seat.note.store(life.high(), Ordering::Release);
+    record.note.store(life.high(), Ordering::Release);
     member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
     member.life.store(life.0, Ordering::Relaxed);
     member.held.store(0, Ordering::Relaxed);
@@ -248,7 +245,7 @@ fn sit(
     let linked = page.list.link(page, index);
     list::name(before);
     if let Err(error) = linked {
-        vacate(seat, life);
+        vacate(record, life);
         member.me.store(0, Ordering::Relaxed);
         return Err(error);
     }
@@ -261,31 +258,31 @@ fn sit(
 
 /// The tenant leaves, and takes its note along: that would vouch for the next one that comes
 /// under the same life word, before it has introduced itself.
-fn vacate(seat: &Seat<Linux>, tenant: Life) {
-    seat.note.store(0, Ordering::Relaxed);
+fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
+    record.note.store(0, Ordering::Relaxed);
     // The exchange comes after: SHR-9 (release).
-    seat.vacate(tenant);
+    record.vacate(tenant);
 }
 
 /// Tells who sits there.
-fn introduce(seat: &Seat<Linux>, attached: &Attached) {
+fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a live timespec; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     let since = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    seat.process.store(std::process::id(), Ordering::Relaxed);
-    seat.thread.store(sys::gettid(), Ordering::Relaxed);
-    seat.namespace.store(process::namespace(), Ordering::Relaxed);
-    seat.since.store(since, Ordering::Relaxed);
-    let [elsewhere, process] = &seat.origin;
+    record.process.store(std::process::id(), Ordering::Relaxed);
+    record.thread.store(sys::gettid(), Ordering::Relaxed);
+    record.namespace.store(process::namespace(), Ordering::Relaxed);
+    record.since.store(since, Ordering::Relaxed);
+    let [elsewhere, process] = &record.origin;
     elsewhere.store(attached.origin(), Ordering::Relaxed);
     process.store(process::incarnation(), Ordering::Relaxed);
-    seat.waits_for.store(0, Ordering::Relaxed);
+    record.waits_for.store(0, Ordering::Relaxed);
 }
 
-/// The half of a seat's life word that the kernel marks.
-fn life_word(seat: &Seat<Linux>) -> Option<NonNull<U32>> {
-    NonNull::new(seat.life.low_half().cast_mut().cast())
+/// The half of a slot's life word that the kernel marks.
+fn life_word(record: &SlotRecord<Linux>) -> Option<NonNull<U32>> {
+    NonNull::new(record.life.low_half().cast_mut().cast())
 }
 
 impl Member {
@@ -333,7 +330,7 @@ impl Member {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The life word of its seat.
+    /// The life word of its slot.
     pub(super) fn life(&self) -> Life {
         Life(self.life.load(Ordering::Relaxed))
     }
@@ -345,13 +342,13 @@ impl Member {
         unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Where its seat is.
-    pub(super) fn seat_address(&self) -> usize {
-        let seat = self.party().and_then(|party| party.seat());
-        seat.map_or(0, |seat| core::ptr::from_ref(seat).expose_provenance())
+    /// Where its slot is.
+    pub(super) fn record_address(&self) -> usize {
+        let record = self.party().and_then(|party| party.record());
+        record.map_or(0, |record| core::ptr::from_ref(record).expose_provenance())
     }
 
-    /// Gives the seat up. Signals are held off.
+    /// Gives the slot up. Signals are held off.
     pub(super) fn leave(&self, page: &Page) -> Result<(), Busy> {
         // SAFETY: as in `party`.
         let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() };
@@ -360,8 +357,8 @@ impl Member {
         if self.held() != 0 || claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0) {
             return Err(Busy::Holds);
         }
-        let Some(seat) = party.seat() else { return Ok(()) };
-        if let Some(before) = list::name(life_word(seat)) {
+        let Some(record) = party.record() else { return Ok(()) };
+        if let Some(before) = list::name(life_word(record)) {
             list::name(Some(before));
             return Err(Busy::Waits);
         }
@@ -373,7 +370,7 @@ impl Member {
             return Err(Busy::Refused);
         }
         list::name(None);
-        vacate(seat, self.life());
+        vacate(record, self.life());
         if page.linked().len() == 0 {
             // Robust mutexes of the libc are so again after an exclusive segment.
             page.list.retire();
@@ -387,13 +384,13 @@ impl Member {
     /// at its end is not done under a dead name.
     pub(super) fn die(&self, page: &Page) {
         let (Some(attached), Some(party)) = (self.segment(), self.party()) else { return };
-        // Not from the list, which nobody walks any more; to take the last seat out of an
+        // Not from the list, which nobody walks any more; to take the last slot out of an
         // exclusive one would displace the program's.
         page.remove(self);
         self.len.store(0, Ordering::Relaxed);
         self.forget(attached);
-        if party.seat().is_some_and(|seat| seat.replace(self.life(), self.life().dead())) {
-            party.domain.ring();
+        if party.record().is_some_and(|record| record.replace(self.life(), self.life().dead())) {
+            party.domain.wake_everybody();
         }
     }
 

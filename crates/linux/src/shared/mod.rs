@@ -1,4 +1,4 @@
-//! Linux under the shared locks of `lockstead_core::shared`: deaths that the kernel
+//! Linux under the shared locks of `lockstead_core::robust`: deaths that the kernel
 //! reports, threads as participants of segments, and what else tells that one has ended.
 //!
 //! # Role
@@ -11,7 +11,7 @@
 //! | `sleep` | the futex calls: sleeping on several words, waking, ringing |
 //! | `list` | the robust list: the libc's, or one of the thread's own |
 //! | `page` | what a thread knows of itself; vanishes in a forked child |
-//! | `member` | taking a seat in a segment, and giving it up |
+//! | `member` | taking a slot in a segment, and giving it up |
 //! | `refusal` | why a thread is not let in, or not out |
 //! | `registry` | the segments that this process has attached |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
@@ -54,7 +54,7 @@ mod ring;
 mod sleep;
 
 pub use description::{LOCKS_FROM, Standing, standing};
-pub use member::{Member, at_forgetting, join, leave, me, member, party, seated};
+pub use member::{Member, at_forgetting, join, leave, me, member, participant_at, party};
 pub use number::{LAST_NUMBER, SHARED};
 pub use oracle::process_has_ended;
 pub use origin::of_file as origin_of_file;

@@ -14,7 +14,7 @@
 //! From a counter in the segment, one after the other: a number comes up again after
 //! [`LAST_NUMBER`] others, and is passed over while it is held. Who gets one holds its lock
 //! before any of its threads sits down under it. So whoever sits somewhere under that number
-//! in this moment is dead, and is declared so ([`oracle`](super::oracle)): a seat cannot pass
+//! in this moment is dead, and is declared so ([`oracle`](super::oracle)): a slot cannot pass
 //! for one of the new process, be it that the segment is a copy, or that the system was
 //! started again meanwhile, or the container.
 //!
@@ -34,7 +34,7 @@ use super::registry::{Attached, Chore};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
-use lockstead_core::shared::life::LAST_PROCESS;
+use lockstead_core::robust::life::LAST_PROCESS;
 
 /// In the number of a process: its lock is shared with readers of the file.
 pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
@@ -117,8 +117,8 @@ fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), Jo
 
 /// Draws numbers until one can be locked.
 fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
-    // Nobody sits in the first seat.
-    let counter = attached.domain().seats.first().ok_or(JoinError::Foreign)?;
+    // Nobody sits in the first slot.
+    let counter = attached.domain().records.first().ok_or(JoinError::Foreign)?;
     let mut passed = 0;
     for _ in 0..=LAST_NUMBER {
         let number = counter.note.fetch_add(1, Ordering::Relaxed) % LAST_NUMBER + 1;

@@ -11,7 +11,7 @@
 //! # Why nobody that lives is declared dead
 //! Let L be the life word about which is asked, and X the participant that sat there under
 //! it. L names X's process by a number and X by its thread number, and was put there by one
-//! exchange: there is no moment in which a seat is taken and does not say by whom.
+//! exchange: there is no moment in which a slot is taken and does not say by whom.
 //!
 //! The asker first replaces L by L [doubted](Life::doubted). Then it asks. If X has left
 //! meanwhile, the doubt has gone with it, whoever sits there now; so the exchange of L doubted
@@ -20,7 +20,7 @@
 //! - *Its process has.* Its number is n, and nobody holds the lock of n for writing. A
 //!   process holds that lock before it puts n into any life word, and until its memory is
 //!   gone.
-//! - *The thread has*, of a process that goes on: the note vouches for the seat's other words,
+//! - *The thread has*, of a process that goes on: the note vouches for the slot's other words,
 //!   and the kernel knows no thread of X's number in X's process, or knows another process by
 //!   X's number. Who leaves takes its note along, so that no note vouches for a newcomer before
 //!   that has said who it is.
@@ -29,12 +29,12 @@
 //!
 //! And without a question: who gets the number n declares dead whoever sits under n then.
 //!
-//! What is left: X leaves, somebody comes to the same seat under the very same L, which takes the
+//! What is left: X leaves, somebody comes to the same slot under the very same L, which takes the
 //! same thread number in the same process, or in one that has drawn the same number after
 //! [`LAST_NUMBER`](super::number::LAST_NUMBER) others; and that one is doubted by somebody else;
 //! all between the two last steps of one asker.
 //!
-//! What a hostile peer writes into seats can have living participants declared dead; it
+//! What a hostile peer writes into slots can have living participants declared dead; it
 //! could as well declare them dead itself. Who can only read the file can neither have that
 //! done nor prevent it: see [`number`](super::number).
 
@@ -47,8 +47,8 @@ use crate::platform::Linux;
 use crate::sys::{self, KeepErrno};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use lockstead_core::shared::Seat;
-use lockstead_core::shared::life::{LIFE_NUMBER, Life};
+use lockstead_core::robust::SlotRecord;
+use lockstead_core::robust::life::{LIFE_NUMBER, Life};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// Whether the participant that sits in this slot with this life word has ended. Then it has
@@ -56,28 +56,28 @@ use lockstead_core::{Atomic32, Atomic64};
 pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
     let life = life.trusted();
-    let Some(seat) = attached.domain().seat(slot) else { return false };
-    if !life.is_taken() || !doubt(seat, life) {
+    let Some(record) = attached.domain().record(slot) else { return false };
+    if !life.is_taken() || !doubt(record, life) {
         return false;
     }
     let ended = process_ended(attached, life)
-        || came_elsewhere(attached, seat, life)
-        || thread_ended(attached, seat, life);
+        || came_elsewhere(attached, record, life)
+        || thread_ended(attached, record, life);
     let to = if ended { life.dead() } else { life };
-    let dead = seat.change(life.doubted(), to) && ended;
+    let dead = record.change(life.doubted(), to) && ended;
     if dead {
-        attached.domain().ring();
+        attached.domain().wake_everybody();
     }
     dead
 }
 
 /// From here on a newcomer cannot pass for the one about which is asked: the doubt goes with
 /// it. False if it has gone already.
-fn doubt(seat: &Seat<Linux>, life: Life) -> bool {
-    seat.change(life, life.doubted()) || seat.now() == life.doubted()
+fn doubt(record: &SlotRecord<Linux>, life: Life) -> bool {
+    record.change(life, life.doubted()) || record.current() == life.doubted()
 }
 
-/// Looks for participants that have ended in all seats; whether there were any.
+/// Looks for participants that have ended in all slots; whether there were any.
 pub(super) fn sweep(attached: &Attached) -> bool {
     taken(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }
@@ -93,8 +93,8 @@ pub(super) fn ask_about_own(attached: &Attached) {
     }
     place.asked.store(now, Ordering::Relaxed);
     let own = place.number.load(Ordering::Relaxed);
-    for (slot, seat, life) in taken(attached).filter(|(_, _, life)| life.process() == own) {
-        if thread_ended(attached, seat, life) {
+    for (slot, record, life) in taken(attached).filter(|(_, _, life)| life.process() == own) {
+        if thread_ended(attached, record, life) {
             has_ended(attached, slot, life);
         }
     }
@@ -108,14 +108,14 @@ const OWN: u64 = 500_000_000;
 pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
     let _errno = KeepErrno::new();
     let mut any = false;
-    for (slot, seat, life) in taken(attached) {
+    for (slot, record, life) in taken(attached) {
         any |= match life.process() & !SHARED == number & !SHARED {
-            true => seat.replace(life.trusted(), life.dead()),
+            true => record.replace(life.trusted(), life.dead()),
             false => has_ended(attached, slot, life),
         };
     }
     if any {
-        attached.domain().ring();
+        attached.domain().wake_everybody();
     }
 }
 
@@ -129,9 +129,11 @@ pub(super) fn is_named(attached: &Attached, number: u32) -> bool {
     taken(attached).any(|(_, _, life)| life.process() & !SHARED == number)
 }
 
-fn taken(attached: &Attached) -> impl Iterator<Item = (u32, &Seat<Linux>, Life)> {
-    let seats = (0..).zip(attached.domain().seats).skip(1);
-    seats.map(|(slot, seat)| (slot, seat, seat.now())).filter(|(_, _, life)| life.is_taken())
+fn taken(attached: &Attached) -> impl Iterator<Item = (u32, &SlotRecord<Linux>, Life)> {
+    let records = (0..).zip(attached.domain().records).skip(1);
+    records
+        .map(|(slot, record)| (slot, record, record.current()))
+        .filter(|(_, _, life)| life.is_taken())
 }
 
 /// What is known of the process of a life word from its number: whether the process has
@@ -178,10 +180,10 @@ pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
 }
 
 /// Whether it came in another start of the system, or to another file than this copy of it.
-fn came_elsewhere(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
-    let (here, there) = (attached.origin(), &seat.origin[0]);
-    // Who prepares a seat has not said who it is; its predecessor may have, under the same note.
-    !life.is_prepared() && is_vouched(seat, life) && differ(here, there.load(Ordering::Relaxed))
+fn came_elsewhere(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
+    let (here, there) = (attached.origin(), &record.origin[0]);
+    // Who prepares a slot has not said who it is; its predecessor may have, under the same note.
+    !life.is_prepared() && is_vouched(record, life) && differ(here, there.load(Ordering::Relaxed))
 }
 
 /// Both are certain, and they are not the same.
@@ -190,32 +192,32 @@ fn differ(one: u64, other: u64) -> bool {
 }
 
 /// Whether the kernel has no such thread any more, if it can be asked.
-fn thread_ended(attached: &Attached, seat: &Seat<Linux>, life: Life) -> bool {
-    // Who prepares a seat names no thread.
+fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
+    // Who prepares a slot names no thread.
     if life.is_prepared() {
         return false;
     }
-    let Some(process) = process_of(attached, seat, life) else { return false };
-    let noted = seat.origin[1].load(Ordering::Relaxed);
+    let Some(process) = process_of(attached, record, life) else { return false };
+    let noted = record.origin[1].load(Ordering::Relaxed);
     is_gone(process, life.life() & LIFE_NUMBER)
         || noted != 0 && differ(noted, origin::of_process(process))
 }
 
-/// Whether what the seat says of its tenant is said by the one with this life word.
-fn is_vouched(seat: &Seat<Linux>, life: Life) -> bool {
+/// Whether what the slot says of its tenant is said by the one with this life word.
+fn is_vouched(record: &SlotRecord<Linux>, life: Life) -> bool {
     // ord: SHL-4 (acquire): what the note vouches for.
-    seat.note.load(Ordering::Acquire) == life.high()
+    record.note.load(Ordering::Acquire) == life.high()
 }
 
 /// The process of who sits there, as this one's namespace numbers it; `None`: it is in
 /// another one, or has not said so.
-fn process_of(attached: &Attached, seat: &Seat<Linux>, life: Life) -> Option<u32> {
-    let vouched = is_vouched(seat, life);
+fn process_of(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> Option<u32> {
+    let vouched = is_vouched(record, life);
     let here = process::namespace();
     // Where `/proc` does not tell, a process knows its own.
     let known = here != 0 || life.process() == attached.place()?.number.load(Ordering::Relaxed);
-    let same = known && seat.namespace.load(Ordering::Relaxed) == here;
-    (vouched && same).then(|| seat.process.load(Ordering::Relaxed))
+    let same = known && record.namespace.load(Ordering::Relaxed) == here;
+    (vouched && same).then(|| record.process.load(Ordering::Relaxed))
 }
 
 /// Whether there is no such thread in this process namespace.

@@ -2,7 +2,7 @@
 //!
 //! # Role
 //! What a record lock proves of a process, a reader's lock on the whole file can hide
-//! ([`number`](super::number)). Seats therefore also note numbers that no two starts of the
+//! ([`number`](super::number)). Slots therefore also note numbers that no two starts of the
 //! system share, nor two files, nor two processes. Where they differ from what the asker sees,
 //! the tenant has ended: it was of another start, of the file of which this one is a copy, or
 //! of a process the number of which the kernel has given to another one since.
@@ -45,7 +45,7 @@ pub(super) fn file_system(file: c_int) -> Option<i64> {
     told.then(|| unsafe { about.assume_init() }.f_type as i64)
 }
 
-/// A number for this start of the system and this file together, as seats note it of their
+/// A number for this start of the system and this file together, as slots note it of their
 /// tenants; 0: not certain, and nothing follows from a difference.
 pub fn of_file(file: c_int) -> u64 {
     if !file_system(file).is_some_and(|kind| STEADY.contains(&kind)) {

@@ -28,7 +28,7 @@ pub(super) const MEMBERS: usize = 56;
 #[repr(C, align(4096))]
 pub(super) struct Page {
     pub(super) members: [Member; MEMBERS],
-    /// Indices of the members whose seats are in the robust list, in its order.
+    /// Indices of the members whose slots are in the robust list, in its order.
     order: [AtomicU8; MEMBERS],
     linked: AtomicU32,
     /// Not zero once the thread has made the page its own.
@@ -84,7 +84,7 @@ impl Page {
         self.members.iter().enumerate().find(|(_, member)| member.identity().is_none())
     }
 
-    /// The members whose seats are linked, in the order of the list.
+    /// The members whose slots are linked, in the order of the list.
     pub(super) fn linked(&self) -> impl DoubleEndedIterator<Item = &Member> + ExactSizeIterator {
         let linked = self.linked.load(Relaxed) as usize;
         self.order[..linked.min(MEMBERS)]
@@ -137,7 +137,7 @@ fn attend() {
 
 /// At the thread's end: leaves the segments in which it holds nothing. What it holds
 /// elsewhere, the kernel reports when the thread is gone; or the thread itself, if the kernel
-/// will not come to its seats.
+/// will not come to its slots.
 extern "C" fn end(_value: *mut c_void) {
     let _errno = sys::KeepErrno::new();
     let _signals = sys::NoSignals::new();

@@ -5,9 +5,9 @@
 pub enum JoinError {
     /// No segment is attached there.
     Foreign,
-    /// All seats are taken by living participants.
+    /// All slots are taken by living participants.
     Full,
-    /// No seat is free but such as have seen 16,384 deaths, which is the end of them.
+    /// No slot is free but such as have seen 16,384 deaths, which is the end of them.
     WornOut,
     /// The thread is a member of 56 segments.
     TooManySegments,
@@ -42,13 +42,13 @@ impl core::fmt::Display for JoinError {
         let text = match self {
             JoinError::Foreign => "no segment is attached at this address",
             JoinError::Full => {
-                "all seats of the segment are taken: end a thread that uses it, or make the \
+                "all records of the segment are taken: end a thread that uses it, or make the \
                  segment with more of them"
             }
             JoinError::WornOut => {
-                "all free seats of the segment are worn out by deaths, and cannot be made usable \
+                "all free records of the segment are worn out by deaths, and cannot be made usable \
                  again: its directory does not tell where all locks are, or who is about to do it \
-                 is stopped. End a thread that uses the segment, or make it anew with more seats"
+                 is stopped. End a thread that uses the segment, or make it anew with more records"
             }
             JoinError::TooManySegments => "the thread is a member of 56 segments: leave one first",
             JoinError::NoMemory(error) => {
@@ -137,7 +137,7 @@ impl core::fmt::Display for JoinError {
 
 impl core::error::Error for JoinError {}
 
-/// Why a seat was not given up.
+/// Why a slot was not given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
     /// The thread holds a lock, shares one, or has units of a semaphore there.
@@ -147,7 +147,7 @@ pub enum Busy {
     /// So many threads of this process are members, or have ended while they held
     /// something there.
     Threads(u32),
-    /// The kernel refused to change the robust list, or the seat stands too far behind
+    /// The kernel refused to change the robust list, or the slot stands too far behind
     /// mutexes of the libc there.
     Refused,
 }

@@ -22,8 +22,8 @@ use core::ptr::{NonNull, null, null_mut, slice_from_raw_parts};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use lockstead_core::shared::word::LAST_SLOT;
-use lockstead_core::shared::{Claim, Domain, Life, Seat};
+use lockstead_core::robust::word::LAST_SLOT;
+use lockstead_core::robust::{Claim, Domain, Life, SlotRecord};
 use std::ffi::CString;
 
 /// What a segment consists of, as it is mapped here.
@@ -35,9 +35,9 @@ pub struct Parts {
     pub len: usize,
     /// The doorbell.
     pub doorbell: NonNull<U32>,
-    /// The seats; number 0 is not used.
-    pub seats: NonNull<[Seat<Linux>]>,
-    /// The claims, the same number for each seat.
+    /// The slots; number 0 is not used.
+    pub records: NonNull<[SlotRecord<Linux>]>,
+    /// The claims, the same number for each slot.
     pub claims: NonNull<[Claim<Linux>]>,
     /// The mapped file, open for reading and writing. A duplicate is kept.
     pub file: c_int,
@@ -52,7 +52,7 @@ pub struct Parts {
 /// What goes through the segment's locks, for what [`Chore`] says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scrub {
-    /// Given `what` and the segment, does it; how many seats it changed.
+    /// Given `what` and the segment, does it; how many slots it changed.
     pub by: fn(*const (), &Attached, Chore) -> usize,
     /// Lives until the segment is detached.
     pub what: *const (),
@@ -61,7 +61,7 @@ pub struct Scrub {
 /// Why to go through the locks of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chore {
-    /// To make worn-out seats usable again: a thread wants to join, and finds no other seat.
+    /// To make worn-out slots usable again: a thread wants to join, and finds no other slot.
     Scrub,
     /// To end the names in locks that somebody could bear who comes: a process comes and finds
     /// nobody, as after a start of the system, or in a copy of the file. Its pages may be of
@@ -119,8 +119,8 @@ pub struct Attached {
     base: AtomicUsize,
     len: AtomicUsize,
     doorbell: AtomicPtr<U32>,
-    seats: AtomicPtr<Seat<Linux>>,
-    seat_count: AtomicUsize,
+    records: AtomicPtr<SlotRecord<Linux>>,
+    slot_count: AtomicUsize,
     claims: AtomicPtr<Claim<Linux>>,
     claim_count: AtomicUsize,
     claims_each: AtomicUsize,
@@ -143,8 +143,8 @@ static TABLE: [Attached; SEGMENTS] = [const {
         base: AtomicUsize::new(0),
         len: AtomicUsize::new(0),
         doorbell: AtomicPtr::new(null_mut()),
-        seats: AtomicPtr::new(null_mut()),
-        seat_count: AtomicUsize::new(0),
+        records: AtomicPtr::new(null_mut()),
+        slot_count: AtomicUsize::new(0),
         claims: AtomicPtr::new(null_mut()),
         claim_count: AtomicUsize::new(0),
         claims_each: AtomicUsize::new(0),
@@ -212,11 +212,11 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     entry.base.store(parts.base.as_ptr().expose_provenance(), Ordering::Relaxed);
     entry.len.store(parts.len, Ordering::Relaxed);
     entry.doorbell.store(parts.doorbell.as_ptr(), Ordering::Relaxed);
-    entry.seats.store(parts.seats.as_ptr().cast(), Ordering::Relaxed);
-    entry.seat_count.store(parts.seats.len(), Ordering::Relaxed);
+    entry.records.store(parts.records.as_ptr().cast(), Ordering::Relaxed);
+    entry.slot_count.store(parts.records.len(), Ordering::Relaxed);
     entry.claims.store(parts.claims.as_ptr().cast(), Ordering::Relaxed);
     entry.claim_count.store(parts.claims.len(), Ordering::Relaxed);
-    let each = parts.claims.len().checked_div(parts.seats.len()).unwrap_or(0);
+    let each = parts.claims.len().checked_div(parts.records.len()).unwrap_or(0);
     entry.claims_each.store(each, Ordering::Relaxed);
     entry.exclusive.store(parts.exclusive, Ordering::Relaxed);
     entry.file.store(file, Ordering::Relaxed);
@@ -262,20 +262,20 @@ fn check(parts: &Parts) -> Result<(), AttachError> {
         let past = at.checked_add(bytes)?;
         (at >= base && past <= end && at.is_multiple_of(align)).then_some(())
     };
-    let seats = parts.seats.len();
+    let records = parts.records.len();
     let fits = within(parts.doorbell.addr().get(), Some(4), align_of::<U32>())
         .and_then(|()| {
-            let bytes = seats.checked_mul(size_of::<Seat<Linux>>());
-            let at = parts.seats.cast::<u8>().addr().get();
-            // The seat before the first one is the unused number 0: what the libc may
-            // read in front of a seat is inside the segment.
-            within(at, bytes, align_of::<Seat<Linux>>())
+            let bytes = records.checked_mul(size_of::<SlotRecord<Linux>>());
+            let at = parts.records.cast::<u8>().addr().get();
+            // The slot before the first one is the unused number 0: what the libc may
+            // read in front of a slot is inside the segment.
+            within(at, bytes, align_of::<SlotRecord<Linux>>())
         })
         .and_then(|()| {
             let bytes = parts.claims.len().checked_mul(size_of::<Claim<Linux>>());
             within(parts.claims.cast::<u8>().addr().get(), bytes, align_of::<Claim<Linux>>())
         });
-    if fits.is_none() || !(2..=LAST_SLOT as usize + 1).contains(&seats) {
+    if fits.is_none() || !(2..=LAST_SLOT as usize + 1).contains(&records) {
         return Err(AttachError::BadParts);
     }
     let overlaps = |entry: &Attached| {
@@ -293,7 +293,7 @@ fn reserve() -> Option<usize> {
     })
 }
 
-/// Forgets a segment; afterwards it may be unmapped. The calling thread gives its seat
+/// Forgets a segment; afterwards it may be unmapped. The calling thread gives its slot
 /// up.
 ///
 /// # Errors
@@ -362,12 +362,12 @@ pub(super) fn enter(address: usize) -> Option<&'static Attached> {
     })
 }
 
-/// Whether an address is that of a seat of an attached segment.
-pub(super) fn is_in_seat(address: usize) -> bool {
+/// Whether an address is that of a slot of an attached segment.
+pub(super) fn is_in_record(address: usize) -> bool {
     entries().any(|(_, entry)| {
-        let seats = entry.seats.load(Ordering::Relaxed).addr();
-        let bytes = entry.seat_count.load(Ordering::Relaxed) * size_of::<Seat<Linux>>();
-        entry.is_attached() && address.wrapping_sub(seats) < bytes
+        let records = entry.records.load(Ordering::Relaxed).addr();
+        let bytes = entry.slot_count.load(Ordering::Relaxed) * size_of::<SlotRecord<Linux>>();
+        entry.is_attached() && address.wrapping_sub(records) < bytes
     })
 }
 
@@ -422,7 +422,7 @@ impl Attached {
         self.origin.load(Ordering::Relaxed)
     }
 
-    /// Has the segment's locks gone through, if somebody has said how; how many seats changed.
+    /// Has the segment's locks gone through, if somebody has said how; how many slots changed.
     pub(super) fn scrub(&self, chore: Chore) -> usize {
         let by = self.scrub_by.load(Ordering::Relaxed);
         if by.is_null() {
@@ -435,20 +435,20 @@ impl Attached {
         by(self.scrub_what.load(Ordering::Relaxed), self, chore)
     }
 
-    /// Prepares a worn-out seat, so that nobody else does, and nobody takes it for worn
-    /// out: its life word then, which is to be replaced when the seat is in order. Should the
-    /// process end before, the seat is worn out again.
+    /// Prepares a worn-out slot, so that nobody else does, and nobody takes it for worn
+    /// out: its life word then, which is to be replaced when the slot is in order. Should the
+    /// process end before, the slot is worn out again.
     ///
     /// # Errors
-    /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the seat is
+    /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the slot is
     /// not, or no longer, like this.
     pub fn prepare(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
         let process = number::of_process(self)?;
         let life = worn_out.prepared(process);
-        let Some(seat) = self.domain().seat(slot).filter(|_| worn_out.is_worn_out()) else {
+        let Some(record) = self.domain().record(slot).filter(|_| worn_out.is_worn_out()) else {
             return Ok(None);
         };
-        if !seat.change(worn_out, life) {
+        if !record.change(worn_out, life) {
             return Ok(None);
         }
         self.domain().erase_claims(slot);
@@ -460,8 +460,8 @@ impl Attached {
     #[inline]
     #[must_use]
     pub fn domain(&self) -> Domain<'_, Linux> {
-        let seats = self.seats.load(Ordering::Relaxed).cast_const();
-        let seats = slice_from_raw_parts(seats, self.seat_count.load(Ordering::Relaxed));
+        let records = self.records.load(Ordering::Relaxed).cast_const();
+        let records = slice_from_raw_parts(records, self.slot_count.load(Ordering::Relaxed));
         let claims = self.claims.load(Ordering::Relaxed).cast_const();
         let claims = slice_from_raw_parts(claims, self.claim_count.load(Ordering::Relaxed));
         // SAFETY: mapped and shared, as who attached them has promised, aligned as
@@ -470,7 +470,7 @@ impl Attached {
         unsafe {
             Domain {
                 doorbell: &*self.doorbell.load(Ordering::Relaxed),
-                seats: &*seats,
+                records: &*records,
                 claims: &*claims,
                 claims_each: self.claims_each.load(Ordering::Relaxed),
                 segment: self,

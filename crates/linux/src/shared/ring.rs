@@ -8,7 +8,7 @@
 use crate::futex::{self, Scope};
 use crate::sys::KeepErrno;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::shared::Addend;
+use lockstead_core::robust::Addend;
 
 /// `FUTEX_OP_ADD`, in the place of the operation.
 const ADD: u32 = 1 << 28;
@@ -22,14 +22,14 @@ const NEVER: u32 = 0x800;
 const fn operation(add: Addend) -> u32 {
     match add {
         Addend::One => ADD | 1 << 12 | NEVER,
-        Addend::Ring => ADD | BIT | 30 << 12 | NEVER,
+        Addend::Doorbell => ADD | BIT | 30 << 12 | NEVER,
     }
 }
 
 const fn value(add: Addend) -> u32 {
     match add {
         Addend::One => 1,
-        Addend::Ring => 1 << 30,
+        Addend::Doorbell => 1 << 30,
     }
 }
 
@@ -67,9 +67,9 @@ mod tests {
         add_and_wake(&word, Addend::One, 1);
         assert_eq!(word.load(Ordering::Relaxed), 8);
         let bell = AtomicU32::new(3 << 30);
-        add_and_wake(&bell, Addend::Ring, u32::MAX);
+        add_and_wake(&bell, Addend::Doorbell, u32::MAX);
         assert_eq!(bell.load(Ordering::Relaxed), 0);
-        add_and_wake(&bell, Addend::Ring, u32::MAX);
+        add_and_wake(&bell, Addend::Doorbell, u32::MAX);
         assert_eq!(bell.load(Ordering::Relaxed), 1 << 30);
     }
 }

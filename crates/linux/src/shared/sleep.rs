@@ -30,7 +30,7 @@ use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use lockstead_core::shared::{Addend, Life, Robust, Watch, Woken};
+use lockstead_core::robust::{Addend, Life, Robust, Watch, Woken};
 use lockstead_core::{Nanos, Outcome, Wait};
 
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
@@ -122,8 +122,8 @@ impl Robust for Linux {
         WARY_UNTIL.store(futex::now().0.saturating_add(WARY), Ordering::Relaxed);
     }
 
-    fn pledge(word: &U32) -> bool {
-        list::pledge(word)
+    fn defer_wake(word: &U32) -> bool {
+        list::defer_wake(word)
     }
 
     fn has_ended(segment: &Attached, slot: u32, life: Life) -> bool {

@@ -7,7 +7,7 @@ mod segment;
 
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_core::Atomic64;
-use lockstead_core::shared::{Got, SharedError};
+use lockstead_core::robust::{Got, SharedError};
 use lockstead_linux::shared;
 use segment::Segment;
 use std::sync::OnceLock;
@@ -60,7 +60,7 @@ extern "C" fn segment_word(number: u32) -> *mut u64 {
 /// Whether somebody lives who has this name.
 #[unsafe(no_mangle)]
 extern "C" fn segment_lives(name: u32) -> bool {
-    let Some(who) = lockstead_core::shared::Identity::from_bits(name) else { return false };
-    let life = lockstead_core::shared::Life(segment().seat(who.slot()).life.load(Relaxed));
+    let Some(who) = lockstead_core::robust::Identity::from_bits(name) else { return false };
+    let life = lockstead_core::robust::Life(segment().record(who.slot()).life.load(Relaxed));
     life.identity(who.slot()) == Some(who)
 }

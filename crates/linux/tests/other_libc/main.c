@@ -154,7 +154,7 @@ static void interleave(void) {
         if (!(round & 2))
             pthread_mutex_unlock(theirs(0));
         if (round % 64 == 63) {
-            /* The seat is given up and taken again, between musl's mutexes. */
+            /* The slot is given up and taken again, between musl's mutexes. */
             lock(theirs(1));
             CHECK(segment_leave());
             CHECK(segment_lock(5, LONG) <= 1);

@@ -1,16 +1,16 @@
-//! A segment for tests: a memfd with a doorbell, seats, claims, locks and numbers.
+//! A segment for tests: a memfd with a doorbell, slots, claims, locks and numbers.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use core::ptr::{NonNull, null_mut, slice_from_raw_parts_mut};
 use core::sync::atomic::AtomicU64;
 use lockstead_core::Wait;
-use lockstead_core::shared::{Claim, Got, Party, Seat, SharedError, SharedMutex};
+use lockstead_core::robust::{Claim, Got, Party, SharedError, SharedMutex, SlotRecord};
 use lockstead_core::{Nanos, Platform};
 use lockstead_linux::shared::{self, AttachError, Handle, Member, Parts};
 use lockstead_linux::{Linux, U32};
 use std::time::{Duration, Instant};
 
-pub(crate) const SEATS: usize = 64;
+pub(crate) const SLOTS: usize = 64;
 const CLAIMS: usize = 8;
 pub(crate) const LOCKS: usize = 1024;
 pub(crate) const WORDS: usize = 1024;
@@ -18,8 +18,8 @@ pub(crate) const WORDS: usize = 1024;
 #[repr(C, align(4096))]
 struct Image {
     doorbell: U32,
-    seats: [Seat<Linux>; SEATS],
-    claims: [Claim<Linux>; SEATS * CLAIMS],
+    records: [SlotRecord<Linux>; SLOTS],
+    claims: [Claim<Linux>; SLOTS * CLAIMS],
     locks: [SharedMutex<Linux>; LOCKS],
     words: [AtomicU64; WORDS],
 }
@@ -65,16 +65,16 @@ impl Segment {
         &self.image.words[number]
     }
 
-    pub(crate) fn seat(&self, slot: u32) -> &'static Seat<Linux> {
-        &self.image.seats[slot as usize]
+    pub(crate) fn record(&self, slot: u32) -> &'static SlotRecord<Linux> {
+        &self.image.records[slot as usize]
     }
 
     pub(crate) fn party(&self) -> Party<'static, Linux> {
-        shared::party(self.address()).expect("a seat")
+        shared::party(self.address()).expect("a slot")
     }
 
     pub(crate) fn member(&self) -> &'static Member {
-        shared::join(self.address()).expect("a seat")
+        shared::join(self.address()).expect("a slot")
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -114,15 +114,16 @@ fn mapped(file: libc::c_int) -> (NonNull<u8>, *mut Image) {
 fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: bool) -> Parts {
     let at = |pointer| NonNull::new(pointer).expect("mapped");
     // SAFETY: addresses of fields of a mapped image.
-    let (seats, claims, doorbell) =
-        unsafe { (&raw mut (*image).seats, &raw mut (*image).claims, &raw mut (*image).doorbell) };
-    let seats = slice_from_raw_parts_mut(seats.cast(), SEATS);
-    let claims = slice_from_raw_parts_mut(claims.cast(), SEATS * CLAIMS);
+    let (records, claims, doorbell) = unsafe {
+        (&raw mut (*image).records, &raw mut (*image).claims, &raw mut (*image).doorbell)
+    };
+    let records = slice_from_raw_parts_mut(records.cast(), SLOTS);
+    let claims = slice_from_raw_parts_mut(claims.cast(), SLOTS * CLAIMS);
     Parts {
         base,
         len: size_of::<Image>(),
         doorbell: at(doorbell),
-        seats: NonNull::new(seats).expect("mapped"),
+        records: NonNull::new(records).expect("mapped"),
         claims: NonNull::new(claims).expect("mapped"),
         file,
         scrub: None,

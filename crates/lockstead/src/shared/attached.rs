@@ -10,7 +10,7 @@ use super::scrub::Scrubber;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use core::slice;
-use lockstead_core::shared::Domain;
+use lockstead_core::robust::Domain;
 use lockstead_linux::Linux;
 use lockstead_linux::shared::{Handle, Parts, attach, detach};
 use std::ffi::CString;
@@ -50,13 +50,13 @@ impl Attachment {
         let identity = identify(&file).map_err(io("asking what file the segment is"))?;
         let map = Map::new(&file, header)?;
         let at = |offset: u64| address(&map, offset);
-        let seats = header.seats as usize;
-        let claims = seats * header.claims_each as usize;
+        let records = header.slots as usize;
+        let claims = records * header.claims_each as usize;
         let parts = Parts {
             base: map.base(),
             len: map.bytes(),
             doorbell: at(header.doorbell).cast(),
-            seats: NonNull::slice_from_raw_parts(at(header.seats_at).cast(), seats),
+            records: NonNull::slice_from_raw_parts(at(header.slots_at).cast(), records),
             claims: NonNull::slice_from_raw_parts(at(header.claims_at).cast(), claims),
             file: file.as_raw_fd(),
             scrub: Some(scrubber.hook()),
@@ -78,7 +78,7 @@ impl Attachment {
         &self.scrubber.layout
     }
 
-    /// Has the worn-out seats begin anew; how many.
+    /// Has the worn-out slots begin anew; how many.
     pub(super) fn scrub(&self) -> usize {
         self.scrubber.scrub(self.handle().attached())
     }
@@ -96,14 +96,14 @@ impl Attachment {
     /// What its participants see.
     pub(super) fn domain(&self) -> Domain<'_, Linux> {
         let header = &self.header;
-        let seats = header.seats as usize;
-        let claims = seats * header.claims_each as usize;
+        let records = header.slots as usize;
+        let claims = records * header.claims_each as usize;
         // SAFETY: in the mapping (`Header`), which lives as long as this, aligned as the
         // header's places are; made of atomics only, for which any bits are valid.
         unsafe {
             Domain {
                 doorbell: self.at(header.doorbell).cast().as_ref(),
-                seats: slice::from_raw_parts(self.at(header.seats_at).cast().as_ptr(), seats),
+                records: slice::from_raw_parts(self.at(header.slots_at).cast().as_ptr(), records),
                 claims: slice::from_raw_parts(self.at(header.claims_at).cast().as_ptr(), claims),
                 claims_each: header.claims_each as usize,
                 segment: self.handle().attached(),

@@ -8,8 +8,8 @@
 use super::Party;
 use super::header::MOST_CLAIMS;
 use core::cell::Cell;
-use lockstead_core::shared::Claim;
-use lockstead_core::shared::seat::AWAITED;
+use lockstead_core::robust::Claim;
+use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::{Atomic32, Ordering};
 use lockstead_linux::Linux;
 

@@ -8,9 +8,9 @@ use super::{Shareable, owed};
 use crate::{CancelToken, time};
 use core::fmt;
 use lockstead_core::Wait;
-use lockstead_core::shared as core_shared;
+use lockstead_core::robust;
 use lockstead_linux::Linux;
-use lockstead_linux::shared::seated;
+use lockstead_linux::shared::participant_at;
 use std::time::{Duration, Instant};
 
 /// Waiting, with a [`SharedMutex`](super::SharedMutex), for what it protects to change.
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedCondvar {
-    raw: core_shared::SharedCondvar<Linux>,
+    raw: robust::SharedCondvar<Linux>,
 }
 
 const _: () = assert!(size_of::<SharedCondvar>() == 8);
@@ -79,7 +79,7 @@ impl SharedCondvar {
     /// One on which nobody waits. Zeroed memory is one, too.
     #[must_use]
     pub const fn new() -> Self {
-        SharedCondvar { raw: core_shared::SharedCondvar::new() }
+        SharedCondvar { raw: robust::SharedCondvar::new() }
     }
 
     /// Releases the mutex, waits to be notified, and takes it back, which may find that
@@ -216,23 +216,23 @@ pub(super) type Ended = (End, SharedError, Option<SharedError>);
 /// # Errors
 /// As [`SharedCondvar::wait`]; the mutex is released then, if the thread had it.
 pub(super) fn wait_on(
-    raw: &core_shared::SharedCondvar<Linux>,
-    mutex: &core_shared::SharedMutex<Linux>,
+    raw: &robust::SharedCondvar<Linux>,
+    mutex: &robust::SharedMutex<Linux>,
     how: &Wait<'_, Linux>,
 ) -> Result<Ended, SharedError> {
     let address = core::ptr::from_ref(mutex).addr();
-    let Some((member, party)) = mutex::seat(address) else {
+    let Some((member, party)) = mutex::party_at(address) else {
         // A forked child that has its parent's guard.
         return Err(SharedError::NotInSegment);
     };
-    let here = seated(core::ptr::from_ref(raw).addr());
+    let here = participant_at(core::ptr::from_ref(raw).addr());
     if !here.is_some_and(|here| core::ptr::eq(here, member)) {
         let _ = mutex::release(mutex);
         return Err(SharedError::NotInSegment);
     }
     let waited = match raw.wait(&party, mutex, how) {
         Ok(waited) => waited,
-        Err(core_shared::SharedError::Copied) => return Err(SharedError::Cancelled),
+        Err(robust::SharedError::Copied) => return Err(SharedError::Cancelled),
         // It was a peer's doing that the thread does not have the mutex.
         Err(_) => {
             owed::settle(address);

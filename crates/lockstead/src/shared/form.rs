@@ -9,7 +9,7 @@ use super::shape::{self, Shape};
 /// The name of data of which nobody says what is in it.
 ///
 /// Locks may be in it, which the segment's directory does not lead to: `lockstead shm` does
-/// not list them, and no worn-out seat is used again, since their words may name it.
+/// not list them, and no worn-out slot is used again, since their words may name it.
 pub const UNKNOWN: &str = "bytes";
 
 /// What a segment's root is like: its layout and its alignment.

@@ -12,7 +12,7 @@
 //! | 24 | 8 | where the directory begins: 4096 |
 //! | 32 | 8 | its bytes |
 //! | 40 | 8 | where the doorbell is |
-//! | 48 | 8 | where the seats begin |
+//! | 48 | 8 | where the slots begin |
 //! | 56 | 4 | how many, with number 0 |
 //! | 60 | 4 | claims of each |
 //! | 64 | 8 | where the claims begin |
@@ -32,7 +32,7 @@
 
 use super::error::SegmentError;
 use super::shape::hash;
-use lockstead_core::shared::word::LAST_SLOT;
+use lockstead_core::robust::word::LAST_SLOT;
 
 /// The version that is written, and the only one that is read.
 pub(super) const VERSION: u32 = 2;
@@ -46,7 +46,7 @@ pub(super) const BYTES: usize = 112;
 
 const MAGIC: [u8; 8] = *b"lockseg\0";
 const ORDER: u32 = 0x0a0b_0c0d;
-const SEAT: u64 = 128;
+const SLOT_BYTES: u64 = 128;
 const CLAIM: u64 = 8;
 /// What a claim can name ends here.
 const LARGEST: u64 = 8 << 31;
@@ -70,13 +70,13 @@ pub struct Header {
     pub directory_bytes: u64,
     /// Where the doorbell is.
     pub doorbell: u64,
-    /// Where the seats begin, of 128 bytes each.
-    pub seats_at: u64,
-    /// How many seats there are, with number 0, in which nobody sits.
-    pub seats: u32,
+    /// Where the slots begin, of 128 bytes each.
+    pub slots_at: u64,
+    /// How many slots there are, with number 0, in which nobody sits.
+    pub slots: u32,
     /// Where the claims begin, of 8 bytes each.
     pub claims_at: u64,
-    /// How many claims each seat has.
+    /// How many claims each slot has.
     pub claims_each: u32,
     /// Where the root is.
     pub root: u64,
@@ -117,7 +117,7 @@ impl Header {
         }
         let sizes = Sizes {
             directory_bytes: parts.directory.len() as u64,
-            seats: parts.participants + 1,
+            slots: parts.participants + 1,
             claims_each: parts.claims,
             root_bytes: parts.root_bytes,
             root_align: parts.root_align as u32,
@@ -145,8 +145,8 @@ impl Header {
         put(&self.directory.to_le_bytes());
         put(&self.directory_bytes.to_le_bytes());
         put(&self.doorbell.to_le_bytes());
-        put(&self.seats_at.to_le_bytes());
-        put(&self.seats.to_le_bytes());
+        put(&self.slots_at.to_le_bytes());
+        put(&self.slots.to_le_bytes());
         put(&self.claims_each.to_le_bytes());
         put(&self.claims_at.to_le_bytes());
         put(&self.root.to_le_bytes());
@@ -179,7 +179,7 @@ impl Header {
         }
         let sizes = Sizes {
             directory_bytes: long(32),
-            seats: short(56),
+            slots: short(56),
             claims_each: short(60),
             root_bytes: long(80),
             root_align: short(88),
@@ -200,7 +200,7 @@ impl Header {
 /// The numbers that the rest follows from.
 struct Sizes {
     directory_bytes: u64,
-    seats: u32,
+    slots: u32,
     claims_each: u32,
     root_bytes: u64,
     root_align: u32,
@@ -211,7 +211,7 @@ struct Sizes {
 impl Sizes {
     /// Where everything lies; `None` if there is no such segment.
     fn place(&self) -> Option<Header> {
-        let counts = (2..=MOST_PARTICIPANTS + 1).contains(&self.seats)
+        let counts = (2..=MOST_PARTICIPANTS + 1).contains(&self.slots)
             && self.claims_each <= MOST_CLAIMS
             && self.root_align.is_power_of_two()
             && u64::from(self.root_align) <= PAGE
@@ -220,10 +220,10 @@ impl Sizes {
         if !counts {
             return None;
         }
-        let doorbell = (PAGE + self.directory_bytes).next_multiple_of(SEAT);
-        let seats_at = doorbell + SEAT;
-        let claims_at = seats_at + u64::from(self.seats) * SEAT;
-        let claims = u64::from(self.seats) * u64::from(self.claims_each);
+        let doorbell = (PAGE + self.directory_bytes).next_multiple_of(SLOT_BYTES);
+        let slots_at = doorbell + SLOT_BYTES;
+        let claims_at = slots_at + u64::from(self.slots) * SLOT_BYTES;
+        let claims = u64::from(self.slots) * u64::from(self.claims_each);
         let root = (claims_at + claims * CLAIM).next_multiple_of(PAGE);
         let total = (root + self.root_bytes).next_multiple_of(PAGE);
         (total <= LARGEST).then_some(Header {
@@ -232,8 +232,8 @@ impl Sizes {
             directory: PAGE,
             directory_bytes: self.directory_bytes,
             doorbell,
-            seats_at,
-            seats: self.seats,
+            slots_at,
+            slots: self.slots,
             claims_at,
             claims_each: self.claims_each,
             root,

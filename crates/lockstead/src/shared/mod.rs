@@ -48,7 +48,7 @@
 //!
 //! # Participants
 //! A thread takes part in a segment from its first lock operation there, or from
-//! [`Segment::participate`], until it ends. It has a seat in the segment, of which there
+//! [`Segment::participate`], until it ends. It has a slot in the segment, of which there
 //! are as many as [`Options::participants`] says; when all are taken, lock operations of
 //! further threads fail with [`SharedError::Join`].
 //!
@@ -108,12 +108,12 @@ pub use semaphore::{OnDeath, Permit, SharedSemaphore, Taken};
 pub use shape::{Field, LockKind, Shape};
 pub use shareable::Shareable;
 
-use lockstead_core::shared as core_shared;
+use lockstead_core::robust;
 use lockstead_linux::Linux;
 use lockstead_linux::shared::Member;
 
 /// The calling thread, in one segment.
-type Party = core_shared::Party<'static, Linux>;
+type Party = robust::Party<'static, Linux>;
 
 /// Who has a lock: what a guard keeps that is not one pointer.
 ///
@@ -121,7 +121,7 @@ type Party = core_shared::Party<'static, Linux>;
 /// has the same lock by another guard, if it has it.
 struct Holder {
     member: &'static Member,
-    me: core_shared::Identity,
+    me: robust::Identity,
 }
 
 impl Holder {
@@ -155,17 +155,15 @@ fn join(address: usize) -> Result<&'static Member, SharedError> {
 
 /// What the core's errors are called here. That a lock is not recoverable is said by
 /// [`Locked`].
-fn error_of(error: core_shared::SharedError) -> SharedError {
+fn error_of(error: robust::SharedError) -> SharedError {
     match error {
-        core_shared::SharedError::TimedOut => SharedError::TimedOut,
-        core_shared::SharedError::Interrupted => SharedError::Interrupted,
-        core_shared::SharedError::Cancelled | core_shared::SharedError::Copied => {
-            SharedError::Cancelled
-        }
-        core_shared::SharedError::Recursive => SharedError::Recursive,
-        core_shared::SharedError::NotRecoverable => SharedError::Spoiled,
-        core_shared::SharedError::TooManyClaims => SharedError::TooManyClaims,
-        core_shared::SharedError::Foreign => SharedError::NotInSegment,
+        robust::SharedError::TimedOut => SharedError::TimedOut,
+        robust::SharedError::Interrupted => SharedError::Interrupted,
+        robust::SharedError::Cancelled | robust::SharedError::Copied => SharedError::Cancelled,
+        robust::SharedError::Recursive => SharedError::Recursive,
+        robust::SharedError::NotRecoverable => SharedError::Spoiled,
+        robust::SharedError::TooManyClaims => SharedError::TooManyClaims,
+        robust::SharedError::Foreign => SharedError::NotInSegment,
     }
 }
 

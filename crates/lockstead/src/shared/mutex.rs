@@ -11,10 +11,10 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
 use core::ops::{Deref, DerefMut};
 use lockstead_core::Wait;
-use lockstead_core::shared::word::NOT_RECOVERABLE;
-use lockstead_core::shared::{self as core_shared, Got, Identity};
+use lockstead_core::robust::word::NOT_RECOVERABLE;
+use lockstead_core::robust::{self, Got, Identity};
 use lockstead_linux::Linux;
-use lockstead_linux::shared::{Member, member, seated};
+use lockstead_linux::shared::{Member, member, participant_at};
 use std::time::{Duration, Instant};
 
 /// Mutual exclusion for the data inside, among all threads of all processes that have
@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedMutex<T> {
-    pub(super) raw: core_shared::SharedMutex<Linux>,
+    pub(super) raw: robust::SharedMutex<Linux>,
     data: UnsafeCell<T>,
 }
 
@@ -84,7 +84,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
-        SharedMutex { raw: core_shared::SharedMutex::new(), data: UnsafeCell::new(value) }
+        SharedMutex { raw: robust::SharedMutex::new(), data: UnsafeCell::new(value) }
     }
 
     /// Acquires the mutex, waiting as long as it takes.
@@ -245,7 +245,7 @@ pub(super) enum End {
 
 /// Acquires it for the calling thread if it is free: the fast path of all acquisitions.
 #[inline(always)]
-pub(super) fn take(raw: &core_shared::SharedMutex<Linux>) -> bool {
+pub(super) fn take(raw: &robust::SharedMutex<Linux>) -> bool {
     let Some(member) = member(core::ptr::from_ref(raw).addr()) else { return false };
     let taken = member.identity().is_some_and(|me| raw.take(me));
     if taken {
@@ -258,7 +258,7 @@ pub(super) fn take(raw: &core_shared::SharedMutex<Linux>) -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn slow(
-    raw: &core_shared::SharedMutex<Linux>,
+    raw: &robust::SharedMutex<Linux>,
     how: Option<&Wait<'_, Linux>>,
     error: &mut SharedError,
 ) -> End {
@@ -284,7 +284,7 @@ pub(super) fn slow(
 /// What the core says, counted.
 pub(super) fn end_of(
     member: &Member,
-    outcome: Result<Got, core_shared::SharedError>,
+    outcome: Result<Got, robust::SharedError>,
     error: &mut SharedError,
 ) -> End {
     match outcome {
@@ -292,7 +292,7 @@ pub(super) fn end_of(
             member.took();
             if got == Got::Clean { End::Clean } else { End::OwnerDied }
         }
-        Err(core_shared::SharedError::NotRecoverable) => End::NotRecoverable,
+        Err(robust::SharedError::NotRecoverable) => End::NotRecoverable,
         Err(refused) => {
             *error = super::error_of(refused);
             End::Failed
@@ -342,7 +342,7 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
 /// Who the thread is is looked up again: in a forked child it is nobody, or somebody else
 /// than the parent, whose lock it is.
 #[inline(always)]
-pub(super) fn release(raw: &core_shared::SharedMutex<Linux>) -> bool {
+pub(super) fn release(raw: &robust::SharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
     match member(address) {
         Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
@@ -356,9 +356,9 @@ pub(super) fn release(raw: &core_shared::SharedMutex<Linux>) -> bool {
 
 #[cold]
 #[inline(never)]
-fn release_slow(raw: &core_shared::SharedMutex<Linux>) -> bool {
+fn release_slow(raw: &robust::SharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
-    let released = seat(address).is_some_and(|(member, party)| {
+    let released = party_at(address).is_some_and(|(member, party)| {
         let released = raw.unlock(&party);
         if released {
             member.gave();
@@ -370,15 +370,15 @@ fn release_slow(raw: &core_shared::SharedMutex<Linux>) -> bool {
 }
 
 /// The calling thread in the segment of an address, if it is a participant there.
-pub(super) fn seat(address: usize) -> Option<(&'static Member, Party)> {
-    let member = seated(address)?;
+pub(super) fn party_at(address: usize) -> Option<(&'static Member, Party)> {
+    let member = participant_at(address)?;
     Some((member, member.party()?))
 }
 
 /// Has the word say that what a dead owner left is in order; false if the calling thread
 /// does not have the mutex.
-pub(super) fn mark_consistent(raw: &core_shared::SharedMutex<Linux>) -> bool {
-    seat(core::ptr::from_ref(raw).addr()).is_some_and(|(_, party)| raw.mark_consistent(&party))
+pub(super) fn mark_consistent(raw: &robust::SharedMutex<Linux>) -> bool {
+    party_at(core::ptr::from_ref(raw).addr()).is_some_and(|(_, party)| raw.mark_consistent(&party))
 }
 
 impl<T: Shareable> Deref for SharedMutexGuard<'_, T> {

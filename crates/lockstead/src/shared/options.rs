@@ -26,7 +26,7 @@ impl Options {
     }
 
     /// How many threads, of all processes, may use the segment at the same time: 1 to
-    /// 16,382. Each has a seat of 128 bytes and its claims, used or not. (A seat is used
+    /// 16,382. Each has a slot of 128 bytes and its claims, used or not. (A slot is used
     /// again when its thread has ended.)
     #[must_use]
     pub const fn participants(mut self, participants: u32) -> Self {

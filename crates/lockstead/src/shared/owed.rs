@@ -11,7 +11,7 @@
 
 use core::cell::Cell;
 use core::ptr::NonNull;
-use lockstead_core::shared::Robust;
+use lockstead_core::robust::Robust;
 use lockstead_linux::{Linux, U32};
 
 /// So many mutexes at once.

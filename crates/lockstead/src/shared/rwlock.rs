@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ops::{Deref, DerefMut};
 use lockstead_core::Wait;
-use lockstead_core::shared::{self as core_shared, Got, ReadHold};
+use lockstead_core::robust::{self, Got, ReadHold};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// open; the death of a reader costs nothing, that of a writer is told to the next one.
 ///
 /// 8 bytes beside the data; zeroes are a free lock with zeroes inside. Not recursive, and
-/// no way from reading to writing. A reader is one by a claim that lies at its seat: a
+/// no way from reading to writing. A reader is one by a claim that lies at its slot: a
 /// dead one's claims are void, and it need not be repaired what it did not change.
 ///
 /// A thread that has no claim left ([`Options::claims`](super::Options::claims)) reads
@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedRwLock<T> {
-    raw: core_shared::SharedRwLock<Linux>,
+    raw: robust::SharedRwLock<Linux>,
     data: UnsafeCell<T>,
 }
 
@@ -73,7 +73,7 @@ impl<T: Shareable> SharedRwLock<T> {
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
-        SharedRwLock { raw: core_shared::SharedRwLock::new(), data: UnsafeCell::new(value) }
+        SharedRwLock { raw: robust::SharedRwLock::new(), data: UnsafeCell::new(value) }
     }
 
     /// Acquires the lock for reading, waiting as long as it takes.
@@ -202,7 +202,7 @@ impl<T: Shareable> SharedRwLock<T> {
     #[inline]
     fn read_by(
         &self,
-        by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, core_shared::SharedError>,
+        by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::SharedError>,
     ) -> Reading<'_, T> {
         let Some((holder, hold)) = read_by(self.address(), by)? else {
             return Ok(Locked::NotRecoverable);
@@ -222,7 +222,7 @@ impl<T: Shareable> SharedRwLock<T> {
     #[inline]
     fn write_by(
         &self,
-        by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
+        by: impl FnOnce(&Party) -> Result<Got, robust::SharedError>,
     ) -> Writing<'_, T> {
         let Some((holder, got)) = write_by(self.address(), by)? else {
             return Ok(Locked::NotRecoverable);
@@ -240,7 +240,7 @@ impl<T: Shareable> SharedRwLock<T> {
 #[inline]
 pub(super) fn read_by(
     address: usize,
-    by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, core_shared::SharedError>,
+    by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::SharedError>,
 ) -> Result<Option<(Holder, ReadHold)>, SharedError> {
     let (member, party) = super::party(address)?;
     let claim = claims::take(&party);
@@ -254,7 +254,7 @@ pub(super) fn read_by(
             member.took();
             Ok(Some((Holder { member, me: party.me }, hold)))
         }
-        Err(core_shared::SharedError::NotRecoverable) => Ok(None),
+        Err(robust::SharedError::NotRecoverable) => Ok(None),
         Err(error) => Err(super::error_of(error)),
     }
 }
@@ -263,7 +263,7 @@ pub(super) fn read_by(
 #[inline]
 pub(super) fn write_by(
     address: usize,
-    by: impl FnOnce(&Party) -> Result<Got, core_shared::SharedError>,
+    by: impl FnOnce(&Party) -> Result<Got, robust::SharedError>,
 ) -> Result<Option<(Holder, Got)>, SharedError> {
     let (member, party) = super::party(address)?;
     match by(&party) {
@@ -271,7 +271,7 @@ pub(super) fn write_by(
             member.took();
             Ok(Some((Holder { member, me: party.me }, got)))
         }
-        Err(core_shared::SharedError::NotRecoverable) => Ok(None),
+        Err(robust::SharedError::NotRecoverable) => Ok(None),
         Err(error) => Err(super::error_of(error)),
     }
 }
@@ -284,7 +284,7 @@ impl<T: Shareable + Default> Default for SharedRwLock<T> {
 
 impl<T: Shareable> fmt::Debug for SharedRwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = core_shared::Identity::from_bits(self.raw.peek()).is_some();
+        let written = robust::Identity::from_bits(self.raw.peek()).is_some();
         f.debug_struct("SharedRwLock").field("written", &written).finish_non_exhaustive()
     }
 }

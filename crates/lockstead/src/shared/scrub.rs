@@ -1,47 +1,47 @@
-//! Going through all locks: to use seats again that are worn out, and to end names that nobody
+//! Going through all locks: to use slots again that are worn out, and to end names that nobody
 //! bears who lives.
 //!
 //! # Files of two moments
 //! After a crash of the system the pages of a file may be of different moments, and so may those of
-//! a copy that was made while programs used it. Then a lock may name a participant whose seat
+//! a copy that was made while programs used it. Then a lock may name a participant whose slot
 //! says that it has left, or that it never came; and who comes next would bear that name, and
 //! own the lock. So a process that finds nobody living ends such names, before any of its
-//! threads sits down ([`end_name`](lockstead_core::shared::Domain::end_name)): their locks are
+//! threads sits down ([`end_name`](lockstead_core::robust::Domain::end_name)): their locks are
 //! those of dead owners then, as all others that somebody had at that moment.
 //!
 //! # Why scrubbing is right
-//! A lock's word names its owner by seat and generation, and a word of a dead owner may
-//! stand for ever. So a seat's generation is never used twice: when it has come to the
-//! last one, and its participant has died, the seat is taken by nobody any more.
+//! A lock's word names its owner by slot and generation, and a word of a dead owner may
+//! stand for ever. So a slot's generation is never used twice: when it has come to the
+//! last one, and its participant has died, the slot is taken by nobody any more.
 //!
 //! It may begin with 0 again once no word of the segment names it. Words name a
 //! participant in two places, a lock's owner and its heir, which the directory leads to;
-//! only the participant itself writes its name there, and there is none in a seat that is
+//! only the participant itself writes its name there, and there is none in a slot that is
 //! worn out. So the names that are found are erased, one word after the other, and then
-//! there are none until somebody takes the seat. The name of a dead heir means nothing.
+//! there are none until somebody takes the slot. The name of a dead heir means nothing.
 //! That of a dead owner is erased as its successor would erase it, but for the successor's
 //! own name: what is left is a lock that nobody has and that is inconsistent. Claims name
-//! locks and not seats, and those of a seat are void while nobody lives there and given
+//! locks and not slots, and those of a slot are void while nobody lives there and given
 //! back by who takes it.
 //!
 //! Where a part of the root is unknown ([`UNKNOWN`](super::raw::UNKNOWN)) locks may be that
 //! the directory does not lead to: then nothing is scrubbed, and what is worn out stays so.
 //!
-//! Who scrubs *prepares* the worn-out seats meanwhile, without a new generation: so one at a
+//! Who scrubs *prepares* the worn-out slots meanwhile, without a new generation: so one at a
 //! time scrubs each, and nobody takes a name for worn out that is borne again since. Who
-//! finds the name of such a seat in a lock finds it dead, as before, and succeeds it. If the
-//! scrubber ends in between, its process's number shows that, and the seat is worn out as before.
+//! finds the name of such a slot in a lock finds it dead, as before, and succeeds it. If the
+//! scrubber ends in between, its process's number shows that, and the slot is worn out as before.
 //!
 //! What remains is a thread that has read the word of a lock, and stops before its
-//! exchange while 16,384 participants die in the seat that the word names, one of them
+//! exchange while 16,384 participants die in the slot that the word names, one of them
 //! with that lock; it is as unlikely without scrubbing.
 
 use super::layout::Layout;
 use super::shape::LockKind;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
-use lockstead_core::shared::{Identity, Life};
+use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
+use lockstead_core::robust::{Identity, Life};
 use lockstead_linux::U32;
 use lockstead_linux::shared::{Attached, Chore, Scrub};
 
@@ -61,15 +61,15 @@ impl Scrubber {
         Scrub { by: scrub_by, what: core::ptr::from_ref(self).cast() }
     }
 
-    /// Has the worn-out seats begin anew, and no lock name them; returns how many.
+    /// Has the worn-out slots begin anew, and no lock name them; returns how many.
     pub(super) fn scrub(&self, attached: &Attached) -> usize {
         if self.layout.has_unknown() {
             return 0;
         }
         let domain = attached.domain();
-        let mut worn = vec![None; domain.seats.len()];
-        for (slot, seat) in (0..).zip(domain.seats).skip(1) {
-            let life = seat.now();
+        let mut worn = vec![None; domain.records.len()];
+        for (slot, record) in (0..).zip(domain.records).skip(1) {
+            let life = record.current();
             if life.is_worn_out()
                 // Nobody scrubs who is not known: its end would not be.
                 && let Ok(Some(prepared)) = attached.prepare(slot, life)
@@ -88,18 +88,17 @@ impl Scrubber {
                 _ => word & (WAITERS | RESERVED) | INCONSISTENT,
             });
         });
-        let begun =
-            domain.seats.iter().zip(worn).filter(|(seat, prepared)| {
-                prepared.is_some_and(|life| seat.replace(life, Life(0)))
-            });
+        let begun = domain.records.iter().zip(worn).filter(|(record, prepared)| {
+            prepared.is_some_and(|life| record.replace(life, Life(0)))
+        });
         let begun = begun.count();
         // Who sleeps for a lock of which the owner's name was erased looks again.
-        domain.ring();
+        domain.wake_everybody();
         begun
     }
 
     /// Nobody lives in the segment: ends the names in locks that somebody could bear who comes;
-    /// returns of how many seats. Where a part of the root is unknown, in the locks that are
+    /// returns of how many slots. Where a part of the root is unknown, in the locks that are
     /// known.
     fn end_names(&self, attached: &Attached) -> usize {
         let domain = attached.domain();
@@ -142,7 +141,7 @@ fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
     }
 }
 
-/// Erases the name of a prepared seat from a word.
+/// Erases the name of a prepared slot from a word.
 fn erase(worn: &[Option<Life>], word: &AtomicU32, erased: impl Fn(u32) -> u32) {
     let mut named = word.load(Ordering::Acquire);
     while let Some(who) = Identity::from_bits(named)

@@ -213,7 +213,7 @@ impl<T: Shareable> Segment<T> {
         self.raw.participate()
     }
 
-    /// Gives the calling thread's seat up, for other threads to take. It becomes a
+    /// Gives the calling thread's slot up, for other threads to take. It becomes a
     /// participant again with its next lock operation. (A thread that ends does this by
     /// itself.)
     ///
@@ -233,11 +233,11 @@ impl<T: Shareable> Segment<T> {
         raw.close().map_err(|(raw, busy)| (Segment { raw, root }, busy))
     }
 
-    /// Makes seats usable again of which each has been left by 16,384 dead participants,
+    /// Makes slots usable again of which each has been left by 16,384 dead participants,
     /// which is as many as the locks' words can tell apart; returns how many. Not needed
-    /// otherwise: [`participate`](Self::participate) does it when there is no other seat.
+    /// otherwise: [`participate`](Self::participate) does it when there is no other slot.
     ///
-    /// Locks that such a seat's last participant had when it died are nobody's then, and
+    /// Locks that such a slot's last participant had when it died are nobody's then, and
     /// the next one that takes them is told of the death, as it would be without.
     pub fn scrub(&self) -> usize {
         self.raw.scrub()

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::Wait;
-use lockstead_core::shared::{self as core_shared, Units};
+use lockstead_core::robust::{self, Units};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub enum OnDeath {
 /// ```
 #[repr(C)]
 pub struct SharedSemaphore {
-    raw: core_shared::SharedSemaphore<Linux>,
+    raw: robust::SharedSemaphore<Linux>,
     /// 0: [`OnDeath::Return`]; anything else: [`OnDeath::Report`].
     reports: AtomicU32,
     spare: AtomicU32,
@@ -75,7 +75,7 @@ impl SharedSemaphore {
     #[must_use]
     pub fn new(units: u32, on_death: OnDeath) -> Self {
         SharedSemaphore {
-            raw: core_shared::SharedSemaphore::with_units(units),
+            raw: robust::SharedSemaphore::with_units(units),
             reports: AtomicU32::new(u32::from(on_death == OnDeath::Report)),
             spare: AtomicU32::new(0),
         }
@@ -180,7 +180,7 @@ impl SharedSemaphore {
     fn take_by(
         &self,
         units: u32,
-        by: impl FnOnce(&Party, usize) -> Result<Units, core_shared::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<Units, robust::SharedError>,
     ) -> Taking<'_> {
         let (member, party) = super::party(self.address())?;
         let claim = claims::take(&party).ok_or(SharedError::TooManyClaims)?;
@@ -279,7 +279,7 @@ impl Permit<'_> {
     /// Ends the claim, as `by` does. Where a peer has spoiled it there is nothing to end.
     fn end(
         &self,
-        by: impl FnOnce(&SharedSemaphore, &Party, usize, u32) -> Result<bool, core_shared::SharedError>,
+        by: impl FnOnce(&SharedSemaphore, &Party, usize, u32) -> Result<bool, robust::SharedError>,
     ) {
         // In a forked child, nobody: it is the parent that has them.
         let Some(party) = self.holder.party() else { return };

@@ -5,7 +5,7 @@ use lockstead::CancelToken;
 use lockstead::shared::{
     Locked, Segment, Shareable, SharedCondvar, SharedError, SharedMutex, Waited,
 };
-use lockstead_core::shared::Robust;
+use lockstead_core::robust::Robust;
 use lockstead_linux::Linux;
 use std::thread;
 use std::time::{Duration, Instant};

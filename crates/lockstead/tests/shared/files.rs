@@ -118,11 +118,11 @@ fn a_million_locks_do_not_pass_over_the_stack() {
 }
 
 #[test]
-fn there_are_as_many_participants_as_there_are_seats() {
-    let _watchdog = Watchdog::new("there_are_as_many_participants_as_there_are_seats");
+fn there_are_as_many_participants_as_there_are_slots() {
+    let _watchdog = Watchdog::new("there_are_as_many_participants_as_there_are_slots");
     let options = Options::new().participants(1);
     let segment = Segment::<Root>::memfd("one", &options).expect("a segment");
-    segment.participate().expect("the only seat");
+    segment.participate().expect("the only slot");
     thread::scope(|s| {
         let other = s.spawn(|| {
             let refused = segment.root().locks[0].lock().map(|_| ());
@@ -131,9 +131,9 @@ fn there_are_as_many_participants_as_there_are_seats() {
         });
         other.join().unwrap();
         segment.leave().expect("it holds nothing");
-        // A thread's seat is free when it has ended, again and again.
+        // A thread's slot is free when it has ended, again and again.
         for _ in 0..3 {
-            s.spawn(|| segment.participate().expect("the seat that was left")).join().unwrap();
+            s.spawn(|| segment.participate().expect("the slot that was left")).join().unwrap();
         }
     });
 }
@@ -151,7 +151,7 @@ fn who_holds_or_takes_part_is_not_left_behind() {
         let shared = &segment;
         let (joined, over) = (&joined, &over);
         s.spawn(move || {
-            shared.participate().expect("a seat");
+            shared.participate().expect("a slot");
             joined.wait();
             over.wait();
             shared.leave().expect("it holds nothing");
@@ -163,7 +163,7 @@ fn who_holds_or_takes_part_is_not_left_behind() {
         over.wait();
         shared
     });
-    segment.participate().expect("a seat");
+    segment.participate().expect("a slot");
     let again = Segment::<Root>::from_fd(segment.as_fd().try_clone_to_owned().expect("one"));
     let again = again.expect("the same");
     std::mem::forget(again.root().locks[1].lock().unwrap());
@@ -209,7 +209,7 @@ fn lists_of_ones_own_and_no_claims() {
             *segment.root().locks[0].lock().unwrap().acquired().unwrap() += 1;
         });
     });
-    assert_eq!(segment.header().seats, 5);
+    assert_eq!(segment.header().slots, 5);
     assert_eq!(segment.header().claims_each, 0);
 }
 

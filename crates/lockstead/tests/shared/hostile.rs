@@ -6,7 +6,7 @@ use lockstead::shared::{
     Busy, Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock,
     SharedSemaphore,
 };
-use lockstead_core::shared::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
+use lockstead_core::robust::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
@@ -185,22 +185,22 @@ fn storm(seed: u64, time: Duration) {
         }
         let mut random = Random::new(seed);
         let (all, root) = (words.all(), header.root as usize / 4);
-        let seats = header.doorbell as usize / 4..header.claims_at as usize / 4;
-        let seats = seats.start..seats.end + PARTICIPANTS as usize * 8;
+        let records = header.doorbell as usize / 4..header.claims_at as usize / 4;
+        let records = records.start..records.end + PARTICIPANTS as usize * 8;
         while Instant::now() < end {
             for _ in 0..64 {
                 let at = match random.below(8) {
                     0 => random.below(all.len()),
-                    1..4 => seats.start + random.below(seats.len()),
+                    1..4 => records.start + random.below(records.len()),
                     _ => root + random.below(header.root_bytes as usize / 4),
                 };
                 all[at].store(word(&mut random), Ordering::Relaxed);
                 writes.fetch_add(1, Ordering::Relaxed);
             }
-            // Now and then it lets a seat be used, or a lock.
+            // Now and then it lets a slot be used, or a lock.
             let at = match random.below(3) {
                 0 => root + random.below(header.root_bytes as usize / 32) * 8,
-                _ => header.seats_at as usize / 4 + random.below(PARTICIPANTS as usize) * 32,
+                _ => header.slots_at as usize / 4 + random.below(PARTICIPANTS as usize) * 32,
             };
             for word in &all[at..at + 8] {
                 word.store(0, Ordering::Relaxed);

@@ -87,7 +87,7 @@ fn who_has_what_is_seen() {
         });
         let waited_for = segment.header().root + 24 + 8;
         eventually(|| view.people().unwrap().waiting_for(waited_for).count() == 1);
-        let people = view.people().expect("seats");
+        let people = view.people().expect("slots");
         let mut seen = Vec::new();
         view.locks(&people, &mut |lock| {
             seen.push((lock.path.to_owned(), lock.state, lock.claims.len(), lock.units));
@@ -190,7 +190,7 @@ fn a_view_survives_a_cut() {
     let path = folder.file("root");
     Segment::<Root>::create(&path, &Options::new()).expect("a segment");
     let view = View::open(&path).expect("a segment");
-    let people = view.people().expect("seats");
+    let people = view.people().expect("slots");
     let file = File::options().write(true).open(&path).expect("the file");
     file.set_len(view.header().root).expect("a cut");
     let cut = view.locks(&people, &mut |_| true);

@@ -206,14 +206,14 @@ fn an_heir_is_woken_when_the_lock_is_lost() {
         thread::scope(|s| {
             s.spawn(|| core::mem::forget(lock.lock().unwrap()));
         });
-        let left = lock.lock().expect("a seat");
+        let left = lock.lock().expect("a slot");
         assert!(matches!(left, Locked::OwnerDied(_)));
         thread::scope(|s| {
             let heir = s.spawn(|| assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable))));
             // It becomes the heir when it looks again after some milliseconds.
             for _ in 0..5 {
                 thread::sleep(Duration::from_millis(10));
-                party(core::ptr::from_ref(lock).addr()).expect("a seat").domain.ring();
+                party(core::ptr::from_ref(lock).addr()).expect("a slot").domain.ring();
             }
             thread::sleep(Duration::from_millis(10));
             let start = Instant::now();

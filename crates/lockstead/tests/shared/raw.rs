@@ -212,16 +212,16 @@ fn what_a_thread_leaves_is_told_to_the_next() {
     assert_eq!(rwlock.try_read(), Ok(Outcome::NotRecoverable));
 }
 
-/// A word of a lock there may name the seat, and nobody knows where.
+/// A word of a lock there may name the slot, and nobody knows where.
 #[test]
-fn seats_of_a_segment_with_unknown_locks_stay_worn_out() {
+fn slots_of_a_segment_with_unknown_locks_stay_worn_out() {
     let options = Options::new().participants(1);
     let form = Form::unknown(64);
     let segment = RawSegment::memfd("worn", &options, &form, |_| ()).expect("a segment");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     // The last generation, and dead.
     let life = ((1u64 << 14) - 1) << 32 | 0xc000_0000;
-    file.write_all_at(&life.to_ne_bytes(), segment.header().seats_at + 128).expect("written");
+    file.write_all_at(&life.to_ne_bytes(), segment.header().slots_at + 128).expect("written");
     assert_eq!(segment.participate(), Err(JoinError::WornOut));
     assert_eq!(segment.scrub(), 0);
 }

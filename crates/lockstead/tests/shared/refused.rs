@@ -119,7 +119,7 @@ fn changed_headers_and_directories_with_right_sums_are_survived() {
         // What opens describes itself; every lock is in the root.
         let Ok(view) = View::open(&path) else { continue };
         opened += 1;
-        let people = view.people().expect("seats");
+        let people = view.people().expect("slots");
         let (mut locks, mut last) = (0, 0);
         view.locks(&people, &mut |lock| {
             assert!(lock.offset >= view.header().root && lock.offset.is_multiple_of(8));

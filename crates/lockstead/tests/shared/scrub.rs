@@ -1,4 +1,4 @@
-//! Seats that have seen as many deaths as a generation counts.
+//! Slots that have seen as many deaths as a generation counts.
 
 use crate::support::{Watchdog, eventually};
 use lockstead::shared::{JoinError, Locked, Options, Segment, SharedMutex, raw};
@@ -12,7 +12,7 @@ const LAST: u64 = (1 << 14) - 1;
 
 type Locks = [SharedMutex<u64>; 3];
 
-/// A segment with one seat, which has seen so many deaths.
+/// A segment with one slot, which has seen so many deaths.
 fn with_deaths(deaths: u64) -> Segment<Locks> {
     let options = Options::new().participants(1);
     let segment = Segment::<Locks>::memfd("worn", &options).expect("a segment");
@@ -20,18 +20,18 @@ fn with_deaths(deaths: u64) -> Segment<Locks> {
     segment
 }
 
-/// Writes over the seat's life word.
+/// Writes over the slot's life word.
 fn write(segment: &Segment<Locks>, life: u64) {
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
-    let seat = segment.header().seats_at + 128;
-    file.write_all_at(&life.to_ne_bytes(), seat).expect("the life word");
+    let record = segment.header().slots_at + 128;
+    file.write_all_at(&life.to_ne_bytes(), record).expect("the life word");
 }
 
-/// Reads the seat's life word.
+/// Reads the slot's life word.
 fn read(segment: &Segment<Locks>) -> u64 {
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let mut life = [0; 8];
-    file.read_exact_at(&mut life, segment.header().seats_at + 128).expect("the life word");
+    file.read_exact_at(&mut life, segment.header().slots_at + 128).expect("the life word");
     u64::from_ne_bytes(life)
 }
 
@@ -46,8 +46,8 @@ fn die_with(locks: &[SharedMutex<u64>]) {
 }
 
 #[test]
-fn a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
-    let _watchdog = Watchdog::new("a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of");
+fn a_slot_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
+    let _watchdog = Watchdog::new("a_slot_that_is_worn_out_begins_anew_and_the_dead_are_told_of");
     for by_itself in [true, false] {
         let segment = with_deaths(LAST);
         let locks = segment.root();
@@ -59,7 +59,7 @@ fn a_seat_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
         }
         // A lock operation scrubs as well as `participate` does.
         for lock in &locks[..2] {
-            let locked = lock.lock().expect("a seat");
+            let locked = lock.lock().expect("a slot");
             assert!(matches!(locked, Locked::OwnerDied(_)));
             drop(locked.recover(|_| ()).expect("repaired"));
         }
@@ -85,7 +85,7 @@ fn no_name_of_an_earlier_life_is_left() {
     word(36, 1);
     segment.participate().expect("it scrubs");
     let told = segment.root().each_ref().map(|lock| {
-        let locked = lock.lock().expect("a seat");
+        let locked = lock.lock().expect("a slot");
         let told = locked.is_inconsistent();
         drop(locked.recover(|_| ()));
         told
@@ -117,7 +117,7 @@ fn who_comes_while_somebody_scrubs_waits_for_that() {
     let segment = with_deaths(0);
     let number = thread::scope(|s| {
         let joins = || {
-            segment.participate().expect("a seat");
+            segment.participate().expect("a slot");
             read(&segment) >> 46
         };
         s.spawn(joins).join().expect("it ends")
@@ -137,13 +137,13 @@ fn who_comes_while_somebody_scrubs_waits_for_that() {
 
 /// However long that takes: who has died there has died.
 #[test]
-fn a_dead_owners_lock_is_got_while_somebody_scrubs_its_seat() {
-    let _watchdog = Watchdog::new("a_dead_owners_lock_is_got_while_somebody_scrubs_its_seat");
+fn a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot() {
+    let _watchdog = Watchdog::new("a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot");
     let options = Options::new().participants(2);
     let segment = Segment::<[SharedMutex<u64>; 1]>::memfd("scrubbed", &options).expect("one");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
-    let life = |slot: u64| segment.header().seats_at + 128 * slot;
-    // This process, which goes on, scrubs the first seat; and lives in the second one.
+    let life = |slot: u64| segment.header().slots_at + 128 * slot;
+    // This process, which goes on, scrubs the first slot; and lives in the second one.
     write_at(&file, life(1), &scrubbed_by(1).to_ne_bytes());
     let name = (LAST as u32) << 14 | 1;
     write_at(&file, segment.header().root, &name.to_ne_bytes());
@@ -156,8 +156,8 @@ fn write_at(file: &std::fs::File, at: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
-    let _watchdog = Watchdog::new("a_seat_whose_scrubber_has_ended_is_scrubbed_by_the_next_one");
+fn a_slot_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
+    let _watchdog = Watchdog::new("a_slot_whose_scrubber_has_ended_is_scrubbed_by_the_next_one");
     let segment = with_deaths(0);
     write(&segment, scrubbed_by(77));
     assert_eq!(segment.participate(), Ok(()));
@@ -173,13 +173,13 @@ fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {
     let segment = raw::RawSegment::memfd("worn", &options, &form, |_| ()).expect("a segment");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let life: u64 = LAST << 32 | 0xc000_0000;
-    file.write_all_at(&life.to_ne_bytes(), segment.header().seats_at + 128).expect("a word");
+    file.write_all_at(&life.to_ne_bytes(), segment.header().slots_at + 128).expect("a word");
     assert_eq!(segment.participate(), Err(JoinError::WornOut));
     assert_eq!(segment.scrub(), 0);
 }
 
-/// Many that find all seats worn out scrub at once: none erases the name of one that has
-/// come to a seat since.
+/// Many that find all slots worn out scrub at once: none erases the name of one that has
+/// come to a slot since.
 #[test]
 fn a_scrub_takes_no_lock_from_who_came_after_another_one() {
     let _watchdog = Watchdog::new("a_scrub_takes_no_lock_from_who_came_after_another_one");
@@ -188,9 +188,9 @@ fn a_scrub_takes_no_lock_from_who_came_after_another_one() {
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let last = &segment.root()[19_999];
     for _ in 0..100 {
-        for seat in 1..3 {
+        for slot in 1..3 {
             let life: u64 = LAST << 32 | 0xc000_0000;
-            let at = segment.header().seats_at + 128 * seat;
+            let at = segment.header().slots_at + 128 * slot;
             file.write_all_at(&life.to_ne_bytes(), at).expect("the life word");
         }
         let (start, got) = (Barrier::new(2), Barrier::new(2));
@@ -200,7 +200,7 @@ fn a_scrub_takes_no_lock_from_who_came_after_another_one() {
                 let came = segment.participate();
                 let locked = last.try_lock();
                 got.wait();
-                came.expect("seats were made usable");
+                came.expect("slots were made usable");
                 matches!(locked, Ok(Locked::Acquired(_)))
             };
             [s.spawn(one), s.spawn(one)].map(|thread| thread.join().expect("it ends"))

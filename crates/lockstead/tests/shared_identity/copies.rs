@@ -1,4 +1,4 @@
-//! Seats that say that somebody lives who is nowhere to be found: in a copy, and where the next
+//! Slots that say that somebody lives who is nowhere to be found: in a copy, and where the next
 //! process has the same number; and one thread that comes by two ways.
 
 use crate::support::{Child, Named, Root, living, lose_list};
@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// As after a start of the system, or a file that was put back: seats say that somebody
+/// As after a start of the system, or a file that was put back: slots say that somebody
 /// lives who is nowhere to be found.
 #[test]
 fn a_copy_of_the_file_has_no_living_owners() {
@@ -29,7 +29,7 @@ fn a_copy_of_the_file_has_no_living_owners() {
     assert!(segment.root().told());
 }
 
-/// The page of the lock is of a moment when somebody had it, that of the seats of a later one,
+/// The page of the lock is of a moment when somebody had it, that of the slots of a later one,
 /// when it had left: as after a crash of the system, or in a copy of a file that is used. And the
 /// other way round.
 #[test]
@@ -40,13 +40,13 @@ fn a_file_of_two_moments_has_no_owner_that_comes_later() {
     let word = segment.header().root + core::mem::offset_of!(Root, mutex) as u64;
     let file = OpenOptions::new().read(true).write(true).open(&path).expect("the file");
     let mut owned = [0; 4];
-    let held = segment.root().mutex.lock().expect("a seat");
+    let held = segment.root().mutex.lock().expect("a slot");
     file.read_exact_at(&mut owned, word).expect("the word");
     drop(held);
     segment.leave().expect("it holds nothing");
     assert!(segment.close().is_ok());
     let first = u32::from_ne_bytes(owned);
-    // The seat's tenant has left; or the seat is of before this tenant came.
+    // The slot's tenant has left; or the slot is of before this tenant came.
     for named in [first, first + (3 << 14)] {
         file.write_all_at(&named.to_ne_bytes(), word).expect("the word");
         let segment = Segment::<Root>::open(&path).expect("a segment");
@@ -68,7 +68,7 @@ fn the_next_process_of_the_same_number_is_somebody_else() {
     let root = named.segment.root();
     for (stage, opens_first) in [(1, false), (2, true)] {
         // The next one draws the same number in the segment.
-        let counter = named.segment.header().seats_at + 76;
+        let counter = named.segment.header().slots_at + 76;
         let file = OpenOptions::new().write(true).open(&named.path).expect("the file");
         let rewind = || {
             std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4], counter).expect("written");
@@ -79,7 +79,7 @@ fn the_next_process_of_the_same_number_is_somebody_else() {
             assert_eq!(std::process::id(), 1);
             let segment = Segment::<Root>::open(path).expect("a segment");
             let root = segment.root();
-            core::mem::forget(root.mutex.lock().expect("a seat"));
+            core::mem::forget(root.mutex.lock().expect("a slot"));
             lose_list();
             root.stage.store(stage, SeqCst);
             loop {

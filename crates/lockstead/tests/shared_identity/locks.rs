@@ -35,7 +35,7 @@ fn who_only_reads_the_file_keeps_nobody_out_and_hides_no_death() {
     // Another process has come before, and is known by a lock of its own.
     let early = Child::new(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
-        let _reads = segment.root().rate.read().expect("a seat");
+        let _reads = segment.root().rate.read().expect("a slot");
         lose_list();
         root.stage.store(1, SeqCst);
         loop {
@@ -82,7 +82,7 @@ fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
         use std::os::unix::fs::FileExt;
         let mut bytes = [0; 4];
         let file = OpenOptions::new().read(true).open(path).expect("the file");
-        let at = named.segment.header().seats_at + 76;
+        let at = named.segment.header().slots_at + 76;
         file.read_exact_at(&mut bytes, at).expect("the counter");
         u32::from_ne_bytes(bytes)
     };
@@ -115,7 +115,7 @@ fn beside_a_reader_that_has_locked_the_whole_file_all_take_part() {
     }
     // The second source in the same PID namespace: by the thread.
     let owner = Child::new(|| {
-        core::mem::forget(root.mutex.lock().expect("a seat"));
+        core::mem::forget(root.mutex.lock().expect("a slot"));
         lose_list();
         root.stage.store(9, SeqCst);
         loop {
@@ -136,7 +136,7 @@ fn a_program_that_locks_the_whole_file_for_writing_is_named_at_once() {
     let other = OpenOptions::new().read(true).write(true).open(&path).expect("it may write");
     lock_all(&other, libc::F_WRLCK).expect("nobody takes part");
     let segment = Segment::<Root>::open(&path).expect("a segment");
-    let begun = segment.header().seats_at;
+    let begun = segment.header().slots_at;
     let refused = segment.root().mutex.lock().map(drop).expect_err("it cannot be known");
     assert_eq!(refused, SharedError::Join(JoinError::FileLocked), "{refused}");
     // One number was drawn, and not all there are.

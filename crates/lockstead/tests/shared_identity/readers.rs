@@ -42,13 +42,13 @@ fn who_takes_all_wake_ups_away_delays_and_no_more() {
     let [rounds, ..] = shared_page();
     let thief = Child::new(|| thief::steal(&file, &[word, word + 4], rounds));
     let end = Instant::now() + LONG;
-    let mut held = root.mutex.lock().expect("a seat");
+    let mut held = root.mutex.lock().expect("a slot");
     let waiter = Child::new(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
         let root = segment.root();
         for time in 1..=TIMES {
             root.stage.store(2 * time - 1, SeqCst);
-            drop(root.mutex.lock().expect("a seat"));
+            drop(root.mutex.lock().expect("a slot"));
             root.stage.store(2 * time, SeqCst);
             root.await_stage(100 + time);
         }

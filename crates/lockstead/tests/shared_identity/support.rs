@@ -56,7 +56,7 @@ impl Root {
 
     /// Takes the mutex for good, says so, and waits to be killed.
     pub(crate) fn keep(&self, stage: u32) -> ! {
-        core::mem::forget(self.mutex.lock().expect("a seat"));
+        core::mem::forget(self.mutex.lock().expect("a slot"));
         self.stage.store(stage, SeqCst);
         loop {
             std::thread::park();
@@ -65,7 +65,7 @@ impl Root {
 
     /// The same, and the kernel will tell nobody of its end.
     pub(crate) fn keep_untold(&self, stage: u32) -> ! {
-        core::mem::forget(self.mutex.lock().expect("a seat"));
+        core::mem::forget(self.mutex.lock().expect("a slot"));
         lose_list();
         self.stage.store(stage, SeqCst);
         loop {

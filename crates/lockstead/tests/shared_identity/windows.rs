@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32};
 use std::time::Instant;
 
-/// Stopped: has a seat, and has not said who it is.
+/// Stopped: has a slot, and has not said who it is.
 const TAKEN: u32 = 1001;
 /// Stopped: about to ask how a process's byte is locked.
 const ASKS: u32 = 1002;
@@ -23,7 +23,7 @@ const ON: u32 = 1000;
 
 /// Where the stage of the test is; null: nobody is stopped.
 static STAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
-/// 1: to be stopped when it has a seat.
+/// 1: to be stopped when it has a slot.
 static STOPS_TAKEN: AtomicU32 = AtomicU32::new(0);
 /// The byte about which it is stopped when it asks; 0: none.
 static STOPS_ASKING: AtomicI64 = AtomicI64::new(0);
@@ -102,7 +102,7 @@ struct Counter(std::fs::File, u64);
 impl Counter {
     fn of(named: &Named) -> Counter {
         let file = OpenOptions::new().read(true).write(true).open(&named.path).expect("the file");
-        Counter(file, named.segment.header().seats_at + 76)
+        Counter(file, named.segment.header().slots_at + 76)
     }
 
     fn get(&self) -> u32 {
@@ -118,14 +118,14 @@ impl Counter {
 
 /// Whoever leaves takes its note along: the process named there is not that of the next one.
 #[test]
-fn who_has_a_seat_and_has_not_said_who_it_is_is_not_taken_for_who_left() {
+fn who_has_a_slot_and_has_not_said_who_it_is_is_not_taken_for_who_left() {
     let named = Named::new("noted");
     let (path, root) = (&named.path, named.segment.root());
     let counter = Counter::of(&named);
     let drawn = counter.get();
     Child::new(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
-        drop(segment.root().mutex.lock().expect("a seat"));
+        drop(segment.root().mutex.lock().expect("a slot"));
         segment.leave().expect("it holds nothing");
     })
     .ends();
@@ -155,7 +155,7 @@ fn an_answer_that_comes_late_declares_nobody_dead_who_came_since() {
     let drawn = counter.get();
     let first = Child::first_of_namespace(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
-        drop(segment.root().mutex.lock().expect("a seat"));
+        drop(segment.root().mutex.lock().expect("a slot"));
         root.stage.store(1, SeqCst);
         root.await_stage(2);
         segment.leave().expect("it holds nothing");
@@ -190,12 +190,12 @@ fn an_answer_that_comes_late_declares_nobody_dead_who_came_since() {
 
 /// What a dead reader had claimed is not the newcomer's for a moment.
 #[test]
-fn a_writer_does_not_wait_for_who_comes_to_a_dead_readers_seat_and_is_stopped() {
+fn a_writer_does_not_wait_for_who_comes_to_a_dead_readers_slot_and_is_stopped() {
     let named = Named::new("claimed");
     let (path, root) = (&named.path, named.segment.root());
     let reader = Child::new(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
-        core::mem::forget(segment.root().rate.read().expect("a seat"));
+        core::mem::forget(segment.root().rate.read().expect("a slot"));
         root.stage.store(1, SeqCst);
         loop {
             std::thread::park();
@@ -207,7 +207,7 @@ fn a_writer_does_not_wait_for_who_comes_to_a_dead_readers_seat_and_is_stopped() 
         let segment = Segment::<Root>::open(path).expect("a segment");
         stopping(&root.stage);
         STOPS_TAKEN.store(1, SeqCst);
-        segment.participate().expect("a seat");
+        segment.participate().expect("a slot");
     });
     root.await_stage(TAKEN);
     assert!(root.rate.write_timeout(UNTOLD).is_ok());
@@ -253,7 +253,7 @@ fn a_child_of_the_bare_call_joins_though_another_thread_was_forking() {
             assert!(Instant::now() < end, "nobody forks");
             std::thread::yield_now();
         }
-        let child = Child::bare(|| drop(root.mutex.lock().expect("a seat")));
+        let child = Child::bare(|| drop(root.mutex.lock().expect("a slot")));
         child.ends();
         IN_FORK.store(3, SeqCst);
         forks.join().expect("it forks");
@@ -310,7 +310,7 @@ fn who_only_tries_asks_about_all_owners() {
     let (path, root) = (&named.path, named.segment.root());
     let living = Child::new(|| {
         let segment = Segment::<Root>::open(path).expect("a segment");
-        core::mem::forget(segment.root().rate.write().expect("a seat"));
+        core::mem::forget(segment.root().rate.write().expect("a slot"));
         root.stage.store(1, SeqCst);
         loop {
             std::thread::park();

@@ -59,7 +59,7 @@ fn without_proc_a_file_with_a_path_protects_as_with_it() {
         let segment = Segment::<Root>::open(path).expect("a segment");
         // So is a child of this one, which needs to be known by itself.
         Child::new(|| assert!(!segment.root().told())).ends();
-        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        core::mem::forget(segment.root().mutex.lock().expect("a slot"));
         lose_list();
         root.stage.store(1, SeqCst);
         loop {
@@ -129,7 +129,7 @@ fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
             assert!(!mine.root().told());
         });
         child.ends();
-        core::mem::forget(mine.root().mutex.lock().expect("a seat"));
+        core::mem::forget(mine.root().mutex.lock().expect("a slot"));
         lose_list();
     })
     .ends();
@@ -164,7 +164,7 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
             assert!(refused.to_string().contains("before"), "{refused}");
         });
         refused.ends();
-        core::mem::forget(segment.root().mutex.lock().expect("a seat"));
+        core::mem::forget(segment.root().mutex.lock().expect("a slot"));
         lose_list();
         root.stage.store(1, SeqCst);
         loop {

@@ -1,7 +1,7 @@
 //! The end of a participant at any of its steps, and another one in its place.
 //!
 //! What the machine does then is what the invariants D1, D2 and D4 of the core's
-//! `shared/robust.rs` say, and each part of it is a step of its own between which
+//! `robust/machine.rs` say, and each part of it is a step of its own between which
 //! others go on: the dead one leaves the queues in which it slept, one after the other,
 //! and may swallow a wake-up in each; its life word is marked; one of those that sleep
 //! there is woken; then one of those that sleep on the word that it had named.
@@ -21,10 +21,10 @@ use std::sync::atomic::Ordering;
 type Site = &'static Location<'static>;
 
 /// The low half of the life word of a dead participant, as the core says.
-const DEAD: u64 = lockstead_core::shared::life::LIFE_DEAD as u64;
+const DEAD: u64 = lockstead_core::robust::life::LIFE_DEAD as u64;
 
 /// Lower bits of a named word; it must be zero there for somebody to be woken (D2).
-const NAMED: u64 = lockstead_core::shared::life::LIFE_NUMBER as u64;
+const NAMED: u64 = lockstead_core::robust::life::LIFE_NUMBER as u64;
 
 impl Engine {
     /// Lists in `next` which participants may be killed, and which come again.
@@ -162,7 +162,7 @@ fn die(now: bool) -> ! {
         mark(site);
         let named = with(|engine| {
             let it = &engine.threads[engine.current];
-            it.named.or(it.pledged)
+            it.named.or(it.deferred)
         });
         if let Some(named) = named {
             step(4);
@@ -178,7 +178,7 @@ fn die(now: bool) -> ! {
     with(|engine| {
         let it = &mut engine.threads[engine.current];
         (it.status, it.history, it.dying) = (Status::Gone, 0, false);
-        (it.named, it.pledged) = (None, None);
+        (it.named, it.deferred) = (None, None);
         engine.event(site, Step::Gone, 0, false);
         if engine.stop.is_none() {
             engine.decide();

@@ -112,7 +112,7 @@ impl Engine {
         let lock = self.guards[at].1;
         // SAFETY: a part of the shared value, as what it guards.
         let word = self.holds(unsafe { &*lock });
-        let slot = lockstead_core::shared::Identity::from_bits(word as u32).map(|who| who.slot());
+        let slot = lockstead_core::robust::Identity::from_bits(word as u32).map(|who| who.slot());
         Some(slot == Some(self.current as u32 + 1))
     }
 }

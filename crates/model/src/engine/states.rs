@@ -61,7 +61,7 @@ impl Engine {
                 let end = u64::from(thread.dying) << 1 | u64::from(thread.doomed);
                 let at = |word: Option<*const Atom>| word.map_or(0, |word| word.addr() as u64);
                 status = mix(status, mix(at(thread.named), 2 + end));
-                status = mix(status, mix(at(thread.pledged), at(thread.life)));
+                status = mix(status, mix(at(thread.deferred), at(thread.life)));
             }
             let thread = mix(mix(number as u64, thread.history), mix(status, awoken));
             sum = sum.wrapping_add(thread);

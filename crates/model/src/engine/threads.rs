@@ -111,7 +111,7 @@ pub(crate) struct Thread {
     /// Where the machine wakes when it ends.
     pub(crate) named: Option<*const Atom>,
     /// The same, when it has named nothing.
-    pub(crate) pledged: Option<*const Atom>,
+    pub(crate) deferred: Option<*const Atom>,
     /// It may be killed.
     pub(crate) mortal: bool,
     /// The life word that is marked then.
@@ -146,7 +146,7 @@ impl Thread {
             yielder: std::ptr::null(),
             entries: Entries::default(),
             named: None,
-            pledged: None,
+            deferred: None,
             mortal: false,
             life: None,
             doomed: false,

@@ -7,8 +7,8 @@ use lockstead_model::Kind;
 cores!(
     in broken, trust None, [model "segment/mutexes.rs"];
     shared_taker_passes_nothing_on,
-    shared_pledge_leaves_no_mark,
-    shared_taker_pledges_nothing,
+    shared_deferred_wake_leaves_no_mark,
+    shared_taker_defers_nothing,
     shared_leaver_passes_nothing_on,
     shared_waiter_names_nothing,
     shared_waiter_stops_naming_before_it_passes_on,
@@ -17,27 +17,27 @@ cores!(
     shared_waiter_compares_no_generation,
     shared_owner_is_known_by_its_slot,
     shared_clean_leave_passes_for_a_death,
-    shared_free_seat_keeps_its_name,
+    shared_free_slot_keeps_its_name,
     shared_death_keeps_the_generation,
-    shared_heir_that_left_passes_for_dead,
+    shared_handoff_waiter_that_left_passes_for_dead,
     shared_waiter_compares_the_word_first,
     shared_release_overlooks_waiters,
     shared_late_release_wakes_nobody,
-    shared_late_release_overlooks_the_heir,
+    shared_late_release_overlooks_the_handoff,
     shared_successor_tells_nobody,
-    shared_heir_stays_when_it_leaves,
-    shared_release_overlooks_the_heir,
-    shared_loser_overlooks_the_heir,
+    shared_handoff_waiter_stays_when_it_leaves,
+    shared_release_overlooks_the_handoff,
+    shared_loser_overlooks_the_handoff,
     shared_cancelled_waiter_passes_nothing_on,
     shared_leaver_overlooks_a_doubt,
     shared_newcomer_overlooks_a_doubt,
-    shared_heir_abdicates_before_it_unreserves,
+    shared_handoff_ends_before_it_is_unmarked,
     shared_release_exchanges,
 );
 
 cores!(
     in broken, trust None, [model "segment/readers.rs"];
-    shared_heir_shares_and_passes_nothing_on,
+    shared_handoff_waiter_reads_and_passes_nothing_on,
     shared_writer_overlooks_readers,
     shared_reader_claims_too_late,
     shared_reader_wakes_no_writer,
@@ -75,14 +75,14 @@ cores!(
 
 misses! {
     no_baton: shared_taker_passes_nothing_on, Kind::Deadlock,
-        killing(1).no_pledges(), { locks(&[ONE, ONE, ONE]) }
-    no_mark: shared_pledge_leaves_no_mark, Kind::Deadlock, killing(0), { locks(&[ONE, ONE, ONE]) }
-    no_pledge: shared_taker_pledges_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
+        killing(1).no_deferred_wakes(), { locks(&[ONE, ONE, ONE]) }
+    no_mark: shared_deferred_wake_leaves_no_mark, Kind::Deadlock, killing(0), { locks(&[ONE, ONE, ONE]) }
+    no_deferred_wake: shared_taker_defers_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     no_baton_on_timeout: shared_leaver_passes_nothing_on, Kind::Deadlock,
         killing(1).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
     no_pending: shared_waiter_names_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     pending_cleared_early: shared_waiter_stops_naming_before_it_passes_on, Kind::Deadlock,
-        killing(2).no_pledges(), { locks(&[ONE, ONE, ONE]) }
+        killing(2).no_deferred_wakes(), { locks(&[ONE, ONE, ONE]) }
     no_ring: shared_woken_by_a_death_rings_nobody, Kind::Deadlock, killing(2), { locks(&[NESTED, ONE, OTHER]) }
     no_ring_of_the_doorbell: shared_woken_by_the_doorbell_rings_nobody, Kind::Deadlock,
         killing(1), { locks(&[CROSSED, ONE, ONE, OTHER]) }
@@ -94,30 +94,30 @@ misses! {
         killing(0), { come_and_go(&[TRY, LEAVES_BETWEEN]) }
     two_owners_of_one_name: shared_clean_leave_passes_for_a_death, Kind::Panic(_),
         killing(0), { come_and_go(&[TRY, ONE_AND_LEAVES, COMES]) }
-    name_of_a_free_seat: shared_free_seat_keeps_its_name, _, killing(0), { spoiled(&[ONE, ONE]) }
+    name_of_a_free_slot: shared_free_slot_keeps_its_name, _, killing(0), { spoiled(&[ONE, ONE]) }
     dead_name_borne_again: shared_death_keeps_the_generation, _,
         killing(1).respawns(1), { locks_again(&[ONE, ONE], IDLE) }
     wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
     no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
-    heir_not_woken_late: shared_late_release_overlooks_the_heir, Kind::Deadlock,
+    heir_not_woken_late: shared_late_release_overlooks_the_handoff, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
     death_not_told: shared_successor_tells_nobody, Kind::Panic(_), killing(1), { locks(&[ONE, ONE]) }
-    heir_stays: shared_heir_stays_when_it_leaves, Kind::Deadlock,
+    heir_stays: shared_handoff_waiter_stays_when_it_leaves, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
-    heir_not_woken: shared_release_overlooks_the_heir, Kind::Deadlock,
+    heir_not_woken: shared_release_overlooks_the_handoff, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
-    heir_of_a_lost_lock: shared_loser_overlooks_the_heir, Kind::Deadlock,
+    heir_of_a_lost_lock: shared_loser_overlooks_the_handoff, Kind::Deadlock,
         killing(1).jumps(1, 5_000_000), { locks(&[ONE, ONE, CARELESS]) }
     no_baton_when_cancelled: shared_cancelled_waiter_passes_nothing_on, Kind::Deadlock,
         killing(0), { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
 
     doubt: shared_leaver_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted() }
     newcomers_doubt: shared_newcomer_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted_newcomer() }
-    heir_abdicates_first: shared_heir_abdicates_before_it_unreserves, Kind::Deadlock,
+    heir_abdicates_first: shared_handoff_ends_before_it_is_unmarked, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
 
-    heir_shares: shared_heir_shares_and_passes_nothing_on, Kind::Deadlock,
+    heir_shares: shared_handoff_waiter_reads_and_passes_nothing_on, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { readers(&[READS, READS, WRITES]) }
     readers_overlooked: shared_writer_overlooks_readers, Kind::Panic(_), killing(0), { readers(&[READS, READS, WRITES]) }
     late_claim: shared_reader_claims_too_late, Kind::Panic(_), killing(0), { readers(&[READS, WRITES, WRITES]) }
@@ -165,7 +165,7 @@ fn release_by_exchange_holds() {
 /// long searches look for it, and no others.
 #[test]
 fn two_heirs() {
-    use shared_heir_that_left_passes_for_dead::model::*;
+    use shared_handoff_waiter_that_left_passes_for_dead::model::*;
     if !crate::common::deep() {
         println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
         return;

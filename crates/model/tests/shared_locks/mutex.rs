@@ -2,7 +2,7 @@
 //! their steps.
 
 mod shipped {
-    pub(super) use lockstead_core::{platform, shared};
+    pub(super) use lockstead_core::{platform, robust};
 
     #[allow(dead_code, unused_imports, unreachable_pub, reason = "other test files use the rest")]
     pub(super) mod model {
@@ -28,7 +28,7 @@ fn shared_mutex_3t() {
 /// A machine that promises nothing to who has named nothing: all pass on at once.
 #[test]
 fn shared_mutex_passes_on() {
-    let eager = |most| killing(most).no_pledges();
+    let eager = |most| killing(most).no_deferred_wakes();
     locks(&[TWICE, TWICE]).verify("2 threads", &eager(2));
     locks(&[ONE, ONE, ONE]).verify("3 threads", &eager(2));
     locks(&[NESTED, ONE, OTHER]).verify("2 locks", &eager(depth(1, 2)));
@@ -87,7 +87,7 @@ fn shared_mutex_heir() {
 }
 
 /// Nobody dies, or some do: who comes has the name of who has left, or of the dead one's
-/// seat the next.
+/// slot the next.
 #[test]
 fn shared_mutex_tenants_2t() {
     come_and_go(&[TRY, LEAVES_BETWEEN]).verify("one tries", &killing(2));
@@ -111,14 +111,14 @@ fn shared_mutex_tenants_heir() {
     come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &jumps(depth(0, 1)));
 }
 
-/// The name of a seat that nobody sits in, where no tenant has put it.
+/// The name of a slot that nobody sits in, where no tenant has put it.
 #[test]
 fn shared_mutex_spoiled_name() {
     spoiled(&[ONE, ONE]).verify("2 threads", &killing(1));
     spoiled(&[TRY, COMES]).verify("one tries, one comes", &killing(1));
 }
 
-/// Who leaves a seat leaves it free, whoever asks meanwhile whether it lives.
+/// Who leaves a slot leaves it free, whoever asks meanwhile whether it lives.
 #[test]
 fn shared_mutex_tenant_is_doubted() {
     doubted().verify("one asks", &killing(0));

@@ -2,12 +2,12 @@
 //! it is shown not to matter.
 
 mod shipped {
-    pub(super) use lockstead_core::{platform, shared};
+    pub(super) use lockstead_core::{platform, robust};
 
     #[allow(dead_code, unused_imports, unreachable_pub, reason = "not all use everything")]
     pub(super) mod model {
         include!("segment/common.rs");
-        use super::shared::{ReadHold, SharedMutex, SharedRwLock, SharedSemaphore};
+        use super::robust::{ReadHold, SharedMutex, SharedRwLock, SharedSemaphore};
         use lockstead_model::{Cell, Scenario};
 
         /// A lock of each kind, and what it protects.
@@ -119,14 +119,14 @@ fn missed<S: 'static>(
 #[test]
 fn shared_mutex_misses_each_ordering() {
     let orderings =
-        [("shared/mutex.rs", "SHR-1", Part::All), ("shared/mutex.rs", "SHR-2", Part::All)];
+        [("robust/mutex.rs", "SHR-1", Part::All), ("robust/mutex.rs", "SHR-2", Part::All)];
     missed(&lockers(2), &small(), &orderings);
-    missed(&lockers(3), &small(), &[("shared/wait.rs", "SHR-1", Part::All)]);
+    missed(&lockers(3), &small(), &[("robust/wait.rs", "SHR-1", Part::All)]);
     // What a dead owner wrote; the exchange that takes the lock would show it, too, if
     // the checker took it for a fence.
     let dies = small().kills(1);
     let [with, without] = [&[][..], &["SHR-3"]].map(|labels| {
-        let config = weaker_without_fences(&dies, "shared/life.rs", labels, Part::All);
+        let config = weaker_without_fences(&dies, "robust/life.rs", labels, Part::All);
         lockers(2).check(&config)
     });
     with.expect("correct with it");
@@ -135,18 +135,18 @@ fn shared_mutex_misses_each_ordering() {
 
 /// Who overlooks the heir takes the lock from it, which is not fair, and nothing else.
 #[test]
-fn shared_mutex_is_as_safe_without_the_heirs_ordering() {
+fn shared_mutex_is_as_safe_without_the_handoff_ordering() {
     let config = small().jumps(1, 5_000_000);
-    let weaker = weaker(&config, "shared/wait.rs", &["SHR-5"], Part::All);
+    let weaker = weaker(&config, "robust/wait.rs", &["SHR-5"], Part::All);
     lockers(3).verify("without SHR-5", &weaker.preemptions(1));
 }
 
 #[test]
 fn shared_rwlock_misses_each_ordering() {
     let orderings =
-        [("shared/rwlock.rs", "SHR-6", Part::All), ("shared/seat.rs", "SHR-7", Part::All)];
+        [("robust/rwlock.rs", "SHR-6", Part::All), ("robust/slot.rs", "SHR-7", Part::All)];
     missed(&reader_and_writer(1), &small(), &orderings);
-    missed(&reader_and_writer(2), &small(), &[("shared/wait.rs", "SHR-6", Part::All)]);
+    missed(&reader_and_writer(2), &small(), &[("robust/wait.rs", "SHR-6", Part::All)]);
 }
 
 /// The semaphore's numbers and the claims on it are touched under its mutex, whose
@@ -154,8 +154,8 @@ fn shared_rwlock_misses_each_ordering() {
 #[test]
 fn shared_semaphore_misses_each_ordering() {
     let orderings =
-        [("shared/mutex.rs", "SHR-1", Part::All), ("shared/mutex.rs", "SHR-2", Part::All)];
+        [("robust/mutex.rs", "SHR-1", Part::All), ("robust/mutex.rs", "SHR-2", Part::All)];
     missed(&takers(), &small(), &orderings);
-    let weaker = weaker(&small().kills(1), "shared/semaphore.rs", &["SHR-7"], Part::All);
+    let weaker = weaker(&small().kills(1), "robust/semaphore.rs", &["SHR-7"], Part::All);
     takers().verify("without SHR-7", &weaker);
 }

@@ -2,7 +2,7 @@
 //! of their steps.
 
 mod shipped {
-    pub(super) use lockstead_core::{platform, shared};
+    pub(super) use lockstead_core::{platform, robust};
 
     #[allow(dead_code, unused_imports, unreachable_pub, reason = "other test files use the rest")]
     pub(super) mod model {
@@ -57,7 +57,7 @@ fn shared_semaphore_respawn() {
     let config = killing(1).respawns(1).preemptions(2);
     units_again(1, &[ONE, ONE], IDLE).verify("one comes and does nothing", &config);
     units_again(2, &[ONE, TWO], ONE).verify("2 units, one wants both", &config);
-    // What a dead one had is lost once, whoever comes to its seat.
+    // What a dead one had is lost once, whoever comes to its slot.
     units_again(2, &[KEEPS, ONE, TWO_IF_THERE_ARE], IDLE).verify("units are lost", &config);
 }
 

@@ -33,7 +33,7 @@ mod shipped {
         locks(&[MAYBE, ONE]).verify("one gives up", &losing(1, 1).timeouts(1));
     }
 
-    /// Somebody comes in the seat of the dead one as soon as that has been declared dead,
+    /// Somebody comes in the slot of the dead one as soon as that has been declared dead,
     /// when another one has just been told that it is.
     #[test]
     fn unmarked_mutex_respawn() {
@@ -43,7 +43,7 @@ mod shipped {
         locks_again(&[ONE, ONE, ONE], ONE).verify("3 threads", &config);
     }
 
-    /// Some are killed between ceasing to be known to the machine and leaving the seat.
+    /// Some are killed between ceasing to be known to the machine and leaving the slot.
     #[test]
     fn unmarked_mutex_tenants() {
         use model::*;

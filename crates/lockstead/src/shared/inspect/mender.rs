@@ -6,9 +6,9 @@ use crate::shared::error::{SegmentError, SharedError};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
-use lockstead_core::shared::word::NOT_RECOVERABLE;
-use lockstead_core::shared::{
-    self as core_shared, Fate, Got, Identity, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+use lockstead_core::robust::word::NOT_RECOVERABLE;
+use lockstead_core::robust::{
+    self as robust, Fate, Got, Identity, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
 };
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
@@ -76,15 +76,15 @@ impl Mender {
     pub fn declare_dead(&self) -> Vec<u32> {
         let domain = self.attachment.domain();
         let mut living = self.living.clone();
-        for slot in 1..self.header().seats {
-            let Some(seat) = domain.seat(slot) else { continue };
-            let life = seat.now();
+        for slot in 1..self.header().slots {
+            let Some(record) = domain.record(slot) else { continue };
+            let life = record.current();
             if life.is_taken() {
                 living.extend(life.identity(slot));
                 let _ = Linux::has_ended(domain.segment, slot, life);
             }
         }
-        domain.ring();
+        domain.wake_everybody();
         let dead = living.into_iter().filter(|one| matches!(domain.fate(*one), Fate::Died));
         let mut slots: Vec<u32> = dead.map(Identity::slot).collect();
         slots.sort_unstable();
@@ -133,12 +133,12 @@ impl Mender {
                 let mutex = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
                 // SAFETY: as said above the match.
                 let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
-                let owner = core_shared::Identity::from_bits(mutex.peek());
+                let owner = robust::Identity::from_bits(mutex.peek());
                 let died =
                     owner.is_some_and(|owner| matches!(party.domain.fate(owner), Fate::Died));
                 match owner {
                     // Its mutex is never held for long by one who lives.
-                    Some(_) if !died => Err(core_shared::SharedError::TimedOut),
+                    Some(_) if !died => Err(robust::SharedError::TimedOut),
                     _ => {
                         lock.add(&party, 0).map(|_| if died { Got::OwnerDied } else { Got::Clean })
                     }
@@ -148,10 +148,8 @@ impl Mender {
         match outcome {
             Ok(Got::Clean) => Ok(Mended::Fine),
             Ok(Got::OwnerDied) => Ok(Mended::Recovered),
-            Err(core_shared::SharedError::TimedOut | core_shared::SharedError::Recursive) => {
-                Ok(Mended::Held)
-            }
-            Err(core_shared::SharedError::NotRecoverable) if reset => {
+            Err(robust::SharedError::TimedOut | robust::SharedError::Recursive) => Ok(Mended::Held),
+            Err(robust::SharedError::NotRecoverable) if reset => {
                 let words = at.cast::<U32>();
                 // SAFETY: as said above the match.
                 let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref()) };
@@ -160,7 +158,7 @@ impl Mender {
                 Linux::wake_shared(heir, u32::MAX);
                 Ok(if done { Mended::Reset } else { Mended::Held })
             }
-            Err(core_shared::SharedError::NotRecoverable) => Ok(Mended::NotRecoverable),
+            Err(robust::SharedError::NotRecoverable) => Ok(Mended::NotRecoverable),
             Err(error) => Err(crate::shared::error_of(error)),
         }
     }

@@ -36,7 +36,7 @@ mod view;
 
 pub use super::header::Header;
 pub use super::layout::{Found, Layout, Node};
-pub use lockstead_core::shared::Identity;
+pub use lockstead_core::robust::Identity;
 pub use mender::{Mended, Mender};
 pub use people::{Claimed, Participant, People};
 pub use view::{LockState, LockView, View};

@@ -1,31 +1,31 @@
-//! The participants of a segment, as its seats and claims describe them.
+//! The participants of a segment, as its slots and claims describe them.
 
 use super::Header;
 use core::ops::Range;
-use lockstead_core::shared::life::{LIFE_DEAD, LIFE_NUMBER};
-use lockstead_core::shared::seat::AWAITED;
-use lockstead_core::shared::{Identity, Life};
+use lockstead_core::robust::life::{LIFE_DEAD, LIFE_NUMBER};
+use lockstead_core::robust::slot::AWAITED;
+use lockstead_core::robust::{Identity, Life};
 use lockstead_linux::shared::{origin_of_file, process_has_ended};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// A seat that is, or was, somebody's.
+/// A slot that is, or was, somebody's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// The number of its seat.
+    /// The number of its slot.
     pub slot: u32,
     /// How many have died there before.
     pub generation: u32,
-    /// The life word's low half: 0 for a seat that was left; else bit 31 and a thread
+    /// The life word's low half: 0 for a slot that was left; else bit 31 and a thread
     /// number, or `0xc0000000`.
     pub life: u32,
     /// It lives, as far as the segment knows.
     pub alive: bool,
-    /// It has died, and nobody has taken the seat yet.
+    /// It has died, and nobody has taken the slot yet.
     pub dead: bool,
-    /// Nobody can take the seat any more; see
+    /// Nobody can take the slot any more; see
     /// [`Segment::scrub`](crate::shared::Segment::scrub).
     pub worn_out: bool,
     /// Its process and thread as it calls itself, in its own namespace.
@@ -70,18 +70,18 @@ pub struct People {
     claims: Vec<Claimed>,
 }
 
-const SEAT: usize = 128;
+const SLOT_BYTES: usize = 128;
 
 impl People {
-    /// From the bytes of all seats and of all claims, and the locks on the file.
-    pub(super) fn new(file: &File, header: &Header, seats: &[u8], claims: &[u8]) -> People {
+    /// From the bytes of all slots and of all claims, and the locks on the file.
+    pub(super) fn new(file: &File, header: &Header, records: &[u8], claims: &[u8]) -> People {
         let each = header.claims_each as usize * 8;
         let mut people = People::default();
         let asker =
-            Asker { file, seats_at: header.seats_at, origin: origin_of_file(file.as_raw_fd()) };
-        for (slot, seat) in seats.chunks_exact(SEAT).enumerate().skip(1) {
+            Asker { file, slots_at: header.slots_at, origin: origin_of_file(file.as_raw_fd()) };
+        for (slot, record) in records.chunks_exact(SLOT_BYTES).enumerate().skip(1) {
             let claims = claims.get(slot * each..(slot + 1) * each).unwrap_or(&[]);
-            people.all.extend(Participant::new(&asker, slot as u32, seat, claims));
+            people.all.extend(Participant::new(&asker, slot as u32, record, claims));
         }
         let living = people.all.iter().filter(|participant| participant.alive);
         people.claims = living.flat_map(|participant| participant.claims.clone()).collect();
@@ -89,13 +89,13 @@ impl People {
         people
     }
 
-    /// Everybody who is there or was, by the number of the seat.
+    /// Everybody who is there or was, by the number of the slot.
     #[must_use]
     pub fn all(&self) -> &[Participant] {
         &self.all
     }
 
-    /// Who sits, or sat last, in the seat of a slot.
+    /// Who sits, or sat last, in the slot of a slot.
     #[must_use]
     pub fn in_slot(&self, slot: u32) -> Option<&Participant> {
         let at = self.all.binary_search_by_key(&slot, |participant| participant.slot).ok()?;
@@ -126,14 +126,14 @@ impl People {
 }
 
 impl Participant {
-    /// `None` of a seat in which nobody has ever been.
-    fn new(asker: &Asker<'_>, slot: u32, seat: &[u8], claims: &[u8]) -> Option<Participant> {
-        let life = Life(long(seat, 0));
-        if life.0 == 0 && long(seat, 8) == 0 {
+    /// `None` of a slot in which nobody has ever been.
+    fn new(asker: &Asker<'_>, slot: u32, record: &[u8], claims: &[u8]) -> Option<Participant> {
+        let life = Life(long(record, 0));
+        if life.0 == 0 && long(record, 8) == 0 {
             return None;
         }
-        let waits_for = short(seat, 52);
-        let used = (short(seat, 72) as usize).saturating_mul(8);
+        let waits_for = short(record, 52);
+        let used = (short(record, 72) as usize).saturating_mul(8);
         let claims = claims.get(..used).unwrap_or(claims);
         let claims = claims.chunks_exact(8).filter_map(|claim| {
             let what = short(claim, 0);
@@ -149,13 +149,13 @@ impl Participant {
             alive,
             dead: !alive && !life.is_free(),
             worn_out: life.is_worn_out() || life.is_scrubbed(),
-            process: short(seat, 8),
-            thread: short(seat, 12),
-            namespace: long(seat, 56),
-            since: long(seat, 64),
+            process: short(record, 8),
+            thread: short(record, 12),
+            namespace: long(record, 56),
+            since: long(record, 64),
             waits_for: (waits_for != 0).then_some(u64::from(waits_for) * 8),
             process_number: life.process(),
-            unnoticed: alive && asker.has_ended(slot, seat),
+            unnoticed: alive && asker.has_ended(slot, record),
             claims: claims.collect(),
         })
     }
@@ -176,29 +176,29 @@ impl Participant {
 /// Asks whether those have ended who live as far as the segment knows.
 struct Asker<'a> {
     file: &'a File,
-    seats_at: u64,
+    slots_at: u64,
     /// Which start of the system and which file this is; 0: not certain.
     origin: u64,
 }
 
 impl Asker<'_> {
-    fn has_ended(&self, slot: u32, seat: &[u8]) -> bool {
-        let life = Life(long(seat, 0));
+    fn has_ended(&self, slot: u32, record: &[u8]) -> bool {
+        let life = Life(long(record, 0));
         let ended = process_has_ended(self.file.as_raw_fd(), life) == Some(true)
-            || self.came_elsewhere(seat, life);
-        // Who has left since the seat was read may have ended in order.
+            || self.came_elsewhere(record, life);
+        // Who has left since the slot was read may have ended in order.
         ended && self.life(slot) == Some(life)
     }
 
-    fn came_elsewhere(&self, seat: &[u8], life: Life) -> bool {
-        let (noted, there) = (short(seat, 76), long(seat, 88));
+    fn came_elsewhere(&self, record: &[u8], life: Life) -> bool {
+        let (noted, there) = (short(record, 76), long(record, 88));
         noted == life.high() && self.origin != 0 && there != 0 && self.origin != there
     }
 
     /// As it is now.
     fn life(&self, slot: u32) -> Option<Life> {
         let mut word = [0; 8];
-        let at = self.seats_at + u64::from(slot) * SEAT as u64;
+        let at = self.slots_at + u64::from(slot) * SLOT_BYTES as u64;
         self.file.read_exact_at(&mut word, at).ok()?;
         Some(Life(u64::from_ne_bytes(word)))
     }

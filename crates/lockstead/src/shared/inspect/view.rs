@@ -5,8 +5,8 @@ use super::{Header, Layout};
 use crate::shared::error::{SegmentError, io};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
-use lockstead_core::shared::Identity;
-use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, WAITERS};
+use lockstead_core::robust::Identity;
+use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, WAITERS};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -119,11 +119,11 @@ impl View {
     /// As [`doorbell`](Self::doorbell).
     pub fn people(&self) -> Result<People, SegmentError> {
         let header = &self.header;
-        let mut seats = vec![0; (header.claims_at - header.seats_at) as usize];
-        self.read(&mut seats, header.seats_at)?;
-        let mut claims = vec![0; header.seats as usize * header.claims_each as usize * 8];
+        let mut records = vec![0; (header.claims_at - header.slots_at) as usize];
+        self.read(&mut records, header.slots_at)?;
+        let mut claims = vec![0; header.slots as usize * header.claims_each as usize * 8];
         self.read(&mut claims, header.claims_at)?;
-        Ok(People::new(&self.file, header, &seats, &claims))
+        Ok(People::new(&self.file, header, &records, &claims))
     }
 
     /// Shows every lock to `show`, in the order of the source, until that says false.

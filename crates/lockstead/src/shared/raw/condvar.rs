@@ -4,7 +4,7 @@ use super::super::condvar::wait_on;
 use super::super::error::SharedError;
 use super::{Outcome, RawMutex};
 use lockstead_core::Wait;
-use lockstead_core::shared::SharedCondvar;
+use lockstead_core::robust::SharedCondvar;
 use lockstead_linux::Linux;
 
 /// [`SharedCondvar`](super::super::SharedCondvar) for a [`RawMutex`]: 8 bytes.

@@ -5,8 +5,8 @@ use super::super::mutex::{mark_consistent, release, slow, take};
 use super::super::owed;
 use super::Outcome;
 use lockstead_core::Wait;
-use lockstead_core::shared::word::{INCONSISTENT, NOT_RECOVERABLE};
-use lockstead_core::shared::{Identity, SharedMutex};
+use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE};
+use lockstead_core::robust::{Identity, SharedMutex};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::me;
 
@@ -97,7 +97,8 @@ impl RawMutex {
     #[must_use]
     pub fn is_mine(&self) -> bool {
         let address = core::ptr::from_ref(self).addr();
-        let me = me(address).or_else(|| lockstead_linux::shared::seated(address)?.identity());
+        let me =
+            me(address).or_else(|| lockstead_linux::shared::participant_at(address)?.identity());
         me.is_some_and(|me| self.0.is_held_by(me))
     }
 }

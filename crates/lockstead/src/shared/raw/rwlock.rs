@@ -5,7 +5,7 @@ use super::super::rwlock::{read_by, write_by};
 use super::super::{Holder, claims, held_error, mutex};
 use super::Outcome;
 use lockstead_core::Wait;
-use lockstead_core::shared::{Got, ReadHold, SharedRwLock};
+use lockstead_core::robust::{Got, ReadHold, SharedRwLock};
 use lockstead_linux::Linux;
 
 /// [`SharedRwLock`](super::super::SharedRwLock) without its data: 8 bytes, zeroes are free.
@@ -61,7 +61,7 @@ impl RawRwLock {
     /// that is nothing, or a claim that a peer has erased.
     pub fn unlock(&self) -> bool {
         let address = self.address();
-        let Some((member, party)) = mutex::seat(address) else { return false };
+        let Some((member, party)) = mutex::party_at(address) else { return false };
         let claim = party.domain.offset(address).and_then(|what| claims::find(&party, what));
         let released = match claim {
             Some(number) => {
@@ -80,7 +80,7 @@ impl RawRwLock {
     /// Declares consistent what a dead writer left; false if the calling thread does not
     /// have the lock alone.
     pub fn mark_consistent(&self) -> bool {
-        let party = mutex::seat(self.address());
+        let party = mutex::party_at(self.address());
         party.is_some_and(|(_, party)| self.0.mark_consistent(&party))
     }
 
@@ -88,7 +88,7 @@ impl RawRwLock {
     /// it is not recoverable, for that reason.
     #[must_use]
     pub fn is_inconsistent(&self) -> bool {
-        self.0.peek() & lockstead_core::shared::word::INCONSISTENT != 0
+        self.0.peek() & lockstead_core::robust::word::INCONSISTENT != 0
     }
 
     fn address(&self) -> usize {

@@ -155,7 +155,7 @@ impl RawSegment {
     }
 
     /// As [`Segment::scrub`](super::super::Segment::scrub). Where a part of the root is
-    /// [`UNKNOWN`](super::UNKNOWN) nothing is done: words of locks there may name the seat.
+    /// [`UNKNOWN`](super::UNKNOWN) nothing is done: words of locks there may name the slot.
     pub fn scrub(&self) -> usize {
         self.attachment.scrub()
     }

@@ -3,7 +3,7 @@
 use super::super::error::SharedError;
 use super::super::{OnDeath, Party, claims, error_of, held_error, mutex, party};
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::shared::{self as core_shared, SharedSemaphore, Units};
+use lockstead_core::robust::{self, SharedSemaphore, Units};
 use lockstead_core::{Atomic32, Wait};
 use lockstead_linux::Linux;
 
@@ -91,7 +91,7 @@ impl RawSemaphore {
 
     fn take(
         &self,
-        by: impl FnOnce(&Party, usize) -> Result<Units, core_shared::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<Units, robust::SharedError>,
     ) -> Result<u32, SharedError> {
         let (member, party) = party(self.address())?;
         let account = self.account(&party);
@@ -115,9 +115,9 @@ impl RawSemaphore {
 
     fn give(
         &self,
-        by: impl FnOnce(&Party, usize) -> Result<bool, core_shared::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<bool, robust::SharedError>,
     ) -> Result<bool, SharedError> {
-        let Some((member, party)) = mutex::seat(self.address()) else { return Ok(false) };
+        let Some((member, party)) = mutex::party_at(self.address()) else { return Ok(false) };
         let Some(claim) = self.account(&party) else { return Ok(false) };
         let given = by(&party, claim).map_err(error_of)?;
         let left = party.domain.claims_of(party.me.slot()).get(claim);

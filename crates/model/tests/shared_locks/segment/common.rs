@@ -2,7 +2,7 @@
 // module beside which `platform` and `shared` are those of a core, shipped or broken.
 
 use super::platform::{Nanos, Ordering, Wait};
-use super::shared::{Claim, Domain, Got, Identity, Life, Party, Robust, Seat, SharedError};
+use super::robust::{Claim, Domain, Got, Identity, Life, Party, Robust, SlotRecord, SharedError};
 use lockstead_model::{Model, U32, U64, aside, disembody, embody, forget, thread};
 
 /// The most participants of a model.
@@ -12,14 +12,14 @@ const MOST: usize = 4;
 #[repr(C)]
 pub struct Common {
     doorbell: U32,
-    seats: [Seat<Model>; MOST + 1],
+    records: [SlotRecord<Model>; MOST + 1],
     claims: [Claim<Model>; MOST + 1],
     /// The slot in which each thread sits, as the model notes it; 0: in none.
     sits_in: [U32; MOST],
 }
 
-fn empty_seat() -> Seat<Model> {
-    Seat {
+fn vacant_record() -> SlotRecord<Model> {
+    SlotRecord {
         life: U64::ZERO,
         process: U32::ZERO,
         thread: U32::ZERO,
@@ -39,7 +39,7 @@ impl Common {
     fn new() -> Self {
         Common {
             doorbell: U32::ZERO,
-            seats: [(); MOST + 1].map(|()| empty_seat()),
+            records: [(); MOST + 1].map(|()| vacant_record()),
             claims: [(); MOST + 1].map(|()| Claim { what: U32::ZERO, units: U32::ZERO }),
             sits_in: [const { U32::ZERO }; MOST],
         }
@@ -48,7 +48,7 @@ impl Common {
     fn domain(&self) -> Domain<'_, Model> {
         Domain {
             doorbell: &self.doorbell,
-            seats: &self.seats,
+            records: &self.records,
             claims: &self.claims,
             claims_each: 1,
             segment: &(),
@@ -56,7 +56,7 @@ impl Common {
         }
     }
 
-    /// The calling thread, as the participant that sits in its seat from the beginning.
+    /// The calling thread, as the participant that sits in its slot from the beginning.
     /// Called first of all.
     fn party(&self) -> Party<'_, Model> {
         self.sits(true)
@@ -66,7 +66,7 @@ impl Common {
     fn sits(&self, mortal: bool) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
         if mortal {
-            embody(&self.seats[slot as usize].life);
+            embody(&self.records[slot as usize].life);
         }
         let me = Identity::new(slot, 1).expect("a slot");
         Party { domain: self.domain(), me }
@@ -77,41 +77,41 @@ impl Common {
     fn populate(&self, lives: usize) {
         for slot in 1..=lives {
             let life = Life::alive(1, slot as u32, slot as u32);
-            self.seats[slot].life.store(life.0, Ordering::Relaxed);
+            self.records[slot].life.store(life.0, Ordering::Relaxed);
             self.sits_in[slot - 1].store(slot as u32, Ordering::Relaxed);
         }
     }
 
-    /// The calling thread takes the seat of the dead participant that had its place,
+    /// The calling thread takes the slot of the dead participant that had its place,
     /// with the same number.
     fn takes_over(&self) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
         let domain = self.domain();
-        let taken = domain.sit_down(slot, slot, slot).expect("it is dead, and nobody else comes");
-        embody(&self.seats[slot as usize].life);
+        let taken = domain.occupy(slot, slot, slot).expect("it is dead, and nobody else comes");
+        embody(&self.records[slot as usize].life);
         let me = taken.identity(slot).expect("it lives");
         let party = Party { domain, me };
         party.arrive();
         party
     }
 
-    /// The calling thread, which holds nothing, leaves its seat. It may be killed before
-    /// the seat says so: the machine knows it by that no more.
+    /// The calling thread, which holds nothing, leaves its slot. It may be killed before
+    /// the slot says so: the machine knows it by that no more.
     fn leaves(&self, party: &Party<'_, Model>) {
         let slot = party.me.slot() as usize;
         let number = thread() as u32 + 1;
         let life = Life::alive(party.me.generation(), number, number);
         aside(|| self.sits_in[thread()].store(0, Ordering::Relaxed));
         disembody();
-        self.seats[slot].vacate(life);
+        self.records[slot].vacate(life);
     }
 
-    /// The calling thread, which sits nowhere, takes the first seat that it can.
+    /// The calling thread, which sits nowhere, takes the first slot that it can.
     fn comes(&self) -> Party<'_, Model> {
         let number = thread() as u32 + 1;
         let domain = self.domain();
-        let (slot, life) = domain.take_seat(number, number).expect("there are more than threads");
-        embody(&self.seats[slot as usize].life);
+        let (slot, life) = domain.take_slot(number, number).expect("there are more than threads");
+        embody(&self.records[slot as usize].life);
         aside(|| self.sits_in[thread()].store(slot, Ordering::Relaxed));
         let me = life.identity(slot).expect("it lives");
         let party = Party { domain, me };
@@ -123,8 +123,8 @@ impl Common {
     /// if it sat nowhere.
     fn dead(&self, dead: usize) -> Option<(usize, u32)> {
         let slot = self.sits_in[dead].load(Ordering::Relaxed);
-        let seat = self.seats.get(slot as usize).filter(|_| slot != 0)?;
-        let generation = Life(seat.life.load(Ordering::Relaxed)).generation();
+        let record = self.records.get(slot as usize).filter(|_| slot != 0)?;
+        let generation = Life(record.life.load(Ordering::Relaxed)).generation();
         Some((slot as usize, Identity::new(slot, generation).expect("a slot").bits()))
     }
 }

@@ -3,7 +3,7 @@
 include!("common.rs");
 
 use super::platform::Platform;
-use super::shared::{SharedCondvar, SharedMutex};
+use super::robust::{SharedCondvar, SharedMutex};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -25,9 +25,9 @@ pub enum Op {
     Put,
     /// Puts two tokens there, and notifies all.
     PutTwo,
-    /// Leaves its seat. It holds nothing.
+    /// Leaves its slot. It holds nothing.
     Leave,
-    /// Takes the first free seat; it may be killed from then on.
+    /// Takes the first free slot; it may be killed from then on.
     Come,
 }
 

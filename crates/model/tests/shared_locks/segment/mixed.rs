@@ -2,7 +2,7 @@
 
 include!("common.rs");
 
-use super::shared::{SharedMutex, SharedRwLock};
+use super::robust::{SharedMutex, SharedRwLock};
 use lockstead_model::Scenario;
 
 /// A lock for readers and writers, and a mutex.

@@ -2,8 +2,8 @@
 
 include!("common.rs");
 
-use super::shared::SharedMutex;
-use super::shared::word::OWNER;
+use super::robust::SharedMutex;
+use super::robust::word::OWNER;
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -23,9 +23,9 @@ pub enum Op {
     Careless(usize),
     /// Releases a lock, if it has been got.
     Unlock(usize),
-    /// Leaves its seat. It holds nothing.
+    /// Leaves its slot. It holds nothing.
     Leave,
-    /// Takes the first free seat.
+    /// Takes the first free slot.
     Come,
 }
 
@@ -178,8 +178,8 @@ pub fn locks_again(programs: &'static [&'static [Op]], again: &'static [Op]) -> 
     })
 }
 
-/// Participants that each do one of these, and leave their seats and come again, to the
-/// first seat that is free then: so no two are alike.
+/// Participants that each do one of these, and leave their slots and come again, to the
+/// first slot that is free then: so no two are alike.
 pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
@@ -188,61 +188,61 @@ pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
-/// One that leaves its seat, while another one doubts that it lives, and finds that it does.
+/// One that leaves its slot, while another one doubts that it lives, and finds that it does.
 pub fn doubted() -> Scenario<Locks> {
     Scenario::new(|| Locks::new(2))
         .thread(|s: &Locks| {
             let party = s.common.party();
-            let seat = &s.common.seats[party.me.slot() as usize];
+            let record = &s.common.records[party.me.slot() as usize];
             s.common.leaves(&party);
-            aside(|| assert!(seat.now().is_free(), "a seat that is left and not free"));
+            aside(|| assert!(record.current().is_free(), "a slot that is left and not free"));
             forget(0);
         })
         .thread(|s: &Locks| {
             let _ = s.common.party();
             let life = Life::alive(1, 1, 1);
-            let seat = &s.common.seats[1];
-            if seat.change(life, life.doubted()) {
-                seat.change(life.doubted(), life);
+            let record = &s.common.records[1];
+            if record.change(life, life.doubted()) {
+                record.change(life.doubted(), life);
             }
             forget(0);
         })
 }
 
-/// One that comes to a dead one's seat, while another one doubts that it goes on preparing it, and
+/// One that comes to a dead one's slot, while another one doubts that it goes on preparing it, and
 /// finds that it does.
 pub fn doubted_newcomer() -> Scenario<Locks> {
     let make = || {
         let locks = Locks::new(2);
-        locks.common.seats[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        locks.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
         locks
     };
     Scenario::new(make)
         .thread(|s: &Locks| {
             let _ = s.common.party();
-            let taken = s.common.domain().sit_down(MOST as u32, 1, 1);
+            let taken = s.common.domain().occupy(MOST as u32, 1, 1);
             assert_eq!(taken, Some(Life::alive(2, 1, 1)), "nobody else comes");
             forget(0);
         })
         .thread(|s: &Locks| {
             let _ = s.common.party();
-            let seat = &s.common.seats[MOST];
-            let life = seat.now();
-            if life.is_taken() && seat.change(life, life.doubted()) {
-                seat.change(life.doubted(), life);
+            let record = &s.common.records[MOST];
+            let life = record.current();
+            if life.is_taken() && record.change(life, life.doubted()) {
+                record.change(life.doubted(), life);
             }
             forget(0);
         })
 }
 
-/// The same, beside a free lock in which the name of a seat stands that has been left, as
+/// The same, beside a free lock in which the name of a slot stands that has been left, as
 /// only somebody leaves it there who does not keep to the protocol.
 pub fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let make = move || {
         let locks = Locks::new(lives);
         let free = Life::alive(1, 1, 1).free();
-        locks.common.seats[MOST].life.store(free.0, Ordering::Relaxed);
+        locks.common.records[MOST].life.store(free.0, Ordering::Relaxed);
         let name = Identity::new(MOST as u32, 1).expect("a slot");
         assert!(locks.locks[0].take(name), "it is free");
         locks.due[0].store(1, Ordering::Relaxed);

@@ -2,8 +2,8 @@
 
 include!("common.rs");
 
-use super::shared::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
-use super::shared::{ReadHold, SharedRwLock};
+use super::robust::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
+use super::robust::{ReadHold, SharedRwLock};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -23,9 +23,9 @@ pub enum Op {
     TryWrite,
     /// Releases what it has got, if anything.
     Release,
-    /// Leaves its seat. It holds nothing.
+    /// Leaves its slot. It holds nothing.
     Leave,
-    /// Takes the first free seat.
+    /// Takes the first free slot.
     Come,
 }
 
@@ -188,8 +188,8 @@ pub fn readers_again(programs: &'static [&'static [Op]], again: &'static [Op]) -
     })
 }
 
-/// Participants that each do one of these, and leave their seats and come again, to the
-/// first seat that is free then: so no two are alike.
+/// Participants that each do one of these, and leave their slots and come again, to the
+/// first slot that is free then: so no two are alike.
 pub fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);

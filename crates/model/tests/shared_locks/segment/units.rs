@@ -2,7 +2,7 @@
 
 include!("common.rs");
 
-use super::shared::SharedSemaphore;
+use super::robust::SharedSemaphore;
 use lockstead_model::{Scenario, guard};
 
 /// What a participant does, in order.
@@ -24,9 +24,9 @@ pub enum Op {
     Consume(u32),
     /// Adds so many that nobody had.
     Add(u32),
-    /// Leaves its seat. It holds nothing.
+    /// Leaves its slot. It holds nothing.
     Leave,
-    /// Takes the first free seat.
+    /// Takes the first free slot.
     Come,
 }
 
@@ -202,8 +202,8 @@ pub fn units_again(
     })
 }
 
-/// Participants that each do one of these, and leave their seats and come again, to the
-/// first seat that is free then: so no two are alike, and nothing is guarded.
+/// Participants that each do one of these, and leave their slots and come again, to the
+/// first slot that is free then: so no two are alike, and nothing is guarded.
 pub fn come_and_go(number: u32, programs: &'static [&'static [Op]]) -> Scenario<Units> {
     let lives = programs.len();
     let fresh = Scenario::new(move || Units::new(lives, number)).mourn(Units::mourn);

@@ -1,4 +1,4 @@
-//! Waiting for a shared lock: sleeping, noticing deaths, giving up, the heir.
+//! Waiting for a shared lock: sleeping, noticing deaths, giving up, the hand-off waiter.
 //!
 //! # Protocol
 //! A waiter names the doorbell as what the machine wakes if it ends (D2); looks at the
@@ -7,7 +7,7 @@
 //!
 //! | # | word | who wakes there |
 //! |---|---|---|
-//! | 0 | the lock's other word; of the heir the lock's word | who releases, or passes on |
+//! | 0 | the lock's other word; of the hand-off waiter the lock's word | who releases, or passes on |
 //! | 1 | the doorbell | who rings; the machine, when a waiter that was woken ends |
 //! | 2 | the owner's life | the machine, when the owner ends |
 //! | 3 | the owner's generation and process | nobody |
@@ -18,7 +18,7 @@
 //! may wait for another lock, or die.
 //!
 //! Whoever was woken, and then takes the lock or gives up, *passes on*: it wakes the
-//! next one before it ceases to name the doorbell. Or it *pledges*, if it has the lock
+//! next one before it ceases to name the doorbell. Or it *defers* that, if it has the lock
 //! and the machine allows it: it leaves the mark, so that its release wakes the next
 //! one, and the doorbell stays named until then.
 //!
@@ -27,13 +27,13 @@
 //! lock taken, for a lock that is taken again faster than it wakes up. Either *rests*:
 //! the mark is not set meanwhile, and who has the lock pays for no wake-ups.
 //!
-//! A lock that is reserved is its heir's, as if it had it: who waits watches the heir's
-//! life. A waiter becomes the heir when it has waited longer than [`PATIENCE`] and
-//! there is no other heir that lives.
+//! A lock that is reserved belongs to its *hand-off waiter*, as if that had it: who waits
+//! watches the life of that. A waiter becomes the hand-off waiter when it has waited longer
+//! than [`PATIENCE`] and no other one lives.
 //!
 //! # Invariants
 //! - **S1** If anybody sleeps on a lock, then somebody watches the life of its present
-//!   owner; or the owner has pledged; or somebody who was woken has not looked at it yet, and names the doorbell;
+//!   owner; or the owner has deferred its wake-up; or somebody who was woken has not looked at it yet, and names the doorbell;
 //!   or a wake-up at the doorbell or at the lock is due from somebody whose life is
 //!   watched.
 //!
@@ -42,12 +42,13 @@
 //! notices; and the other half of the life word tells a new participant of the same number
 //! from the dead one.
 
+use super::domain::Fate;
 use super::life::Life;
-use super::mutex::SharedMutex;
-use super::robust::{Robust, Watch, Woken};
-use super::seat::{Fate, Party, Seat};
+use super::machine::{Robust, Watch, Woken};
+use super::outcome::{Got, SharedError};
+use super::party::Party;
+use super::slot::SlotRecord;
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
-use super::{Got, SharedError};
 use crate::platform::{Atomic32, Nanos, Ordering, Wait};
 
 /// How long a waiter lets others pass before it has the lock kept for itself, in
@@ -79,16 +80,19 @@ enum Look<'a, P: Robust> {
 struct Theirs<'a, P: Robust> {
     word: u32,
     /// The lock's other word, as it was when that was concluded.
-    heir: u32,
-    /// Of the owner, or of the heir of a lock that nobody has.
-    seat: &'a Seat<P>,
+    reserved_for: u32,
+    /// Of the owner, or of the hand-off waiter of a lock that nobody has.
+    record: &'a SlotRecord<P>,
     slot: u32,
     life: Life,
 }
 
 /// An acquisition that is not over.
 pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
-    lock: &'l SharedMutex<P>,
+    /// The lock's word.
+    word: &'l P::U32,
+    /// The lock's other word.
+    reserved_for: &'l P::U32,
     party: &'l Party<'a, P>,
     how: &'l Wait<'h, P>,
     /// From [`Robust::here`], before the fast path.
@@ -96,7 +100,7 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     /// Somebody is to be woken before it is done: it was itself, and has passed nothing
     /// on yet.
     woken: bool,
-    is_heir: bool,
+    is_reserved: bool,
     /// The lock changed hands on its way to sleep, or a release woke it.
     hot: bool,
     /// Nobody woke it for long.
@@ -107,18 +111,19 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
 
 impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     pub(super) fn new(
-        lock: &'l SharedMutex<P>,
+        (word, reserved_for): (&'l P::U32, &'l P::U32),
         party: &'l Party<'a, P>,
         how: &'l Wait<'h, P>,
         here: u64,
     ) -> Self {
         Seek {
-            lock,
+            word,
+            reserved_for,
             party,
             how,
             here,
             woken: false,
-            is_heir: false,
+            is_reserved: false,
             hot: false,
             unsure: false,
             since: None,
@@ -162,7 +167,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     /// is as being slow.
     fn kept(&self) -> u64 {
         let since = self.since.map_or(0, |since| since.0 + 1);
-        since << 2 | u64::from(self.is_heir) << 1 | u64::from(self.woken)
+        since << 2 | u64::from(self.is_reserved) << 1 | u64::from(self.woken)
     }
 
     /// Tries without waiting.
@@ -182,7 +187,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     /// than a sleep.
     fn spin(&mut self, goal: Goal) -> Option<Result<Got, SharedError>> {
         for _ in 0..P::SPINS {
-            let word = self.lock.word.load(Ordering::Relaxed);
+            let word = self.word.load(Ordering::Relaxed);
             if word & (OWNER | RESERVED) == 0 {
                 match self.look(goal) {
                     Look::Had(got) => return Some(Ok(got)),
@@ -201,8 +206,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     fn look(&mut self, goal: Goal) -> Look<'a, P> {
         // ord: SHR-5 (acquire): who the lock is reserved for was written before that
         // it is.
-        let word = self.lock.word.load(Ordering::Acquire);
-        let heir = self.lock.heir.load(Ordering::Relaxed);
+        let word = self.word.load(Ordering::Acquire);
+        let reserved_for = self.reserved_for.load(Ordering::Relaxed);
         if word == NOT_RECOVERABLE {
             return Look::Never(SharedError::NotRecoverable);
         }
@@ -211,28 +216,34 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             if owner == mine {
                 return Look::Never(SharedError::Recursive);
             }
-            return match self.fate(owner, &self.lock.word, word) {
-                Fate::Lives(seat, life) => {
-                    self.theirs(Theirs { word, heir, seat, slot: owner.slot(), life })
+            return match self.fate(owner, self.word, word) {
+                Fate::Lives(record, life) => {
+                    self.theirs(Theirs { word, reserved_for, record, slot: owner.slot(), life })
                 }
                 Fate::Died => self.succeed(word, goal),
                 Fate::Left(..) => Look::Again,
             };
         }
         if word & RESERVED != 0
-            && let Some(named) = Identity::from_bits(heir)
+            && let Some(named) = Identity::from_bits(reserved_for)
             && named != mine
         {
-            match self.fate(named, &self.lock.heir, heir) {
-                Fate::Lives(seat, life) => {
-                    return self.theirs(Theirs { word, heir, seat, slot: named.slot(), life });
+            match self.fate(named, self.reserved_for, reserved_for) {
+                Fate::Lives(record, life) => {
+                    return self.theirs(Theirs {
+                        word,
+                        reserved_for,
+                        record,
+                        slot: named.slot(),
+                        life,
+                    });
                 }
                 Fate::Died => {}
                 Fate::Left(..) => return Look::Again,
             }
         }
         match goal {
-            Goal::Share(_) if word & RESERVED != 0 && !self.is_heir => {
+            Goal::Share(_) if word & RESERVED != 0 && !self.is_reserved => {
                 // For somebody dead.
                 let _ = self.exchange(word, word & !RESERVED);
                 Look::Again
@@ -256,11 +267,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let fate = self.party.domain.fate(who);
         // Who has left has taken its name away before, so that it stands there no more, or
         // for somebody new; or it was never put there by who bore it, and is ended (G2).
-        // ord: SHR-3 (acquire): after the look at the seat.
-        if let Fate::Left(seat, life) = fate
+        // ord: SHR-3 (acquire): after the look at the slot.
+        if let Fate::Left(record, life) = fate
             && word.load(Ordering::Acquire) == value
         {
-            seat.retire(life);
+            record.retire(life);
         }
         fate
     }
@@ -288,38 +299,38 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             // It wants to repair, and others may read still.
             Goal::Share(_) => UNTOUCHED,
         };
-        let flags = if self.is_heir { flags & !RESERVED } else { flags };
+        let flags = if self.is_reserved { flags & !RESERVED } else { flags };
         // Before it has the lock, which may be all that it ever does.
-        let pledges = self.woken && P::pledge(self.party.domain.doorbell);
-        let waiters = if pledges { WAITERS } else { 0 };
+        let defers = self.woken && P::defer_wake(self.party.domain.doorbell);
+        let waiters = if defers { WAITERS } else { 0 };
         if self.exchange(word, self.party.me.bits() | beside | flags | waiters).is_err() {
             return Look::Again;
         }
-        self.woken &= !pledges;
-        if self.is_heir {
-            self.abdicate();
+        self.woken &= !defers;
+        if self.is_reserved {
+            self.end_reservation();
         }
         Look::Had(if flags & INCONSISTENT != 0 { Got::OwnerDied } else { Got::Clean })
     }
 
     /// Claims a share, which counts if nobody owns the lock then.
     fn share(&mut self, claim: usize) -> Look<'a, P> {
-        let (claim, what) = match self.party.claim(claim, self.lock) {
+        let (claim, what) = match self.party.claim(claim, self.word) {
             Ok(found) => found,
             Err(error) => return Look::Never(error),
         };
         claim.make(what);
         // ord: SHR-6 (seq_cst): after the claim; an owner looks for claims after it
         // has put itself here.
-        let word = self.lock.word.load(Ordering::SeqCst);
-        let reserved = word & RESERVED != 0 && !self.is_heir;
+        let word = self.word.load(Ordering::SeqCst);
+        let reserved = word & RESERVED != 0 && !self.is_reserved;
         if word & (OWNER | INCONSISTENT) != 0 || reserved {
             claim.give_back();
             return Look::Again;
         }
-        if self.is_heir {
+        if self.is_reserved {
             self.unreserve();
-            self.abdicate();
+            self.end_reservation();
             // Others may sleep although nobody owns the lock, since it was kept.
             self.woken = true;
         }
@@ -327,50 +338,50 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     fn exchange(&self, word: u32, new: u32) -> Result<u32, u32> {
-        // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who is
-        // the heir. All of it: before an owner looks for claims (SHR-6).
-        self.lock.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
+        // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who the
+        // lock is reserved for. All of it: before an owner looks for claims (SHR-6).
+        self.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
     }
 
     /// Sleeps while it is theirs. The reason if the wait is over.
     fn sleep(&mut self, bell: u32, theirs: &Theirs<'a, P>) -> Option<SharedError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
-        if !self.is_heir && now.since(since) >= PATIENCE {
-            self.is_heir = self.inherit(theirs.heir);
+        if !self.is_reserved && now.since(since) >= PATIENCE {
+            self.is_reserved = self.reserve(theirs.reserved_for);
         }
         if core::mem::take(&mut self.hot)
-            && !self.is_heir
+            && !self.is_reserved
             && let Some(moment) = P::REST
             && !self.how.interruptible
             && self.how.deadline.is_none_or(|deadline| now.after(moment) < deadline)
         {
             return self.ended(P::rest(moment));
         }
-        let word = theirs.word | WAITERS | if self.is_heir { RESERVED } else { 0 };
+        let word = theirs.word | WAITERS | if self.is_reserved { RESERVED } else { 0 };
         if word != theirs.word && self.exchange(theirs.word, word).is_err() {
             return None;
         }
-        let me = self.party.seat();
-        let channel = if self.is_heir {
-            Watch::Word(&self.lock.word, word)
+        let me = self.party.record();
+        let channel = if self.is_reserved {
+            Watch::Word(self.word, word)
         } else {
-            Watch::Word(&self.lock.heir, theirs.heir)
+            Watch::Word(self.reserved_for, theirs.reserved_for)
         };
         let watches = [
             channel,
             Watch::Word(self.party.domain.doorbell, bell),
-            Watch::Low(&theirs.seat.life, theirs.life.life()),
-            Watch::High(&theirs.seat.life, theirs.life.high()),
-            Watch::Seen(&self.lock.word, word),
+            Watch::Low(&theirs.record.life, theirs.life.life()),
+            Watch::High(&theirs.record.life, theirs.life.high()),
+            Watch::Seen(self.word, word),
         ];
-        let waits_for = self.party.domain.offset(core::ptr::from_ref(self.lock).addr());
-        if let Some(seat) = me {
-            seat.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
+        let waits_for = self.party.domain.offset(core::ptr::from_ref(self.word).addr());
+        if let Some(record) = me {
+            record.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
         let ended = self.party.sleep(&watches, self.how, &[(theirs.slot, theirs.life)]);
-        if let Some(seat) = me.filter(|_| ended != Woken::Copied) {
-            seat.waits_for.store(0, Ordering::Relaxed);
+        if let Some(record) = me.filter(|_| ended != Woken::Copied) {
+            record.waits_for.store(0, Ordering::Relaxed);
         }
         if let Woken::At(index) = ended {
             self.woken = true;
@@ -389,8 +400,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
             Woken::Cancelled => Some(SharedError::Cancelled),
             Woken::Copied => {
-                // The heir is the one that this is a copy of.
-                self.is_heir = false;
+                // The hand-off waiter is the one that this is a copy of.
+                self.is_reserved = false;
                 Some(SharedError::Copied)
             }
         }
@@ -407,26 +418,29 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Has the lock kept for the caller, unless it is kept for somebody who lives.
-    fn inherit(&self, heir: u32) -> bool {
-        let other = Identity::from_bits(heir);
-        let is_dead = |other| matches!(self.fate(other, &self.lock.heir, heir), Fate::Died);
+    fn reserve(&self, reserved_for: u32) -> bool {
+        let other = Identity::from_bits(reserved_for);
+        let is_dead =
+            |other| matches!(self.fate(other, self.reserved_for, reserved_for), Fate::Died);
         if !other.is_none_or(is_dead) {
             return false;
         }
         let me = self.party.me.bits();
-        self.lock.heir.compare_exchange(heir, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.reserved_for
+            .compare_exchange(reserved_for, me, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
-    /// The caller is the heir no longer.
-    fn abdicate(&mut self) {
-        self.is_heir = false;
+    /// The caller is the hand-off waiter no longer.
+    fn end_reservation(&mut self) {
+        self.is_reserved = false;
         let me = self.party.me.bits();
-        let _ = self.lock.heir.compare_exchange(me, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.reserved_for.compare_exchange(me, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The lock is not kept for the caller any longer.
     fn unreserve(&self) {
-        let mut word = self.lock.word.load(Ordering::Relaxed);
+        let mut word = self.word.load(Ordering::Relaxed);
         while word & RESERVED != 0 && word != NOT_RECOVERABLE {
             match self.exchange(word, word & !RESERVED) {
                 Ok(_) => return,
@@ -437,14 +451,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
 
     /// Passes on what is owed to the others.
     fn leave(&mut self, outcome: Result<Got, SharedError>) {
-        if self.is_heir {
+        if self.is_reserved {
             self.unreserve();
-            self.abdicate();
+            self.end_reservation();
         }
         // Who gives up may have been the only one that watched the owner.
         if self.woken || outcome.is_err() {
             let all = outcome == Err(SharedError::NotRecoverable);
-            P::wake_shared(&raw const self.lock.heir, if all { u32::MAX } else { 1 });
+            P::wake_shared(self.reserved_for, if all { u32::MAX } else { 1 });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The life word of a seat: who sits there, whether they live, and how one tenant follows
+//! The life word of a slot: who sits there, whether they live, and how one tenant follows
 //! another.
 //!
 //! # State
@@ -22,34 +22,31 @@
 //!                                      ▲                        │
 //!                                      └── who prepares ends ───┘
 //! ```
-//! Who takes a dead one's seat *prepares* it first: erases the claims that the dead one had made.
+//! Who takes a dead one's slot *prepares* it first: erases the claims that the dead one had made.
 //! They are void, since nobody lives there, and would be its own otherwise from the moment in
 //! which it lives until it has erased them, however long it is stopped in between.
 //!
 //! A lock's word names its owner by slot and generation only, for which it has 28 bits. So
-//! the tenants of one seat share a *name* until one of them dies, and wear does not come from
+//! the tenants of one slot share a *name* until one of them dies, and wear does not come from
 //! threads that come and go. Two things follow:
 //!
-//! - **G1** Who is named by slot and generation is *dead* if the seat's life word says so, or
-//!   that somebody prepares the seat, or the seat has another generation. Nobody bears a dead
+//! - **G1** Who is named by slot and generation is *dead* if the slot's life word says so, or
+//!   that somebody prepares the slot, or the slot has another generation. Nobody bears a dead
 //!   name again.
-//! - **G2** A name is not dead because its seat is free: who bore it has left, and holds
+//! - **G2** A name is not dead because its slot is free: who bore it has left, and holds
 //!   nothing; the next tenant may bear it in the next moment. Who read the name in a word
 //!   reads the word again. If the name still stands there, no tenant has put it there, and
-//!   the seat is *retired*, from free to dead, first: that ends the name, or fails because
+//!   the slot is *retired*, from free to dead, first: that ends the name, or fails because
 //!   somebody has come.
 //!
-//! When a seat has come to the last generation, nobody takes it any more. It may begin with
+//! When a slot has come to the last generation, nobody takes it any more. It may begin with
 //! generation 0 again when no lock names it: somebody [prepares](Life::prepared) it, looks for
 //! its names in all locks and erases them.
 //!
-//! Who sits in a seat is told apart from everybody who sat there before in the same
+//! Who sits in a slot is told apart from everybody who sat there before in the same
 //! generation by process and number: whatever watches a tenant compares all 64 bits.
 
-use super::robust::Robust;
-use super::seat::Seat;
 use super::word::{GENERATION_BITS, Identity, LAST_GENERATION};
-use crate::platform::{Atomic64, Ordering};
 
 /// Life word: nobody, and nobody died.
 pub const LIFE_FREE: u32 = 0;
@@ -64,12 +61,12 @@ pub const LIFE_DOUBTED: u32 = 1 << 30;
 /// The number of a living one.
 pub const LIFE_NUMBER: u32 = 0x3fff_ffff;
 /// In place of a number, which no thread has: this process erases what the dead tenants of the
-/// seat have left. Nobody sits there.
+/// slot have left. Nobody sits there.
 pub const LIFE_PREPARED: u32 = LIFE_NUMBER;
 /// The largest number of a process; 0 is that of nobody.
 pub const LAST_PROCESS: u32 = (1 << (32 - GENERATION_BITS)) - 1;
 
-/// What a seat's life word says.
+/// What a slot's life word says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Life(pub u64);
 
@@ -105,13 +102,13 @@ impl Life {
         self.high() >> GENERATION_BITS
     }
 
-    /// Whether somebody sits here and lives, or prepares the seat.
+    /// Whether somebody sits here and lives, or prepares the slot.
     #[must_use]
     pub const fn is_taken(self) -> bool {
         self.life() & LIFE_NUMBER != 0
     }
 
-    /// Whether somebody is about to make this seat usable, and nobody sits there.
+    /// Whether somebody is about to make this slot usable, and nobody sits there.
     #[must_use]
     pub const fn is_prepared(self) -> bool {
         self.life() & LIFE_NUMBER == LIFE_PREPARED
@@ -129,13 +126,13 @@ impl Life {
         self.life() == LIFE_FREE
     }
 
-    /// How locks name who sits in the seat of this slot; `None`: nobody that lives.
+    /// How locks name who sits in the slot of this slot; `None`: nobody that lives.
     #[must_use]
     pub const fn identity(self, slot: u32) -> Option<Identity> {
         if self.is_alive() { Identity::new(slot, self.generation()) } else { None }
     }
 
-    /// What a participant that takes this seat makes of it; `None` if somebody sits
+    /// What a participant that takes this slot makes of it; `None` if somebody sits
     /// here, or it is worn out.
     #[must_use]
     pub const fn taken_by(self, process: u32, number: u32) -> Option<Life> {
@@ -155,14 +152,14 @@ impl Life {
         !self.is_taken() && !self.is_free() && self.generation() == LAST_GENERATION
     }
 
-    /// What a process makes of this seat, in which somebody has died, while it erases what
+    /// What a process makes of this slot, in which somebody has died, while it erases what
     /// that one has left.
     #[must_use]
     pub const fn prepared(self, process: u32) -> Life {
         Life::alive(self.generation(), process, LIFE_PREPARED)
     }
 
-    /// Whether somebody prepares this seat that is worn out: erases the names of its tenants.
+    /// Whether somebody prepares this slot that is worn out: erases the names of its tenants.
     #[must_use]
     pub const fn is_scrubbed(self) -> bool {
         self.is_prepared() && self.generation() == LAST_GENERATION
@@ -196,47 +193,5 @@ impl Life {
     #[must_use]
     pub const fn trusted(self) -> Life {
         if self.is_taken() { Life(self.0 & !(LIFE_DOUBTED as u64)) } else { self }
-    }
-}
-
-impl<P: Robust> Seat<P> {
-    /// What the life word says now.
-    #[must_use]
-    pub fn now(&self) -> Life {
-        // ord: SHR-3 (acquire): what a dead participant wrote is to be seen, and what one
-        // that left has released.
-        Life(self.life.load(Ordering::Acquire))
-    }
-
-    /// Replaces the life word, if it is this one.
-    pub fn change(&self, from: Life, to: Life) -> bool {
-        // ord: SHR-9 (acq_rel): acquire: the seat as its last tenant has left it; release:
-        // what the caller did there, or has released, to who finds it left.
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        self.life.compare_exchange(from.0, to.0, success, failure).is_ok()
-    }
-
-    /// The tenant leaves: it holds nothing, and the machine does not know it by this seat
-    /// any more. Nothing happens if it was declared dead.
-    pub fn vacate(&self, tenant: Life) {
-        self.replace(tenant, tenant.free());
-    }
-
-    /// Replaces the life word of a tenant, or of who prepares the seat, whether or not somebody
-    /// doubts that it lives: doubts come and go while this is tried. False if it was declared
-    /// dead.
-    pub fn replace(&self, tenant: Life, to: Life) -> bool {
-        while !self.change(tenant, to) && !self.change(tenant.doubted(), to) {
-            if self.now().trusted() != tenant {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Ends the name of the tenants of a seat that was found free (G2). False if somebody
-    /// has come since.
-    pub(super) fn retire(&self, free: Life) -> bool {
-        self.change(free, free.dead())
     }
 }

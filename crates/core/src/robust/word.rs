@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | 31 | [`WAITERS`] | somebody may sleep, or is about to |
 //! | 30 | [`INCONSISTENT`] | an owner died; what it left has not been declared consistent |
-//! | 29 | [`RESERVED`] | kept for the heir that the lock's other word names |
+//! | 29 | [`RESERVED`] | reserved for the hand-off waiter that the lock's other word names |
 //! | 28 | [`UNTOUCHED`] | the owner has not touched what the lock protects |
 //! | 27..14 | generation | of the owner |
 //! | 13..0 | slot | of the owner; 0: nobody |
@@ -28,7 +28,7 @@ pub const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 1;
 pub const WAITERS: u32 = 1 << 31;
 /// An owner died.
 pub const INCONSISTENT: u32 = 1 << 30;
-/// Kept for the heir.
+/// Reserved for the hand-off waiter.
 pub const RESERVED: u32 = 1 << 29;
 /// Its owner has changed nothing.
 pub const UNTOUCHED: u32 = 1 << 28;

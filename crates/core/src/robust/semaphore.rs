@@ -19,11 +19,12 @@
 //! again, as in `wait`.
 
 use super::life::Life;
+use super::machine::{Robust, Watch, Woken};
 use super::mutex::SharedMutex;
-use super::robust::{Robust, Watch, Woken};
-use super::seat::{AWAITED, Claim, Party};
-use super::wait::{Goal, Seek};
-use super::{Got, SharedError};
+use super::outcome::{Got, SharedError};
+use super::party::Party;
+use super::slot::{AWAITED, Claim};
+use super::wait::Goal;
 use crate::platform::{Atomic32, Ordering, Wait};
 
 /// So many holders are watched by one sleeper. If there are more, it looks again after
@@ -280,7 +281,7 @@ impl<P: Robust> SharedSemaphore<P> {
         if self.mutex.take(party.me) {
             return Ok(());
         }
-        let got = Seek::new(&self.mutex, party, how, here).until(Goal::Own(0))?;
+        let got = self.mutex.seek(party, how, here).until(Goal::Own(0))?;
         P::turn(here, got as u64);
         if got == Got::OwnerDied {
             self.count(party, what);
@@ -339,7 +340,7 @@ impl<P: Robust> SharedSemaphore<P> {
         let room = P::MOST_WATCHES.min(watches.len()) - 1;
         let mut watched = [(0, Life(0)); WATCHED];
         let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
-        for (slot, seat, life, claims) in party.domain.all_living() {
+        for (slot, record, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.
             let holds = |claim: &&Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
             let mut holding = claims.iter().filter(holds).peekable();
@@ -348,7 +349,7 @@ impl<P: Robust> SharedSemaphore<P> {
             if slot != party.me.slot() && is_holder {
                 holders += 1;
                 if let Some(place) = watches[..room].get_mut(used) {
-                    *place = Watch::Low(&seat.life, life.life());
+                    *place = Watch::Low(&record.life, life.life());
                     watched[used - 2] = (slot, life);
                     used += 1;
                 }
@@ -369,12 +370,12 @@ impl<P: Robust> SharedSemaphore<P> {
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if holders > watched.len() && is_sooner {
             let ended = P::wait_any(watches, &Wait { deadline: Some(soon), ..*how });
-            // About each seat in its turn, however the sleep has ended.
-            let slot = (soon.0 / GLANCE) as usize % party.domain.seats.len();
+            // About each slot in its turn, however the sleep has ended.
+            let slot = (soon.0 / GLANCE) as usize % party.domain.records.len();
             if ended != Woken::Copied
-                && let Some(seat) = party.domain.seat(slot as u32)
+                && let Some(record) = party.domain.record(slot as u32)
             {
-                let life = seat.now();
+                let life = record.current();
                 if life.is_alive() {
                     party.suspects(slot as u32, life);
                 }

@@ -1,4 +1,4 @@
-//! Who was woken and has the lock pledges to wake the next one: what the thread's robust
+//! Who was woken and has the lock defers the wake-up of the next one: what the thread's robust
 //! list says is pending then, and what becomes of it.
 
 mod common;
@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, until};
 use core::ptr::null_mut;
 use lockstead_core::Platform;
-use lockstead_core::shared::word::WAITERS;
+use lockstead_core::robust::word::WAITERS;
 use lockstead_linux::Linux;
 use lockstead_linux::shared;
 use segment::{Child, Segment};
@@ -71,8 +71,8 @@ fn contend(segment: &Segment) -> bool {
     })
 }
 
-/// Contends until the thread has pledged.
-fn pledge(segment: &Segment) {
+/// Contends until the thread has deferred a wake-up.
+fn defer_wake(segment: &Segment) {
     until("a woken owner leaves the mark", || contend(segment));
     assert_eq!(named(segment), Some(DOORBELL), "the doorbell stays named");
 }
@@ -102,7 +102,7 @@ fn who_was_woken_names_the_doorbell_until_it_leaves() {
     in_thread(|| {
         for exclusive in [false, true] {
             let segment = Segment::with(exclusive);
-            pledge(&segment);
+            defer_wake(&segment);
             assert_eq!(shared::leave(segment.handle()), Ok(()));
             assert_eq!(named(&segment), None, "nothing is named after leaving");
         }
@@ -113,11 +113,11 @@ fn who_was_woken_names_the_doorbell_until_it_leaves() {
 fn who_uses_the_libcs_robust_mutexes_passes_on_at_once() {
     in_thread(|| {
         let segment = Segment::new();
-        pledge(&segment);
+        defer_wake(&segment);
         use_libcs();
         assert_eq!(named(&segment), None, "the libc leaves nothing pending");
         for _ in 0..20 {
-            assert!(!contend(&segment), "it pledges although the libc undoes it");
+            assert!(!contend(&segment), "it defers the wake-up although the libc undoes it");
         }
     });
 }
@@ -147,7 +147,7 @@ fn what_the_libc_has_pending_is_given_back() {
 fn a_forked_child_names_nothing_in_what_it_unmaps() {
     in_thread(|| {
         let mut segment = Segment::new();
-        pledge(&segment);
+        defer_wake(&segment);
         let handle = segment.handle.take().expect("attached");
         let status = Child::new(|| {
             assert_eq!(named(&segment), Some(DOORBELL), "inherited");

@@ -1,39 +1,39 @@
 //! The mutex that survives its owner.
 //!
 //! # State
-//! Eight bytes. `word` as in [`word`](super::word); `heir` is who the lock is kept
-//! for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
+//! Eight bytes. `word` as in [`word`](super::word); `reserved_for` is the waiter that the
+//! lock is reserved for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
 //!
 //! # Protocol
 //! Taking: the word from 0 to me. Releasing: from me to 0; or a look whether it is me,
 //! and me less, where that is faster ([`Robust::subtracts`]). Neither touches anything
 //! else. If taking fails, `wait`; if the word is more than me, [`SharedMutex::unlock`]'s
 //! second half. A flag set between the look and the subtraction stays, beside no owner:
-//! a lock that is free for all, or for its heir, and whose next owner has the flag.
+//! a lock that is free for all, or for its hand-off waiter, and whose next owner has the flag.
 //!
 //! # Source
 //! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006); watching one
 //! life word of each participant, instead of a list of its locks, is this project's.
 
-use super::robust::Robust;
-use super::seat::Party;
+use super::machine::Robust;
+use super::outcome::{Got, SharedError};
+use super::party::Party;
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
-use super::{Got, SharedError};
 use crate::platform::{Atomic32, Ordering, Wait};
 
 /// A mutex for memory that processes share.
 #[repr(C, align(8))]
 pub struct SharedMutex<P: Robust> {
     pub(super) word: P::U32,
-    pub(super) heir: P::U32,
+    reserved_for: P::U32,
 }
 
 impl<P: Robust> SharedMutex<P> {
     /// A free mutex. So are zeroes.
     #[must_use]
     pub const fn new() -> Self {
-        SharedMutex { word: P::U32::ZERO, heir: P::U32::ZERO }
+        SharedMutex { word: P::U32::ZERO, reserved_for: P::U32::ZERO }
     }
 
     /// Takes it if nobody has it, nobody waits, and nobody died: the fast path of all
@@ -72,7 +72,17 @@ impl<P: Robust> SharedMutex<P> {
         how: &Wait<'_, P>,
         here: u64,
     ) -> Result<Got, SharedError> {
-        Seek::new(self, party, how, here).until(Goal::Own(0))
+        self.seek(party, how, here).until(Goal::Own(0))
+    }
+
+    /// The slow path of an acquisition that began [`here`](Robust::here).
+    pub(super) fn seek<'l, 'a, 'h>(
+        &'l self,
+        party: &'l Party<'a, P>,
+        how: &'l Wait<'h, P>,
+        here: u64,
+    ) -> Seek<'l, 'a, 'h, P> {
+        Seek::new((&self.word, &self.reserved_for), party, how, here)
     }
 
     /// Takes it if that needs no wait.
@@ -84,7 +94,7 @@ impl<P: Robust> SharedMutex<P> {
         if self.take(party.me) {
             return Ok(Got::Clean);
         }
-        Seek::new(self, party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
+        self.seek(party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
     }
 
     /// Releases it if this participant has it, nobody waits, and nobody died: the fast
@@ -115,7 +125,7 @@ impl<P: Robust> SharedMutex<P> {
     fn given_late(&self) {
         // As in the second half of `unlock`.
         if P::wake_shared(&raw const self.word, 1) == 0 {
-            P::wake_shared(&raw const self.heir, 1);
+            P::wake_shared(&raw const self.reserved_for, 1);
         }
     }
 
@@ -152,14 +162,17 @@ impl<P: Robust> SharedMutex<P> {
                     // From here on by address alone. Who ends before this is done
                     // wakes one of those that watch its life.
                     if lost && word & RESERVED != 0 {
-                        // The heir does not sleep where the others do.
+                        // The hand-off waiter does not sleep where the others do.
                         P::wake_shared(&raw const self.word, 1);
                     }
                     let reserved = !lost && word & RESERVED != 0;
                     if reserved && P::wake_shared(&raw const self.word, 1) != 0 {
-                        // The heir passes on.
+                        // The hand-off waiter passes on.
                     } else if word & (WAITERS | RESERVED) != 0 {
-                        P::wake_shared(&raw const self.heir, if lost { u32::MAX } else { 1 });
+                        P::wake_shared(
+                            &raw const self.reserved_for,
+                            if lost { u32::MAX } else { 1 },
+                        );
                     }
                     return true;
                 }

@@ -23,12 +23,13 @@
 //! hazard pointers (Maged Michael, 2004).
 
 use super::life::Life;
+use super::machine::{Robust, Watch, Woken};
 use super::mutex::SharedMutex;
-use super::robust::{Robust, Watch, Woken};
-use super::seat::{AWAITED, Claim, Party, Seat};
+use super::outcome::{Got, SharedError};
+use super::party::Party;
+use super::slot::{AWAITED, Claim, SlotRecord};
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
-use super::{Got, SharedError};
 use crate::platform::{Atomic32, Ordering, Wait};
 
 /// A reader-writer lock for memory that processes share.
@@ -93,7 +94,7 @@ impl<P: Robust> SharedRwLock<P> {
         how: &'l Wait<'h, P>,
     ) -> Result<ReadHold, SharedError> {
         let here = P::here();
-        let seek = || Seek::new(&self.mutex, party, how, here);
+        let seek = || self.mutex.seek(party, how, here);
         let Some(number) = claim else {
             // Others may read meanwhile.
             return match by(seek(), Goal::Own(UNTOUCHED))? {
@@ -155,7 +156,7 @@ impl<P: Robust> SharedRwLock<P> {
         let got = if self.take(party) {
             Got::Clean
         } else {
-            Seek::new(&self.mutex, party, how, here).until(Goal::Own(UNTOUCHED))?
+            self.mutex.seek(party, how, here).until(Goal::Own(UNTOUCHED))?
         };
         P::turn(here, got as u64);
         self.own_all(party, how).map(|()| got)
@@ -173,7 +174,7 @@ impl<P: Robust> SharedRwLock<P> {
         let got = if self.take(party) {
             Got::Clean
         } else {
-            Seek::new(&self.mutex, party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
+            self.mutex.seek(party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
         };
         while let Some(reader) = self.reader(party) {
             if !party.suspects(reader.slot, reader.life) {
@@ -265,7 +266,8 @@ impl<P: Robust> SharedRwLock<P> {
     /// Whether the caller reads. To be known before it waits for anybody: of two that read
     /// and want to write, each would wait for the other.
     fn is_read_by(&self, party: &Party<'_, P>) -> bool {
-        let used = party.seat().map_or(0, |seat| seat.claims.load(Ordering::Relaxed) as usize);
+        let used =
+            party.record().map_or(0, |record| record.claims.load(Ordering::Relaxed) as usize);
         let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr());
         party.domain.claims_of(party.me.slot()).iter().take(used).any(|claim| {
             let claimed = claim.what.load(Ordering::Relaxed) & !AWAITED;
@@ -276,13 +278,13 @@ impl<P: Robust> SharedRwLock<P> {
     /// Somebody who reads.
     fn reader<'a>(&self, party: &Party<'a, P>) -> Option<Reader<'a, P>> {
         let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr())?;
-        party.domain.all_living().find_map(|(slot, seat, life, claims)| {
+        party.domain.all_living().find_map(|(slot, record, life, claims)| {
             let names = |claim: &&Claim<P>| {
                 // ord: SHR-6 (seq_cst): after the word; SHR-7 (acquire).
                 claim.what.load(Ordering::SeqCst) & !AWAITED == what
             };
             let claim = claims.iter().find(names)?;
-            Some(Reader { slot, seat, life, claim, what })
+            Some(Reader { slot, record, life, claim, what })
         })
     }
 }
@@ -295,7 +297,7 @@ impl<P: Robust> Default for SharedRwLock<P> {
 
 struct Reader<'a, P: Robust> {
     slot: u32,
-    seat: &'a Seat<P>,
+    record: &'a SlotRecord<P>,
     life: Life,
     claim: &'a Claim<P>,
     what: u32,
@@ -315,8 +317,8 @@ impl<P: Robust> Reader<'_, P> {
         let watches = [
             Watch::Word(&self.claim.what, awaited),
             Watch::Word(party.domain.doorbell, bell),
-            Watch::Low(&self.seat.life, self.life.life()),
-            Watch::High(&self.seat.life, self.life.high()),
+            Watch::Low(&self.record.life, self.life.life()),
+            Watch::High(&self.record.life, self.life.high()),
         ];
         match party.sleep(&watches, how, &[(self.slot, self.life)]) {
             Woken::At(index) => {

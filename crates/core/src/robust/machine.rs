@@ -8,7 +8,7 @@
 //!
 //! # Invariants a platform must keep
 //! - **D1** When a participant ends, the machine sets the low half of its
-//!   [life word](super::Seat) to [`LIFE_DEAD`](super::life::LIFE_DEAD) and then wakes
+//!   [life word](super::SlotRecord) to [`LIFE_DEAD`](super::life::LIFE_DEAD) and then wakes
 //!   one of those that sleep on that half. It does so after everything the
 //!   participant has written, and after it has left all queues of sleepers.
 //! - **D2** Then, if the participant had [named](Robust::at_death_wake) a word whose
@@ -93,7 +93,7 @@ pub trait Robust: Platform {
     /// From now on, while the caller owns a lock of the word's segment: should it end
     /// when it has named nothing, one of those that sleep on `word` is woken (D2). False
     /// if the machine does not promise that.
-    fn pledge(word: &Self::U32) -> bool;
+    fn defer_wake(word: &Self::U32) -> bool;
 
     /// How long a waiter [rests](Self::rest), in nanoseconds; `None`: it does not.
     const REST: Option<u64>;
@@ -149,5 +149,5 @@ pub enum Addend {
     /// 1.
     One,
     /// 2^30.
-    Ring,
+    Doorbell,
 }

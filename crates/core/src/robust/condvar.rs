@@ -10,11 +10,11 @@
 //! somebody who rings, and all others look whether what they wait for has come.
 //! A notification counts and wakes in one step, so that nobody can end in between.
 
+use super::machine::{Addend, Robust, Watch, Woken};
 use super::mutex::SharedMutex;
-use super::robust::{Addend, Robust, Watch, Woken};
-use super::seat::Party;
-use super::wait::{Goal, Seek};
-use super::{Got, SharedError};
+use super::outcome::{Got, SharedError};
+use super::party::Party;
+use super::wait::Goal;
 use crate::platform::{Atomic32, Ordering, Wait};
 use core::ptr::NonNull;
 
@@ -90,7 +90,7 @@ impl<P: Robust> SharedCondvar<P> {
         let mutex = if mutex.take(party.me) {
             Ok(Got::Clean)
         } else {
-            Seek::new(mutex, party, &Wait::FOREVER, here).until(Goal::Own(0))
+            mutex.seek(party, &Wait::FOREVER, here).until(Goal::Own(0))
         };
         Ok(Waited { mutex, ended, named })
     }

@@ -1,0 +1,252 @@
+//! A segment as all its participants see it: slots, claims, and who is dead.
+
+use super::life::{LIFE_NUMBER, Life};
+use super::machine::{Addend, Robust};
+use super::slot::{AWAITED, Claim, SlotRecord};
+use super::word::{Identity, LAST_SLOT};
+use crate::platform::{Atomic32, Atomic64, Ordering};
+use core::ptr::NonNull;
+
+/// What all participants of a segment see of it.
+pub struct Domain<'a, P: Robust> {
+    /// Its lower 30 bits are zero. Adding to the others and waking all that sleep
+    /// there has everybody look again.
+    pub doorbell: &'a P::U32,
+    /// The slots; number 0 is not used.
+    pub records: &'a [SlotRecord<P>],
+    /// The claims of all slots.
+    pub claims: &'a [Claim<P>],
+    /// So many for each.
+    pub claims_each: usize,
+    /// What else the platform knows.
+    pub segment: &'a P::Segment,
+    /// Where the segment begins.
+    pub base: usize,
+}
+
+impl<P: Robust> Clone for Domain<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Robust> Copy for Domain<'_, P> {}
+
+impl<'a, P: Robust> Domain<'a, P> {
+    /// The slot of a slot, if the segment has it.
+    #[must_use]
+    pub fn record(&self, slot: u32) -> Option<&'a SlotRecord<P>> {
+        if slot == 0 || slot > LAST_SLOT { None } else { self.records.get(slot as usize) }
+    }
+
+    /// The claims of a slot.
+    #[must_use]
+    pub fn claims_of(&self, slot: u32) -> &'a [Claim<P>] {
+        let first = slot as usize * self.claims_each;
+        self.claims.get(first..).and_then(|from| from.get(..self.claims_each)).unwrap_or(&[])
+    }
+
+    /// Every slot in which somebody lives that may have claims, and those.
+    pub(super) fn all_living(
+        &self,
+    ) -> impl Iterator<Item = (u32, &'a SlotRecord<P>, Life, &'a [Claim<P>])> + use<'a, P> {
+        let domain = *self;
+        // ord: SHR-8 (seq_cst): all three after the caller has put itself into the lock's
+        // word.
+        let last = self.records.first().map_or(0, |record| record.claims.load(Ordering::SeqCst));
+        let last = self.records.len().saturating_sub(1).min(last as usize) as u32;
+        (1..=last).filter_map(move |slot| {
+            let record = domain.record(slot)?;
+            // ord: SHR-8 (seq_cst).
+            let life = Life(record.life.load(Ordering::SeqCst));
+            let claims = domain.claims_of(slot);
+            // ord: SHR-8 (seq_cst).
+            let used = record.claims.load(Ordering::SeqCst) as usize;
+            let claims = &claims[..used.min(claims.len())];
+            life.is_alive().then_some((slot, record, life, claims))
+        })
+    }
+
+    /// From now on, who looks for claims looks at this slot too.
+    pub(super) fn look_up_to(&self, slot: u32) {
+        let Some(first) = self.records.first() else { return };
+        let mut highest = first.claims.load(Ordering::Relaxed);
+        while highest < slot {
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            match first.claims.compare_exchange(highest, slot, success, failure) {
+                Ok(_) => return,
+                Err(found) => highest = found,
+            }
+        }
+    }
+
+    /// What has become of who is named like this.
+    #[must_use]
+    pub fn fate(&self, who: Identity) -> Fate<'a, P> {
+        let Some(record) = self.record(who.slot()) else { return Fate::Died };
+        let life = record.current();
+        if life.generation() != who.generation() {
+            Fate::Died
+        } else if life.is_alive() {
+            Fate::Lives(record, life)
+        } else if life.is_free() {
+            Fate::Left(record, life)
+        } else {
+            Fate::Died
+        }
+    }
+
+    /// The first slot that the caller could take, for itself, a participant of this process
+    /// with this number as the machine knows it: its slot, and its life word from then on.
+    /// The first one, since who looks for claims looks at all slots up to the highest that
+    /// made one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn take_slot(&self, process: u32, number: u32) -> Result<(u32, Life), NoSlot> {
+        let (mut worn_out, mut scrubbed) = (false, false);
+        for (slot, record) in (0..).zip(self.records).skip(1).take(LAST_SLOT as usize) {
+            if let Some(taken) = self.occupy(slot, process, number) {
+                return Ok((slot, taken));
+            }
+            let found = record.current();
+            worn_out |= found.is_worn_out();
+            scrubbed |= found.is_scrubbed();
+        }
+        Err(match (worn_out, scrubbed) {
+            (true, _) => NoSlot::WornOut,
+            (false, true) => NoSlot::Scrubbed,
+            (false, false) => NoSlot::Full,
+        })
+    }
+
+    /// The caller takes this slot, if nobody sits there: its life word from then on.
+    pub fn occupy(&self, slot: u32, process: u32, number: u32) -> Option<Life> {
+        let record = self.record(slot)?;
+        loop {
+            let found = record.current();
+            let taken = found.taken_by(process, number)?;
+            if found.is_free() {
+                if record.change(found, taken) {
+                    return Some(taken);
+                }
+            } else if let prepared = found.prepared(process)
+                && record.change(found, prepared)
+            {
+                self.erase_claims(slot);
+                if record.replace(prepared, taken) {
+                    return Some(taken);
+                }
+            }
+        }
+    }
+
+    /// Ends a name that stands in a lock, if nobody sits in its slot and somebody who comes could
+    /// bear it; whether it did. For who finds nobody living in the segment: no tenant has put
+    /// such a name there and kept it, but the words may be of different moments, as after a
+    /// crash of the system, or in a copy that was made meanwhile.
+    pub fn end_name(&self, who: Identity) -> bool {
+        let Some(record) = self.record(who.slot()) else { return false };
+        let life = record.current();
+        let is_next = life.generation() < who.generation()
+            || life.is_free() && life.generation() == who.generation();
+        // Fails if somebody has come.
+        !life.is_taken() && is_next && record.change(life, Life::ended(who.generation()))
+    }
+
+    /// Erases what was claimed by who sat in a slot that the caller has taken or prepared;
+    /// whether there was anything.
+    ///
+    /// If there was, it rings first: one may be about to sleep that has seen the dead one's claim
+    /// while that lived, and compares the lower half of the life word only, in which the next
+    /// tenant may have the same number. Should the caller end before it has erased the claim,
+    /// the next one rings.
+    pub fn erase_claims(&self, slot: u32) -> bool {
+        let claims = self.claims_of(slot);
+        let stood = claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0);
+        if stood {
+            self.wake_everybody();
+        }
+        for claim in claims {
+            claim.give_back();
+            claim.units.store(0, Ordering::Relaxed);
+        }
+        stood
+    }
+
+    /// Has everybody who sleeps in this segment look again.
+    pub fn wake_everybody(&self) {
+        P::add_and_wake(self.doorbell, Addend::Doorbell, u32::MAX);
+    }
+
+    /// Should the caller end, one that sleeps on the doorbell is woken, and rings it.
+    /// Returns what was named before.
+    pub(super) fn name_doorbell(&self) -> Option<NonNull<P::U32>> {
+        P::at_death_wake(Some(NonNull::from(self.doorbell)))
+    }
+
+    /// What to compare the doorbell with.
+    pub(super) fn bell(&self) -> u32 {
+        // ord: SHR-4 (acquire): the lock is looked at after the doorbell.
+        let bell = self.doorbell.load(Ordering::Acquire);
+        if bell << 2 != 0 {
+            // Somebody has written over it; the machine would not wake there (D2).
+            let _ = self.doorbell.compare_exchange(
+                bell,
+                bell & !LIFE_NUMBER,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        bell & !LIFE_NUMBER
+    }
+
+    /// Does what the machine should have done when a participant ended (D1), and has
+    /// everybody look. False if its life word has changed since.
+    pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
+        // As if the machine had done it.
+        let done = life.is_taken()
+            && self.record(slot).is_some_and(|record| record.change(life, life.dead()));
+        if done {
+            self.wake_everybody();
+        }
+        done
+    }
+
+    /// After a wake-up at the watch with this index, of which 1 is the doorbell and
+    /// those above are lives: rings if the machine has woken the caller.
+    pub(super) fn after_wake(&self, index: usize, bell: u32) {
+        if index > 1 || index == 1 && self.bell() == bell {
+            self.wake_everybody();
+        }
+    }
+
+    /// The offset of a lock in the segment, divided by 8, as claims name it; `None`
+    /// if it lies outside of what they can name.
+    #[must_use]
+    pub fn offset(&self, lock: usize) -> Option<u32> {
+        let eighths = lock.checked_sub(self.base)? / 8;
+        u32::try_from(eighths).ok().filter(|&at| at != 0 && at & AWAITED == 0)
+    }
+}
+
+/// What has become of a participant that a word names.
+pub enum Fate<'a, P: Robust> {
+    /// It lives: its slot, and the life word.
+    Lives(&'a SlotRecord<P>, Life),
+    /// It is dead, and nobody will be called so again (G1).
+    Died,
+    /// It has left, if it ever was; the next one that comes will be called so (G2).
+    Left(&'a SlotRecord<P>, Life),
+}
+
+/// Why nobody can take a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoSlot {
+    /// Somebody who lives sits in each.
+    Full,
+    /// The others are worn out by deaths.
+    WornOut,
+    /// Somebody is about to make others usable again: it is worth while to look again.
+    Scrubbed,
+}
