@@ -8,11 +8,11 @@ use lockstead_inspect::check::model::{Details, Level, Ring};
 use lockstead_inspect::check::{Checker, order, why};
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::{End, Frame, Stack};
-use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::order::{Edge, Mode};
 use lockstead_ledger::publish::Holding;
 use lockstead_ledger::thread::state;
+use lockstead_ledger::violation::{Rule, Violation};
 use lockstead_ledger::{Birth, Layout, Ledger, Part};
 use lockstead_lockdep::Level as Sure;
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
@@ -120,7 +120,7 @@ fn look(checker: &mut Checker, ledger: &Ledger<'_>, last: bool) -> Vec<Facts> {
 fn orders(news: Vec<Facts>) -> Vec<OrderFacts> {
     let order = |facts| match facts {
         Facts::Order(order) => Some(order),
-        Facts::Breach(_) => None,
+        Facts::Violation(_) => None,
     };
     news.into_iter().filter_map(order).collect()
 }
@@ -134,7 +134,7 @@ fn named(ledger: &Ledger<'_>, facts: &Facts) -> Details {
     };
     match facts {
         Facts::Order(order) => with.order(order),
-        Facts::Breach(breach) => with.breach(breach),
+        Facts::Violation(violation) => with.violation(violation),
     }
 }
 
@@ -241,11 +241,11 @@ fn a_record_that_is_never_complete_holds_up_nothing_for_long() {
 }
 
 #[test]
-fn breaches_come_with_their_locks() {
+fn violations_come_with_their_locks() {
     let area = Area::new();
     let ledger = area.ledger();
     let a = lock(&ledger, 0x1000);
-    let breach = Breach {
+    let violation = Violation {
         rule: Rule::Recursion,
         lock: a,
         generation: generation(&ledger, a),
@@ -259,23 +259,23 @@ fn breaches_come_with_their_locks() {
         number: 0,
         weak: false,
     };
-    ledger.add_breach(&breach);
-    ledger.add_breach(&Breach { rule: Rule::ProcessExit, weak: true, ..breach });
-    ledger.add_breach(&Breach { lock: 0, address: 0xabc, ..breach });
+    ledger.add_violation(&violation);
+    ledger.add_violation(&Violation { rule: Rule::ProcessExit, weak: true, ..violation });
+    ledger.add_violation(&Violation { lock: 0, address: 0xabc, ..violation });
     let news = look(&mut Checker::default(), &ledger, true);
     let details: Vec<Details> = news.iter().map(|facts| named(&ledger, facts)).collect();
     let told = |at: usize| {
-        let breach = details[at].breach.as_ref().unwrap();
+        let violation = details[at].violation.as_ref().unwrap();
         (
             details[at].rule.as_deref().unwrap(),
             details[at].level.unwrap(),
-            breach.lock.name.as_str(),
+            violation.lock.name.as_str(),
         )
     };
     assert_eq!(told(0), ("recursion", Level::Rule, "lock_1000"));
     assert_eq!(told(1), ("process-exit-while-holding", Level::Order, "lock_1000"));
     assert_eq!(told(2), ("recursion", Level::Rule, "lock at 0xabc"));
-    let earlier = details[0].breach.as_ref().unwrap().earlier.as_ref().unwrap();
+    let earlier = details[0].violation.as_ref().unwrap().earlier.as_ref().unwrap();
     assert_eq!(earlier.frames[0].function.as_deref(), Some("f12"));
     assert_ne!(details[0].cause, details[1].cause);
     assert_eq!(details[0].stacks().len(), 2);
@@ -286,7 +286,7 @@ fn a_lock_keeps_its_name_after_its_end() {
     let area = Area::new();
     let ledger = area.ledger();
     let a = ledger.init_lock(&birth(&ledger, 0x1000, 0x40)).unwrap();
-    let breach = Breach {
+    let violation = Violation {
         rule: Rule::Freed,
         lock: a,
         generation: generation(&ledger, a),
@@ -300,10 +300,10 @@ fn a_lock_keeps_its_name_after_its_end() {
         number: 0,
         weak: false,
     };
-    ledger.add_breach(&breach);
+    ledger.add_violation(&violation);
     let class = || {
         let news = look(&mut Checker::default(), &ledger, true);
-        named(&ledger, &news[0]).breach.expect("a breach").lock.class
+        named(&ledger, &news[0]).violation.expect("a violation").lock.class
     };
     assert_eq!(class(), "mutexes from f40+0x0");
     ledger.destroy_lock(0x1000);
@@ -405,9 +405,9 @@ fn garbage_does_no_harm() {
             let [from, to] = [0, 1].map(|_| locks[any(19) as usize]);
             ledger.add_edge(&edge(&ledger, any(4) as u32 + 1, from, to));
         }
-        ledger.claim(Part::Breaches, 30).unwrap();
+        ledger.claim(Part::Violations, 30).unwrap();
         let layout = *ledger.layout();
-        let regions = [layout.edges, layout.breaches, layout.locks, layout.stacks];
+        let regions = [layout.edges, layout.violations, layout.locks, layout.stacks];
         for _ in 0..600 {
             let region = regions[any(4) as usize];
             let at = region.offset as usize + any(20_000) as usize / 8 * 8;
@@ -421,7 +421,7 @@ fn garbage_does_no_harm() {
             unsafe { area.base.add(at).cast::<u64>().write(word) };
         }
         ledger.header().edges_used.store(any(1 << 20), Relaxed);
-        ledger.header().breaches_used.store(any(1 << 20), Relaxed);
+        ledger.header().violations_used.store(any(1 << 20), Relaxed);
         let mut checker = Checker::default();
         let news = look(&mut checker, &ledger, true);
         for facts in news.iter().take(200) {

@@ -1,6 +1,5 @@
 //! The regions of the layout, by name: where each lies, and of what it consists.
 
-use crate::breach::BreachRecord;
 use crate::class::Class;
 use crate::growth::Area;
 use crate::header::{Layout, Region};
@@ -11,6 +10,7 @@ use crate::shares::ShareChunk;
 use crate::thread;
 use crate::token::Token;
 use crate::usage::Usage;
+use crate::violation::ViolationRecord;
 
 impl Area {
     /// Where it lies.
@@ -27,7 +27,7 @@ impl Area {
             Area::Modules => layout.modules,
             Area::Edges => layout.edges,
             Area::EdgeTable => layout.edge_table,
-            Area::Breaches => layout.breaches,
+            Area::Violations => layout.violations,
             Area::Tokens => layout.tokens,
             Area::Usages => layout.usages,
             Area::Shares => layout.shares,
@@ -45,7 +45,7 @@ impl Area {
             Area::Stacks | Area::AddressTable | Area::StackTable | Area::EdgeTable => 8,
             Area::Modules => size_of::<ModuleRecord>(),
             Area::Edges => size_of::<EdgeRecord>(),
-            Area::Breaches => size_of::<BreachRecord>(),
+            Area::Violations => size_of::<ViolationRecord>(),
             Area::Tokens => size_of::<Token>(),
             Area::Usages => size_of::<Usage>(),
             Area::Shares => size_of::<ShareChunk>(),

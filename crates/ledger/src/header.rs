@@ -1,6 +1,5 @@
 //! The first page of a ledger: where everything lies, and the coarse clock.
 
-use crate::breach::BreachRecord;
 use crate::cells::Native;
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
@@ -11,6 +10,7 @@ use crate::table;
 use crate::thread;
 use crate::token::Token;
 use crate::usage::Usage;
+use crate::violation::ViolationRecord;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// First word of every ledger: "lockstea" in ASCII.
@@ -71,8 +71,8 @@ pub struct Layout {
     pub edges: Region,
     /// Slots of the table from hash to edge, all levels together.
     pub edge_table: Region,
-    /// [`BreachRecord`]s.
-    pub breaches: Region,
+    /// [`ViolationRecord`]s.
+    pub violations: Region,
     /// [`Token`]s, one for each of `locks`.
     pub tokens: Region,
     /// [`Usage`]s. Index 0 is never used.
@@ -121,7 +121,7 @@ impl Layout {
         );
         let edges = region(size / 64, size_of::<EdgeRecord>() as u64);
         let edge_table = region(table::bytes(edges.capacity), 8);
-        let breaches = region(size / 512, size_of::<BreachRecord>() as u64);
+        let violations = region(size / 512, size_of::<ViolationRecord>() as u64);
         let token = size_of::<Token>() as u64;
         let tokens = region(locks.capacity * token, token);
         let usages = region(size / 256, size_of::<Usage>() as u64);
@@ -140,7 +140,7 @@ impl Layout {
             stack_table,
             edges,
             edge_table,
-            breaches,
+            violations,
             tokens,
             usages,
             shares,
@@ -178,8 +178,8 @@ pub struct Losses {
     pub late: AtomicU64,
     /// Edges between locks that found no room.
     pub edges: AtomicU64,
-    /// Breaches of rules that found no room.
-    pub breaches: AtomicU64,
+    /// Violations of rules that found no room.
+    pub violations: AtomicU64,
     /// What rules about signals, conditions and hand-offs are judged by, as far as
     /// it found no room.
     pub facts: AtomicU64,
@@ -257,8 +257,8 @@ pub struct Header {
     pub edge_level: AtomicU64,
     /// Entries in the newest level of the edge table.
     pub edge_fill: AtomicU64,
-    /// Breaches of rules recorded.
-    pub breaches_used: AtomicU64,
+    /// Violations of rules recorded.
+    pub violations_used: AtomicU64,
     /// Usages ever used, index 0 included.
     pub usages_used: AtomicU64,
     /// Chunks of shares ever used, index 0 included.

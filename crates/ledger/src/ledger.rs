@@ -1,6 +1,5 @@
 //! A mapped ledger: its parts as slices, and how room is claimed in them.
 
-use crate::breach::BreachRecord;
 use crate::cells::NativeWord;
 use crate::class::Class;
 use crate::growth::{Area, Growth};
@@ -13,6 +12,7 @@ use crate::table::Table;
 use crate::thread::{self, Thread, ThreadRecord};
 use crate::token::Token;
 use crate::usage::Usage;
+use crate::violation::ViolationRecord;
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -83,8 +83,8 @@ pub enum Part {
     Modules,
     /// Edges between locks.
     Edges,
-    /// Breaches of rules.
-    Breaches,
+    /// Violations of rules.
+    Violations,
     /// Usages of semaphores.
     Usages,
     /// Shares of stacks in the statistics of locks.
@@ -101,7 +101,7 @@ impl Part {
             Part::StackWords => &[Area::Stacks, Area::Classes],
             Part::Modules => &[Area::Modules],
             Part::Edges => &[Area::Edges],
-            Part::Breaches => &[Area::Breaches],
+            Part::Violations => &[Area::Violations],
             Part::Usages => &[Area::Usages],
             Part::Shares => &[Area::Shares],
         }
@@ -124,7 +124,7 @@ impl Extent {
         Part::StackWords,
         Part::Modules,
         Part::Edges,
-        Part::Breaches,
+        Part::Violations,
         Part::Usages,
         Part::Shares,
     ];
@@ -140,7 +140,7 @@ impl Extent {
             size_of::<u64>(),
             size_of::<ModuleRecord>(),
             size_of::<EdgeRecord>(),
-            size_of::<BreachRecord>(),
+            size_of::<ViolationRecord>(),
             size_of::<Usage>(),
             size_of::<ShareChunk>(),
         ];
@@ -160,7 +160,8 @@ impl<'a> Ledger<'a> {
     /// not believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
-        let [threads, locks, extensions, words, modules, edges, breaches, usages, shares] = most.0;
+        let [threads, locks, extensions, words, modules, edges, violations, usages, shares] =
+            most.0;
         let layout = &mut self.layout;
         for (region, most) in [
             (&mut layout.threads, threads),
@@ -170,7 +171,7 @@ impl<'a> Ledger<'a> {
             (&mut layout.classes, words),
             (&mut layout.modules, modules),
             (&mut layout.edges, edges),
-            (&mut layout.breaches, breaches),
+            (&mut layout.violations, violations),
             (&mut layout.tokens, locks),
             (&mut layout.usages, usages),
             (&mut layout.shares, shares),
@@ -350,8 +351,8 @@ impl<'a> Ledger<'a> {
         self.part(Area::Edges)
     }
 
-    pub(crate) fn breaches(&self) -> &'a [BreachRecord] {
-        self.part(Area::Breaches)
+    pub(crate) fn violations(&self) -> &'a [ViolationRecord] {
+        self.part(Area::Violations)
     }
 
     pub(crate) fn stack_words(&self) -> &'a [AtomicU64] {
@@ -425,7 +426,7 @@ impl<'a> Ledger<'a> {
             Part::StackWords => (&header.stack_words_used, layout.stacks.capacity),
             Part::Modules => (&header.modules_used, layout.modules.capacity),
             Part::Edges => (&header.edges_used, layout.edges.capacity),
-            Part::Breaches => (&header.breaches_used, layout.breaches.capacity),
+            Part::Violations => (&header.violations_used, layout.violations.capacity),
             Part::Usages => (&header.usages_used, layout.usages.capacity),
             Part::Shares => (&header.shares_used, layout.shares.capacity),
         }

@@ -10,7 +10,7 @@
 //! [`publish`]: what a thread holds and waits for, the one part that is a
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`shares`], [`class`], [`stacks`], [`module`]: the records.
-//! [`order`], [`witness`], [`breach`]: what a run that checks leaves. [`usage`],
+//! [`order`], [`witness`], [`violation`]: what a run that checks leaves. [`usage`],
 //! [`token`]: what semaphores are used for.
 //! [`handing`]: which conditions serve as locks.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
@@ -28,7 +28,6 @@
 #![no_std]
 
 mod area;
-pub mod breach;
 pub mod cells;
 pub mod class;
 pub mod growth;
@@ -49,6 +48,7 @@ pub mod table;
 pub mod thread;
 pub mod token;
 pub mod usage;
+pub mod violation;
 pub mod witness;
 
 pub use cells::{Cells, Native};

@@ -1,9 +1,9 @@
 //! What a run that checks leaves in the ledger, and how it is read.
 
-use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::header::Layout;
 use lockstead_ledger::ledger::{Ledger, Part};
 use lockstead_ledger::order::{Edge, Mode, gate};
+use lockstead_ledger::violation::{Rule, Violation};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -60,7 +60,7 @@ fn edges_are_read_as_they_were_left() {
 }
 
 #[test]
-fn edges_and_breaches_without_room_are_counted() {
+fn edges_and_violations_without_room_are_counted() {
     let ledger = ledger();
     let room = ledger.layout().edges.capacity;
     assert!(room >= 1000);
@@ -69,14 +69,15 @@ fn edges_and_breaches_without_room_are_counted() {
     }
     assert_eq!(ledger.used(Part::Edges) as u64, room);
     assert_eq!(ledger.header().losses.edges.load(Relaxed), 3);
-    let room = ledger.layout().breaches.capacity;
-    let added = (0..room + 2).filter(|_| ledger.add_breach(&breach(Rule::Freed)).is_some()).count();
+    let room = ledger.layout().violations.capacity;
+    let added =
+        (0..room + 2).filter(|_| ledger.add_violation(&violation(Rule::Freed)).is_some()).count();
     assert_eq!(added as u64, room);
-    assert_eq!(ledger.header().losses.breaches.load(Relaxed), 2);
+    assert_eq!(ledger.header().losses.violations.load(Relaxed), 2);
 }
 
-fn breach(rule: Rule) -> Breach {
-    Breach {
+fn violation(rule: Rule) -> Violation {
+    Violation {
         rule,
         lock: 1,
         generation: 2,
@@ -93,15 +94,15 @@ fn breach(rule: Rule) -> Breach {
 }
 
 #[test]
-fn breaches_of_all_rules_are_read_as_they_were_left() {
+fn violations_of_all_rules_are_read_as_they_were_left() {
     let ledger = ledger();
     for (number, rule) in Rule::ALL.into_iter().enumerate() {
-        assert_eq!(ledger.add_breach(&breach(rule)), Some(number));
-        let record = ledger.breach(number).expect("it is there");
-        assert_eq!(record.read(), Some(breach(rule)));
+        assert_eq!(ledger.add_violation(&violation(rule)), Some(number));
+        let record = ledger.violation(number).expect("it is there");
+        assert_eq!(record.read(), Some(violation(rule)));
         assert_eq!(Rule::from_raw(number as u32 + 1), Some(rule));
     }
-    assert!(ledger.breach(Rule::ALL.len()).is_none());
+    assert!(ledger.violation(Rule::ALL.len()).is_none());
     assert_eq!((Rule::from_raw(0), Rule::from_raw(Rule::ALL.len() as u32 + 1)), (None, None));
 }
 

@@ -15,7 +15,7 @@
 //! it held one lock and asked for another. A ring of edges is a deadlock that
 //! could happen if different threads can be at all of its edges at the same
 //! time. [`Level::Potential`] is given only where the witnesses of the edges
-//! show this; else the ring is a breach of order, [`Level::Order`], with an
+//! show this; else the ring is a violation of order, [`Level::Order`], with an
 //! [`Excuse`]. Two orders of classes, each of which is a habit, count as shown too: on which
 //! evidence says `habits`.
 //!

@@ -59,7 +59,7 @@ fn memory_that_goes_takes_its_locks_along() {
         (other.from_generation, other.to_generation)
     );
     assert_eq!(between(kept, kept).count(), 0);
-    assert_eq!(ledger.used(Part::Breaches), 0, "nothing was held");
+    assert_eq!(ledger.used(Part::Violations), 0, "nothing was held");
     observed.go_on();
     assert!(observed.end().1.success());
 }

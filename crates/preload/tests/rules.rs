@@ -1,4 +1,4 @@
-//! Which breaches of rules the library notes, by the programs that the command's
+//! Which violations of rules the library notes, by the programs that the command's
 //! tests use: each case of theirs is a run here, and its ledger is read.
 
 #![cfg(all(feature = "check", target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -6,23 +6,25 @@
 mod support;
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::ledger::Part;
+use lockstead_ledger::violation::{Rule, Violation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile, compile_file, run_natively};
 
 /// Everything noted so far.
-fn breaches(ledger: &Ledger<'_>) -> Vec<Breach> {
-    assert_eq!(ledger.header().losses.breaches.load(Relaxed), 0);
+fn violations(ledger: &Ledger<'_>) -> Vec<Violation> {
+    assert_eq!(ledger.header().losses.violations.load(Relaxed), 0);
     // Without a second stack they are uses in the worlds of signals, for the graph.
-    let is_use = |breach: &Breach| breach.rule == Rule::InHandler && breach.other_stack == 0;
-    let all = (0..ledger.used(Part::Breaches)).filter_map(|index| ledger.breach(index)?.read());
-    all.filter(|breach| !is_use(breach)).collect()
+    let is_use =
+        |violation: &Violation| violation.rule == Rule::InHandler && violation.other_stack == 0;
+    let all =
+        (0..ledger.used(Part::Violations)).filter_map(|index| ledger.violation(index)?.read());
+    all.filter(|violation| !is_use(violation)).collect()
 }
 
 fn rules(ledger: &Ledger<'_>) -> Vec<Rule> {
-    breaches(ledger).into_iter().map(|breach| breach.rule).collect()
+    violations(ledger).into_iter().map(|violation| violation.rule).collect()
 }
 
 /// A program of ours, or of the command's tests.
@@ -35,7 +37,7 @@ fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// Runs the cases of a program of the command's tests: each is to leave these
-/// breaches, in any order.
+/// violations, in any order.
 fn run(name: &str, cases: &[(&str, &[Rule])]) {
     run_asking(name, cases, false);
 }
@@ -66,14 +68,14 @@ fn run_forking(name: &str, case: &str, expected: &[Rule]) {
     assert_eq!(status.code(), Some(7), "{case}");
 }
 
-/// A case that hangs, after it has left these breaches.
+/// A case that hangs, after it has left these violations.
 fn run_hanging(name: &str, case: &str, expected: Rule) {
     let Some(program) = program(name) else { return };
     let observed = Observed::start(&program, &[case]);
     observed.until(case, || {
         rules(&observed.ledger()).first().copied().filter(|&rule| rule == expected)
     });
-    let left = breaches(&observed.ledger());
+    let left = violations(&observed.ledger());
     assert_eq!(left.len(), 1, "{left:?}");
     assert_ne!((left[0].lock, left[0].stack, left[0].other_stack), (0, 0, 0));
 }

@@ -8,7 +8,7 @@
 
 mod support;
 
-use lockstead_ledger::breach::BLOCKING;
+use lockstead_ledger::violation::BLOCKING;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian, elf};
 use std::collections::BTreeSet;

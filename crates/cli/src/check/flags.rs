@@ -138,7 +138,9 @@ pub(crate) fn read_suppressions(files: &[PathBuf], shipped: bool) -> Result<Supp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstead_inspect::check::model::{Breach, Details, How, Lock, Order, Ring, Step, Thread};
+    use lockstead_inspect::check::model::{
+        Details, How, Lock, Order, Ring, Step, Thread, Violation,
+    };
     use lockstead_inspect::stack::{End, Frame, Stack};
 
     #[test]
@@ -167,8 +169,8 @@ mod tests {
         let frames = acquired.iter().map(frame).collect();
         let earlier = Some(Stack { frames, end: End::Bottom });
         let lock = Lock { class: class.into(), ..Lock::default() };
-        let breach = Some(Breach { lock, earlier, ..Breach::default() });
-        let details = Details { rule: Some(rule.into()), breach, ..Details::default() };
+        let violation = Some(Violation { lock, earlier, ..Violation::default() });
+        let details = Details { rule: Some(rule.into()), violation, ..Details::default() };
         let text = format!("lockstead: RULE: x\n  in it (pid 1)\n  thread \"{thread}\" (tid 7)\n");
         let mut all = read_suppressions(&[], true).unwrap();
         all.fit(&details, &text).is_some()

@@ -138,12 +138,12 @@ fn places(found: &Found) -> Vec<(String, &Stack)> {
             places.extend(step.acquired.as_ref().map(|stack| (holds, stack)));
         }
     }
-    if let Some(breach) = &found.details.breach {
-        let who = called(&breach.thread);
+    if let Some(violation) = &found.details.violation {
+        let who = called(&violation.thread);
         for (text, stack) in [
-            (format!("{who}: {}", breach.lock.name), &breach.stack),
-            (format!("{who} acquired {}", breach.lock.name), &breach.acquired),
-            (format!("before: {}", breach.lock.name), &breach.earlier),
+            (format!("{who}: {}", violation.lock.name), &violation.stack),
+            (format!("{who} acquired {}", violation.lock.name), &violation.acquired),
+            (format!("before: {}", violation.lock.name), &violation.earlier),
         ] {
             places.extend(stack.as_ref().map(|stack| (text, stack)));
         }

@@ -56,8 +56,8 @@ pub(crate) struct Checked {
 pub(crate) struct Lost {
     /// Edges, in the ledger.
     pub(crate) edges: u64,
-    /// Breaches of rules, in the ledger.
-    pub(crate) breaches: u64,
+    /// Violations of rules, in the ledger.
+    pub(crate) violations: u64,
     /// What rules are judged by, in the library.
     pub(crate) facts: u64,
 }
@@ -70,7 +70,7 @@ impl Checked {
         for (to, what) in [
             (&mut sum.locks, counts.locks),
             (&mut sum.edges, counts.edges),
-            (&mut sum.breaches, counts.breaches),
+            (&mut sum.violations, counts.violations),
             (&mut sum.lives, counts.lives),
             (&mut sum.graph.locks, counts.graph.locks),
             (&mut sum.graph.edges, counts.graph.edges),
@@ -78,7 +78,7 @@ impl Checked {
             (&mut sum.graph.uses, counts.graph.uses),
             (&mut sum.graph.searches, counts.graph.searches),
             (&mut self.lost.edges, lost.edges),
-            (&mut self.lost.breaches, lost.breaches),
+            (&mut self.lost.violations, lost.violations),
             (&mut self.lost.facts, lost.facts),
         ] {
             *to = to.saturating_add(what);
@@ -93,7 +93,7 @@ impl Checked {
         let beyond = |what: &str, most: u32| format!("{what} beyond {most}");
         [
             (self.lost.edges, kept("pairs of locks", self.counts.edges)),
-            (self.lost.breaches, kept("breaches of rules", self.counts.breaches)),
+            (self.lost.violations, kept("violations of rules", self.counts.violations)),
             (self.lost.facts, "uses of locks with signals, conditions or hand-offs".into()),
             (graph.locks, beyond("locks", limits.locks)),
             (graph.edges, beyond("pairs of locks", limits.edges)),
@@ -215,7 +215,7 @@ mod tests {
         let mut checked = Checked::default();
         let mut counts = Counts { locks: 12, edges: 30, ..Counts::default() };
         counts.graph.edges = 5;
-        checked.add(&counts, Lost { edges: 7, breaches: 0, facts: 2 });
+        checked.add(&counts, Lost { edges: 7, violations: 0, facts: 2 });
         let text = summary(&all, &checked, false, &["f:3".into()], Some("exit status 1"));
         let wanted = "\
 lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in an order, 30 edges, 1 process)

@@ -3,10 +3,10 @@
 use crate::report::clean;
 use crate::run::stack_lines;
 use lockstead_inspect::check::model::{
-    Breach, Details, Excuse, How, Level, Order, Ring, Step, Thread,
+    Details, Excuse, How, Level, Order, Ring, Step, Thread, Violation,
 };
 use lockstead_inspect::check::rules;
-use lockstead_ledger::breach::{BLOCKING, Rule};
+use lockstead_ledger::violation::{BLOCKING, Rule};
 use signal_hook::low_level::signal_name;
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ const GATES: usize = 4;
 const NAMED: usize = 8;
 const LINE: usize = 90;
 
-/// The text of an inversion or a breach, a line feed at its end. `program` is
+/// The text of an inversion or a violation, a line feed at its end. `program` is
 /// `prog (pid 12)`.
 pub(crate) fn text(program: &str, details: &Details) -> String {
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
     if let Some(order) = &details.order {
         let _ = writeln!(text, "lockstead: {level}: {}", title(order));
         order_lines(&mut text, program, order);
-    } else if let Some(breach) = &details.breach {
+    } else if let Some(violation) = &details.violation {
         let rule = details.rule.as_deref().and_then(rules::from_slug);
         let phrase = rule.map_or("a rule that is not known", rules::phrase);
         let _ = writeln!(text, "lockstead: {level}: {phrase}");
@@ -44,7 +44,7 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
             if details.level == Some(Level::Order) {
                 let _ = writeln!(text, "  no harm as it was seen: {}", doubt(rule));
             }
-            breach_lines(&mut text, rule, breach);
+            violation_lines(&mut text, rule, violation);
         }
     }
     text
@@ -169,41 +169,41 @@ fn signal_text(signal: u64) -> String {
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-fn breach_lines(text: &mut String, rule: Rule, breach: &Breach) {
-    let lock = match breach.lock.name.is_empty() {
+fn violation_lines(text: &mut String, rule: Rule, violation: &Violation) {
+    let lock = match violation.lock.name.is_empty() {
         true => "a lock".into(),
-        false => clean(&breach.lock.text()),
+        false => clean(&violation.lock.text()),
     };
-    let _ = writeln!(text, "  {}", called(&breach.thread));
-    let does = does(rule, &lock, breach);
-    let _ = match breach.stack {
+    let _ = writeln!(text, "  {}", called(&violation.thread));
+    let does = does(rule, &lock, violation);
+    let _ = match violation.stack {
         Some(_) => writeln!(text, "    {does}, at:"),
         None => writeln!(text, "    {does}"),
     };
-    if breach.stack.is_some() {
-        stack_lines(text, breach.stack.as_ref(), FRAMES);
+    if violation.stack.is_some() {
+        stack_lines(text, violation.stack.as_ref(), FRAMES);
     }
-    if breach.acquired.is_some() {
+    if violation.acquired.is_some() {
         let _ = writeln!(text, "    holds {lock}, acquired at:");
-        stack_lines(text, breach.acquired.as_ref(), FRAMES);
+        stack_lines(text, violation.acquired.as_ref(), FRAMES);
     }
-    if breach.earlier.is_some() || breach.other.is_some() {
-        let other = breach.other.as_ref().filter(|other| other.tid != breach.thread.tid);
+    if violation.earlier.is_some() || violation.other.is_some() {
+        let other = violation.other.as_ref().filter(|other| other.tid != violation.thread.tid);
         let earlier = earlier(rule, &lock, other);
-        let _ = match breach.earlier {
+        let _ = match violation.earlier {
             Some(_) => writeln!(text, "    {earlier} at:"),
             None => writeln!(text, "    {earlier}"),
         };
-        if breach.earlier.is_some() {
-            stack_lines(text, breach.earlier.as_ref(), FRAMES);
+        if violation.earlier.is_some() {
+            stack_lines(text, violation.earlier.as_ref(), FRAMES);
         }
     }
-    if let Some(other) = breach.other_lock.as_ref().filter(|_| rule == Rule::Copied) {
+    if let Some(other) = violation.other_lock.as_ref().filter(|_| rule == Rule::Copied) {
         let _ = writeln!(text, "    the original is {}", clean(&other.text()));
     }
 }
 
-/// Why a breach may be none.
+/// Why a violation may be none.
 fn doubt(rule: Rule) -> &'static str {
     match rule {
         Rule::JoinHolding => "the joined thread did not want it any more",
@@ -216,10 +216,10 @@ fn doubt(rule: Rule) -> &'static str {
 }
 
 /// What the thread did.
-fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
-    let second = breach.other_lock.as_ref().map(|lock| clean(&lock.text()));
+fn does(rule: Rule, lock: &str, violation: &Violation) -> String {
+    let second = violation.other_lock.as_ref().map(|lock| clean(&lock.text()));
     let second = second.unwrap_or_else(|| "another mutex".into());
-    let joined = breach.other.as_ref().map_or("a thread".into(), called);
+    let joined = violation.other.as_ref().map_or("a thread".into(), called);
     match rule {
         Rule::UnlockByAnother => format!("unlocks {lock}, which it does not hold"),
         Rule::UnlockOfUnlocked => format!("unlocks {lock}, which nobody holds"),
@@ -238,14 +238,16 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
         Rule::DestroyedHeld => format!("destroys {lock}"),
         Rule::Destroyed => format!("uses {lock}"),
         Rule::InFreedMemory => format!("uses {lock}, whose memory was freed"),
-        Rule::InHandler => format!("takes {lock} in a handler of {}", signal_text(breach.number)),
+        Rule::InHandler => {
+            format!("takes {lock} in a handler of {}", signal_text(violation.number))
+        }
         Rule::HeldAtFork => format!("uses {lock} in a forked child"),
         Rule::JoinHolding => format!("waits for the end of {joined} and holds {lock}"),
         Rule::ConditionUnlocked => {
             format!("waits for a condition with {lock}, which it does not hold")
         }
         Rule::ConditionRecursive => {
-            let times = breach.number;
+            let times = violation.number;
             format!("waits for a condition with {lock}, which it holds {times} times")
         }
         Rule::ConditionMutexes => {
@@ -256,7 +258,7 @@ fn does(rule: Rule, lock: &str, breach: &Breach) -> String {
         }
         Rule::RecursiveRead => format!("reads {lock} again"),
         Rule::Sleepy => {
-            let call = usize::try_from(breach.number).ok().and_then(|at| BLOCKING.get(at));
+            let call = usize::try_from(violation.number).ok().and_then(|at| BLOCKING.get(at));
             format!("calls {} and holds {lock}", call.unwrap_or(&"a function that may block"))
         }
     }

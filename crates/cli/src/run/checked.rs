@@ -7,7 +7,7 @@ use lockstead_inspect::check::facts::{Facts, ThreadFacts};
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::waits::detect::Found;
-use lockstead_ledger::breach::Rule;
+use lockstead_ledger::violation::Rule;
 use lockstead_lockdep::{Kind, Level as Sure};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,11 +18,11 @@ fn threads(facts: &Facts) -> Vec<ThreadFacts> {
         Facts::Order(order) => {
             order.steps.iter().map(|step| step.thread).chain(order.handler).collect()
         }
-        Facts::Breach(facts) => {
-            let breach = &facts.breach;
+        Facts::Violation(facts) => {
+            let violation = &facts.violation;
             vec![
-                ThreadFacts { serial: breach.thread, tid: breach.tid },
-                ThreadFacts { serial: 0, tid: breach.other_tid },
+                ThreadFacts { serial: violation.thread, tid: violation.tid },
+                ThreadFacts { serial: 0, tid: violation.other_tid },
             ]
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn index_of(process: &Observed, thread: ThreadFacts) -> Option<u32> {
 /// How sure it is.
 pub(super) fn level(facts: &Facts) -> Level {
     match facts {
-        Facts::Breach(facts) => level_of(facts.breach.weak),
+        Facts::Violation(facts) => level_of(facts.violation.weak),
         Facts::Order(order) => match order.level {
             Sure::Order => Level::Order,
             Sure::Potential if matches!(order.kind, Kind::Handler { .. }) => Level::Rule,
@@ -74,7 +74,7 @@ pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
     let called = |thread: ThreadFacts| named.get(&(thread.serial, thread.tid)).cloned().flatten();
     scene.describe(&called, |describer| match facts {
         Facts::Order(order) => describer.order(order),
-        Facts::Breach(breach) => describer.breach(breach),
+        Facts::Violation(violation) => describer.violation(violation),
     })
 }
 
@@ -118,9 +118,9 @@ impl Dead {
                     .collect();
                 self.rings.iter().any(|ring| locks.is_subset(ring))
             }
-            Facts::Breach(facts) => {
-                if facts.breach.rule == Rule::Recursion {
-                    self.recursions.push((facts.breach.tid, facts.breach.address));
+            Facts::Violation(facts) => {
+                if facts.violation.rule == Rule::Recursion {
+                    self.recursions.push((facts.violation.tid, facts.violation.address));
                 }
                 false
             }

@@ -198,7 +198,7 @@ impl Reader {
     /// Records that were read of those that run.
     fn read(&self) -> u64 {
         let counts = self.live.iter().map(|(_, checker)| checker.counts());
-        counts.map(|counts| counts.edges + counts.breaches).sum()
+        counts.map(|counts| counts.edges + counts.violations).sum()
     }
 
     fn look(&mut self) -> bool {
@@ -215,9 +215,9 @@ impl Reader {
             let (_, mut checker) = self.live.swap_remove(at);
             while look(&self.tell, &process, &mut checker, true) {}
             let losses = &process.ledger.view().header().losses;
-            let [edges, breaches, facts] =
-                [&losses.edges, &losses.breaches, &losses.facts].map(|count| count.load(Relaxed));
-            self.checked.add(&checker.counts(), Lost { edges, breaches, facts });
+            let [edges, violations, facts] =
+                [&losses.edges, &losses.violations, &losses.facts].map(|count| count.load(Relaxed));
+            self.checked.add(&checker.counts(), Lost { edges, violations, facts });
             // It ends once.
             let _ = process.lives.set(checker.into_lives());
         }

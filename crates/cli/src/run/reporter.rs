@@ -323,7 +323,7 @@ impl Work {
         if is_covered {
             return self.reports.judge.is_covered(&details);
         }
-        let kind = if details.order.is_some() { "order" } else { "breach" };
+        let kind = if details.order.is_some() { "order" } else { "violation" };
         match self.reports.judge.judge(&mut details, &text) {
             Verdict::Print => self.print(kind, process, text, Vec::new(), details),
             Verdict::Keep => self.keep(kind, process, text, Vec::new(), details),

@@ -24,7 +24,7 @@ fn the_report_has_the_findings_and_the_order() {
     sorted.sort_unstable();
     assert_eq!(sorted, ["POTENTIAL", "RULE"]);
     let of = |level: &str| findings.iter().find(|one| one["level"] == level).expect("one");
-    let (order, breach) = (of("POTENTIAL"), of("RULE"));
+    let (order, violation) = (of("POTENTIAL"), of("RULE"));
     assert_eq!((&order["kind"], &order["rule"]), (&"order".into(), &"lock-order-inversion".into()));
     assert!(ended.stderr.contains(order["text"].as_str().expect("text")));
     let step = |name: &str| {
@@ -34,9 +34,9 @@ fn the_report_has_the_findings_and_the_order() {
     assert_eq!(step("transfer")["holds"]["name"], "accounts");
     assert_eq!(step("transfer")["timed"], false);
     assert_eq!(step("audit")["asks"]["name"], "accounts");
-    assert_eq!(breach["kind"], "breach");
-    assert_eq!(breach["rule"], "unlock-of-an-unlocked-lock");
-    assert_eq!(breach["breach"]["lock"]["name"], "queue");
+    assert_eq!(violation["kind"], "violation");
+    assert_eq!(violation["rule"], "unlock-of-an-unlocked-lock");
+    assert_eq!(violation["violation"]["lock"]["name"], "queue");
     let recorded = &report["processes"][0]["order"];
     assert_eq!(recorded["edges"].as_array().map(Vec::len), Some(2));
     assert_eq!(recorded["left_out"], 0);

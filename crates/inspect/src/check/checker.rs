@@ -1,9 +1,9 @@
-//! Reads the edges and breaches of one ledger as they come.
+//! Reads the edges and violations of one ledger as they come.
 
-use super::facts::{BreachFacts, ExcuseFacts, Facts, OrderFacts, StepFacts, ThreadFacts};
+use super::facts::{ExcuseFacts, Facts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
 use super::lives::{Known, Life, Lives};
-use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::order::{Edge, Mode};
+use lockstead_ledger::violation::{Rule, Violation};
 use lockstead_ledger::{Ledger, Part};
 use lockstead_lockdep as graph;
 use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId, Use, World};
@@ -25,8 +25,8 @@ pub struct Counts {
     pub locks: u64,
     /// Records of edges.
     pub edges: u64,
-    /// Records of breaches.
-    pub breaches: u64,
+    /// Records of violations.
+    pub violations: u64,
     /// What was left out by the graph, and why.
     pub graph: graph::Losses,
     /// Lives beyond what is remembered.
@@ -89,11 +89,11 @@ pub struct Checker {
     graph: Graph,
     lives: Lives,
     edges: Cursor,
-    breaches: Cursor,
+    violations: Cursor,
     threads: HashMap<u32, u32>,
     counts: Counts,
     /// Locks that handlers were the first to take, by their ids: how.
-    handled: BTreeMap<u32, Breach>,
+    handled: BTreeMap<u32, Violation>,
     /// Those that were taken outside of handlers since.
     outside: HashSet<u32>,
     gates: Vec<Gate>,
@@ -114,7 +114,7 @@ impl Checker {
             graph: Graph::new(limits),
             lives: Lives::default(),
             edges: Cursor::default(),
-            breaches: Cursor::default(),
+            violations: Cursor::default(),
             threads: HashMap::new(),
             counts: Counts::default(),
             handled: BTreeMap::new(),
@@ -134,18 +134,18 @@ impl Checker {
         last: bool,
         news: &mut Vec<Facts>,
     ) -> bool {
-        let mut breaches = std::mem::take(&mut self.breaches);
-        let read = |at| ledger.breach(at).map(|record| record.read());
-        let mut more = breaches.read(most, last, read, |_, breach| {
-            if breach.rule == Rule::InHandler && breach.other_stack == 0 {
-                return self.used(ledger, &breach, news);
+        let mut violations = std::mem::take(&mut self.violations);
+        let read = |at| ledger.violation(at).map(|record| record.read());
+        let mut more = violations.read(most, last, read, |_, violation| {
+            if violation.rule == Rule::InHandler && violation.other_stack == 0 {
+                return self.used(ledger, &violation, news);
             }
-            self.counts.breaches += 1;
-            let lock = self.life(ledger, breach.lock, breach.generation, breach.stack);
-            let other = self.now(ledger, breach.other_lock, breach.other_stack);
-            news.push(Facts::Breach(BreachFacts { breach, lock, other }));
+            self.counts.violations += 1;
+            let lock = self.life(ledger, violation.lock, violation.generation, violation.stack);
+            let other = self.now(ledger, violation.other_lock, violation.other_stack);
+            news.push(Facts::Violation(ViolationFacts { violation, lock, other }));
         });
-        self.breaches = breaches;
+        self.violations = violations;
         let mut edges = std::mem::take(&mut self.edges);
         more |= edges.read(
             most,
@@ -165,15 +165,15 @@ impl Checker {
     /// Locks that nothing but handlers took until the process ended. They are in nobody's way,
     /// and no handler may use a lock.
     fn handlers_only(&mut self, ledger: &Ledger<'_>, news: &mut Vec<Facts>) {
-        for (id, mut breach) in std::mem::take(&mut self.handled) {
+        for (id, mut violation) in std::mem::take(&mut self.handled) {
             if self.outside.contains(&id) {
                 continue;
             }
-            self.counts.breaches += 1;
-            // The mode of a use stands where a breach has the other thread.
-            breach.other_tid = 0;
-            let lock = self.life(ledger, breach.lock, breach.generation, breach.stack);
-            news.push(Facts::Breach(BreachFacts { breach, lock, other: None }));
+            self.counts.violations += 1;
+            // The mode of a use stands where a violation has the other thread.
+            violation.other_tid = 0;
+            let lock = self.life(ledger, violation.lock, violation.generation, violation.stack);
+            news.push(Facts::Violation(ViolationFacts { violation, lock, other: None }));
         }
     }
 
@@ -241,8 +241,8 @@ impl Checker {
     }
 
     /// A record that a lock is taken in a handler (other lock 0), or with some
-    /// signals open (their mask): no breach by itself.
-    fn used(&mut self, ledger: &Ledger<'_>, record: &Breach, news: &mut Vec<Facts>) {
+    /// signals open (their mask): no violation by itself.
+    fn used(&mut self, ledger: &Ledger<'_>, record: &Violation, news: &mut Vec<Facts>) {
         let Some(id) = self.meet(ledger, record.lock, record.generation, record.stack) else {
             return;
         };
@@ -293,7 +293,7 @@ impl Checker {
         }
     }
 
-    /// What is known of a lock that a breach names, which may be over by now.
+    /// What is known of a lock that a violation names, which may be over by now.
     fn life(&self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
         let known = self.lives.latest(index).and_then(|id| self.lives.get(id));
         known
@@ -310,7 +310,7 @@ impl Checker {
     /// A finding by what it is about. None if it leads over a lock that has
     /// turned out to be a signal.
     fn facts(&self, ledger: &Ledger<'_>, mut finding: graph::Finding) -> Option<Facts> {
-        // Of one lock in both worlds there is a breach, which says more.
+        // Of one lock in both worlds there is a violation, which says more.
         if let (graph::Kind::Handler { .. }, [step]) = (finding.kind, &finding.steps[..])
             && step.from == step.to
         {

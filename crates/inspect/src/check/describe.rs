@@ -1,18 +1,18 @@
 //! Gives facts their names.
 
-use super::facts::{BreachFacts, ExcuseFacts, OrderFacts, StepFacts, ThreadFacts};
+use super::facts::{ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
 use super::lives::Life;
-use super::model::{Breach, Details, Excuse, Level, Lock, Order, Ring, Step, Thread};
+use super::model::{Details, Excuse, Level, Lock, Order, Ring, Step, Thread, Violation};
 use super::rules;
 use crate::report::Names;
 use crate::report::names::{class_name, type_name};
 use crate::stack::{Frame, Stack};
 use lockstead_ledger::Ledger;
-use lockstead_ledger::breach::Rule;
+use lockstead_ledger::violation::Rule;
 use lockstead_lockdep::{Kind, Level as Sure};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Frames by which two breaches are told to be of one place.
+/// Frames by which two violations are told to be of one place.
 const PLACE: usize = 12;
 
 /// Who knows the names.
@@ -66,7 +66,7 @@ impl Describer<'_> {
                 gate,
                 steps,
             }),
-            breach: None,
+            violation: None,
         }
     }
 
@@ -86,40 +86,42 @@ impl Describer<'_> {
         }
     }
 
-    /// A breach.
-    pub fn breach(&mut self, facts: &BreachFacts) -> Details {
-        let breach = &facts.breach;
-        let thread = self.thread(ThreadFacts { serial: breach.thread, tid: breach.tid });
-        let other = ThreadFacts { serial: 0, tid: breach.other_tid };
+    /// A violation.
+    pub fn violation(&mut self, facts: &ViolationFacts) -> Details {
+        let violation = &facts.violation;
+        let thread = self.thread(ThreadFacts { serial: violation.thread, tid: violation.tid });
+        let other = ThreadFacts { serial: 0, tid: violation.other_tid };
         // Two rules have three places: the number is the stack of one of them.
-        let acquired = match breach.rule {
-            Rule::JoinHolding | Rule::ConditionHolding => u32::try_from(breach.number).unwrap_or(0),
+        let acquired = match violation.rule {
+            Rule::JoinHolding | Rule::ConditionHolding => {
+                u32::try_from(violation.number).unwrap_or(0)
+            }
             _ => 0,
         };
         let lock = match &facts.lock {
             Some(life) => self.lock(life),
-            None if breach.address == 0 => Lock::default(),
+            None if violation.address == 0 => Lock::default(),
             None => Lock {
-                name: format!("lock at {:#x}", breach.address),
-                address: breach.address,
+                name: format!("lock at {:#x}", violation.address),
+                address: violation.address,
                 ..Lock::default()
             },
         };
         Details {
-            level: Some(level_of(breach.weak)),
-            rule: Some(rules::slug(breach.rule)),
-            cause: Some(self.cause_of_breach(facts)),
+            level: Some(level_of(violation.weak)),
+            rule: Some(rules::slug(violation.rule)),
+            cause: Some(self.cause_of_violation(facts)),
             suppressed: None,
             order: None,
-            breach: Some(Breach {
+            violation: Some(Violation {
                 thread,
                 lock,
-                stack: self.stack(breach.stack),
+                stack: self.stack(violation.stack),
                 acquired: self.stack(acquired),
-                other: (breach.other_tid != 0).then(|| self.thread(other)),
-                earlier: self.stack(breach.other_stack),
+                other: (violation.other_tid != 0).then(|| self.thread(other)),
+                earlier: self.stack(violation.other_stack),
                 other_lock: facts.other.as_ref().map(|life| self.lock(life)),
-                number: breach.number,
+                number: violation.number,
             }),
         }
     }
@@ -177,21 +179,21 @@ impl Describer<'_> {
         format!("{:016x}", hasher.finish())
     }
 
-    fn cause_of_breach(&mut self, facts: &BreachFacts) -> String {
+    fn cause_of_violation(&mut self, facts: &ViolationFacts) -> String {
         let mut hasher = DefaultHasher::new();
-        (self.program, facts.breach.rule).hash(&mut hasher);
+        (self.program, facts.violation.rule).hash(&mut hasher);
         match &facts.lock {
             Some(life) => self.class(life).hash(&mut hasher),
-            None if facts.breach.stack == 0 => facts.breach.address.hash(&mut hasher),
+            None if facts.violation.stack == 0 => facts.violation.address.hash(&mut hasher),
             None => {}
         }
-        self.places(facts.breach.stack, PLACE, &mut hasher);
-        self.places(facts.breach.other_stack, PLACE, &mut hasher);
+        self.places(facts.violation.stack, PLACE, &mut hasher);
+        self.places(facts.violation.other_stack, PLACE, &mut hasher);
         format!("{:016x}", hasher.finish())
     }
 }
 
-/// What a breach is, also if nothing tells it from what is right.
+/// What a violation is, also if nothing tells it from what is right.
 #[must_use]
 pub fn level_of(weak: bool) -> Level {
     if weak { Level::Order } else { Level::Rule }

@@ -1,7 +1,7 @@
 //! What was found, as numbers: of locks, threads and stacks of one ledger.
 
 use super::lives::Life;
-use lockstead_ledger::breach::Breach;
+use lockstead_ledger::violation::Violation;
 use lockstead_lockdep::{Kind, Level, Mode};
 
 /// News of one process.
@@ -10,7 +10,7 @@ pub enum Facts {
     /// An order of locks that goes round.
     Order(OrderFacts),
     /// A rule was broken.
-    Breach(BreachFacts),
+    Violation(ViolationFacts),
 }
 
 /// A thread as a record names it.
@@ -77,11 +77,11 @@ pub struct StepFacts {
     pub timed: bool,
 }
 
-/// A breach, with the locks that it names.
+/// A violation, with the locks that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BreachFacts {
+pub struct ViolationFacts {
     /// As it was written.
-    pub breach: Breach,
+    pub violation: Violation,
     /// The lock, if it has a record.
     pub lock: Option<Life>,
     /// The other lock, if there is one.

@@ -1,7 +1,7 @@
 //! What the library that checks wrote down, as findings.
 //!
 //! # Role
-//! [`Checker`] reads the edges and breaches of one ledger as they come, feeds the
+//! [`Checker`] reads the edges and violations of one ledger as they come, feeds the
 //! order graph, and says what is news as [`facts`]: numbers only, good for as
 //! long as the ledger is mapped. [`describe`] gives these their names and makes
 //! the [`model`] of them, from which text, JSON and SARIF are made elsewhere.

@@ -165,7 +165,7 @@ pub struct Order {
 
 /// A rule that was broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breach {
+pub struct Violation {
     /// Who broke it.
     pub thread: Thread,
     /// The lock.
@@ -198,8 +198,9 @@ pub struct Details {
     pub suppressed: Option<String>,
     /// Of an inversion.
     pub order: Option<Order>,
-    /// Of a breach.
-    pub breach: Option<Breach>,
+    /// The rule that was broken; reports of version 1 call it `breach`.
+    #[serde(alias = "breach")]
+    pub violation: Option<Violation>,
 }
 
 impl Details {
@@ -208,11 +209,11 @@ impl Details {
     pub fn locks(&self) -> Vec<&Lock> {
         let mut locks: Vec<&Lock> = Vec::new();
         let steps = self.order.iter().flat_map(|order| &order.steps);
-        let breach = self
-            .breach
+        let violation = self
+            .violation
             .iter()
-            .flat_map(|breach| std::iter::once(&breach.lock).chain(&breach.other_lock));
-        for lock in steps.flat_map(|step| [&step.holds, &step.asks]).chain(breach) {
+            .flat_map(|violation| std::iter::once(&violation.lock).chain(&violation.other_lock));
+        for lock in steps.flat_map(|step| [&step.holds, &step.asks]).chain(violation) {
             if !locks.iter().any(|known| known.address == lock.address && known.name == lock.name) {
                 locks.push(lock);
             }
@@ -224,11 +225,11 @@ impl Details {
     #[must_use]
     pub fn stacks(&self) -> Vec<&Stack> {
         let steps = self.order.iter().flat_map(|order| &order.steps);
-        let breach = self
-            .breach
+        let violation = self
+            .violation
             .iter()
-            .flat_map(|breach| [&breach.stack, &breach.acquired, &breach.earlier]);
-        steps.flat_map(|step| [&step.asked, &step.acquired]).chain(breach).flatten().collect()
+            .flat_map(|violation| [&violation.stack, &violation.acquired, &violation.earlier]);
+        steps.flat_map(|step| [&step.asked, &step.acquired]).chain(violation).flatten().collect()
     }
 }
 

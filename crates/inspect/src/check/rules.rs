@@ -1,7 +1,7 @@
 //! The rules by name: the phrase of a report's first line, the slug of files,
 //! and what a reader has to know who meets one for the first time.
 
-use lockstead_ledger::breach::Rule;
+use lockstead_ledger::violation::Rule;
 
 /// The slug of an inversion of lock order, whatever the number of locks.
 pub const INVERSION: &str = "lock-order-inversion";
@@ -60,7 +60,7 @@ pub fn slugs() -> Vec<String> {
     [DEADLOCK, INVERSION].map(str::to_owned).into_iter().chain(Rule::ALL.map(slug)).collect()
 }
 
-/// Why a breach matters, in a sentence.
+/// Why a violation matters, in a sentence.
 #[must_use]
 pub fn meaning(rule: Rule) -> &'static str {
     match rule {
@@ -175,7 +175,7 @@ pub fn remedy_of(slug: &str) -> &'static str {
     }
 }
 
-/// What to do about a breach, in a sentence.
+/// What to do about a violation, in a sentence.
 #[must_use]
 pub fn remedy(rule: Rule) -> &'static str {
     match rule {

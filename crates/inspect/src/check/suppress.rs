@@ -252,7 +252,7 @@ pub fn suggestion(details: &Details, title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::model::{Breach, Lock, Thread};
+    use crate::check::model::{Lock, Thread, Violation};
     use crate::stack::{End, Stack};
 
     fn finding() -> Details {
@@ -269,7 +269,7 @@ mod tests {
         };
         Details {
             rule: Some("recursion".into()),
-            breach: Some(Breach {
+            violation: Some(Violation {
                 thread: Thread { tid: 7, name: None },
                 lock: Lock {
                     name: "mutex from cache_new() at cache.c:41, #17".into(),
@@ -278,7 +278,7 @@ mod tests {
                 },
                 stack: Some(stack("transfer")),
                 earlier: Some(stack("operator[](\"x\")")),
-                ..Breach::default()
+                ..Violation::default()
             }),
             ..Details::default()
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Something that was reported while the program ran.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Finding {
-    /// `deadlock`, `timed_cycle`, `blocked`, `order` or `breach`.
+    /// `deadlock`, `timed_cycle`, `blocked`, `order` or `violation`.
     pub kind: String,
     /// The process.
     pub pid: u32,
@@ -21,7 +21,7 @@ pub struct Finding {
     /// Who has a part in it. Of a cycle each waits for what the next one holds,
     /// the last for what the first one does. Of a blocked thread: itself, then
     /// those that hold the lock, then whoever the first of these waits for, and
-    /// so on. None of an `order` or a `breach`.
+    /// so on. None of an `order` or a `violation`.
     pub threads: Vec<Party>,
     /// What there is to say of a finding of `--check`.
     #[serde(flatten)]

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub const SCHEMA: &str = "lockstead-run";
 
 /// Version of the fields.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// In which order locks stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

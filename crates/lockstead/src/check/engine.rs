@@ -117,14 +117,14 @@ pub(super) fn leave(shared: &Arc<Shared>) {
 }
 
 /// A rule was broken at the first of these places; `None` if that was said before.
-pub(super) fn breach(what: &str, story: &str, places: &[(&str, Site)]) -> Option<Finding> {
+pub(super) fn violation(what: &str, story: &str, places: &[(&str, Site)]) -> Option<Finding> {
     with(|engine| {
         let mut sites = places.iter().map(|place| place.1);
         let place = (sites.next()?, sites.next());
         if !engine.broken.insert(place) {
             return None;
         }
-        let text = text::breach(what, story, places);
+        let text = text::violation(what, story, places);
         Some(Finding { level: Level::Rule, text })
     })
 }

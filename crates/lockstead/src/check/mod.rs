@@ -3,7 +3,7 @@
 //!
 //! With the feature every [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock) and
 //! their named forms tell of each acquisition. Orders of locks that can deadlock
-//! are reported *before* they do, deadlocks when they close, and so are breaches
+//! are reported *before* they do, deadlocks when they close, and so are violations
 //! of the rules that the types leave open. Without the feature nothing of this
 //! exists: the locks have their 8 bytes and their few instructions.
 //!
@@ -165,9 +165,9 @@ pub fn losses() -> Vec<String> {
 /// A rule was broken: says so once for these places, and panics if that is wanted.
 /// The first place is where it was broken.
 #[track_caller]
-pub(crate) fn breach(what: &str, story: &str, places: &[(&str, crate::Site)]) {
+pub(crate) fn violation(what: &str, story: &str, places: &[(&str, crate::Site)]) {
     let mut found = None;
-    thread::outside(|| found = engine::breach(what, story, places));
+    thread::outside(|| found = engine::violation(what, story, places));
     if let Some(finding) = found
         && act(std::slice::from_ref(&finding))
     {

@@ -136,7 +136,7 @@ pub(super) fn leaked(engine: &Engine, thread: &str, held: &Held) -> String {
     text
 }
 
-pub(super) fn breach(what: &str, story: &str, places: &[(&str, Site)]) -> String {
+pub(super) fn violation(what: &str, story: &str, places: &[(&str, Site)]) -> String {
     let mut text = first_line(Level::Rule, what);
     let _ = writeln!(text, "  {story}");
     for (what, site) in places {

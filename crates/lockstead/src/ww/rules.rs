@@ -57,7 +57,7 @@ mod off {
 #[cfg(feature = "check")]
 mod on {
     use crate::Site;
-    use crate::check::breach;
+    use crate::check::violation;
     use crate::ww::{self, Class};
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
@@ -94,7 +94,7 @@ mod on {
             let class = context.class();
             let (name, begun) = (class.name(), context.rules.live.begun);
             if !core::ptr::eq(class, self.class) {
-                breach(
+                violation(
                     "wait/wound mutex of another class",
                     &format!(
                         "a lock of class `{}` at {address:#x} is asked for in a context of class \
@@ -105,7 +105,7 @@ mod on {
                 );
             }
             if let Some(done) = context.rules.done.get() {
-                breach(
+                violation(
                     "acquisition after done",
                     &format!(
                         "a context of class `{name}` that has said that it needs no further lock \
@@ -116,7 +116,7 @@ mod on {
             }
             let Some((refused, at)) = context.rules.refused.get() else { return };
             if context.acquired() != 0 {
-                breach(
+                violation(
                     "no backing off after a refusal",
                     &format!(
                         "a context of class `{name}` was refused the lock at {refused:#x}, and \
@@ -126,7 +126,7 @@ mod on {
                     &[("asked for", here), ("refused", at)],
                 );
             } else if refused != address {
-                breach(
+                violation(
                     "another lock after a refusal",
                     &format!(
                         "a context of class `{name}` was refused the lock at {refused:#x}, and \
@@ -140,7 +140,7 @@ mod on {
         #[track_caller]
         pub(in crate::ww) fn asked_alone(&self, here: Site) {
             if let Some(live) = live(self.class, |live| live.held.get() != 0) {
-                breach(
+                violation(
                     "lock taken alone beside a context",
                     &format!(
                         "a thread that holds {} lock(s) of class `{}` in a context asks for one \
@@ -165,7 +165,7 @@ mod on {
         #[track_caller]
         pub(in crate::ww) fn begun(class: &'static Class, here: Site) -> Self {
             if let Some(other) = live(class, |_| true) {
-                breach(
+                violation(
                     "second context of a class",
                     &format!(
                         "a thread begins a context of class `{}` while it has another one: the two \
@@ -197,7 +197,7 @@ mod on {
         #[track_caller]
         pub(in crate::ww) fn slow(&self, context: &ww::Context, here: Site) {
             if self.refused.get().is_none() {
-                breach(
+                violation(
                     "lock_slow without a refusal",
                     &format!(
                         "a context of class `{}` waits for a lock that it was not refused: use lock",
@@ -211,7 +211,7 @@ mod on {
         #[track_caller]
         pub(in crate::ww) fn done(&self, context: &ww::Context, here: Site) {
             if let Some(before) = self.done.replace(Some(here)) {
-                breach(
+                violation(
                     "done twice",
                     &format!(
                         "a context of class `{}` says again that it needs no further lock",
@@ -227,7 +227,7 @@ mod on {
                 all.borrow_mut().retain(|live| !Rc::ptr_eq(live, &self.live));
             });
             if context.acquired() != 0 && !std::thread::panicking() {
-                breach(
+                violation(
                     "context ended while holding",
                     &format!(
                         "a context of class `{}` has ended and holds {} lock(s): their guards were \

@@ -3,7 +3,7 @@
 //! # Protocol
 //! Before the fork, the thread that forks copies what all others hold, for the child
 //! has neither them nor its parent's ledger. The child keeps the copy. A lock in it
-//! that the child waits for, and whose words still name that holder, is a breach;
+//! that the child waits for, and whose words still name that holder, is a violation;
 //! one that was initialised in the child is not.
 //!
 //! What the processes share the parent's thread goes on holding.
@@ -18,9 +18,9 @@ use core::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How};
+use lockstead_ledger::violation::Rule;
 
 /// Return addresses that are kept of each acquisition.
 const DEEPEST: usize = 32;

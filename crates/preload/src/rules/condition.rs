@@ -3,7 +3,7 @@
 //!
 //! # What a signaller needs
 //! Every lock that was held at the first signal of the condition. If it was held at
-//! each one since, the signaller needs it; if not at all of them, the breach is a
+//! each one since, the signaller needs it; if not at all of them, the violation is a
 //! weak one. A signal by a handler, or a condition for which there is no room, makes
 //! that nothing. If they all came from the thread that waits now, somebody else is
 //! to signal this time, of whom nothing is known.
@@ -19,9 +19,9 @@ use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::publish::{Flags, Holding, How};
+use lockstead_ledger::violation::Rule;
 
 /// See [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {

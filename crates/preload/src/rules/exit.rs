@@ -1,6 +1,6 @@
 //! Ends: a thread, or the process, ends while it holds a lock.
 //!
-//! # What is no breach
+//! # What is no violation
 //! - Robust mutexes: they are made to be left behind; the next owner learns it.
 //! - What was acquired before a fork, in the child: it ends without ever having
 //!   touched the lock, as a child does that could not execute.
@@ -11,7 +11,7 @@
 //!
 //! A program that calls `exit` deep inside, while it holds a lock of its own,
 //! mostly does so on purpose, also where other threads wait for that lock: they
-//! end with it (redis parks its threads so). A weak breach.
+//! end with it (redis parks its threads so). A weak violation.
 
 #![allow(non_snake_case, reason = "the exported names are C's")]
 
@@ -24,9 +24,9 @@ use crate::site::Site;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::Flags;
+use lockstead_ledger::violation::Rule;
 
 crate::passing! {
     exit(1) => by_exit;

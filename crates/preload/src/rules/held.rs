@@ -6,9 +6,9 @@ use super::words::{Holder, Words};
 use crate::me::{Me, enter};
 use crate::site::Site;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
+use lockstead_ledger::violation::Rule;
 
 /// How memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Locks of which a breach has been noted that explains what comes next: whoever
+//! Locks of which a violation has been noted that explains what comes next: whoever
 //! gives back a lock that was initialised meanwhile is not to hear that it is
 //! unlocked.
 
@@ -11,7 +11,7 @@ pub struct Latest {
     next: AtomicUsize,
 }
 
-/// The next breach of these follows from one that was noted.
+/// The next violation of these follows from one that was noted.
 pub static BROKEN: Latest = Latest::new();
 
 /// These were held when their destruction began.

@@ -3,7 +3,7 @@
 //! # What is known of the other thread
 //! Its acquisition cache: the locks that it has taken and that have not lost their
 //! place to others. If it took the lock at some time, it may do so again or not: a
-//! weak breach. If it waits for it at this moment, and not just tries for a short
+//! weak violation. If it waits for it at this moment, and not just tries for a short
 //! time, it is one; and without a deadline the two are a deadlock, which is reported
 //! as that.
 
@@ -12,10 +12,10 @@ use crate::me::Me;
 use crate::site::Site;
 use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::violation::Rule;
 
 /// Who has waited for so long with a deadline has not just tried, in nanoseconds.
 const PATIENT: u64 = 10_000_000;

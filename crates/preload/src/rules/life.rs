@@ -4,7 +4,7 @@
 //! # What tells it
 //! The [`cookie`](super::cookie) where there is one, and else:
 //!
-//! | evidence | breach |
+//! | evidence | violation |
 //! |---|---|
 //! | a kind or a preference that no lock has | use without initialisation; overwritten, if its initialisation was seen |
 //! | the lock's own cookie beside another kind of lock than it was, or beside words that no mutex has | overwritten |
@@ -40,8 +40,8 @@ use crate::record::Call;
 use crate::site::Site;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
+use lockstead_ledger::violation::Rule;
 
 /// Whether this process is a forked child.
 static FORKED: AtomicBool = AtomicBool::new(false);

@@ -4,7 +4,7 @@
 //! # Role
 //! [`record`](crate::record) and the [interposed](crate::interpose) functions call
 //! the functions of this file where a rule may be broken; in the build without the
-//! feature `check` they are empty, and their calls vanish. They note breaches in
+//! feature `check` they are empty, and their calls vanish. They note violations in
 //! the ledger (`note`); the command names and prints them.
 //!
 //! | module | rules |
@@ -27,9 +27,9 @@
 //! # What a rule may conclude from
 //! The held stacks say what threads have acquired, as far as that was recorded: a
 //! handler that interrupts the library is not. The `words` of glibc's locks say
-//! who holds a mutex, and whether anybody holds the others. A breach is noted only
+//! who holds a mutex, and whether anybody holds the others. A violation is noted only
 //! where both agree, or where the words alone suffice; so what was acquired
-//! unseen is no breach.
+//! unseen is no violation.
 
 #[cfg(feature = "check")]
 pub mod at_fork;

@@ -1,11 +1,11 @@
-//! How a breach is noted: once for each rule, call stack and origin of the lock,
+//! How a violation is noted: once for each rule, call stack and origin of the lock,
 //! with a count of the repetitions.
 
 use crate::me::Me;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use lockstead_ledger::breach::{Breach, Rule};
+use lockstead_ledger::violation::{Rule, Violation};
 
-/// What is noted of a breach beyond who broke the rule: see [`Breach`].
+/// What is noted of a violation beyond who broke the rule: see [`Violation`].
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     /// Which rule.
@@ -14,22 +14,22 @@ pub struct Note {
     pub address: u64,
     /// Stack of the call; 0 if there was none.
     pub stack: u32,
-    /// Who did what the breach collides with, and its stack.
+    /// Who did what the violation collides with, and its stack.
     pub other_tid: u32,
-    /// As the field of [`Breach`].
+    /// As the field of [`Violation`].
     pub other_stack: u32,
-    /// As the field of [`Breach`].
+    /// As the field of [`Violation`].
     pub other_lock: u32,
-    /// As the field of [`Breach`].
+    /// As the field of [`Violation`].
     pub number: u64,
-    /// As the field of [`Breach`].
+    /// As the field of [`Violation`].
     pub weak: bool,
     /// Who broke the rule, by serial and number, if it was not the calling thread.
     pub by: Option<(u32, u32)>,
 }
 
 impl Note {
-    /// A breach without any other part in it.
+    /// A violation without any other part in it.
     #[must_use]
     pub const fn new(rule: Rule, address: u64, stack: u32) -> Note {
         Note {
@@ -90,12 +90,12 @@ const TRIES: usize = 64;
 struct Cause {
     /// Hash of rule, stack and origin of the lock; 0: not in use.
     key: AtomicU64,
-    /// Number of the breach in the ledger plus one; 0 while it is being written.
-    breach: AtomicU32,
+    /// Number of the violation in the ledger plus one; 0 while it is being written.
+    violation: AtomicU32,
 }
 
 static CAUSE: [Cause; CAUSES] =
-    [const { Cause { key: AtomicU64::new(0), breach: AtomicU32::new(0) } }; CAUSES];
+    [const { Cause { key: AtomicU64::new(0), violation: AtomicU32::new(0) } }; CAUSES];
 
 /// Not zero if any of them is in use.
 static ANY: AtomicU32 = AtomicU32::new(0);
@@ -107,7 +107,7 @@ pub fn forget() {
     }
     for cause in CAUSE.iter().filter(|cause| cause.key.load(Relaxed) != 0) {
         cause.key.store(0, Relaxed);
-        cause.breach.store(0, Relaxed);
+        cause.violation.store(0, Relaxed);
     }
 }
 
@@ -118,7 +118,7 @@ impl Me {
         self.ledger.header().losses.facts.fetch_add(1, Relaxed);
     }
 
-    /// Notes a breach by the calling thread.
+    /// Notes a violation by the calling thread.
     #[cold]
     #[inline(never)]
     pub fn note(&self, note: &Note) {
@@ -129,13 +129,13 @@ impl Me {
             match cause.key.compare_exchange(0, key, Relaxed, Relaxed) {
                 Ok(_) => {
                     ANY.store(1, Relaxed);
-                    let number = self.ledger.add_breach(&self.breach(note, lock));
-                    cause.breach.store(number.map_or(0, |number| number as u32 + 1), Relaxed);
+                    let number = self.ledger.add_violation(&self.violation(note, lock));
+                    cause.violation.store(number.map_or(0, |number| number as u32 + 1), Relaxed);
                     return;
                 }
                 Err(found) if found == key => {
-                    let number = cause.breach.load(Relaxed) as usize;
-                    if let Some(there) = self.ledger.breach(number.wrapping_sub(1)) {
+                    let number = cause.violation.load(Relaxed) as usize;
+                    if let Some(there) = self.ledger.violation(number.wrapping_sub(1)) {
                         there.repeated.fetch_add(1, Relaxed);
                     }
                     return;
@@ -143,14 +143,14 @@ impl Me {
                 Err(_) => {}
             }
         }
-        self.ledger.header().losses.breaches.fetch_add(1, Relaxed);
+        self.ledger.header().losses.violations.fetch_add(1, Relaxed);
     }
 
-    fn breach(&self, note: &Note, lock: u32) -> Breach {
+    fn violation(&self, note: &Note, lock: u32) -> Violation {
         let record = self.record();
         let own = (record.serial.load(Relaxed), record.tid.load(Relaxed));
         let (thread, tid) = note.by.unwrap_or(own);
-        Breach {
+        Violation {
             rule: note.rule,
             lock,
             generation: self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),
@@ -185,7 +185,7 @@ fn key(note: &Note, origin: u64) -> u64 {
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let stacks =
         u64::from(note.stack) << 32 | u64::from(note.weak) << 31 | u64::from(note.rule as u32);
-    // Without a call of the breach the earlier one tells causes apart.
+    // Without a call of the violation the earlier one tells causes apart.
     let earlier = if note.stack == 0 { u64::from(note.other_stack) } else { 0 };
     mix(mix(mix(1, stacks), origin), earlier) | 1
 }

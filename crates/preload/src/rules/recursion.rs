@@ -7,9 +7,9 @@ use crate::chain::{Nature, Place};
 use crate::me::Me;
 use crate::record::Call;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::violation::Rule;
 
 /// See [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {

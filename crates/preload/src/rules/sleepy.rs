@@ -15,9 +15,9 @@ use crate::site::Site;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use lockstead_ledger::breach::{BLOCKING, Rule};
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::Flags;
+use lockstead_ledger::violation::{BLOCKING, Rule};
 
 /// Whether anybody wants to know.
 static WANTED: AtomicBool = AtomicBool::new(false);

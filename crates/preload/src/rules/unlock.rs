@@ -2,7 +2,7 @@
 //! overwritten, or released by another process.
 //!
 //! # What tells them apart
-//! | held stack of the caller | words of the lock | breach |
+//! | held stack of the caller | words of the lock | violation |
 //! |---|---|---|
 //! | has it | the caller holds it | none |
 //! | has it | it is shared, and they are those of a lock that is free, or another's | released by another process |
@@ -23,10 +23,10 @@ use crate::me::Me;
 use crate::record::Call;
 use crate::site::Site;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::breach::Rule;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::state;
+use lockstead_ledger::violation::Rule;
 
 /// See [`super::releases`].
 pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {

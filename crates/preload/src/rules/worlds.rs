@@ -20,10 +20,10 @@
 //! Of more locks than there is room for the later ones are not compared.
 //!
 //! An order of locks may connect the two worlds. That is for the command to find, so
-//! once a handler has used any lock all uses are left in the ledger, as [`Breach`]es
+//! once a handler has used any lock all uses are left in the ledger, as [`Violation`]es
 //! that are none: without a second stack ([`leave`]).
 //!
-//! [`Breach`]: lockstead_ledger::breach::Breach
+//! [`Violation`]: lockstead_ledger::violation::Violation
 
 use super::cookie::Cookie;
 use super::handlers;
@@ -36,11 +36,11 @@ use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::breach::{Breach, Rule};
 use lockstead_ledger::known::Known;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::order::Mode;
 use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::violation::{Rule, Violation};
 
 /// One use, in one of the worlds.
 struct Use {
@@ -232,7 +232,7 @@ fn mode<N: Nature>(call: &Call<'_, N>, attributes: u16) -> Mode {
     }
 }
 
-/// Leaves a use in the ledger: a breach without a second stack. Which world it is
+/// Leaves a use in the ledger: a violation without a second stack. Which world it is
 /// of the other lock says: none for a handler's, whose signal is the number; the
 /// first for one outside, and the number is a mask of signals. Who else was there
 /// says the mode; that it is weak, that it is [apart](Use::apart).
@@ -250,7 +250,7 @@ fn leave(me: &Me, used: &Use, is_open: bool) {
         // Of a life that is over.
         return;
     }
-    let _ = me.ledger.add_breach(&Breach {
+    let _ = me.ledger.add_violation(&Violation {
         rule: Rule::InHandler,
         lock,
         generation,

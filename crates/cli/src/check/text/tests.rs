@@ -141,7 +141,7 @@ fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
 #[test]
 fn each_rule_says_what_was_done_and_what_came_before() {
     for rule in Rule::ALL {
-        let breach = Breach {
+        let violation = Violation {
             thread: thread(7),
             lock: lock("journal"),
             stack: stack("does", 20),
@@ -156,7 +156,7 @@ fn each_rule_says_what_was_done_and_what_came_before() {
         let details = |level| Details {
             level: Some(level),
             rule: Some(rules::slug(rule)),
-            breach: Some(breach.clone()),
+            violation: Some(violation.clone()),
             ..Details::default()
         };
         let text = text("bank (pid 5)", &details(Level::Rule));
@@ -179,7 +179,10 @@ fn what_is_not_known_is_said_so() {
     let details = Details {
         level: Some(Level::Rule),
         rule: Some(rules::slug(Rule::ThreadExit)),
-        breach: Some(Breach { thread: Thread { tid: 9, name: None }, ..Breach::default() }),
+        violation: Some(Violation {
+            thread: Thread { tid: 9, name: None },
+            ..Violation::default()
+        }),
         ..Details::default()
     };
     let wanted = "\

@@ -1,9 +1,9 @@
-//! Breaches of the rules of locks: written by the library that checks.
+//! Violations of the rules of locks: written by the library that checks.
 //!
 //! # Role
 //! Whoever notices one leaves a record, once for each rule, call stack and
 //! origin of the lock; the command reads them in the order of their numbers and
-//! names and prints them. A breach that is repeated is counted.
+//! names and prints them. A violation that is repeated is counted.
 //!
 //! # Protocol
 //! As of [`order`](crate::order).
@@ -110,7 +110,7 @@ impl Rule {
     }
 }
 
-/// The functions that [`Rule::Sleepy`] is about: a breach has the index of one as
+/// The functions that [`Rule::Sleepy`] is about: a violation has the index of one as
 /// its number.
 pub const BLOCKING: [&str; 42] = [
     "sleep",
@@ -157,9 +157,9 @@ pub const BLOCKING: [&str; 42] = [
     "system",
 ];
 
-/// One breach.
+/// One violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Breach {
+pub struct Violation {
     /// Of which rule.
     pub rule: Rule,
     /// Index of the lock; 0 if it has no record.
@@ -190,10 +190,10 @@ pub struct Breach {
     pub weak: bool,
 }
 
-/// A [`Breach`] in the ledger: a cache line.
+/// A [`Violation`] in the ledger: a cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct BreachRecord {
+pub struct ViolationRecord {
     ready: AtomicU32,
     rule: AtomicU32,
     address: AtomicU64,
@@ -211,23 +211,23 @@ pub struct BreachRecord {
     pub repeated: AtomicU32,
 }
 
-const _: () = assert!(size_of::<BreachRecord>() == 64);
+const _: () = assert!(size_of::<ViolationRecord>() == 64);
 
-impl BreachRecord {
-    fn write(&self, breach: &Breach) {
-        self.address.store(breach.address, Relaxed);
-        self.number.store(breach.number, Relaxed);
+impl ViolationRecord {
+    fn write(&self, violation: &Violation) {
+        self.address.store(violation.address, Relaxed);
+        self.number.store(violation.number, Relaxed);
         for (word, value) in [
-            (&self.rule, breach.rule as u32),
-            (&self.lock, breach.lock),
-            (&self.generation, breach.generation),
-            (&self.stack, breach.stack),
-            (&self.thread, breach.thread),
-            (&self.tid, breach.tid),
-            (&self.other_tid, breach.other_tid),
-            (&self.other_stack, breach.other_stack),
-            (&self.other_lock, breach.other_lock),
-            (&self.weak, u32::from(breach.weak)),
+            (&self.rule, violation.rule as u32),
+            (&self.lock, violation.lock),
+            (&self.generation, violation.generation),
+            (&self.stack, violation.stack),
+            (&self.thread, violation.thread),
+            (&self.tid, violation.tid),
+            (&self.other_tid, violation.other_tid),
+            (&self.other_stack, violation.other_stack),
+            (&self.other_lock, violation.other_lock),
+            (&self.weak, u32::from(violation.weak)),
         ] {
             word.store(value, Relaxed);
         }
@@ -237,12 +237,12 @@ impl BreachRecord {
 
     /// What it says; `None` if it is not complete yet, or of no rule.
     #[must_use]
-    pub fn read(&self) -> Option<Breach> {
+    pub fn read(&self) -> Option<Violation> {
         // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 {
             return None;
         }
-        Some(Breach {
+        Some(Violation {
             rule: Rule::from_raw(self.rule.load(Relaxed))?,
             lock: self.lock.load(Relaxed),
             generation: self.generation.load(Relaxed),
@@ -260,20 +260,20 @@ impl BreachRecord {
 }
 
 impl<'a> Ledger<'a> {
-    /// Leaves a breach, and returns its number. A loss is counted when there is
+    /// Leaves a violation, and returns its number. A loss is counted when there is
     /// no room.
-    pub fn add_breach(&self, breach: &Breach) -> Option<usize> {
-        let Some(index) = self.claim(Part::Breaches, 1) else {
-            self.header().losses.breaches.fetch_add(1, Relaxed);
+    pub fn add_violation(&self, violation: &Violation) -> Option<usize> {
+        let Some(index) = self.claim(Part::Violations, 1) else {
+            self.header().losses.violations.fetch_add(1, Relaxed);
             return None;
         };
-        self.breaches()[index].write(breach);
+        self.violations()[index].write(violation);
         Some(index)
     }
 
     /// The record with this number: `None` beyond the last one.
     #[must_use]
-    pub fn breach(&self, index: usize) -> Option<&'a BreachRecord> {
-        self.breaches().get(index).filter(|_| index < self.used(Part::Breaches))
+    pub fn violation(&self, index: usize) -> Option<&'a ViolationRecord> {
+        self.violations().get(index).filter(|_| index < self.used(Part::Violations))
     }
 }
