@@ -6,10 +6,10 @@
 //! cannot export such a word, so assembly defines it.
 //!
 //! # Invariants
-//! - **O1** `lks_self__` is 0 or the thread's slot: it is written by [`enter`] after
+//! - **SELF-SLOT** `lks_self__` is 0 or the thread's slot: it is written by [`enter`] after
 //!   the thread has joined, and erased when it gives its slot up.
-//! - **O2** Whoever finds 0 there calls into the library, which enters.
-//! - **O3** `lks_sections__` is null, or what `lockstead_linux::sections` says; it stays
+//! - **SELF-UNKNOWN** Whoever finds 0 there calls into the library, which enters.
+//! - **SELF-SECTIONS** `lks_sections__` is null, or what `lockstead_linux::sections` says; it stays
 //!   so to the thread's end.
 
 use core::arch::{asm, global_asm};
@@ -29,7 +29,7 @@ global_asm!(
 );
 
 // Beside it, for the inline releases: the word in which the kernel looks for the
-// restartable section that the thread is in (O3).
+// restartable section that the thread is in (SELF-SECTIONS).
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .tbss.lks_sections__,\"awT\",@nobits",
@@ -90,7 +90,7 @@ fn own() -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(at) }
 }
 
-/// Makes the calling thread a participant if it is not, and tells it (O1).
+/// Makes the calling thread a participant if it is not, and tells it (SELF-SLOT).
 #[inline]
 pub(crate) fn enter() {
     if own().load(Relaxed) == 0 {

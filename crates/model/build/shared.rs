@@ -132,7 +132,7 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "shared_handoff_waiter_reads_and_passes_nothing_on",
         file: "robust/wait.rs",
-        line: "            // Others may sleep although nobody owns the lock, since it was kept.
+        line: "            // Others may sleep although nobody owns the lock, since it was reserved.
             self.woken = true;",
         instead: "",
     },
@@ -143,8 +143,8 @@ pub(crate) const SHARED: &[Variant] = &[
             self.unreserve();
             self.end_reservation();
         }
-        // Who gives up",
-        instead: "        // Who gives up",
+        // A waiter that gives up",
+        instead: "        // A waiter that gives up",
     },
     Variant {
         name: "shared_release_overlooks_the_handoff",
@@ -201,7 +201,7 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "shared_taker_is_watched_by_nobody",
         file: "robust/semaphore.rs",
-        line: "                // Who sleeps has not seen this holder.
+        line: "                // Those that sleep have not seen this holder.
                 if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {",
         instead: "                if false {",
     },
@@ -268,11 +268,11 @@ pub(crate) const SHARED: &[Variant] = &[
         line: "            self.unreserve();
             self.end_reservation();
         }
-        // Who gives up",
+        // A waiter that gives up",
         instead: "            self.end_reservation();
             self.unreserve();
         }
-        // Who gives up",
+        // A waiter that gives up",
     },
     Variant {
         name: "shared_reader_overlooks_a_death",

@@ -1,5 +1,5 @@
 //! Sleeping on several words, waking, and what is woken when a participant ends: what
-//! the invariants D2 to D5 of the core's `robust/machine.rs` promise, and no more.
+//! the invariants DEATH-NAMED-WORD to DEATH-BY-ADDRESS of the core's `robust/machine.rs` promise, and no more.
 //!
 //! To queue at each word is a step of its own, and so is to leave a queue again; a
 //! wake-up may come in between, also to one that will find that it must not sleep, or

@@ -30,7 +30,7 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     if !mutex.0.is_mine() {
         return -libc::EPERM;
     }
-    // The mutex has to be released in here afterwards (H3).
+    // The mutex has to be released in here afterwards (HERE-OWES).
     here::hide();
     match cond.0.wait(&mutex.0, &how) {
         Ok(waited) => match (waited.mutex, waited.ended) {

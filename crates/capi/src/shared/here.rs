@@ -8,9 +8,9 @@
 //! addresses it is about; in a forked child, and after leaving, that is none.
 //!
 //! # Invariants
-//! - **H1** What `lks_here__` leads to is mapped: it is erased when the thread's records go.
-//! - **H2** Whoever finds null, or another segment, calls into the library, which shows.
-//! - **H3** It is null while the thread owes anything for a wait for a condition, since then
+//! - **HERE-MAPPED** What `lks_here__` leads to is mapped: it is erased when the thread's records go.
+//! - **HERE-UNKNOWN** Whoever finds null, or another segment, calls into the library, which shows.
+//! - **HERE-OWES** It is null while the thread owes anything for a wait for a condition, since then
 //!   a release has more to do than the inline one does.
 
 use core::arch::{asm, global_asm};

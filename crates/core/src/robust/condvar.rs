@@ -1,14 +1,23 @@
-//! The condition variable for shared locks.
+//! The condition variable between processes.
 //!
 //! # State
-//! How often it was notified. Zero is a condition variable on which nobody waits.
+//! The number of notifications so far. Zero is a condition variable on which nobody waits.
 //!
 //! # Protocol
-//! A waiter names the doorbell, looks at doorbell and count, releases the mutex, and
-//! sleeps on both. It takes the mutex back, and names the doorbell until it has released
-//! that again: should it end with the notification that it has had, the machine wakes
-//! somebody who rings, and all others look whether what they wait for has come.
-//! A notification counts and wakes in one step, so that nobody can end in between.
+//! ```text
+//!   waiter                                      notifier
+//!   names the doorbell
+//!   reads doorbell, then count
+//!   releases the mutex
+//!   sleeps on count and doorbell  ◀──────────── adds 1 to the count and wakes, in one step
+//!   takes the mutex back
+//!   (caller) releases the mutex
+//!   names the doorbell no more
+//! ```
+//! A waiter names the doorbell from before its look until it has released the mutex again
+//! (DEATH-NAMED-WORD). Should it end with the notification that it has had, the machine wakes one
+//! that wakes everybody, and all look whether what they wait for has come. A notification counts
+//! and wakes in one step, so that nobody can end in between.
 
 use super::machine::{Addend, Robust, Watch, Woken};
 use super::mutex::SharedMutex;
@@ -18,7 +27,7 @@ use super::wait::Goal;
 use crate::platform::{Atomic32, Ordering, Wait};
 use core::ptr::NonNull;
 
-/// A condition variable for memory that processes share.
+/// A condition variable in memory that processes share.
 #[repr(C, align(8))]
 pub struct SharedCondvar<P: Robust> {
     count: P::U32,
@@ -29,29 +38,29 @@ pub struct SharedCondvar<P: Robust> {
 #[derive(Debug)]
 #[must_use]
 pub struct Waited<P: Robust> {
-    /// How the mutex was taken back; only [`SharedError::NotRecoverable`] is possible
-    /// where it was not.
+    /// How the caller took the mutex back; the only possible error is
+    /// [`SharedError::NotRecoverable`].
     pub mutex: Result<Got, SharedError>,
-    /// Why the wait was given up, if it was.
+    /// Why the caller gave the wait up, if it did.
     pub ended: Option<SharedError>,
-    /// To be named again, by [`Robust::at_death_wake`], when the mutex has been
-    /// released.
+    /// The word that the caller names again, by [`Robust::at_death_wake`], when it has released
+    /// the mutex.
     pub named: Option<NonNull<P::U32>>,
 }
 
 impl<P: Robust> SharedCondvar<P> {
-    /// One on which nobody waits. So are zeroes.
+    /// Builds a condition variable on which nobody waits, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
         SharedCondvar { count: P::U32::ZERO, spare: P::U32::ZERO }
     }
 
-    /// Releases the mutex, which the caller has, waits to be notified, and takes it
-    /// back. May return without that.
+    /// Releases the mutex, which the caller holds, waits for a notification, and takes the mutex
+    /// back. May return without a notification.
     ///
     /// # Errors
-    /// [`SharedError::NotRecoverable`], and nothing was done, if the caller does not
-    /// have the mutex; [`SharedError::Copied`].
+    /// [`SharedError::NotRecoverable`], and the call did nothing, if the caller does not hold the
+    /// mutex; [`SharedError::Copied`].
     pub fn wait(
         &self,
         party: &Party<'_, P>,
@@ -69,10 +78,10 @@ impl<P: Robust> SharedCondvar<P> {
         let watches = [
             Watch::Word(&self.count, count),
             Watch::Word(party.domain.doorbell, bell),
-            // Whoever was notified in between and died has woken nobody at the doorbell.
+            // A waiter that was notified in between and died has woken nobody at the doorbell.
             Watch::Seen(&self.count, count),
         ];
-        // Nobody in particular is watched, so that one that sleeps long looks again.
+        // The waiter watches nobody in particular, so if it sleeps long it looks again.
         let ended = match party.sleep(&watches, how, &[]) {
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
@@ -95,12 +104,12 @@ impl<P: Robust> SharedCondvar<P> {
         Ok(Waited { mutex, ended, named })
     }
 
-    /// Wakes one that waits.
+    /// Wakes one waiter.
     pub fn notify_one(&self) {
         P::add_and_wake(&self.count, Addend::One, 1);
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         P::add_and_wake(&self.count, Addend::One, u32::MAX);
     }

@@ -1,4 +1,7 @@
-//! A segment as all its participants see it: slots, claims, and who is dead.
+//! A segment as all its participants see it: slots, claims, and which participants are dead.
+//!
+//! Everybody wakes everybody by the *doorbell*, one word for the whole segment. A death or a
+//! newcomer may concern any lock there, and whoever notices it need not know which.
 
 use super::life::{LIFE_NUMBER, Life};
 use super::machine::{Addend, Robust};
@@ -7,20 +10,20 @@ use super::word::{Identity, LAST_SLOT};
 use crate::platform::{Atomic32, Atomic64, Ordering};
 use core::ptr::NonNull;
 
-/// What all participants of a segment see of it.
+/// What all participants of a segment see of that.
 pub struct Domain<'a, P: Robust> {
-    /// Its lower 30 bits are zero. Adding to the others and waking all that sleep
-    /// there has everybody look again.
+    /// The word on which everybody sleeps who waits for a lock of the segment. Its lower 30 bits
+    /// are zero (DEATH-NAMED-WORD).
     pub doorbell: &'a P::U32,
-    /// The slots; number 0 is not used.
+    /// The records of all slots; number 0 is nobody's.
     pub records: &'a [SlotRecord<P>],
-    /// The claims of all slots.
+    /// The claims of all slots, one slot's after another's.
     pub claims: &'a [Claim<P>],
-    /// So many for each.
+    /// The number of claims that each slot has.
     pub claims_each: usize,
-    /// What else the platform knows.
+    /// What the platform knows of the segment.
     pub segment: &'a P::Segment,
-    /// Where the segment begins.
+    /// The address at which the segment begins.
     pub base: usize,
 }
 
@@ -33,20 +36,20 @@ impl<P: Robust> Clone for Domain<'_, P> {
 impl<P: Robust> Copy for Domain<'_, P> {}
 
 impl<'a, P: Robust> Domain<'a, P> {
-    /// The slot of a slot, if the segment has it.
+    /// Returns the record of a slot; `None` if the segment does not have it.
     #[must_use]
     pub fn record(&self, slot: u32) -> Option<&'a SlotRecord<P>> {
         if slot == 0 || slot > LAST_SLOT { None } else { self.records.get(slot as usize) }
     }
 
-    /// The claims of a slot.
+    /// Returns the claims of a slot; none if the segment does not have it.
     #[must_use]
     pub fn claims_of(&self, slot: u32) -> &'a [Claim<P>] {
         let first = slot as usize * self.claims_each;
         self.claims.get(first..).and_then(|from| from.get(..self.claims_each)).unwrap_or(&[])
     }
 
-    /// Every slot in which somebody lives that may have claims, and those.
+    /// Visits every living participant that may have claims: slot, record, life word, claims.
     pub(super) fn all_living(
         &self,
     ) -> impl Iterator<Item = (u32, &'a SlotRecord<P>, Life, &'a [Claim<P>])> + use<'a, P> {
@@ -67,7 +70,7 @@ impl<'a, P: Robust> Domain<'a, P> {
         })
     }
 
-    /// From now on, who looks for claims looks at this slot too.
+    /// Has everybody who looks for claims look at this slot too, from now on.
     pub(super) fn look_up_to(&self, slot: u32) {
         let Some(first) = self.records.first() else { return };
         let mut highest = first.claims.load(Ordering::Relaxed);
@@ -80,7 +83,7 @@ impl<'a, P: Robust> Domain<'a, P> {
         }
     }
 
-    /// What has become of who is named like this.
+    /// Tells what has become of the participant with this name.
     #[must_use]
     pub fn fate(&self, who: Identity) -> Fate<'a, P> {
         let Some(record) = self.record(who.slot()) else { return Fate::Died };
@@ -96,13 +99,12 @@ impl<'a, P: Robust> Domain<'a, P> {
         }
     }
 
-    /// The first slot that the caller could take, for itself, a participant of this process
-    /// with this number as the machine knows it: its slot, and its life word from then on.
-    /// The first one, since who looks for claims looks at all slots up to the highest that
-    /// made one.
+    /// Takes the first slot that can be had for a participant of this process, with this number
+    /// as the machine knows it. Returns the slot and its life word from then on. It is the first
+    /// one because whoever looks for claims looks at all slots up to the highest that made one.
     ///
     /// # Errors
-    /// Why there is none.
+    /// [`NoSlot`] says why there is none.
     pub fn take_slot(&self, process: u32, number: u32) -> Result<(u32, Life), NoSlot> {
         let (mut worn_out, mut scrubbed) = (false, false);
         for (slot, record) in (0..).zip(self.records).skip(1).take(LAST_SLOT as usize) {
@@ -120,7 +122,8 @@ impl<'a, P: Robust> Domain<'a, P> {
         })
     }
 
-    /// The caller takes this slot, if nobody sits there: its life word from then on.
+    /// Takes this slot for the caller. Returns the life word from then on; `None` if somebody
+    /// has the slot, or it is worn out.
     pub fn occupy(&self, slot: u32, process: u32, number: u32) -> Option<Life> {
         let record = self.record(slot)?;
         loop {
@@ -141,9 +144,9 @@ impl<'a, P: Robust> Domain<'a, P> {
         }
     }
 
-    /// Ends a name that stands in a lock, if nobody sits in its slot and somebody who comes could
-    /// bear it; whether it did. For who finds nobody living in the segment: no tenant has put
-    /// such a name there and kept it, but the words may be of different moments, as after a
+    /// Ends a name that stands in a lock, if nobody has its slot and a newcomer could bear it;
+    /// tells whether it did. For a caller that finds nobody living in the segment: no tenant has
+    /// put such a name there and kept it, but the words may be of different moments, as after a
     /// crash of the system, or in a copy that was made meanwhile.
     pub fn end_name(&self, who: Identity) -> bool {
         let Some(record) = self.record(who.slot()) else { return false };
@@ -154,13 +157,13 @@ impl<'a, P: Robust> Domain<'a, P> {
         !life.is_taken() && is_next && record.change(life, Life::ended(who.generation()))
     }
 
-    /// Erases what was claimed by who sat in a slot that the caller has taken or prepared;
-    /// whether there was anything.
+    /// Erases the claims of the last tenant of a slot that the caller has taken or prepared;
+    /// tells whether there were any.
     ///
-    /// If there was, it rings first: one may be about to sleep that has seen the dead one's claim
-    /// while that lived, and compares the lower half of the life word only, in which the next
-    /// tenant may have the same number. Should the caller end before it has erased the claim,
-    /// the next one rings.
+    /// If there were, it wakes everybody first. A waiter may be about to sleep that has seen the
+    /// dead tenant's claim while that lived, and compares the lower half of the life word only,
+    /// in which the next tenant may have the same number. Should the caller end before it has
+    /// erased the claim, the next newcomer wakes everybody.
     pub fn erase_claims(&self, slot: u32) -> bool {
         let claims = self.claims_of(slot);
         let stood = claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0);
@@ -174,23 +177,25 @@ impl<'a, P: Robust> Domain<'a, P> {
         stood
     }
 
-    /// Has everybody who sleeps in this segment look again.
+    /// Has everybody who sleeps in this segment look again: adds to the doorbell and wakes all
+    /// sleepers there.
     pub fn wake_everybody(&self) {
         P::add_and_wake(self.doorbell, Addend::Doorbell, u32::MAX);
     }
 
-    /// Should the caller end, one that sleeps on the doorbell is woken, and rings it.
-    /// Returns what was named before.
+    /// Names the doorbell (DEATH-NAMED-WORD): should the caller end, the machine wakes one that
+    /// sleeps there, and that one wakes everybody. Returns what was named before.
     pub(super) fn name_doorbell(&self) -> Option<NonNull<P::U32>> {
         P::at_death_wake(Some(NonNull::from(self.doorbell)))
     }
 
-    /// What to compare the doorbell with.
+    /// Reads the value to compare the doorbell with.
     pub(super) fn bell(&self) -> u32 {
         // ord: SHR-4 (acquire): the lock is looked at after the doorbell.
         let bell = self.doorbell.load(Ordering::Acquire);
         if bell << 2 != 0 {
-            // Somebody has written over it; the machine would not wake there (D2).
+            // Somebody has written over the lower bits; the machine would not wake there
+            // (DEATH-NAMED-WORD).
             let _ = self.doorbell.compare_exchange(
                 bell,
                 bell & !LIFE_NUMBER,
@@ -201,8 +206,8 @@ impl<'a, P: Robust> Domain<'a, P> {
         bell & !LIFE_NUMBER
     }
 
-    /// Does what the machine should have done when a participant ended (D1), and has
-    /// everybody look. False if its life word has changed since.
+    /// Does what the machine should have done when a participant ended (DEATH-MARK), and wakes
+    /// everybody. False if the life word has changed since.
     pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
         // As if the machine had done it.
         let done = life.is_taken()
@@ -213,16 +218,16 @@ impl<'a, P: Robust> Domain<'a, P> {
         done
     }
 
-    /// After a wake-up at the watch with this index, of which 1 is the doorbell and
-    /// those above are lives: rings if the machine has woken the caller.
+    /// Wakes everybody if it was the machine that woke the caller, at the watch with this index:
+    /// 1 is the doorbell, and those above are life words.
     pub(super) fn after_wake(&self, index: usize, bell: u32) {
         if index > 1 || index == 1 && self.bell() == bell {
             self.wake_everybody();
         }
     }
 
-    /// The offset of a lock in the segment, divided by 8, as claims name it; `None`
-    /// if it lies outside of what they can name.
+    /// Returns the offset of the lock at this address in the segment, divided by 8, as claims
+    /// name it; `None` if it lies outside of what they can name.
     #[must_use]
     pub fn offset(&self, lock: usize) -> Option<u32> {
         let eighths = lock.checked_sub(self.base)? / 8;
@@ -230,23 +235,23 @@ impl<'a, P: Robust> Domain<'a, P> {
     }
 }
 
-/// What has become of a participant that a word names.
+/// What has become of the participant that a word names.
 pub enum Fate<'a, P: Robust> {
-    /// It lives: its slot, and the life word.
+    /// It lives; with the record of its slot, and the life word.
     Lives(&'a SlotRecord<P>, Life),
-    /// It is dead, and nobody will be called so again (G1).
+    /// It is dead, and nobody will bear its name again (LIFE-DEAD-NAME).
     Died,
-    /// It has left, if it ever was; the next one that comes will be called so (G2).
+    /// It has left, if it ever was there; the next newcomer will bear its name (LIFE-FREE-NAME).
     Left(&'a SlotRecord<P>, Life),
 }
 
-/// Why nobody can take a slot.
+/// Why a newcomer cannot take a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoSlot {
-    /// Somebody who lives sits in each.
+    /// Living participants have all slots.
     Full,
-    /// The others are worn out by deaths.
+    /// Deaths have worn out the slots that no living participant has.
     WornOut,
-    /// Somebody is about to make others usable again: it is worth while to look again.
+    /// Somebody is about to make worn-out slots usable again: it is worth while to look again.
     Scrubbed,
 }

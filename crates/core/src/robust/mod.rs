@@ -1,22 +1,29 @@
-//! Locks in memory that processes share, which survive their holders.
+//! Locks in memory that processes share. They survive the death of their holders.
 //!
 //! # Role
-//! A process may be killed between any two instructions. The locks here need no list
-//! of what a thread holds: a lock's word names its owner by slot and generation, each
-//! participant has one *life word* that the machine marks when it ends, and who waits
-//! for a lock watches its owner's life word as well. So taking and releasing a lock
-//! costs what it costs without any of this, and there is no limit on how many a
-//! participant may hold.
+//! A process may be killed between any two instructions, and nothing of its own runs then.
+//! These locks keep no list of what a thread holds. Three words work together:
 //!
-//! `docs/shared-locks.md` gives every word bit by bit, every point at which a
-//! participant can end, and what the others see then. Read in this order: [`word`],
-//! [`life`], `machine` (what the machine promises), [`slot`], `domain`, `party`, `wait` (sleeping
-//! and what wakes), [`mutex`], then [`rwlock`], [`semaphore`], [`condvar`].
+//! ```text
+//!   lock word            owner's life word           waiter
+//!   ┌────────────────┐   ┌───────────────────┐
+//!   │ slot, gener. ──┼──▶│ generation, alive │◀──── sleeps on both, and on the doorbell
+//!   └────────────────┘   └───────────────────┘
+//!      the owner writes     the machine marks it
+//!      it, takes it back    when the owner ends
+//! ```
+//!
+//! Each participant has one *life word*, which the machine marks when the participant ends. A
+//! waiter watches the life word of the owner beside the lock. Taking and releasing a lock cost
+//! what they cost without any of this, and a participant may hold any number of locks.
+//!
+//! `docs/shared-locks.md` gives every word bit by bit, every point at which a participant can
+//! end, and what the others see then. Read the modules in the order in which they are declared.
 //!
 //! # Trust
-//! None: any of the words may hold anything at any time, written by a participant
-//! that is broken or hostile. What is read is checked before it is used as an index,
-//! and nothing is computed from it that leaves the segment.
+//! None. Any word may hold anything at any time, written by a broken or hostile participant.
+//! The code checks what it reads before it uses that as an index, and computes nothing from it
+//! that leaves the segment.
 
 // From the bottom up: a module imports from those above it here, and from no others.
 pub mod word;

@@ -1,19 +1,27 @@
-//! The mutex that survives its owner.
+//! The mutex between processes, which survives its owner.
 //!
 //! # State
-//! Eight bytes. `word` as in [`word`](super::word); `reserved_for` is the waiter that the
-//! lock is reserved for when it comes free, and the place where waiters sleep. Zeroes are a free mutex.
+//! Eight bytes, all zero in a free mutex:
+//!
+//! - `word`, as in [`word`](super::word);
+//! - `reserved_for`, the hand-off waiter to which the lock goes next. Waiters sleep on it.
 //!
 //! # Protocol
-//! Taking: the word from 0 to me. Releasing: from me to 0; or a look whether it is me,
-//! and me less, where that is faster ([`Robust::subtracts`]). Neither touches anything
-//! else. If taking fails, `wait`; if the word is more than me, [`SharedMutex::unlock`]'s
-//! second half. A flag set between the look and the subtraction stays, beside no owner:
-//! a lock that is free for all, or for its hand-off waiter, and whose next owner has the flag.
+//! ```text
+//!            0 ──────────── lock ───────────▶ me
+//!            ▲                                 │
+//!            └──────────── unlock ─────────────┘
+//! ```
+//! Taking exchanges 0 for the caller's name; if that fails, `wait`. Releasing exchanges the name
+//! for 0; or it looks whether the name stands there alone, and subtracts it, where that is
+//! faster ([`Robust::subtracts`]). Neither touches anything else. If the word holds more than the
+//! name, [`SharedMutex::unlock`] goes on in its slow half. A flag that somebody sets between look
+//! and subtraction stays, beside no owner: the lock is free for all, or for its hand-off waiter,
+//! and its next owner has the flag.
 //!
 //! # Source
-//! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006); watching one
-//! life word of each participant, instead of a list of its locks, is this project's.
+//! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006). Watching one life word for each
+//! participant, instead of a list of its locks, is this project's.
 
 use super::machine::Robust;
 use super::outcome::{Got, SharedError};
@@ -22,7 +30,7 @@ use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use crate::platform::{Atomic32, Ordering, Wait};
 
-/// A mutex for memory that processes share.
+/// A mutex in memory that processes share.
 #[repr(C, align(8))]
 pub struct SharedMutex<P: Robust> {
     pub(super) word: P::U32,
@@ -30,14 +38,14 @@ pub struct SharedMutex<P: Robust> {
 }
 
 impl<P: Robust> SharedMutex<P> {
-    /// A free mutex. So are zeroes.
+    /// Builds a free mutex, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
         SharedMutex { word: P::U32::ZERO, reserved_for: P::U32::ZERO }
     }
 
-    /// Takes it if nobody has it, nobody waits, and nobody died: the fast path of all
-    /// forms of [`lock`](Self::lock).
+    /// Takes the mutex if nobody owns it, nobody waits, and nobody died; tells whether it did.
+    /// The fast path of all forms of [`lock`](Self::lock).
     #[inline(always)]
     #[must_use]
     pub fn take(&self, me: Identity) -> bool {
@@ -51,7 +59,7 @@ impl<P: Robust> SharedMutex<P> {
         self.word.compare_exchange(0, owner, success, failure).is_ok()
     }
 
-    /// Takes it.
+    /// Takes the mutex; waits while somebody else owns it.
     ///
     /// # Errors
     /// As `how` allows, and [`SharedError::Recursive`],
@@ -75,7 +83,7 @@ impl<P: Robust> SharedMutex<P> {
         self.seek(party, how, here).until(Goal::Own(0))
     }
 
-    /// The slow path of an acquisition that began [`here`](Robust::here).
+    /// Prepares the slow path of an acquisition that began [`here`](Robust::here).
     pub(super) fn seek<'l, 'a, 'h>(
         &'l self,
         party: &'l Party<'a, P>,
@@ -85,10 +93,10 @@ impl<P: Robust> SharedMutex<P> {
         Seek::new((&self.word, &self.reserved_for), party, how, here)
     }
 
-    /// Takes it if that needs no wait.
+    /// Takes the mutex if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if somebody has it; as [`lock`](Self::lock).
+    /// [`SharedError::TimedOut`] if somebody owns it; else as [`lock`](Self::lock).
     #[inline]
     pub fn try_lock(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
         if self.take(party.me) {
@@ -97,9 +105,9 @@ impl<P: Robust> SharedMutex<P> {
         self.seek(party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
     }
 
-    /// Releases it if this participant has it, nobody waits, and nobody died: the fast
-    /// path of [`unlock`](Self::unlock), for a caller that knows itself but not yet its
-    /// segment.
+    /// Releases the mutex if this participant owns it, nobody waits, and nobody died; tells
+    /// whether it did. The fast path of [`unlock`](Self::unlock), for a caller that knows its own
+    /// name but not yet its segment.
     #[inline(always)]
     #[must_use]
     pub fn give(&self, me: Identity) -> bool {
@@ -118,9 +126,9 @@ impl<P: Robust> SharedMutex<P> {
         true
     }
 
-    /// After a release that another participant was faster than, with a flag: wakes as
-    /// for both flags, by address alone. Which of them it was is not known, for a
-    /// subtraction is fastest where nobody asks for the value before.
+    /// Wakes, by address alone, after a subtraction before which somebody else set a flag. It
+    /// wakes as for both flags, because a subtraction is fastest where nobody asks for the value
+    /// before it.
     #[cold]
     fn given_late(&self) {
         // As in the second half of `unlock`.
@@ -129,11 +137,11 @@ impl<P: Robust> SharedMutex<P> {
         }
     }
 
-    /// Releases it; if [`Got::OwnerDied`] was not followed by
-    /// [`mark_consistent`](Self::mark_consistent), for good. False if the caller does
-    /// not hold it, and nothing is done.
+    /// Releases the mutex. After [`Got::OwnerDied`] without
+    /// [`mark_consistent`](Self::mark_consistent) nobody can take it any more. Returns false, and
+    /// does nothing, if the caller does not hold it.
     ///
-    /// After the release nothing of the mutex is read or written.
+    /// After the release the call neither reads nor writes the mutex.
     #[inline]
     pub fn unlock(&self, party: &Party<'_, P>) -> bool {
         self.give(party.me) || self.unlock_slow(party)
@@ -159,8 +167,8 @@ impl<P: Robust> SharedMutex<P> {
             match self.word.compare_exchange(word, next, success, failure) {
                 Err(found) => word = found,
                 Ok(_) => {
-                    // From here on by address alone. Who ends before this is done
-                    // wakes one of those that watch its life.
+                    // From here on by address alone. If the caller ends before this is
+                    // done, the machine wakes one that watches its life (DEATH-MARK).
                     if lost && word & RESERVED != 0 {
                         // The hand-off waiter does not sleep where the others do.
                         P::wake_shared(&raw const self.word, 1);
@@ -180,8 +188,8 @@ impl<P: Robust> SharedMutex<P> {
         }
     }
 
-    /// The caller, who holds it, declares what it protects consistent after
-    /// [`Got::OwnerDied`]. False if it does not hold it.
+    /// Declares consistent what the mutex protects, after [`Got::OwnerDied`]. False if the
+    /// caller does not hold the mutex.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
         let holds = self.is_held_by(party.me);
         if holds {
@@ -190,14 +198,14 @@ impl<P: Robust> SharedMutex<P> {
         holds
     }
 
-    /// Whether this participant holds it.
+    /// Tells whether this participant holds the mutex.
     #[must_use]
     pub fn is_held_by(&self, who: Identity) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         word & OWNER == who.bits() && word != NOT_RECOVERABLE
     }
 
-    /// The word, for reports.
+    /// Reads the word, for reports.
     #[must_use]
     pub fn peek(&self) -> u32 {
         self.word.load(Ordering::Relaxed)

@@ -1,35 +1,36 @@
-//! How an acquisition ends.
+//! What an acquisition of a lock between processes ends with.
 
-/// Why a shared lock was not got.
+/// Why a participant did not get a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SharedError {
-    /// The deadline passed; or, of a lock that was only tried, somebody has it.
+    /// The deadline passed; or somebody has a lock that the caller only tried.
     TimedOut,
     /// A signal handler ran while the caller slept.
     Interrupted,
-    /// The caller's cancellation word was set.
+    /// Somebody set the caller's cancellation word.
     Cancelled,
-    /// The caller holds it already.
+    /// The caller holds the lock already.
     Recursive,
-    /// An owner died, and the next one released it without declaring what it
-    /// protects consistent.
+    /// An owner died, and the next one released the lock without declaring consistent what
+    /// it protects.
     NotRecoverable,
-    /// The caller shares more locks at once than its segment has claims for.
+    /// The caller reads under, or has units of, more locks at once than its segment has
+    /// claims for.
     TooManyClaims,
-    /// It is not in the caller's segment.
+    /// The lock is not in the caller's segment.
     Foreign,
-    /// The caller is a copy of a participant, made while that waited: it has nothing, and
-    /// what was waited for is that participant's business.
+    /// The caller is a copy of a participant, made while that waited. It holds nothing, and
+    /// the wait is the business of the participant.
     Copied,
 }
 
-/// How a shared lock was got.
+/// The state in which a participant got a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Got {
-    /// As its last owner left it.
+    /// The last owner released it in order.
     Clean,
-    /// Its last owner died, or was not sure of what a dead one left: to be declared
-    /// consistent before it is released.
+    /// The last owner died, or released it without declaring consistent what a dead one left.
+    /// The caller declares it consistent before it releases the lock.
     OwnerDied,
 }

@@ -1,4 +1,4 @@
-//! A participant as its own thread sees it: its claims, its sleeps, and whom it asks about.
+//! A participant as its own thread sees itself: its claims, its sleeps, whose lives it doubts.
 
 use super::domain::Domain;
 use super::life::Life;
@@ -8,11 +8,11 @@ use super::slot::{Claim, SlotRecord};
 use super::word::Identity;
 use crate::platform::{Atomic32, Ordering, Wait};
 
-/// A participant of a segment, as the thread sees itself whose it is.
+/// A participant of a segment, as its own thread sees it.
 pub struct Party<'a, P: Robust> {
-    /// The segment.
+    /// The segment as everybody sees it.
     pub domain: Domain<'a, P>,
-    /// Itself.
+    /// The name of the participant itself.
     pub me: Identity,
 }
 
@@ -25,7 +25,7 @@ impl<P: Robust> Clone for Party<'_, P> {
 impl<P: Robust> Copy for Party<'_, P> {}
 
 impl<'a, P: Robust> Party<'a, P> {
-    /// One of its claims, and how it names this lock there.
+    /// Returns one of the participant's claims, and the number by which that names the lock.
     pub(super) fn claim<L>(
         &self,
         number: usize,
@@ -47,8 +47,8 @@ impl<'a, P: Robust> Party<'a, P> {
         Ok((claim, what))
     }
 
-    /// Sleeps on words of which some tell the end of these participants, whose life words
-    /// were these. Asks the platform's other source about them now and then.
+    /// Sleeps on words, some of which tell the end of the participants in `watched`, which had
+    /// these life words. Asks the platform's other source about those now and then.
     pub(super) fn sleep(
         &self,
         watches: &[Watch<'_, P>],
@@ -66,9 +66,9 @@ impl<'a, P: Robust> Party<'a, P> {
         if ended == Woken::Copied {
             return ended;
         }
-        // However this sleep has ended: each may be short, and all of them together long, as where
-        // the doorbell rings for others, a signal comes at intervals, or the machine cannot sleep
-        // on several words and looks again and again.
+        // Asks however this sleep has ended: each may be short, and all of them together long, as
+        // where somebody wakes everybody again and again, signals come at intervals, or the
+        // machine cannot sleep on several words and looks repeatedly.
         let (patient, over) = (deadline.is_none_or(|deadline| deadline > now), Woken::TimedOut);
         let asks = ended == over && patient
             || watched.first().is_some_and(|&(slot, _)| self.asks_about(slot));
@@ -80,13 +80,14 @@ impl<'a, P: Robust> Party<'a, P> {
         if looks_again { Woken::Unsure } else { ended }
     }
 
-    /// The caller tries to get a lock from this participant, and cannot: whether that has
-    /// died unnoticed, in which case it is so no longer. Asks now and then only.
+    /// Tells whether the participant from which the caller tries in vain to get a lock has died
+    /// unnoticed, and then declares it dead. Asks now and then only.
     pub(super) fn suspects(&self, slot: u32, life: Life) -> bool {
         self.asks_about(slot) && self.suspect(slot, life)
     }
 
-    /// Whether this participant has ended, by the platform's other source; then all know.
+    /// Tells whether this participant has ended, by the platform's other source, and then
+    /// declares it dead.
     pub(super) fn suspect(&self, slot: u32, life: Life) -> bool {
         let ended = P::has_ended(self.domain.segment, slot, life);
         if ended {
@@ -95,11 +96,11 @@ impl<'a, P: Robust> Party<'a, P> {
         ended
     }
 
-    /// Whether it is so long ago that the caller has asked about this participant while it had
-    /// not waited for it for long, or has asked about another one since: then it is to ask now.
-    /// So who tries for several locks in turn asks about the owners of all.
+    /// Tells whether the caller is to ask now whether this participant lives, for which it has
+    /// not waited for long: it asked long ago, or about another one since. So a caller that tries
+    /// for several locks in turn asks about the owners of all.
     pub(super) fn asks_about(&self, slot: u32) -> bool {
-        /// So many times as often about another one than about the same.
+        /// How many times as often it asks about another participant as about the same.
         const OTHERS: u64 = 32;
         let (Some(trust), Some(record)) = (P::TRUST, self.record()) else { return false };
         let now = (P::now().0 >> 20) as u32 | 1;
@@ -114,16 +115,16 @@ impl<'a, P: Robust> Party<'a, P> {
         due
     }
 
-    /// The caller has just taken its slot. Nothing is claimed there, since who leaves holds
-    /// nothing, and what a dead one had claimed is erased before; or a peer has written it there,
-    /// and it was taken for the caller's until now.
+    /// Begins the caller's life in the slot that it has just taken. Nothing is claimed there: a
+    /// tenant that leaves holds nothing, and a newcomer erases what a dead one had claimed. Or a
+    /// peer has written a claim there, which counted as the caller's until now.
     pub fn arrive(&self) {
         if self.domain.erase_claims(self.me.slot()) {
             self.domain.wake_everybody();
         }
     }
 
-    /// Its own slot, if it has one.
+    /// Returns the record of the participant's own slot; `None` if the segment has no such slot.
     #[must_use]
     pub fn record(&self) -> Option<&'a SlotRecord<P>> {
         self.domain.record(self.me.slot())

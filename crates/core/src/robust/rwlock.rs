@@ -1,26 +1,29 @@
-//! The reader-writer lock that survives its owners.
+//! The reader-writer lock between processes, which survives its holders.
 //!
 //! # State
-//! A [`SharedMutex`], which the writer has; and among the claims of each reader one
-//! that names the lock.
+//! A [`SharedMutex`], which the writer owns; and for each reader one of that reader's claims,
+//! which names the lock.
 //!
 //! # Protocol
-//! A reader claims, then looks at the word: if nobody owns the lock, it reads. Else it
-//! gives its claim back and waits. A writer takes the mutex, [`UNTOUCHED`], then looks
-//! at all claims of living participants and sleeps on each that names the lock, and on
-//! its reader's life; then what the lock protects is its own. Claim and word are two
-//! words that both sides write one of and then read the other of, all of it
-//! sequentially consistent: one of the two sees the other.
+//! ```text
+//!   reader                                  writer
+//!   1. makes its claim                      1. owns the word, UNTOUCHED
+//!   2. reads the word                       2. reads all claims
+//!      nobody owns it ──▶ reads                none names the lock ──▶ clears UNTOUCHED, writes
+//!      else gives the claim back, waits        else sleeps on that claim and its reader's life
+//! ```
+//! Each side writes one of two words and then reads the other, all of it sequentially
+//! consistent, so one of the two sees the other.
 //!
-//! A reader that ends has void claims; nothing must be repaired. A writer that ends
-//! while it waits for readers has touched nothing, and the word says so.
+//! A reader that ends has void claims; nothing must be repaired. A writer that ends while it
+//! waits for readers has touched nothing, and [`UNTOUCHED`] says so.
 //!
-//! A reader that has no claim left takes the lock alone, and does not touch what it
-//! protects. So there is no limit on how many locks a participant reads under.
+//! A reader that has no claim left takes the lock alone, and does not touch what it protects. So
+//! a participant may read under any number of locks.
 //!
 //! # Source
-//! Readers that write their own lines only are those of brlock (Linux 2.4) and of
-//! hazard pointers (Maged Michael, 2004).
+//! Readers that write lines of their own only are those of brlock (Linux 2.4) and of hazard
+//! pointers (Maged Michael, 2004).
 
 use super::life::Life;
 use super::machine::{Robust, Watch, Woken};
@@ -32,7 +35,7 @@ use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
 use crate::platform::{Atomic32, Ordering, Wait};
 
-/// A reader-writer lock for memory that processes share.
+/// A reader-writer lock in memory that processes share.
 #[repr(C, align(8))]
 pub struct SharedRwLock<P: Robust> {
     mutex: SharedMutex<P>,
@@ -41,27 +44,27 @@ pub struct SharedRwLock<P: Robust> {
 /// How a reader has the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadHold {
-    /// By its claim of this number.
+    /// It has the lock by its claim of this number.
     Claim(usize),
-    /// Alone, for want of a claim.
+    /// It has the lock alone, for want of a claim.
     Alone,
-    /// Alone, since its last writer died: what it protects may be repaired. To be
-    /// released as by a writer.
+    /// It has the lock alone, because the last writer died, and may repair what the lock
+    /// protects. It releases the lock like a writer.
     OwnerDied,
 }
 
 impl<P: Robust> SharedRwLock<P> {
-    /// A free lock. So are zeroes.
+    /// Builds a free lock, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
         SharedRwLock { mutex: SharedMutex::new() }
     }
 
-    /// Takes it for reading, by the caller's claim of this number, which is not in use;
-    /// `None` if all are.
+    /// Takes the lock for reading, by the caller's claim of this number, which is not in use;
+    /// `None` if all are in use.
     ///
     /// # Errors
-    /// As `how` allows; [`SharedError::Recursive`] if the caller has it for writing.
+    /// As `how` allows; [`SharedError::Recursive`] if the caller writes.
     #[inline]
     pub fn read(
         &self,
@@ -72,10 +75,10 @@ impl<P: Robust> SharedRwLock<P> {
         self.read_by(party, claim, |seek, goal| seek.until(goal), how)
     }
 
-    /// Takes it for reading if that needs no wait.
+    /// Takes the lock for reading if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it does; as [`read`](Self::read).
+    /// [`SharedError::TimedOut`] if it needs one; else as [`read`](Self::read).
     #[inline]
     pub fn try_read(
         &self,
@@ -96,7 +99,7 @@ impl<P: Robust> SharedRwLock<P> {
         let here = P::here();
         let seek = || self.mutex.seek(party, how, here);
         let Some(number) = claim else {
-            // Others may read meanwhile.
+            // UNTOUCHED, for others may read meanwhile.
             return match by(seek(), Goal::Own(UNTOUCHED))? {
                 Got::Clean => Ok(ReadHold::Alone),
                 Got::OwnerDied => self.repairs(party, how),
@@ -111,7 +114,7 @@ impl<P: Robust> SharedRwLock<P> {
         }
         mine.give_back();
         if self.is_read_by(party) {
-            // It would wait for a writer that waits for it.
+            // The caller would wait for a writer that waits for the caller.
             return Err(SharedError::Recursive);
         }
         match by(seek(), Goal::Share(number)) {
@@ -121,13 +124,12 @@ impl<P: Robust> SharedRwLock<P> {
         }
     }
 
-    /// The caller, who wanted to read, owns what a dead writer has left.
+    /// Has the caller, which wanted to read and owns what a dead writer left, wait for readers.
     fn repairs(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<ReadHold, SharedError> {
         self.own_all(party, how).map(|()| ReadHold::OwnerDied)
     }
 
-    /// Releases what [`read`](Self::read) has got. False if the caller does not have
-    /// it.
+    /// Releases what [`read`](Self::read) returned. False if the caller does not have that.
     #[inline]
     pub fn unread(&self, party: &Party<'_, P>, hold: ReadHold) -> bool {
         let ReadHold::Claim(number) = hold else {
@@ -142,11 +144,10 @@ impl<P: Robust> SharedRwLock<P> {
         }
     }
 
-    /// Takes it for writing.
+    /// Takes the lock for writing.
     ///
     /// # Errors
-    /// As `how` allows; [`SharedError::Recursive`] if the caller has it, also for
-    /// reading.
+    /// As `how` allows; [`SharedError::Recursive`] if the caller writes or reads.
     #[inline]
     pub fn write(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
         if self.is_read_by(party) {
@@ -162,10 +163,10 @@ impl<P: Robust> SharedRwLock<P> {
         self.own_all(party, how).map(|()| got)
     }
 
-    /// Takes it for writing if that needs no wait.
+    /// Takes the lock for writing if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it does; as [`write`](Self::write).
+    /// [`SharedError::TimedOut`] if it needs one; else as [`write`](Self::write).
     #[inline]
     pub fn try_write(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
         if self.is_read_by(party) {
@@ -194,29 +195,29 @@ impl<P: Robust> SharedRwLock<P> {
         self.mutex.word.compare_exchange(0, mine, success, failure).is_ok()
     }
 
-    /// Releases it; as [`SharedMutex::unlock`].
+    /// Releases the lock that the caller has for writing, as [`SharedMutex::unlock`] does.
     #[inline]
     pub fn unwrite(&self, party: &Party<'_, P>) -> bool {
         self.mutex.unlock(party)
     }
 
-    /// As [`SharedMutex::mark_consistent`].
+    /// Declares consistent what the lock protects, as [`SharedMutex::mark_consistent`] does.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
         self.mutex.mark_consistent(party)
     }
 
-    /// The word of its mutex, for reports.
+    /// Reads the word of the lock's mutex, for reports.
     #[must_use]
     pub fn peek(&self) -> u32 {
         self.mutex.peek()
     }
 
-    /// The caller may touch what the lock protects, from now on.
+    /// Notes that the caller may touch what the lock protects, from now on.
     fn touch(&self) {
         self.mutex.word.fetch_and(!UNTOUCHED, Ordering::Relaxed);
     }
 
-    /// Waits until nobody reads. Releases the lock if that fails.
+    /// Waits until nobody reads any more. Releases the lock if that fails.
     fn own_all(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<(), SharedError> {
         let here = P::here();
         if let Some(reader) = self.reader(party)
@@ -263,8 +264,8 @@ impl<P: Robust> SharedRwLock<P> {
         outcome
     }
 
-    /// Whether the caller reads. To be known before it waits for anybody: of two that read
-    /// and want to write, each would wait for the other.
+    /// Tells whether the caller reads. It asks before it waits for anybody: of two participants
+    /// that read and want to write, each would wait for the other.
     fn is_read_by(&self, party: &Party<'_, P>) -> bool {
         let used =
             party.record().map_or(0, |record| record.claims.load(Ordering::Relaxed) as usize);
@@ -275,7 +276,7 @@ impl<P: Robust> SharedRwLock<P> {
         })
     }
 
-    /// Somebody who reads.
+    /// Finds a participant that reads.
     fn reader<'a>(&self, party: &Party<'a, P>) -> Option<Reader<'a, P>> {
         let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr())?;
         party.domain.all_living().find_map(|(slot, record, life, claims)| {
@@ -295,6 +296,7 @@ impl<P: Robust> Default for SharedRwLock<P> {
     }
 }
 
+/// A participant that reads, and its claim.
 struct Reader<'a, P: Robust> {
     slot: u32,
     record: &'a SlotRecord<P>,
@@ -304,7 +306,7 @@ struct Reader<'a, P: Robust> {
 }
 
 impl<P: Robust> Reader<'_, P> {
-    /// Sleeps while it reads, once.
+    /// Sleeps once while it reads. Returns the reason if the wait is over.
     fn sleep(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Option<SharedError> {
         let bell = party.domain.bell();
         let awaited = self.what | AWAITED;

@@ -1,22 +1,29 @@
-//! The counting semaphore that survives its holders.
+//! The counting semaphore between processes, which survives its holders.
 //!
 //! # State
-//! A [`SharedMutex`] and, under it: how many units there are, how many of them are
-//! free, how many a dead participant had that nobody was told of, whether somebody
-//! sleeps (2: for several units), and how many of those were woken and have not looked
-//! yet. Who holds how many
-//! stands among the holder's claims. Those are the truth; the number of free ones is
-//! what they leave, kept up to date, and computed anew whenever somebody may have died.
+//! ```text
+//!   the semaphore                                   claims of the holders
+//!   mutex        guards all of it                   ┌──────────────────┐
+//!   total        units that there are               │ lock, units held │ × holders
+//!   free         units that nobody holds ◀── total less those of the living
+//!   lost         units of dead holders that nobody was told of
+//!   asleep       0; 1: somebody sleeps; 2: somebody sleeps for several units
+//!   on_their_way sleepers that were woken and have not looked yet
+//!   channel      where sleepers sleep
+//! ```
+//! The claims are the truth. The number of free units is what they leave: kept up to date, and
+//! computed anew whenever somebody may have died.
 //!
 //! # Protocol
-//! Who finds too few counts anew, marks that somebody sleeps, and sleeps on the
-//! semaphore's channel, the doorbell, and the lives of the holders. Who gives units
-//! back, or has taken some while others sleep (its life wants watching), wakes the
-//! sleepers *before* it changes anything: should it end in between, those that it woke
-//! find the mutex with a dead owner, and count.
+//! A participant that finds too few free units counts anew, marks that somebody sleeps, and
+//! sleeps on the channel, the doorbell, and the life words of the holders.
 //!
-//! A sleeper that was woken names the doorbell until it has what it wants or sleeps
-//! again, as in `wait`.
+//! A participant that gives units back wakes the sleepers *before* it changes anything. So does
+//! one that has taken units while others sleep, because those have to watch its life. Should it
+//! end in between, those that it woke find the mutex with a dead owner, and count.
+//!
+//! A sleeper that was woken names the doorbell until it has its units or sleeps again, as in
+//! `wait`.
 
 use super::life::Life;
 use super::machine::{Robust, Watch, Woken};
@@ -27,14 +34,14 @@ use super::slot::{AWAITED, Claim};
 use super::wait::Goal;
 use crate::platform::{Atomic32, Ordering, Wait};
 
-/// So many holders are watched by one sleeper. If there are more, it looks again after
+/// The number of holders that one sleeper watches. If there are more, it looks again after
 /// [`GLANCE`].
 pub const WATCHED: usize = 100;
 
-/// See [`WATCHED`], in nanoseconds.
+/// How long a sleeper sleeps that cannot watch all holders, in nanoseconds.
 pub const GLANCE: u64 = 100_000_000;
 
-/// A semaphore for memory that processes share.
+/// A semaphore in memory that processes share.
 #[repr(C, align(8))]
 pub struct SharedSemaphore<P: Robust> {
     mutex: SharedMutex<P>,
@@ -46,16 +53,17 @@ pub struct SharedSemaphore<P: Robust> {
     channel: P::U32,
 }
 
-/// What an acquisition has brought.
+/// What an acquisition of units tells the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Units {
-    /// How many dead participants had, and nobody was told of yet; they are free again.
+    /// The number of units that dead participants had and nobody was told of; they are free
+    /// again.
     pub lost: u32,
 }
 
 impl<P: Robust> SharedSemaphore<P> {
-    /// One without units. So are zeroes.
+    /// Builds a semaphore without units, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
         SharedSemaphore {
@@ -69,7 +77,7 @@ impl<P: Robust> SharedSemaphore<P> {
         }
     }
 
-    /// One with so many units, all free.
+    /// Builds a semaphore with so many units, all free.
     #[must_use]
     pub fn with_units(units: u32) -> Self {
         let this = Self::new();
@@ -78,8 +86,8 @@ impl<P: Robust> SharedSemaphore<P> {
         this
     }
 
-    /// Takes `units`, by the caller's claim of this number: the one on this semaphore,
-    /// or one that is not in use.
+    /// Takes `units`, by the caller's claim of this number: the one on this semaphore, or one
+    /// that is not in use. Waits while there are fewer.
     ///
     /// # Errors
     /// As `how` allows.
@@ -113,8 +121,8 @@ impl<P: Robust> SharedSemaphore<P> {
             }
             if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
                 if error != SharedError::Copied {
-                    // What it was woken for is due to another one; to whom is not to be told
-                    // without the mutex.
+                    // What it was woken for is due to another sleeper; to which one it cannot
+                    // tell without the mutex.
                     P::wake_shared(&raw const self.channel, u32::MAX);
                 }
                 return Err(error);
@@ -122,7 +130,7 @@ impl<P: Robust> SharedSemaphore<P> {
             match slept {
                 Slept::Woken => take(&self.on_their_way, 1),
                 // Whoever was on its way may have died.
-                Slept::Rang => self.on_their_way.store(0, Ordering::Relaxed),
+                Slept::ByDeath => self.on_their_way.store(0, Ordering::Relaxed),
                 Slept::Unsure if get(&self.free) >= units => P::missed(),
                 Slept::Fresh | Slept::Not | Slept::Unsure | Slept::Over(_) => {}
             }
@@ -131,7 +139,7 @@ impl<P: Robust> SharedSemaphore<P> {
             }
             if get(&self.free) >= units {
                 let lost = get(&self.lost);
-                // Who sleeps has not seen this holder.
+                // Those that sleep have not seen this holder.
                 if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {
                     self.wake(1);
                 }
@@ -162,8 +170,8 @@ impl<P: Robust> SharedSemaphore<P> {
                 return Err(error);
             }
             self.asleep.store(get(&self.asleep).max(units.clamp(1, 2)), Ordering::Relaxed);
-            // One that was woken and could not enter in time has passed on, and is counted
-            // still if nobody slept. Rather one wake-up too many than one too few.
+            // A sleeper that was woken and could not enter in time has passed its wake-up on,
+            // and is still counted if nobody slept. Rather one wake-up too many than too few.
             self.on_their_way.store(0, Ordering::Relaxed);
             slept = self.sleep(party, (what, units), how);
         }
@@ -172,7 +180,7 @@ impl<P: Robust> SharedSemaphore<P> {
     /// Takes `units` if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it does.
+    /// [`SharedError::TimedOut`] if it needs one.
     pub fn try_acquire(
         &self,
         party: &Party<'_, P>,
@@ -183,7 +191,7 @@ impl<P: Robust> SharedSemaphore<P> {
         self.acquire(party, claim, units, &now)
     }
 
-    /// Gives `units` back that the caller has by this claim. False if it has fewer.
+    /// Gives back `units` that the caller has by this claim. False if it has fewer.
     ///
     /// # Errors
     /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
@@ -196,8 +204,8 @@ impl<P: Robust> SharedSemaphore<P> {
         self.change(party, claim, units, |this| put(&this.free, units))
     }
 
-    /// Does away with `units` that the caller has by this claim: they are used up.
-    /// False if it has fewer.
+    /// Uses up `units` that the caller has by this claim: nobody gets them again. False if it
+    /// has fewer.
     ///
     /// # Errors
     /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
@@ -240,8 +248,8 @@ impl<P: Robust> SharedSemaphore<P> {
         entered.map(|()| has)
     }
 
-    /// Adds `units` that nobody had. False, and nothing is done, if there would be more
-    /// than `u32::MAX`.
+    /// Adds `units` that nobody had. Returns false, and does nothing, if there would be more than
+    /// `u32::MAX`.
     ///
     /// # Errors
     /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
@@ -258,8 +266,8 @@ impl<P: Robust> SharedSemaphore<P> {
                 if get(&self.asleep) != 0 {
                     self.wake(self.how_many(units));
                 }
-                // Should it end between the two, the next one counts, and nothing was
-                // added; the other way round they would look like a dead holder's.
+                // Should the caller end between the two, the next one counts, and nothing
+                // was added. The other way round the units would look like a dead holder's.
                 put(&self.free, units);
                 put(&self.total, units);
             }
@@ -269,13 +277,13 @@ impl<P: Robust> SharedSemaphore<P> {
         entered.map(|()| fits)
     }
 
-    /// Units, and how many of them are free, for reports.
+    /// Reads how many units there are, and how many of them are free, for reports.
     #[must_use]
     pub fn peek(&self) -> (u32, u32) {
         (get(&self.total), get(&self.free))
     }
 
-    /// Takes the mutex; after the death of one that had it, counts.
+    /// Takes the mutex; counts if its owner died.
     fn enter(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Result<(), SharedError> {
         let here = P::here();
         if self.mutex.take(party.me) {
@@ -291,7 +299,7 @@ impl<P: Robust> SharedSemaphore<P> {
         Ok(())
     }
 
-    /// Counts what is free: what nobody that lives has.
+    /// Counts the free units: those that no living participant has.
     fn count(&self, party: &Party<'_, P>, what: u32) {
         let held = party.domain.all_living().flat_map(|(_, _, _, claims)| claims);
         // ord: SHR-7 (acquire): its units were written before the claim.
@@ -302,26 +310,26 @@ impl<P: Robust> SharedSemaphore<P> {
         self.free.store(free, Ordering::Relaxed);
     }
 
-    /// Whether one of those that hold units has died unnoticed. Asks now and then only.
+    /// Tells whether one of the holders has died unnoticed. Asks now and then only.
     fn suspects(&self, party: &Party<'_, P>, what: u32) -> bool {
         let names = |claim: &Claim<P>| get(&claim.what) & !AWAITED == what;
         let holders = party.domain.all_living().filter(|(_, _, _, all)| all.iter().any(names));
         let mut holders = holders.peekable();
-        // Nobody's claims are looked at where there is nothing to ask.
+        // It looks at no claims where there is nothing to ask.
         P::TRUST.is_some()
             && holders.peek().is_some_and(|&(slot, ..)| party.asks_about(slot))
             && holders.filter(|&(slot, _, life, _)| party.suspect(slot, life)).count() != 0
     }
 
-    /// How many sleepers to wake for so many units. All, if one of them wants several: it
-    /// may want more than there are, and sleep on, while another one would have enough.
+    /// Returns how many sleepers to wake for so many units. All, if one of them wants several:
+    /// it may want more than there are, and sleep on, while another one would have enough.
     fn how_many(&self, units: u32) -> u32 {
         if get(&self.asleep) > 1 { u32::MAX } else { units }
     }
 
     /// Wakes up to `count` sleepers. The caller has the mutex.
     fn wake(&self, count: u32) {
-        // Who is about to sleep does not, then.
+        // A participant that is about to sleep does not, then.
         self.channel.fetch_add(1, Ordering::Relaxed);
         let woken = P::wake_shared(&raw const self.channel, count);
         if woken < count {
@@ -330,7 +338,7 @@ impl<P: Robust> SharedSemaphore<P> {
         put(&self.on_their_way, woken);
     }
 
-    /// Releases the mutex and sleeps until there may be so many units free.
+    /// Releases the mutex and sleeps until so many units may be free.
     fn sleep(&self, party: &Party<'_, P>, (what, units): (u32, u32), how: &Wait<'_, P>) -> Slept {
         let bell = party.domain.bell();
         let channel = get(&self.channel);
@@ -361,8 +369,8 @@ impl<P: Robust> SharedSemaphore<P> {
             // A holder has died since the caller counted, and is not among the watched.
             return Slept::Not;
         }
-        // Last: who was woken after this one had queued, and died before it was at the
-        // doorbell, has woken nobody there.
+        // Last: a sleeper that was woken after this one had queued, and died before this one
+        // was at the doorbell, has woken nobody there.
         let watched = &watched[..used - 2];
         watches[used] = Watch::Seen(&self.channel, channel);
         let watches = &watches[..=used];
@@ -370,7 +378,7 @@ impl<P: Robust> SharedSemaphore<P> {
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if holders > watched.len() && is_sooner {
             let ended = P::wait_any(watches, &Wait { deadline: Some(soon), ..*how });
-            // About each slot in its turn, however the sleep has ended.
+            // Asks about each slot in its turn, however the sleep has ended.
             let slot = (soon.0 / GLANCE) as usize % party.domain.records.len();
             if ended != Woken::Copied
                 && let Some(record) = party.domain.record(slot as u32)
@@ -388,7 +396,7 @@ impl<P: Robust> SharedSemaphore<P> {
             Woken::At(0) => Slept::Woken,
             Woken::At(index) => {
                 party.domain.after_wake(index, bell);
-                Slept::Rang
+                Slept::ByDeath
             }
             Woken::Changed => Slept::Not,
             Woken::Unsure => Slept::Unsure,
@@ -407,10 +415,11 @@ impl<P: Robust> Default for SharedSemaphore<P> {
     }
 }
 
-/// The time that whoever only tries waits for the mutex, in nanoseconds; it is not held
-/// for long by anybody who runs.
+/// How long a caller that only tries waits for the mutex, in nanoseconds; a running thread does
+/// not hold it for long.
 const BRIEFLY: u64 = 10_000_000;
 
+/// Returns how a caller waits for the mutex itself: [`BRIEFLY`] at least.
 fn at_least_briefly<'h, P: Robust>(how: &Wait<'h, P>) -> Wait<'h, P> {
     let deadline = how.deadline.map(|deadline| deadline.max(P::now().after(BRIEFLY)));
     Wait { deadline, ..*how }
@@ -418,41 +427,44 @@ fn at_least_briefly<'h, P: Robust>(how: &Wait<'h, P>) -> Wait<'h, P> {
 
 /// How a sleep for units ended.
 enum Slept {
-    /// It has not slept yet.
+    /// The caller has not slept yet.
     Fresh,
-    /// By one who gave units back, or wants watching.
+    /// Somebody woke it: gave units back, or is to be watched.
     Woken,
-    /// By a death, or by one who tells of it; perhaps by others too.
-    Rang,
-    /// It is to look again.
+    /// A death woke it, or a participant that wakes everybody; perhaps others too.
+    ByDeath,
+    /// It is to look again, for it did not sleep.
     Not,
-    /// It is to look again, since nobody woke it for long.
+    /// It is to look again, because nobody woke it for long.
     Unsure,
     /// The wait is over.
     Over(SharedError),
 }
 
 impl Slept {
-    /// For [`Robust::turn`].
+    /// Returns what matters of it to a model checker, for [`Robust::turn`].
     fn kept(&self) -> u64 {
         match *self {
             Slept::Fresh => 0,
             Slept::Woken => 1,
-            Slept::Rang => 2,
+            Slept::ByDeath => 2,
             Slept::Not | Slept::Unsure => 3,
             Slept::Over(error) => 4 + error as u64,
         }
     }
 }
 
+/// Reads a number that the mutex guards.
 fn get<A: Atomic32>(word: &A) -> u32 {
     word.load(Ordering::Relaxed)
 }
 
+/// Adds units to a number that the mutex guards.
 fn put<A: Atomic32>(word: &A, units: u32) {
     word.store(get(word).saturating_add(units), Ordering::Relaxed);
 }
 
+/// Takes units from a number that the mutex guards.
 fn take<A: Atomic32>(word: &A, units: u32) {
     word.store(get(word).saturating_sub(units), Ordering::Relaxed);
 }

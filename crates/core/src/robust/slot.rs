@@ -1,57 +1,55 @@
-//! Participants of a segment: what each of them has there.
+//! What a participant of a segment has there: a slot's record, and its claims.
 //!
 //! # State
-//! A [`SlotRecord`] is a participant's place in the table of its segment. Its life word says who
-//! sits there: see [`life`](super::life).
+//! The record of a slot says which participant has it, by its [life word](super::life), and
+//! what reports want to know of that.
 //!
-//! A [`Claim`] says that a participant shares a lock: reads under a reader-writer
-//! lock, or has units of a semaphore. It lies with the participant and not with the
-//! lock, so that a dead participant's claims are void without anybody's doing
-//! anything.
+//! A [`Claim`] says that a participant reads under a reader-writer lock, or has units of a
+//! semaphore. It lies with the participant and not with the lock, so a participant's death
+//! voids its claims without anybody's doing anything.
 //!
 //! # Invariants
-//! - **G3** Only the participant writes its claims, but for the mark that somebody
-//!   waits for one.
+//! - **CLAIM-ONE-WRITER** Only the participant writes its claims, except for the mark
+//!   [`AWAITED`].
 
 use super::life::Life;
 use super::machine::Robust;
 use crate::platform::{Atomic32, Atomic64, Ordering};
 
-/// A participant's place.
+/// The record of one slot in the table of a segment.
 #[repr(C, align(128))]
 pub struct SlotRecord<P: Robust> {
-    /// Who sits here: see [`life`](super::life).
+    /// Which participant has the slot: see [`life`](super::life).
     pub life: P::U64,
-    /// For reports: process and thread as they call themselves; the namespace of
-    /// those numbers; when it came, in nanoseconds since 1970.
+    /// The participant's process as it calls itself, for reports.
     pub process: P::U32,
-    /// See `process`.
+    /// The participant's thread as it calls itself, for reports.
     pub thread: P::U32,
-    /// The machine's, from offset 16 to 48: how it knows the life word.
+    /// The machine's own, from offset 16 to 48: how it finds the life word.
     pub link: [P::U64; 4],
-    /// When it last asked about somebody for whom it had not waited for long, in 2^20
-    /// nanoseconds.
+    /// When the participant last asked whether another one lives, for which it had not waited
+    /// for long; in 2^20 nanoseconds.
     pub asked: P::U32,
-    /// What it waits for: the offset of the lock in the segment, divided by 8.
+    /// The lock that the participant waits for: its offset in the segment, divided by 8.
     pub waits_for: P::U32,
-    /// See `process`.
+    /// The namespace of the numbers of process and thread, for reports.
     pub namespace: P::U64,
-    /// See `process`.
+    /// When the participant came, in nanoseconds since 1970, for reports.
     pub since: P::U64,
-    /// How many of its claims were ever used. Of slot 0, in which nobody sits: the
-    /// highest slot whose claims were.
+    /// How many of the slot's claims were ever used. In slot 0, which nobody has: the highest
+    /// slot whose claims were.
     pub claims: P::U32,
-    /// The platform's own.
+    /// A word of the platform's own.
     pub note: P::U32,
-    /// Whom it last asked about: a slot. See `asked`.
+    /// The slot about which the participant last asked. See `asked`.
     pub asked_about: P::U32,
-    /// The machine's: which start of the system and which file it came to, and which process it
-    /// is of, by numbers that are nobody else's; 0: not certain.
+    /// The machine's own: the start of the system and the file that the participant came to, and
+    /// its process, by numbers that are nobody else's; 0: not certain.
     pub origin: [P::U64; 2],
 }
 
 impl<P: Robust> SlotRecord<P> {
-    /// What the life word says now.
+    /// Reads the life word.
     #[must_use]
     pub fn current(&self) -> Life {
         // ord: SHR-3 (acquire): what a dead participant wrote is to be seen, and what one
@@ -59,7 +57,7 @@ impl<P: Robust> SlotRecord<P> {
         Life(self.life.load(Ordering::Acquire))
     }
 
-    /// Replaces the life word, if it is this one.
+    /// Replaces the life word `from` by `to`; false if it is another one.
     pub fn change(&self, from: Life, to: Life) -> bool {
         // ord: SHR-9 (acq_rel): acquire: the slot as its last tenant has left it; release:
         // what the caller did there, or has released, to who finds it left.
@@ -67,15 +65,15 @@ impl<P: Robust> SlotRecord<P> {
         self.life.compare_exchange(from.0, to.0, success, failure).is_ok()
     }
 
-    /// The tenant leaves: it holds nothing, and the machine does not know it by this slot
-    /// any more. Nothing happens if it was declared dead.
+    /// Frees the slot of a tenant that leaves: it holds nothing, and the machine does not know
+    /// it by this slot any more. Does nothing if somebody has declared it dead.
     pub fn vacate(&self, tenant: Life) {
         self.replace(tenant, tenant.free());
     }
 
-    /// Replaces the life word of a tenant, or of who prepares the slot, whether or not somebody
-    /// doubts that it lives: doubts come and go while this is tried. False if it was declared
-    /// dead.
+    /// Replaces the life word of a tenant, or of a process that prepares the slot, whether or
+    /// not somebody doubts that it lives: doubts come and go meanwhile. False if somebody has
+    /// declared it dead.
     pub fn replace(&self, tenant: Life, to: Life) -> bool {
         while !self.change(tenant, to) && !self.change(tenant.doubted(), to) {
             if self.current().trusted() != tenant {
@@ -85,34 +83,34 @@ impl<P: Robust> SlotRecord<P> {
         true
     }
 
-    /// Ends the name of the tenants of a slot that was found free (G2). False if somebody
-    /// has come since.
+    /// Ends the name of the tenants of a slot that was found free (LIFE-FREE-NAME). False if
+    /// somebody has come since.
     pub(super) fn retire(&self, free: Life) -> bool {
         self.change(free, free.dead())
     }
 }
 
-/// One claim of a participant.
+/// One claim of a participant on a lock.
 #[repr(C, align(8))]
 pub struct Claim<P: Robust> {
-    /// On which lock: its offset in the segment, divided by 8; 0: none. With
-    /// [`AWAITED`], somebody sleeps until it is given back.
+    /// The claimed lock: its offset in the segment, divided by 8; 0: none. With [`AWAITED`],
+    /// somebody sleeps until the claim is given back.
     pub what: P::U32,
-    /// Of a semaphore, how many units.
+    /// The number of units, of a semaphore.
     pub units: P::U32,
 }
 
-/// Somebody sleeps on this claim.
+/// The mark of a claim on which somebody sleeps.
 pub const AWAITED: u32 = 1 << 31;
 
 impl<P: Robust> Claim<P> {
-    /// The caller, whose it is, claims a share of the lock at this offset.
+    /// Claims the lock at this offset for the caller, whose claim this is.
     pub(super) fn make(&self, what: u32) {
         // ord: SHR-6 (seq_cst): before the look at the lock.
         self.what.swap(what, Ordering::SeqCst);
     }
 
-    /// The caller, whose it is, gives the share back. Nothing of the lock is read.
+    /// Gives the claim back, which is the caller's. Reads nothing of the lock.
     pub(super) fn give_back(&self) {
         // ord: SHR-7 (release): what was read under the lock, before who owns it next
         // writes.

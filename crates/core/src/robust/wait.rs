@@ -1,46 +1,49 @@
-//! Waiting for a shared lock: sleeping, noticing deaths, giving up, the hand-off waiter.
+//! Waiting for a lock between processes: sleeping, noticing deaths, giving up, the hand-off
+//! waiter.
 //!
 //! # Protocol
-//! A waiter names the doorbell as what the machine wakes if it ends (D2); looks at the
-//! doorbell, then at the word; takes the lock if it is free or its owner is dead. Else
-//! it marks the word ([`WAITERS`]) and sleeps on five words at once, in this order:
+//! A waiter
+//!
+//! 1. names the doorbell as the word that the machine wakes at if it ends (DEATH-NAMED-WORD);
+//! 2. looks at the doorbell, then at the lock's word;
+//! 3. takes the lock if it is free or its owner is dead, and is done;
+//! 4. else sets [`WAITERS`] and sleeps on five words at once, in this order:
 //!
 //! | # | word | who wakes there |
 //! |---|---|---|
-//! | 0 | the lock's other word; of the hand-off waiter the lock's word | who releases, or passes on |
-//! | 1 | the doorbell | who rings; the machine, when a waiter that was woken ends |
-//! | 2 | the owner's life | the machine, when the owner ends |
-//! | 3 | the owner's generation and process | nobody |
+//! | 0 | the lock's other word; for the hand-off waiter the lock's word | a release, or a waiter that passes a wake-up on |
+//! | 1 | the doorbell | a participant that wakes everybody; the machine, when a waiter ends that was woken |
+//! | 2 | the owner's life word, low half | the machine, when the owner ends |
+//! | 3 | the owner's life word, high half: generation and process | nobody |
 //! | 4 | the lock's word | nobody |
 //!
-//! Woken by a death (2; or 1 with the doorbell as it was) it *rings*: everybody in the
-//! segment looks again. For the machine wakes one sleeper for each death, and that one
-//! may wait for another lock, or die.
+//! A death wakes it at 2, or at 1 with the doorbell unchanged. Then it *wakes everybody* in the
+//! segment by the doorbell. For the machine wakes one sleeper for each death, and that one may
+//! wait for another lock, or die.
 //!
-//! Whoever was woken, and then takes the lock or gives up, *passes on*: it wakes the
-//! next one before it ceases to name the doorbell. Or it *defers* that, if it has the lock
-//! and the machine allows it: it leaves the mark, so that its release wakes the next
-//! one, and the doorbell stays named until then.
+//! A waiter that was woken, and then takes the lock or gives up, *passes the wake-up on*: it
+//! wakes the next one before it ceases to name the doorbell. Or it *defers* that wake-up, if it
+//! has the lock and the machine allows it: it leaves [`WAITERS`] set, so that its release wakes
+//! the next one, and the doorbell stays named until then.
 //!
-//! A waiter that finds a word changed when it was about to sleep waits for critical
-//! sections shorter than the way to sleep; one that a release has woken, and that finds the
-//! lock taken, for a lock that is taken again faster than it wakes up. Either *rests*:
-//! the mark is not set meanwhile, and who has the lock pays for no wake-ups.
+//! A waiter *rests* when critical sections are shorter than the way to sleep: it found a word
+//! changed when it was about to sleep, or a release woke it and the lock is taken again. It
+//! leaves [`WAITERS`] unset meanwhile, so that the owner pays for no wake-ups.
 //!
-//! A lock that is reserved belongs to its *hand-off waiter*, as if that had it: who waits
-//! watches the life of that. A waiter becomes the hand-off waiter when it has waited longer
-//! than [`PATIENCE`] and no other one lives.
+//! A reserved lock belongs to its *hand-off waiter* as if that had it: the others watch the life
+//! word of that one. A waiter becomes the hand-off waiter when it has waited longer than
+//! [`PATIENCE`] and no other one lives.
 //!
 //! # Invariants
-//! - **S1** If anybody sleeps on a lock, then somebody watches the life of its present
-//!   owner; or the owner has deferred its wake-up; or somebody who was woken has not looked at it yet, and names the doorbell;
-//!   or a wake-up at the doorbell or at the lock is due from somebody whose life is
-//!   watched.
+//! - **ROBUST-WATCHED** If anybody sleeps on a lock, then one of these holds: somebody watches
+//!   the life word of its present owner; the owner has deferred its wake-up; a waiter that was
+//!   woken has not looked at the lock yet, and names the doorbell; a wake-up at the doorbell or
+//!   at the lock is due from a participant whose life word is watched.
 //!
-//! Why the last words are compared last (D3): a doorbell that rang before the waiter
-//! queued at it was rung because of a change that the comparison of the word then
-//! notices; and the other half of the life word tells a new participant of the same number
-//! from the dead one.
+//! A waiter compares the last words last (DEATH-WAIT-ORDER). Somebody may ring the doorbell
+//! before the waiter queues there: the reason is a change that the comparison of the lock's word
+//! notices. And the high half of the life word tells a newcomer with the same number from the
+//! dead tenant.
 
 use super::domain::Fate;
 use super::life::Life;
@@ -51,61 +54,63 @@ use super::slot::SlotRecord;
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use crate::platform::{Atomic32, Nanos, Ordering, Wait};
 
-/// How long a waiter lets others pass before it has the lock kept for itself, in
+/// How long a waiter lets others barge past before it has the lock reserved for itself, in
 /// nanoseconds.
 pub(super) const PATIENCE: u64 = 5_000_000;
 
-/// What is sought.
+/// What an acquisition is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
-    /// To own the lock, with these flags beside one's name.
+    /// To own the lock, with these flags beside the caller's name.
     Own(u32),
-    /// That nobody owns it, and a certain claim is made meanwhile: see
+    /// To make the claim with this number while nobody owns the lock: see
     /// [`rwlock`](super::rwlock).
     Share(usize),
 }
 
 /// What a look at the lock has shown.
 enum Look<'a, P: Robust> {
-    /// It was got.
+    /// The caller has the lock.
     Had(Got),
-    /// It will not be.
+    /// The caller will not get the lock.
     Never(SharedError),
-    /// Look again.
+    /// The lock is changing: look again.
     Again,
-    /// Somebody else has it, or it is kept for them.
+    /// Somebody else owns the lock, or it is reserved for them.
     Theirs(Theirs<'a, P>),
 }
 
+/// The lock as a waiter saw it that has to sleep.
 struct Theirs<'a, P: Robust> {
     word: u32,
-    /// The lock's other word, as it was when that was concluded.
+    /// The lock's other word at that moment.
     reserved_for: u32,
-    /// Of the owner, or of the hand-off waiter of a lock that nobody has.
+    /// The record of the owner, or of the hand-off waiter of a lock that nobody owns.
     record: &'a SlotRecord<P>,
     slot: u32,
     life: Life,
 }
 
-/// An acquisition that is not over.
+/// An acquisition in progress.
 pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
-    /// The lock's word.
+    /// The word of the lock.
     word: &'l P::U32,
-    /// The lock's other word.
+    /// The other word of the lock: who it is reserved for.
     reserved_for: &'l P::U32,
     party: &'l Party<'a, P>,
     how: &'l Wait<'h, P>,
-    /// From [`Robust::here`], before the fast path.
+    /// The caller's [`Robust::here`] before the fast path.
     here: u64,
-    /// Somebody is to be woken before it is done: it was itself, and has passed nothing
-    /// on yet.
+    /// Whether it must pass a wake-up on before it is done: it was woken itself, and has woken
+    /// nobody yet.
     woken: bool,
+    /// Whether it is the hand-off waiter.
     is_reserved: bool,
-    /// The lock changed hands on its way to sleep, or a release woke it.
+    /// Whether the lock changed hands on its way to sleep, or a release woke it.
     hot: bool,
-    /// Nobody woke it for long.
+    /// Whether nobody woke it for long.
     unsure: bool,
-    /// Since when it sleeps, on and off.
+    /// When it first slept.
     since: Option<Nanos>,
 }
 
@@ -130,7 +135,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
     }
 
-    /// Tries until it is had, or the wait is over.
+    /// Tries until the caller has the lock, or the wait is over.
     pub(super) fn until(mut self, goal: Goal) -> Result<Got, SharedError> {
         if let Some(outcome) = self.spin(goal) {
             return outcome;
@@ -138,7 +143,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let named = self.party.domain.name_doorbell();
         let outcome = loop {
             P::turn(self.here, self.kept());
-            // Before the word: see the module's last paragraph.
+            // The doorbell before the lock's word: see the module's last paragraph.
             let bell = self.party.domain.bell();
             let ended = match self.look(goal) {
                 Look::Had(got) => {
@@ -163,14 +168,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         outcome
     }
 
-    /// All that it knows when it looks again, but for whether it is to rest: to others that
-    /// is as being slow.
+    /// Returns all that the waiter knows when it looks again, for a model checker; except
+    /// whether it is to rest, which looks to others as being slow.
     fn kept(&self) -> u64 {
         let since = self.since.map_or(0, |since| since.0 + 1);
         since << 2 | u64::from(self.is_reserved) << 1 | u64::from(self.woken)
     }
 
-    /// Tries without waiting.
+    /// Tries for the lock without waiting.
     pub(super) fn once(mut self, goal: Goal) -> Result<Got, SharedError> {
         loop {
             match self.look(goal) {
@@ -183,8 +188,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
     }
 
-    /// Looks a few times while nobody sleeps: a short critical section is over sooner
-    /// than a sleep.
+    /// Looks at the lock a few times while nobody sleeps: a short critical section is over
+    /// sooner than a sleep.
     fn spin(&mut self, goal: Goal) -> Option<Result<Got, SharedError>> {
         for _ in 0..P::SPINS {
             let word = self.word.load(Ordering::Relaxed);
@@ -202,7 +207,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         None
     }
 
-    /// Looks at the lock, and takes it if it can be had.
+    /// Looks at the lock, and takes it if it is free or its owner is dead.
     fn look(&mut self, goal: Goal) -> Look<'a, P> {
         // ord: SHR-5 (acquire): who the lock is reserved for was written before that
         // it is.
@@ -244,7 +249,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
         match goal {
             Goal::Share(_) if word & RESERVED != 0 && !self.is_reserved => {
-                // For somebody dead.
+                // The lock is reserved for somebody dead.
                 let _ = self.exchange(word, word & !RESERVED);
                 Look::Again
             }
@@ -253,8 +258,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
     }
 
-    /// The lock is theirs; if that is the caller by another way to the segment, it would wait
-    /// for itself.
+    /// Concludes that the lock is theirs. If that is the caller by another way to the segment,
+    /// it would wait for itself.
     fn theirs(&self, theirs: Theirs<'a, P>) -> Look<'a, P> {
         if P::is_caller(self.party.domain.segment, theirs.slot, theirs.life) {
             return Look::Never(SharedError::Recursive);
@@ -262,11 +267,13 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         Look::Theirs(theirs)
     }
 
-    /// What has become of who is named in one of the lock's words, which had this value.
+    /// Tells what has become of the participant that one of the lock's words names, which had
+    /// this value.
     fn fate(&self, who: Identity, word: &P::U32, value: u32) -> Fate<'a, P> {
         let fate = self.party.domain.fate(who);
-        // Who has left has taken its name away before, so that it stands there no more, or
-        // for somebody new; or it was never put there by who bore it, and is ended (G2).
+        // A participant that has left has taken its name away before, so that it stands there no
+        // more, or for a newcomer. Or no participant ever put the name there, and it is ended
+        // (LIFE-FREE-NAME).
         // ord: SHR-3 (acquire): after the look at the slot.
         if let Fate::Left(record, life) = fate
             && word.load(Ordering::Acquire) == value
@@ -276,7 +283,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         fate
     }
 
-    /// The owner named in the word is dead.
+    /// Succeeds the dead owner that the word names.
     fn succeed(&mut self, word: u32, goal: Goal) -> Look<'a, P> {
         let kept = word & (WAITERS | RESERVED | INCONSISTENT);
         if word & UNTOUCHED == 0 {
@@ -284,7 +291,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
         match goal {
             Goal::Share(_) if kept & INCONSISTENT == 0 => {
-                // Nobody has it; the next look makes the claim.
+                // Nobody owns the lock; the next look makes the claim.
                 let _ = self.exchange(word, kept);
                 Look::Again
             }
@@ -296,11 +303,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     fn own(&mut self, word: u32, flags: u32, goal: Goal) -> Look<'a, P> {
         let beside = match goal {
             Goal::Own(beside) => beside,
-            // It wants to repair, and others may read still.
+            // The caller wants to repair, and others may read still.
             Goal::Share(_) => UNTOUCHED,
         };
         let flags = if self.is_reserved { flags & !RESERVED } else { flags };
-        // Before it has the lock, which may be all that it ever does.
+        // Before the caller has the lock: that may be the last thing it does.
         let defers = self.woken && P::defer_wake(self.party.domain.doorbell);
         let waiters = if defers { WAITERS } else { 0 };
         if self.exchange(word, self.party.me.bits() | beside | flags | waiters).is_err() {
@@ -313,7 +320,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         Look::Had(if flags & INCONSISTENT != 0 { Got::OwnerDied } else { Got::Clean })
     }
 
-    /// Claims a share, which counts if nobody owns the lock then.
+    /// Makes a claim, which counts if nobody owns the lock then.
     fn share(&mut self, claim: usize) -> Look<'a, P> {
         let (claim, what) = match self.party.claim(claim, self.word) {
             Ok(found) => found,
@@ -331,7 +338,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if self.is_reserved {
             self.unreserve();
             self.end_reservation();
-            // Others may sleep although nobody owns the lock, since it was kept.
+            // Others may sleep although nobody owns the lock, since it was reserved.
             self.woken = true;
         }
         Look::Had(Got::Clean)
@@ -343,7 +350,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         self.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
     }
 
-    /// Sleeps while it is theirs. The reason if the wait is over.
+    /// Sleeps while the lock is theirs. Returns the reason if the wait is over.
     fn sleep(&mut self, bell: u32, theirs: &Theirs<'a, P>) -> Option<SharedError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
@@ -392,7 +399,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         self.ended(ended)
     }
 
-    /// Why the wait is over after a sleep that ended like this.
+    /// Returns why the wait is over after a sleep that ended like this, if it is.
     fn ended(&mut self, ended: Woken) -> Option<SharedError> {
         match ended {
             Woken::At(_) | Woken::Changed | Woken::Unsure => None,
@@ -407,8 +414,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
     }
 
-    /// Whether the wait is over although the thread did not sleep: words that change
-    /// all the time must not keep it beyond its time.
+    /// Returns why the wait is over although the thread did not sleep, if it is: words that
+    /// change all the time must not keep it beyond its time.
     fn over(&self) -> Option<SharedError> {
         if self.how.cancelled() {
             return Some(SharedError::Cancelled);
@@ -417,7 +424,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         late.then_some(SharedError::TimedOut)
     }
 
-    /// Has the lock kept for the caller, unless it is kept for somebody who lives.
+    /// Makes the caller the hand-off waiter, unless another one lives; tells whether it did.
     fn reserve(&self, reserved_for: u32) -> bool {
         let other = Identity::from_bits(reserved_for);
         let is_dead =
@@ -431,14 +438,14 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             .is_ok()
     }
 
-    /// The caller is the hand-off waiter no longer.
+    /// Ends the caller's time as the hand-off waiter.
     fn end_reservation(&mut self) {
         self.is_reserved = false;
         let me = self.party.me.bits();
         let _ = self.reserved_for.compare_exchange(me, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The lock is not kept for the caller any longer.
+    /// Takes the mark away that the lock is reserved for the caller.
     fn unreserve(&self) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & RESERVED != 0 && word != NOT_RECOVERABLE {
@@ -449,13 +456,13 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
     }
 
-    /// Passes on what is owed to the others.
+    /// Passes a wake-up on that the others wait for.
     fn leave(&mut self, outcome: Result<Got, SharedError>) {
         if self.is_reserved {
             self.unreserve();
             self.end_reservation();
         }
-        // Who gives up may have been the only one that watched the owner.
+        // A waiter that gives up may have been the only one that watched the owner.
         if self.woken || outcome.is_err() {
             let all = outcome == Err(SharedError::NotRecoverable);
             P::wake_shared(self.reserved_for, if all { u32::MAX } else { 1 });

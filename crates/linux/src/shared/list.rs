@@ -3,8 +3,8 @@
 //! # Role
 //! The kernel keeps one list head for each thread, in the memory of the process. When
 //! the thread ends it walks the list, marks each word that still names the thread, and
-//! wakes one of its sleepers (D1); then the same for the word that the head calls
-//! pending, where it also wakes if the word names nobody (D2).
+//! wakes one of its sleepers (DEATH-MARK); then the same for the word that the head calls
+//! pending, where it also wakes if the word names nobody (DEATH-NAMED-WORD).
 //!
 //! Threads of a libc have a head for its robust mutexes. A slot joins that list as if
 //! it were one of these; the distance from a node to its word is the head's (-32 in
@@ -12,13 +12,13 @@
 //! one in their page. In an exclusive segment the head lies in the slot itself.
 //!
 //! # Invariants
-//! - **LST1** Slots stand at the end of the list, in the order of [`Page::linked`]; the
+//! - **LIST-TAIL** Slots stand at the end of the list, in the order of [`Page::linked`]; the
 //!   libc puts its mutexes in front. So what follows a slot, and what leads to it from
 //!   another one, is known without reading it in the segment, where anybody writes:
 //!   no pointer is taken from there but by the kernel, at the thread's end.
-//! - **LST2** Every change of the list is one store; before and after it the list is
+//! - **LIST-WHOLE** Every change of the list is one store; before and after it the list is
 //!   whole. While a slot is taken or given up, its life word is the pending one.
-//! - **LST3** What the libc's head has as pending is `List::coming` or `List::pending`,
+//! - **LIST-PENDING** What the libc's head has as pending is `List::coming` or `List::pending`,
 //!   unless the libc has put it there: the first is written before the head is, the second
 //!   after, so that a signal handler that comes in between takes neither for the libc's.
 
@@ -76,7 +76,7 @@ pub(super) struct List {
     /// What this code has last put into the head as pending; `UNKNOWN` if that is the
     /// libc's business again.
     pending: AtomicUsize,
-    /// What it is about to put there (LST3).
+    /// What it is about to put there (LIST-PENDING).
     coming: AtomicUsize,
     /// What the libc had put there, in an operation in the middle of which a signal
     /// handler names something.

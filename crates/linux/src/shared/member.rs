@@ -53,7 +53,7 @@ pub struct Member {
     held: AtomicU32,
     life: AtomicU64,
     attached: AtomicPtr<Attached>,
-    /// It is the thread's alone (PAG1).
+    /// It is the thread's alone (PAGE-ONE-THREAD).
     thread: PhantomData<*const ()>,
 }
 

@@ -4,12 +4,12 @@
 //! One page for each thread that shares segments: its memberships, and what is to be
 //! known of its robust list. The thread has two thread-local pointers: to the page, and
 //! to the membership it used last, which lies there. A forked child inherits the
-//! pointers and finds zeroes behind them (PRC1): nobody, member of nothing.
+//! pointers and finds zeroes behind them (WIPED-ZEROES): nobody, member of nothing.
 //!
 //! # Invariants
-//! - **PAG1** Only its thread uses a page: the thread's code and its signal handlers.
+//! - **PAGE-ONE-THREAD** Only its thread uses a page: the thread's code and its signal handlers.
 //!   The words are atomics for the handlers' sake; none of them is ordered.
-//! - **PAG2** A page is unmapped when its thread ends, if it has left all segments, and
+//! - **PAGE-UNMAPPED** A page is unmapped when its thread ends, if it has left all segments, and
 //!   else never.
 
 use super::list::List;

@@ -6,7 +6,7 @@
 //! kind, see [`page`](super::page).
 //!
 //! # Invariants
-//! - **PRC1** What lies in wiped memory is valid when it is all zeroes, and says then:
+//! - **WIPED-ZEROES** What lies in wiped memory is valid when it is all zeroes, and says then:
 //!   nobody, nothing.
 
 use crate::sys;
@@ -87,7 +87,7 @@ pub(super) fn prepare() -> Result<(), i32> {
 }
 
 fn process() -> Option<&'static Process> {
-    // SAFETY: mapped by `prepare`, large enough, valid as it is (PRC1), never unmapped.
+    // SAFETY: mapped by `prepare`, large enough, valid as it is (WIPED-ZEROES), never unmapped.
     unsafe { PROCESS.load(Ordering::Relaxed).as_ref() }
 }
 

@@ -5,8 +5,8 @@
 //! yet. A static table, read without a lock, also by signal handlers.
 //!
 //! # Invariants
-//! - **REG1** An entry's fields change only while it is neither attached nor used.
-//! - **REG2** Whoever uses an entry beyond looking at it has counted itself in
+//! - **REGISTRY-FROZEN** An entry's fields change only while it is neither attached nor used.
+//! - **REGISTRY-COUNTED** Whoever uses an entry beyond looking at it has counted itself in
 //!   [`Place::joined`] first and looked again; whoever detaches has said so first and
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
@@ -310,9 +310,9 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
     if joined != 0 {
         return Err((handle, Busy::Threads(joined)));
     }
-    // ord: SHL-3 (seq_cst): before the look at the count (REG2).
+    // ord: SHL-3 (seq_cst): before the look at the count (REGISTRY-COUNTED).
     entry.state.store(CHANGING, Ordering::SeqCst);
-    // ord: SHL-3 (seq_cst): after what others are told above (REG2).
+    // ord: SHL-3 (seq_cst): after what others are told above (REGISTRY-COUNTED).
     let joined = place.map_or(0, |place| place.joined.load(Ordering::SeqCst));
     if joined != 0 {
         // ord: SHL-2 (seq_cst): as at first.
@@ -352,7 +352,7 @@ pub(super) fn enter(address: usize) -> Option<&'static Attached> {
             return None;
         }
         let place = process::place(index)?;
-        // ord: SHL-3 (seq_cst): before the second look (REG2).
+        // ord: SHL-3 (seq_cst): before the second look (REGISTRY-COUNTED).
         place.joined.fetch_add(1, Ordering::SeqCst);
         if entry.contains(address) {
             return Some(entry);
@@ -373,7 +373,7 @@ pub(super) fn is_in_record(address: usize) -> bool {
 
 impl Attached {
     fn is_attached(&self) -> bool {
-        // ord: SHL-2 (seq_cst): acquire: the fields; SHL-3: after the count (REG2).
+        // ord: SHL-2 (seq_cst): acquire: the fields; SHL-3: after the count (REGISTRY-COUNTED).
         self.state.load(Ordering::SeqCst) == ATTACHED
     }
 
@@ -466,7 +466,7 @@ impl Attached {
         let claims = slice_from_raw_parts(claims, self.claim_count.load(Ordering::Relaxed));
         // SAFETY: mapped and shared, as who attached them has promised, aligned as
         // `check` has seen, made of atomics only, for which any bits are valid. Nobody
-        // detaches the segment while it is used (REG2).
+        // detaches the segment while it is used (REGISTRY-COUNTED).
         unsafe {
             Domain {
                 doorbell: &*self.doorbell.load(Ordering::Relaxed),

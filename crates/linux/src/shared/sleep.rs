@@ -5,7 +5,7 @@
 //!
 //! # Protocol
 //! `futex_waitv` queues at the words in the order of its vector, compares each as it
-//! queues there, and returns the *highest* index of those at which it was woken (D3).
+//! queues there, and returns the *highest* index of those at which it was woken (DEATH-WAIT-ORDER).
 //! The cancellation word, which nobody else reports, comes first, so that it never
 //! hides that another one was woken.
 //!

@@ -6,12 +6,12 @@
 //! its place, with which the thread goes on: ones are a lock that is not recoverable.
 //!
 //! # Invariants
-//! - **CUT1** A page comes as a whole and filled, by one `mremap`: no thread sees another
+//! - **CUT-WHOLE-PAGE** A page comes as a whole and filled, by one `mremap`: no thread sees another
 //!   value in it than ones, and no lock there looks free.
-//! - **CUT2** What is behind the cut is gone altogether. Slots and claims lie in front of
+//! - **CUT-GONE** What is behind the cut is gone altogether. Slots and claims lie in front of
 //!   the root, so where they are gone all locks are: nobody concludes from ones in a
 //!   slot that the owner of a lock that is still there has died.
-//! - **CUT3** Only pages of segments are replaced; of any other `SIGBUS` whoever had the
+//! - **CUT-OWN-PAGES** Only pages of segments are replaced; of any other `SIGBUS` whoever had the
 //!   signal before is told.
 
 use super::file::Map;

@@ -1,7 +1,7 @@
 //! The shape of a root as it is read from a file, which may hold anything.
 //!
 //! # Invariants
-//! - **F1** What a decoded node contains lies within it; elements of arrays do not
+//! - **LAYOUT-WITHIN** What a decoded node contains lies within it; elements of arrays do not
 //!   overlap; locks lie at multiples of 8. So every lock of a layout lies within the
 //!   root, and there are no more of them than the layout has nodes times an eighth of
 //!   the root's bytes.

@@ -119,7 +119,7 @@ impl Scrubber {
             if lock.kind != LockKind::Condvar {
                 let word = base + (self.root + lock.offset) as usize;
                 let at = |address| {
-                    // SAFETY: a word of a lock within the root (F1), which is mapped while
+                    // SAFETY: a word of a lock within the root (LAYOUT-WITHIN), which is mapped while
                     // the segment is attached; an atomic, for which any bits are valid.
                     let word: &U32 = unsafe { &*with_exposed_provenance(address) };
                     word.get()

@@ -213,7 +213,7 @@ fn an_heir_is_woken_when_the_lock_is_lost() {
             // It becomes the heir when it looks again after some milliseconds.
             for _ in 0..5 {
                 thread::sleep(Duration::from_millis(10));
-                party(core::ptr::from_ref(lock).addr()).expect("a slot").domain.ring();
+                party(core::ptr::from_ref(lock).addr()).expect("a slot").domain.wake_everybody();
             }
             thread::sleep(Duration::from_millis(10));
             let start = Instant::now();

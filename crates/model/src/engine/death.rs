@@ -1,6 +1,6 @@
 //! The end of a participant at any of its steps, and another one in its place.
 //!
-//! What the machine does then is what the invariants D1, D2 and D4 of the core's
+//! What the machine does then is what the invariants DEATH-MARK, DEATH-NAMED-WORD and DEATH-LOST-WAKE of the core's
 //! `robust/machine.rs` say, and each part of it is a step of its own between which
 //! others go on: the dead one leaves the queues in which it slept, one after the other,
 //! and may swallow a wake-up in each; its life word is marked; one of those that sleep
@@ -23,7 +23,7 @@ type Site = &'static Location<'static>;
 /// The low half of the life word of a dead participant, as the core says.
 const DEAD: u64 = lockstead_core::robust::life::LIFE_DEAD as u64;
 
-/// Lower bits of a named word; it must be zero there for somebody to be woken (D2).
+/// Lower bits of a named word; it must be zero there for somebody to be woken (DEATH-NAMED-WORD).
 const NAMED: u64 = lockstead_core::robust::life::LIFE_NUMBER as u64;
 
 impl Engine {
@@ -197,7 +197,7 @@ fn step(phase: u64, site: Site) {
 }
 
 /// Marks the life word of the calling thread, if it has one, and wakes one that sleeps there
-/// (D1).
+/// (DEATH-MARK).
 fn mark(site: Site) {
     let Some(life) = with(|engine| engine.threads[engine.current].life) else {
         step(2, site);
