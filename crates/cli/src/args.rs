@@ -1,18 +1,21 @@
-//! Every flag of the command, in one place.
+//! The subcommands. The flags of each are beside its code.
 
 use crate::bench_flags::{Ablation, Contended, Map};
-use crate::check::CheckFlags;
+use crate::check::Check;
+use crate::demo::Demo;
+use crate::dump::Dump;
 use crate::explain::Explain;
+use crate::features::FeaturesFlags;
 use crate::oncpu::{self, Oncpu};
-use crate::report::ReportFlags;
+use crate::run::Run;
 use crate::shared::{Dead, Rivals, Shared, Steps, Storm};
 use crate::shm::Shm;
 use crate::sim::Sim;
 use crate::top::Top;
 use crate::values::{self, List};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::why::Why;
+use clap::{Args, Parser, Subcommand};
 use lockstead_bench::{LockName, rt};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,7 +62,7 @@ pub(crate) enum Command {
     /// Show what this kernel, C library and privilege offer, and what is in use
     ///
     /// For what is missing or not in use it says what happens instead.
-    Features(Features),
+    Features(FeaturesFlags),
     /// Show who waits for which lock in a running process, who holds it, and deadlocks
     ///
     /// From /proc and the process's memory alone: the process is neither stopped nor traced, and
@@ -181,24 +184,6 @@ pub(crate) enum Bench {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  lockstead demo
-  lockstead demo --seconds 10 --dir /tmp      longer, on the file system of /tmp
-  lockstead demo container-kill               the part with the killed containers alone")]
-pub(crate) struct Demo {
-    /// One part alone [default: all parts]
-    #[arg(value_name = "PART")]
-    pub(crate) part: Option<DemoPart>,
-    /// Seconds of measuring for each lock of the announcement's table
-    #[arg(long, default_value = "4", value_name = "SECONDS", value_parser = values::seconds)]
-    pub(crate) seconds: Duration,
-    /// Where to create and remove files [default: the system's temporary directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
   lockstead bench vfs
   lockstead bench vfs --tasks 4 --seconds 2 --locks lockstead,std,semaphore-classic
   lockstead bench vfs --dir /dev/shm --json > vfs.json
@@ -272,182 +257,6 @@ pub(crate) struct Locks {
     #[arg(long, value_name = "LIST", value_parser = values::locks, help = values::locks_help())]
     pub(crate) locks: Option<List<LockName>>,
 }
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead features
-  lockstead features --json")]
-pub(crate) struct Features {
-    /// Write JSON to standard output, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead dump 1234
-  lockstead dump $(pidof server)
-  lockstead dump 1234 --json | jq .cycles
-  sudo lockstead dump 1234                    where the process is not yours
-
-Exit status:
-  0    shown, no deadlock found
-  1    nothing could be shown, or not what threads wait for: that is no answer
-  2    wrong usage
-  3    shown, and there is a deadlock")]
-pub(crate) struct Dump {
-    /// Number of the process, or of one of its threads
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) pid: u32,
-    /// Show threads that neither wait nor hold, all members of groups, and all frames too
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Write JSON to standard output, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead run -- ./server --port 8080
-  lockstead run --on-deadlock abort -- ./tests
-  lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
-  lockstead run --wait-all -- service start   a program that leaves others running
-  lockstead run --check -- cargo test         and the order of locks, and the rules
-  lockstead run --semaphores -- ./server      which semaphores could be mutexes
-
-A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
-lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
-a process in which all threads wait, and nothing will end that, with `lockstead: STUCK`;
-with --check also `lockstead: RULE`, a rule was broken, and `lockstead: POTENTIAL`, locks
-are taken in an order that can deadlock.
-
-Exit status: that of the program (if a signal ended it, lockstead ends by the same), else
-  2    wrong usage
-  3    --check found something, or the program was ended by --on-deadlock abort or kill
-  125  its locks cannot be watched, the message says why and what to do; or
-       the report could not be prepared
-  126  it cannot be executed
-  127  it was not found")]
-pub(crate) struct Run {
-    /// What to do with a program that has a deadlock, or whose threads all wait with nothing left to
-    /// end that, after the report: `abort` leaves a core
-    #[arg(long, value_name = "WHAT", default_value = "continue")]
-    pub(crate) on_deadlock: OnDeadlock,
-    /// Report a wait for a lock that lasts this long (500ms, 5s, 2m; off), and again each time it
-    /// has doubled
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::patience)]
-    pub(crate) watch: Patience,
-    /// Say at the end which semaphores could be mutexes, and which not and why
-    #[arg(long)]
-    pub(crate) semaphores: bool,
-    /// Leave out the processes that the program starts
-    #[arg(long)]
-    pub(crate) no_follow: bool,
-    /// Stay until the processes that the program leaves behind have ended too (SIGINT or SIGTERM
-    /// to lockstead ends the waiting, not them)
-    #[arg(long, conflicts_with = "no_follow")]
-    pub(crate) wait_all: bool,
-    #[command(flatten)]
-    pub(crate) check: CheckFlags,
-    #[command(flatten)]
-    pub(crate) report: ReportFlags,
-    /// The program and its arguments; one whose name begins with a hyphen needs the `--` before it
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
-    pub(crate) program: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead run --check --json locks.json -- ./tests
-  lockstead check locks.json
-  lockstead check --suggest locks.json > lockstead.toml
-  lockstead check --suppressions lockstead.toml --sarif locks.sarif locks.json
-  lockstead check --list-rules
-
-Exit status:
-  0    nothing is left of the level, or what was asked for is written
-  1    the report cannot be read, or is of a run that did not check and found no deadlock
-  2    wrong usage
-  3    there are findings")]
-pub(crate) struct Check {
-    /// A report of `lockstead run --check --json FILE`, or - for standard input
-    #[arg(value_name = "REPORT.json")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write suppressions for all findings to standard output
-    #[arg(long)]
-    pub(crate) suggest: bool,
-    /// Leave out the findings that this file lists; may be given again
-    #[arg(long, value_name = "FILE")]
-    pub(crate) suppressions: Vec<PathBuf>,
-    /// What well-known programs do on purpose is a finding too
-    #[arg(long)]
-    pub(crate) no_shipped_suppressions: bool,
-    /// What cannot hurt as it was seen (`ORDER`) is a finding too
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Write the findings to a file in SARIF 2.1.0 as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) sarif: Option<PathBuf>,
-    /// List all rules and what they mean
-    #[arg(long, conflicts_with_all = [
-        "report", "suggest", "suppressions", "no_shipped_suppressions", "strict", "sarif"
-    ])]
-    pub(crate) list_rules: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  lockstead run --check --json locks.json -- ./bank
-  lockstead why accounts journal locks.json
-  lockstead why 'cache.c:41' table_lock locks.json      a part of a name will do
-
-Exit status:
-  0    shown
-  1    nothing leads from the one to the other, or the report cannot be read
-  2    wrong usage: a name means no lock, or several, which are listed")]
-pub(crate) struct Why {
-    /// The lock that is held: its name as in a report, or a part of it
-    #[arg(value_name = "A")]
-    pub(crate) first: String,
-    /// The lock that is asked for
-    #[arg(value_name = "B")]
-    pub(crate) second: String,
-    /// A report of `lockstead run --check --json FILE`, or - for standard input
-    #[arg(value_name = "REPORT.json")]
-    pub(crate) report: PathBuf,
-    /// The process, where the run had several
-    #[arg(long, value_name = "PID")]
-    pub(crate) pid: Option<u32>,
-}
-
-/// A part of the demonstration that can be shown by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DemoPart {
-    /// Two containers share a lock; a waiter is killed, then a process with 100,000 locks
-    ContainerKill,
-}
-
-/// `--on-deadlock`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnDeadlock {
-    /// Let it be: the other threads go on
-    #[default]
-    Continue,
-    /// End the process with SIGABRT
-    Abort,
-    /// End the process with SIGKILL
-    Kill,
-}
-
-/// `--watch`: how long a wait may last; not looked at if there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience(pub(crate) Option<Duration>);
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -3,11 +3,12 @@
 use crate::bench_flags::Map as Flags;
 use crate::bench_summary;
 use crate::failure::Failure;
+use crate::files::{can_write, write};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::plot;
 use crate::progress::measured;
-use crate::report::{can_write, escape, write};
+use crate::report::escape;
 use crate::table;
 use crate::values::List;
 use anstyle::{AnsiColor, Style};

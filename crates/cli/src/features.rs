@@ -1,19 +1,30 @@
 //! `lockstead features`: what this machine offers to locks, what is in use,
 //! and what happens without the rest.
 
-use crate::args;
 use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
+use clap::Args;
 use lockstead_bench::{locks, machine::Machine};
 use lockstead_linux::features::{self, Features};
 use serde_json::{Value, json};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead features
+  lockstead features --json")]
+pub(crate) struct FeaturesFlags {
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Asks the system and prints.
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(flags: &args::Features) -> Result<(), Failure> {
+pub(crate) fn run(flags: &FeaturesFlags) -> Result<(), Failure> {
     let found = features::probe();
     if flags.json {
         return output::print_json(&to_json(&found));

@@ -22,6 +22,7 @@ mod checked;
 mod checks;
 mod deadlock_text;
 mod elf;
+mod flags;
 mod glance;
 mod launch;
 mod left_behind;
@@ -34,8 +35,8 @@ mod scene;
 mod signals;
 mod standstill_text;
 mod supervise;
+mod watch;
 
-use crate::args::{OnDeadlock, Run};
 use crate::check::{Judge, summary, write_sarif};
 use crate::failure::Failure;
 use crate::output;
@@ -48,31 +49,15 @@ use lockstead_ledger::hello::{Settings, VARIABLE};
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use signals::{End, Signals};
 use std::io;
-use std::time::Duration;
-use supervise::Outcome;
+use supervise::{Outcome, SupervisorOptions};
 
-pub(crate) use scene::recorded as stack_lines;
+pub(crate) use flags::Run;
 
 /// The status of a run whose program was ended because of a deadlock, or in which
 /// the checks found something.
 const FOUND: u8 = 3;
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: u8 = 128;
-
-/// What the supervisor has to know of the flags.
-struct Options {
-    on_deadlock: OnDeadlock,
-    watch: Option<Duration>,
-    wait_all: bool,
-    /// Whether there is the library that checks.
-    check: bool,
-    /// Whether the report has the order of locks.
-    order: bool,
-    /// Whether to say what semaphores are used for.
-    semaphores: bool,
-    /// How to report on the processes, if at all.
-    report: Option<lockstead_inspect::report::Options>,
-}
 
 /// Runs the program and reports. Returns only if the program's own status is 0.
 ///
@@ -120,7 +105,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
             if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
         Failure::Refused { status, text: format!("{}: {error}", file.display()) }
     })?;
-    let options = Options {
+    let options = SupervisorOptions {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
         // Of those that are left out none is waited for.
@@ -188,7 +173,9 @@ fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
     let report = assemble(accounts.processes, whole, &flags.report.options());
     let written = report::finish(&report, here, &flags.report);
     let sarif = flags.check.sarif.as_deref();
-    let logged = sarif.map_or(Ok(()), |file| write_sarif(file, &report.findings));
+    let logged = sarif.map_or(Ok(()), |file| {
+        write_sarif(file, &report.findings.iter().map(Into::into).collect::<Vec<_>>())
+    });
     if let Some(checked) = outcome.checked {
         let judge = outcome.reports.judge;
         let found = judge.tally.has_findings(flags.check.strict);

@@ -3,7 +3,6 @@
 //! A parser here answers with a message that says what is allowed; clap adds
 //! the name of the option and the exit status 2.
 
-use crate::args::Patience;
 use lockstead_bench::explain::Ingredient;
 use lockstead_bench::{Error, LockName, MAX_HOGS, MAX_QUOTA, MIN_QUOTA, contended, shared, vfs};
 use std::str::FromStr;
@@ -13,9 +12,6 @@ use std::time::Duration;
 const MAX_SECONDS: f64 = 86_400.0;
 /// The shortest, long enough for every task to have its turn.
 const MIN_SECONDS: f64 = 0.1;
-
-/// The shortest wait that is reported, in seconds: some looks at the waits.
-const MIN_PATIENCE: f64 = 0.01;
 
 /// A list given as `a,b,c`: not empty, nothing twice.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,30 +199,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long a wait may last, with its unit; `off` for ever.
-pub(crate) fn patience(text: &str) -> Result<Patience, String> {
-    if text == "off" {
-        return Ok(Patience(None));
-    }
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => 0.0,
-    };
-    match number.parse::<f64>().map(|number| number * unit) {
-        Ok(seconds) if (MIN_PATIENCE..=MAX_SECONDS).contains(&seconds) => {
-            Ok(Patience(Some(Duration::from_secs_f64(seconds))))
-        }
-        _ => Err(format!(
-            "`{text}` is not possible; allowed: off, or a time from 10ms to 24h with ms, s, m or h"
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,18 +283,6 @@ mod tests {
         assert_eq!(ingredients("queue,heat").map(|list| list.0.len()), Ok(2));
         for text in ["", "owner", "Queue", "queue,queue"] {
             assert!(ingredients(text).expect_err(text).contains("allowed"), "{text}");
-        }
-    }
-
-    #[test]
-    fn patience_has_a_unit_or_is_off() {
-        for (text, ms) in [("10ms", 10), ("5s", 5000), ("0.5s", 500), ("2m", 120_000)] {
-            assert_eq!(patience(text), Ok(Patience(Some(Duration::from_millis(ms)))), "{text}");
-        }
-        assert_eq!(patience("off"), Ok(Patience(None)));
-        for text in ["", "5", "0", "0s", "1ms", "-5s", "5 s", "25h", "soon", ".s", "1.2.3s", "inf"]
-        {
-            assert!(patience(text).expect_err(text).contains("allowed"), "{text}");
         }
     }
 }

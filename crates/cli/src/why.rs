@@ -1,16 +1,43 @@
 //! `lockstead why`: how one lock came to be before another.
 
-use crate::args::Why;
 use crate::check::recorded::{self, Process};
-use crate::check::{called, limit, stack_text};
 use crate::failure::Failure;
+use crate::finding_text::{called, limit, stack_lines};
 use crate::output;
-use crate::report::{clean, plural};
+use crate::words::{clean, plural};
+use clap::Args;
 use lockstead_inspect::check::model::How;
 use lockstead_inspect::check::order::{Edge, Recorded};
 use lockstead_inspect::check::why::{Meant, Way, meant, way};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run --check --json locks.json -- ./bank
+  lockstead why accounts journal locks.json
+  lockstead why 'cache.c:41' table_lock locks.json      a part of a name will do
+
+Exit status:
+  0    shown
+  1    nothing leads from the one to the other, or the report cannot be read
+  2    wrong usage: a name means no lock, or several, which are listed")]
+pub(crate) struct Why {
+    /// The lock that is held: its name as in a report, or a part of it
+    #[arg(value_name = "A")]
+    pub(crate) first: String,
+    /// The lock that is asked for
+    #[arg(value_name = "B")]
+    pub(crate) second: String,
+    /// A report of `lockstead run --check --json FILE`, or - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub(crate) report: PathBuf,
+    /// The process, where the run had several
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+}
 
 /// Names that are listed where several are meant.
 const LISTED: usize = 20;
@@ -147,9 +174,9 @@ fn step(text: &mut String, order: &Recorded, edge: &Edge, number: usize) {
     let _ = writeln!(text, "  {number}. {who}{alone}");
     let wants = if edge.to_how == How::Write { "asks for" } else { "asks to read" };
     let _ = writeln!(text, "    {wants} {}{}, at:", lock(edge.to), limit(edge.timed));
-    stack_text(text, stack(edge.asked), FRAMES);
+    stack_lines(text, stack(edge.asked), FRAMES);
     let reading = if edge.from_how == How::Write { "" } else { " for reading" };
     let tried = if edge.tried { " by trylock" } else { "" };
     let _ = writeln!(text, "    holds {}{reading}, acquired{tried} at:", lock(edge.from));
-    stack_text(text, stack(edge.acquired), FRAMES);
+    stack_lines(text, stack(edge.acquired), FRAMES);
 }

@@ -2,15 +2,57 @@
 
 use super::flags::{SHIPPED_NAME, read_suppressions};
 use super::recorded::{self, Found};
-use crate::args::Check;
+use super::sarif;
 use crate::failure::Failure;
 use crate::output;
-use crate::report::{clean, plural};
+use crate::words::{clean, plural};
+use clap::Args;
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::check::suppress::suggestion;
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run --check --json locks.json -- ./tests
+  lockstead check locks.json
+  lockstead check --suggest locks.json > lockstead.toml
+  lockstead check --suppressions lockstead.toml --sarif locks.sarif locks.json
+  lockstead check --list-rules
+
+Exit status:
+  0    nothing is left of the level, or what was asked for is written
+  1    the report cannot be read, or is of a run that did not check and found no deadlock
+  2    wrong usage
+  3    there are findings")]
+pub(crate) struct Check {
+    /// A report of `lockstead run --check --json FILE`, or - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write suppressions for all findings to standard output
+    #[arg(long)]
+    pub(crate) suggest: bool,
+    /// Leave out the findings that this file lists; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Vec<PathBuf>,
+    /// What well-known programs do on purpose is a finding too
+    #[arg(long)]
+    pub(crate) no_shipped_suppressions: bool,
+    /// What cannot hurt as it was seen (`ORDER`) is a finding too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write the findings to a file in SARIF 2.1.0 as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
+    /// List all rules and what they mean
+    #[arg(long, conflicts_with_all = [
+        "report", "suggest", "suppressions", "no_shipped_suppressions", "strict", "sarif"
+    ])]
+    pub(crate) list_rules: bool,
+}
 
 /// Shows the findings of a report, or what the flags ask for instead.
 ///
@@ -51,7 +93,7 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
     }
     let shipped = findings.iter().filter(|found| is_shipped(&found.details)).count() as u64;
     if let Some(file) = &flags.sarif {
-        super::write_log(file, &findings)?;
+        sarif::write(file, &findings)?;
     }
     findings.retain(|found| found.details.suppressed.is_none());
     if flags.suggest {

@@ -1,7 +1,8 @@
 //! The flags of `run` that are about checking, and what they come to.
 
 use crate::failure::Failure;
-use crate::report::{ReportFlags, can_write};
+use crate::files::can_write;
+use crate::report::ReportFlags;
 use clap::Args;
 use lockstead_inspect::check::suppress::Suppressions;
 use std::ffi::OsStr;

@@ -41,7 +41,7 @@ impl Process {
     /// `bank (pid 12)`.
     pub(crate) fn name(&self) -> String {
         let name = self.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
-        format!("{} (pid {})", crate::report::clean(name.unwrap_or("process")), self.pid)
+        format!("{} (pid {})", crate::words::clean(name.unwrap_or("process")), self.pid)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn read(file: &Path) -> Result<Report, Failure> {
     if report.schema != SCHEMA {
         return Err(Failure::Run(format!(
             "{name} is a report of {}, not of `lockstead run --check --json FILE`",
-            crate::report::clean(&report.schema)
+            crate::words::clean(&report.schema)
         )));
     }
     Ok(report)

@@ -2,13 +2,17 @@
 
 use super::artifacts::Artifacts;
 use super::recorded::Found;
-use super::text::{called, limit};
+use crate::failure::Failure;
+use crate::files;
+use crate::finding_text::{called, limit};
 use lockstead_inspect::check::model::{How, Level};
 use lockstead_inspect::check::rules;
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const VERSION: &str = "2.1.0";
@@ -34,8 +38,19 @@ struct Outcome {
     properties: Value,
 }
 
+/// Writes findings to a file.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write(file: &Path, found: &[Found]) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(&log(found)).map_err(io::Error::from);
+    text.and_then(|text| files::write(file, &(text + "\n"))).map_err(|error| {
+        Failure::Run(format!("cannot write the report to {}: {error}", file.display()))
+    })
+}
+
 /// All findings of the checks as a SARIF log.
-pub(crate) fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
+fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
     let slugs = rules::slugs();
     let artifacts = Artifacts::here();
     let described: Vec<Value> = slugs.iter().map(|slug| rule(slug)).collect();

@@ -1,6 +1,6 @@
 //! What all findings of a run came to: the summary at its end.
 
-use crate::report::plural;
+use crate::words::plural;
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::{Counts, rules};
 use std::collections::BTreeMap;

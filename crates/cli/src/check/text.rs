@@ -1,7 +1,7 @@
 //! A finding of the checks as text.
 
-use crate::report::clean;
-use crate::run::stack_lines;
+use crate::finding_text::{called, limit, stack_lines};
+use crate::words::clean;
 use lockstead_inspect::check::model::{
     Details, Excuse, How, Level, Order, Ring, Step, Thread, Violation,
 };
@@ -146,20 +146,6 @@ fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usi
             gates.push(format!("{} more", step.gates.len() - GATES));
         }
         let _ = writeln!(text, "    and holds {}", gates.join(", "));
-    }
-}
-
-/// What is said of a request that would have ended by itself.
-pub(crate) fn limit(timed: bool) -> &'static str {
-    if timed { ", until a deadline" } else { "" }
-}
-
-/// `thread "worker" (tid 13)`.
-pub(crate) fn called(thread: &Thread) -> String {
-    match &thread.name {
-        Some(name) => format!("thread \"{}\" (tid {})", clean(name), thread.tid),
-        None if thread.tid == 0 => "a thread".into(),
-        None => format!("thread {}", thread.tid),
     }
 }
 

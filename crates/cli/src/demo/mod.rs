@@ -4,16 +4,43 @@
 mod containers;
 mod programs;
 
-use crate::args::{Demo, DemoPart};
 use crate::bench_uncontended;
 use crate::bench_vfs;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output::{self, print};
 use crate::table::{self, Table};
+use clap::{Args, ValueEnum};
 use lockstead_bench::published::{size_2005, vfs_2005};
 use lockstead_bench::{LockName, uncontended, vfs};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead demo
+  lockstead demo --seconds 10 --dir /tmp      longer, on the file system of /tmp
+  lockstead demo container-kill               the part with the killed containers alone")]
+pub(crate) struct Demo {
+    /// One part alone [default: all parts]
+    #[arg(value_name = "PART")]
+    pub(crate) part: Option<DemoPart>,
+    /// Seconds of measuring for each lock of the announcement's table
+    #[arg(long, default_value = "4", value_name = "SECONDS", value_parser = crate::values::seconds)]
+    pub(crate) seconds: Duration,
+    /// Where to create and remove files [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// A part of the demonstration that can be shown by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPart {
+    /// Two containers share a lock; a waiter is killed, then a process with 100,000 locks
+    ContainerKill,
+}
 
 const LOCKS: [LockName; 5] = [
     LockName::Lockstead,

@@ -7,19 +7,44 @@ mod text;
 use text::render;
 pub(crate) use text::{enders, one_sleeper, one_waiter};
 
-use crate::args;
 use crate::failure::Failure;
 use crate::output;
+use clap::Args;
 use lockstead_inspect::ledger::attach;
 use lockstead_inspect::proc::process::{Process, Unusable};
 use lockstead_inspect::snapshot::{self, Snapshot};
 use std::io;
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead dump 1234
+  lockstead dump $(pidof server)
+  lockstead dump 1234 --json | jq .cycles
+  sudo lockstead dump 1234                    where the process is not yours
+
+Exit status:
+  0    shown, no deadlock found
+  1    nothing could be shown, or not what threads wait for: that is no answer
+  2    wrong usage
+  3    shown, and there is a deadlock")]
+pub(crate) struct Dump {
+    /// Number of the process, or of one of its threads
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: u32,
+    /// Show threads that neither wait nor hold, all members of groups, and all frames too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Looks at the process and prints.
 ///
 /// # Errors
 /// As [`Failure`]; a deadlock that was found is one.
-pub(crate) fn run(flags: &args::Dump) -> Result<(), Failure> {
+pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
     let cannot = |why| Failure::Run(format!("cannot look at process {}: {why}", flags.pid));
     let process = Process::open(flags.pid).map_err(cannot)?;
     if process.asked != process.pid {
@@ -52,7 +77,7 @@ pub(crate) fn run(flags: &args::Dump) -> Result<(), Failure> {
 
 /// The one place that decides where the facts come from: the ledger, if the
 /// process has one that can be had.
-fn take(process: &Process, flags: &args::Dump) -> Result<Snapshot, Unusable> {
+fn take(process: &Process, flags: &Dump) -> Result<Snapshot, Unusable> {
     match attach(process.pid) {
         Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all),
         Ok(None) => snapshot::capture(process, flags.all),

@@ -1,7 +1,7 @@
 //! The snapshot as text: cycles first, then the other threads that wait, then
 //! the holders that do not.
 
-use crate::report::clean;
+use crate::words::clean;
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::proc::asleep::{Asleep, Ends, Other};
 use lockstead_inspect::snapshot::model::{

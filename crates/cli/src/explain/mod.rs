@@ -9,10 +9,10 @@ mod text;
 pub(crate) use flags::Explain;
 
 use crate::failure::Failure;
+use crate::files::{can_write, write};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::report::{can_write, write};
 use lockstead_bench::explain::{self, Options};
 
 /// Measures, prints, and writes the page that was asked for.

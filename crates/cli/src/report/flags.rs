@@ -1,41 +1,17 @@
 //! The flags of the exit report, for every subcommand that ends with one.
 
 use crate::failure::Failure;
-use clap::builder::RangedU64ValueParser;
-use clap::{Args, ValueEnum};
+use crate::files::can_write;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use lockstead_inspect::report::{Options, Sort};
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// `--sort`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SortBy {
-    /// Total time of waiting
-    Wait,
-    /// Longest single wait
-    MaxWait,
-    /// Total time of holding
-    Hold,
-    /// Number of acquisitions
-    Acquisitions,
-    /// Number of acquisitions that found the lock taken
-    Contended,
-    /// The worst by waiting, in the order of their names
-    Name,
-}
-
-impl From<SortBy> for Sort {
-    fn from(sort: SortBy) -> Sort {
-        match sort {
-            SortBy::Wait => Sort::Wait,
-            SortBy::MaxWait => Sort::MaxWait,
-            SortBy::Hold => Sort::Hold,
-            SortBy::Acquisitions => Sort::Acquisitions,
-            SortBy::Contended => Sort::Contended,
-            SortBy::Name => Sort::Name,
-        }
-    }
+/// Parses `--sort`.
+fn sort() -> impl TypedValueParser<Value = Sort> {
+    let values = Sort::ALL.map(|sort| PossibleValue::new(sort.name()).help(sort.help()));
+    PossibleValuesParser::new(values).map(|name| Sort::named(&name).unwrap_or_default())
 }
 
 /// What to report at the end, and where to.
@@ -47,8 +23,8 @@ pub(crate) struct ReportFlags {
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) top: usize,
     /// What makes a lock bad
-    #[arg(long, value_name = "BY", default_value = "wait")]
-    pub(crate) sort: SortBy,
+    #[arg(long, value_name = "BY", default_value = "wait", value_parser = sort())]
+    pub(crate) sort: Sort,
     /// One row for all locks that were initialised at the same place
     #[arg(long)]
     pub(crate) by_class: bool,
@@ -71,7 +47,7 @@ impl ReportFlags {
 
     /// What to collect.
     pub(crate) fn options(&self) -> Options {
-        Options { top: self.top, sort: self.sort.into(), by_class: self.by_class }
+        Options { top: self.top, sort: self.sort, by_class: self.by_class }
     }
 
     /// Says before the program runs that its report could not be written.
@@ -93,23 +69,4 @@ impl ReportFlags {
         }
         Ok(())
     }
-}
-
-/// Whether a file can be written, without leaving a trace of the question.
-pub(crate) fn can_write(file: &Path) -> Result<(), String> {
-    if file.exists() {
-        let opened = OpenOptions::new().append(true).open(file);
-        return opened.map(drop).map_err(|error| error.to_string());
-    }
-    let folder = folder_of(file);
-    tempfile::Builder::new()
-        .prefix(".lockstead")
-        .tempfile_in(folder)
-        .map(drop)
-        .map_err(|error| format!("cannot write in {}: {error}", folder.display()))
-}
-
-/// The folder that a path leads to.
-pub(super) fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -2,7 +2,7 @@
 //! the rings that were found.
 
 use super::svg::{escape, open};
-use super::words::{clean, fit, plural};
+use crate::words::{clean, fit, plural};
 use lockstead_inspect::check::order::Recorded;
 use lockstead_inspect::report::Finding;
 use rust_sugiyama::configure::Config;
@@ -102,7 +102,7 @@ impl Graph {
             let arrow = graph.arrows.entry((ends[0], ends[1])).or_default();
             if arrow.who.is_empty() {
                 let thread = order.threads.get(edge.thread);
-                arrow.who = thread.map_or(String::new(), crate::check::called);
+                arrow.who = thread.map_or(String::new(), crate::finding_text::called);
             }
         }
         let rings = findings.iter().filter_map(|finding| finding.details.order.as_ref());
@@ -110,7 +110,7 @@ impl Graph {
             let ends = [&step.holds, &step.asks].map(|lock| add(&mut graph, name(lock)));
             let arrow = graph.arrows.entry((ends[0], ends[1])).or_default();
             arrow.in_ring = true;
-            arrow.who = crate::check::called(&step.thread);
+            arrow.who = crate::finding_text::called(&step.thread);
         }
         graph
     }

@@ -2,12 +2,13 @@
 //!
 //! The page is also well-formed XML, so that a test can read it.
 
+use super::columns::{Cell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
-use super::words::{
-    clean, exactness, how_many, late, losses, percent, place, plural, process_name, thread_name,
-};
-use super::{Here, ring, svg};
+use super::here::Here;
+use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
+use super::{ring, svg};
 use crate::table::{count, time};
+use crate::words::{clean, percent, plural};
 use askama::Template;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
@@ -25,6 +26,7 @@ struct Page {
     place: String,
     findings: Vec<FindingView>,
     processes: Vec<ProcessView>,
+    groups: &'static [ColumnGroup],
     silent: Option<String>,
 }
 
@@ -63,9 +65,7 @@ struct LockView {
     id: String,
     name: String,
     type_name: String,
-    /// Total, median, 99th percentile and longest wait; the same of holds but
-    /// for the total; acquisitions; contended share.
-    numbers: Vec<Number>,
+    numbers: Vec<Cell>,
     notes: String,
     wait_chart: String,
     hold_chart: String,
@@ -132,6 +132,7 @@ pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Err
             })
             .collect(),
         processes: report.processes.iter().map(|one| process(one, &report.findings)).collect(),
+        groups: &GROUPS,
         silent: (silent != 0)
             .then(|| format!("{} used no lock.", plural(silent, "process", "processes"))),
     }
@@ -288,17 +289,11 @@ fn lock_view(lock: &LockReport) -> LockView {
         id: String::new(),
         name: clean(&lock.name),
         type_name: lock.type_name.clone(),
-        numbers: vec![
-            duration(wait.total_ns),
-            duration(wait.p50_ns),
-            duration(wait.p99_ns),
-            duration(wait.max_ns),
-            duration(hold.p50_ns),
-            duration(hold.p99_ns),
-            duration(hold.max_ns),
-            number(lock.acquisitions, count(lock.acquisitions as f64)),
-            contended(lock),
-        ],
+        numbers: GROUPS
+            .iter()
+            .flat_map(|group| group.columns)
+            .map(|column| (column.cell)(lock))
+            .collect(),
         notes: notes.join(", "),
         wait_chart: svg::histogram("waiting", wait, "wait"),
         hold_chart: svg::histogram("holding", hold, "hold"),
@@ -308,17 +303,6 @@ fn lock_view(lock: &LockReport) -> LockView {
         held_at: lock.held_at.iter().map(site).collect(),
         initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
     }
-}
-
-/// The share of the acquisitions that found the lock taken; whoever waits for it still has found
-/// it taken and has not acquired it.
-fn contended(lock: &LockReport) -> Number {
-    let mut number = share(lock.contended_percent);
-    if lock.still_waiting != 0 {
-        number.text += &format!(" + {} waiting", count(lock.still_waiting as f64));
-        number.value += 1;
-    }
-    number
 }
 
 fn facts(times: &Durations, one: &str, many: &str) -> String {

@@ -1,8 +1,10 @@
 //! The exit report as people and programs read it: text on standard error, JSON
 //! and HTML in files. Standard output belongs to the program that was run.
 
+mod columns;
 mod flags;
 mod graph;
+mod here;
 mod html;
 mod ring;
 mod semaphores;
@@ -13,34 +15,16 @@ mod words;
 #[cfg(test)]
 mod sample;
 
-pub(crate) use flags::{ReportFlags, can_write};
+pub(crate) use flags::ReportFlags;
+pub(crate) use here::Here;
 pub(crate) use svg::{escape, open};
-pub(crate) use words::{clean, fit, load, percent, plural};
 
 use crate::failure::Failure;
+use crate::files::write;
 use crate::output;
-use lockstead_bench::machine::Machine;
 use lockstead_inspect::report::Report;
 use serde::Serialize;
-use std::fs;
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
-
-/// When and where a run was made.
-#[derive(Debug, Serialize)]
-pub(crate) struct Here {
-    /// The name of the host.
-    host: Option<String>,
-    machine: Machine,
-}
-
-impl Here {
-    /// This machine, now.
-    pub(crate) fn now() -> Here {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-        Here { host: host.map(|name| name.trim().to_owned()), machine: Machine::here() }
-    }
-}
+use std::io::{self, IsTerminal};
 
 /// What is written as JSON.
 #[derive(Serialize)]
@@ -90,25 +74,4 @@ fn width() -> Option<usize> {
     let width = terminal_size::terminal_size_of(&stderr).map(|(width, _)| usize::from(width.0));
     // Terminals that do not know their size say 0.
     Some(width.filter(|&width| width >= 40).unwrap_or(80))
-}
-
-/// Writes a file whole or not at all; what is no ordinary file is written to.
-pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
-    if file.exists() && !file.is_file() {
-        return fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
-    }
-    // The file that a link leads to is replaced, not the link.
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".lockstead")
-        .permissions(mode(&file))
-        .tempfile_in(flags::folder_of(&file))?;
-    temporary.write_all(text.as_bytes())?;
-    temporary.persist(&file).map(drop).map_err(io::Error::from)
-}
-
-/// That of the file which is replaced, else what the umask leaves.
-fn mode(file: &Path) -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(file).map_or(fs::Permissions::from_mode(0o666), |known| known.permissions())
 }

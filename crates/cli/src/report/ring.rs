@@ -2,7 +2,7 @@
 //! and from each lock the way to the thread that has it, which stands in the next row.
 
 use super::svg::{escape, open};
-use super::words::{clean, fit};
+use crate::words::{clean, fit};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::finding::{Party, Waits};
 use std::fmt::Write;

@@ -73,7 +73,6 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         name: name.into(),
         kind,
         attributes: vec!["recursive"],
-        mutex: None,
         type_name: format!("recursive {kind}"),
         address: Some(0x7f00),
         locks: 1,
@@ -85,7 +84,6 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         refused: 1,
         share_percent: 60.0,
         still_waiting: 1,
-        still_held: 0,
         wait: durations(if waited_ns == 0 { 0 } else { 26_239 }, waited_ns),
         hold: durations(84_100, 700 * MS),
         waited_at: vec![
@@ -95,6 +93,7 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         ],
         held_at: vec![site(NASTY, 100.0)],
         initialised_at: Some(stack()),
+        ..LockReport::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which semaphores could be mutexes, as text.
 
-use super::words::{clean, fit, percent, plural};
 use crate::table::{count as amount, time};
+use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::report::model::Site;
 use lockstead_inspect::report::semaphores::model::{

@@ -1,8 +1,8 @@
 //! The charts of the HTML report. Colours are the page's, by class, so that
 //! light, dark and paper each have their own.
 
-use super::words::{clean, fit};
 use crate::table::{count, time};
+use crate::words::{clean, fit};
 use lockstead_inspect::report::model::{Durations, ProcessReport};
 use std::fmt::Write;
 

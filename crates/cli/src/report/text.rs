@@ -1,15 +1,14 @@
 //! The exit report as text: 80 columns suffice, a wide terminal gets longer
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
-use super::words::{
-    clean, exactness, fit, how_many, late, losses, percent, place, plural, process_name,
-    thread_name,
-};
+use super::columns;
+use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
 use crate::table::{amount, time};
+use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
-    Durations, Glimpse, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
+    Glimpse, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
 };
 use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
@@ -21,8 +20,6 @@ const NAME: Style = AnsiColor::Cyan.on_default().bold();
 const HOT: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Columns that numbers take.
-const NUMBERS: usize = 7 * 8 + 9 + 8;
 /// With this many columns a lock's name stands in front of its numbers.
 const WIDE: usize = 120;
 /// Processes that get a table of their own, and those that get a line.
@@ -158,41 +155,22 @@ impl Page {
 
     /// Columns for names in front of the numbers.
     fn name_width(&self) -> usize {
-        self.width.unwrap_or(WIDE).saturating_sub(NUMBERS + 6)
+        self.width.unwrap_or(WIDE).saturating_sub(columns::width() + 6)
     }
 
     fn head(&mut self, locks: u64, report: &Report) {
-        let by = match report.sort {
-            Sort::Wait => "total waiting",
-            Sort::MaxWait => "longest wait",
-            Sort::Hold => "total holding",
-            Sort::Acquisitions => "acquisitions",
-            Sort::Contended => "contended acquisitions",
-            Sort::Name => "total waiting, ordered by name",
-        };
+        let by = report.sort.words();
         let title = format!("\n  The worst of {} by {by}", plural(locks, "lock", "locks"));
         let _ = writeln!(self.text, "{TITLE}{title}{TITLE:#}");
         let indent = if self.is_wide() { self.name_width() + 6 } else { 4 };
         let pad = " ".repeat(indent);
-        let above =
-            format!("{pad}{:<32}{:<24}{:>9}{:>8}", "    waiting", "  holding*", "acqui-", "con-");
-        let columns = ["total", "p50", "p99", "max", "p50", "p99", "max"];
-        let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
-        let below = format!("{pad}{titles}{:>9}{:>8}", "sitions", "tended");
+        let [above, below] = columns::heads().map(|line| format!("{pad}{line}"));
         let _ = writeln!(self.text, "{FAINT}{above}\n{below}{FAINT:#}");
         self.sampled = true;
     }
 
     fn lock(&mut self, number: usize, lock: &LockReport) {
-        let (wait, hold) = (&lock.wait, &lock.hold);
-        let numbers = format!(
-            "{}{}{}{:>9}{:>8}",
-            cell(time(wait.total_ns as f64)),
-            quantiles(wait),
-            quantiles(hold),
-            amount(lock.acquisitions),
-            percent(lock.contended_percent),
-        );
+        let numbers = columns::line(lock);
         let name = clean(&lock.name);
         let note = annotation(lock, &name);
         if self.is_wide() {
@@ -284,14 +262,12 @@ impl Page {
         let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
         self.line(FAINT, &format!("    {titles}{:>9}", "waits"));
         for object in idle {
-            let wait = &object.wait;
             let name = clean(&object.name);
             let place = object.waited_at.first().map(|site| format!(", at {}", clean(&site.site)));
             let text = format!(
-                "    {}{}{:>9}  {name}{}{}",
-                cell(time(wait.total_ns as f64)),
-                quantiles(wait),
-                amount(wait.count),
+                "    {}{:>9}  {name}{}{}",
+                columns::waits(object),
+                amount(object.wait.count),
                 annotation(object, &name),
                 place.unwrap_or_default(),
             );
@@ -441,12 +417,6 @@ fn usage(process: &ProcessReport) -> String {
 
 fn cell(text: String) -> String {
     format!("{text:>8}")
-}
-
-fn quantiles(times: &Durations) -> String {
-    let all = [times.p50_ns, times.p99_ns, times.max_ns];
-    let dash = times.count == 0;
-    all.iter().map(|&ns| cell(if dash { "-".into() } else { time(ns as f64) })).collect()
 }
 
 /// The type, where the name does not say it, and what else is special.

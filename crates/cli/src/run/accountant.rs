@@ -8,7 +8,7 @@
 
 use super::processes::{Observed, inside};
 use crate::output;
-use crate::report::clean;
+use crate::words::clean;
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::order::{self, Recorded};
@@ -164,7 +164,7 @@ fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> Record
         })
         .collect();
     let threads = |thread| {
-        let index = super::checked::index_of(process, thread)?;
+        let index = process.record_of(thread)?;
         called.get(index as usize)?.clone()
     };
     let program = process.program.to_string_lossy();

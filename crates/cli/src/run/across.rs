@@ -7,8 +7,9 @@
 //! they lie at the same place of the same file; so the kernel's futex calls have it, too. The word
 //! of a mutex names its owner beside that, and has to agree.
 
-use super::processes::{Observed, Watch};
-use crate::report::clean;
+use super::processes::Observed;
+use super::watch::Watch;
+use crate::words::clean;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
 use lockstead_inspect::proc::status::Status;

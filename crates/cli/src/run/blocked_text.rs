@@ -1,8 +1,9 @@
 //! A wait that lasts as data and as text: the waiter, the owners, what they do.
 
 use super::across;
-use super::scene::{Scene, called, doing, duration, place, recorded};
-use crate::report::clean;
+use super::scene::{Scene, called, doing, duration, place};
+use crate::finding_text::stack_lines;
+use crate::words::clean;
 use lockstead_inspect::report::finding::{Activity, Holds, Party};
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::lock::Kind;
@@ -172,7 +173,7 @@ pub(super) fn text(program: &str, blocked: &Blocked) -> String {
         format!("lockstead: BLOCKED: {who} of {program} waits{how} for {lock}, since {lasted}\n");
     let timed = if waits.timed { " with a time-out" } else { "" };
     let _ = writeln!(text, "    waits{timed} at:");
-    recorded(&mut text, waits.stack.as_ref(), FRAMES);
+    stack_lines(&mut text, waits.stack.as_ref(), FRAMES);
     for (owner, chain) in blocked.owners.iter().zip(&blocked.chains) {
         describe(&mut text, owner, chain);
     }
@@ -208,7 +209,7 @@ fn describe(text: &mut String, owner: &Party, chain: &[Party]) {
             } else {
                 let _ = writeln!(text, "  held{reading}{since} by {who}, acquired at:");
             }
-            recorded(text, stack.as_ref(), FRAMES);
+            stack_lines(text, stack.as_ref(), FRAMES);
         }
     }
     on(text, owner, FRAMES);
@@ -234,6 +235,6 @@ fn on(text: &mut String, owner: &Party, frames: usize) {
         let lock = waits.lock.as_ref().map(|lock| clean(&lock.text()));
         let what = lock.unwrap_or_else(|| "the end of a thread".into());
         let _ = writeln!(text, "    which itself waits for {what}, at:");
-        recorded(text, waits.stack.as_ref(), frames);
+        stack_lines(text, waits.stack.as_ref(), frames);
     }
 }

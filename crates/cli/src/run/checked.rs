@@ -10,7 +10,6 @@ use lockstead_inspect::waits::detect::Found;
 use lockstead_ledger::violation::Rule;
 use lockstead_lockdep::{Kind, Level as Sure};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The threads that facts speak of.
 fn threads(facts: &Facts) -> Vec<ThreadFacts> {
@@ -31,26 +30,10 @@ fn threads(facts: &Facts) -> Vec<ThreadFacts> {
 /// Their names as they are now, by the indices of their records.
 pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
     let named = |thread: &ThreadFacts| {
-        let index = index_of(process, *thread)?;
+        let index = process.record_of(*thread)?;
         Some((index, current_name(process, thread.tid)?))
     };
     threads(facts).iter().filter_map(named).collect()
-}
-
-/// The index of a thread's record, if that is still its own.
-pub(super) fn index_of(process: &Observed, thread: ThreadFacts) -> Option<u32> {
-    if thread.tid == 0 {
-        return None;
-    }
-    let ledger = process.ledger.view();
-    let is_it = |record: &lockstead_ledger::thread::ThreadRecord| {
-        record.tid.load(Relaxed) == thread.tid
-            && (thread.serial == 0 || record.serial.load(Relaxed) == thread.serial)
-    };
-    // The newest of several with one number is the one that is meant.
-    let found = ledger.threads().enumerate().filter(|(_, one)| is_it(one.record));
-    let newest = found.max_by_key(|(_, one)| one.record.began.load(Relaxed));
-    newest.and_then(|(index, _)| u32::try_from(index).ok())
 }
 
 /// How sure it is.

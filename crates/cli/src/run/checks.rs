@@ -7,7 +7,8 @@
 //! back for a while: the edge that completes it is written before the thread asks
 //! for the lock, and if that ends in a deadlock, the deadlock is what is reported.
 
-use super::processes::{Observed, Watch};
+use super::processes::Observed;
+use super::watch::Watch;
 use crate::check::{Checked, Lost};
 use lockstead_inspect::check::Checker;
 use lockstead_inspect::check::closing::Holders;

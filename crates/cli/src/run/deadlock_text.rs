@@ -1,8 +1,9 @@
 //! A cycle as data and as text: its threads and its locks, and no others.
 
 use super::across;
-use super::scene::{Scene, called, duration, recorded};
-use crate::report::clean;
+use super::scene::{Scene, called, duration};
+use crate::finding_text::stack_lines;
+use crate::words::clean;
 use lockstead_inspect::report::finding::{Party, Waits};
 use lockstead_inspect::waits::detect::Found;
 use lockstead_ledger::publish::How;
@@ -83,13 +84,13 @@ fn describe(text: &mut String, party: &Party, next: &Party, frames: usize) {
         let timed = if waits.timed { ", with a time-out" } else { "" };
         let since = duration(waits.waited_ns);
         let _ = writeln!(text, "    waits {}, since {since}{timed}, at:", what_for(waits, next));
-        recorded(text, waits.stack.as_ref(), frames);
+        stack_lines(text, waits.stack.as_ref(), frames);
     }
     if let Some(holds) = &party.holds {
         let reading = if holds.shared { " for reading" } else { "" };
         let lock = clean(&holds.lock.text());
         let _ = writeln!(text, "    holds {lock}{reading}, acquired at:");
-        recorded(text, holds.stack.as_ref(), frames);
+        stack_lines(text, holds.stack.as_ref(), frames);
     }
 }
 

@@ -1,17 +1,12 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
-use super::glance::{Glances, Sight};
 use lockstead_inspect::check::Lives;
+use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::Peer;
 use lockstead_inspect::ledger::{Mapped, code};
 use lockstead_inspect::maps::Maps;
-use lockstead_inspect::waits::blocked::Patience;
-use lockstead_inspect::waits::detect::{Detector, Found};
-use lockstead_inspect::waits::observe::{Observer, Waiter};
-use lockstead_inspect::waits::surroundings::Surroundings;
-use lockstead_inspect::waits::verify::{self, Verdict};
-use lockstead_ledger::Ledger;
 use lockstead_ledger::hello::Hello;
+use lockstead_ledger::thread::ThreadRecord;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -21,7 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -173,6 +167,22 @@ impl Observed {
         (used != 0).then(|| used.saturating_sub(self.used_before.load(Relaxed)))
     }
 
+    /// The index of a thread's record, if that is still its own.
+    pub(super) fn record_of(&self, thread: ThreadFacts) -> Option<u32> {
+        if thread.tid == 0 {
+            return None;
+        }
+        let ledger = self.ledger.view();
+        let is_it = |record: &ThreadRecord| {
+            record.tid.load(Relaxed) == thread.tid
+                && (thread.serial == 0 || record.serial.load(Relaxed) == thread.serial)
+        };
+        // The newest of several with one number is the one that is meant.
+        let found = ledger.threads().enumerate().filter(|(_, one)| is_it(one.record));
+        let newest = found.max_by_key(|(_, one)| one.record.began.load(Relaxed));
+        newest.and_then(|(index, _)| u32::try_from(index).ok())
+    }
+
     /// The process has become this program by `exec`, and was `old` before.
     pub(super) fn follows(&self, old: &Observed) {
         self.used_before.store(old.processor_time(), Relaxed);
@@ -206,114 +216,5 @@ fn processor_time(pid: u32) -> u64 {
     match unsafe { libc::clock_gettime(!pid << 3 | SCHEDULER, &mut time) } {
         0 => time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs(),
         _ => 0,
-    }
-}
-
-/// What the command looks for in one process, round by round.
-pub(super) struct Watch {
-    observer: Observer,
-    /// The cycles reported so far.
-    pub(super) detector: Detector,
-    patience: Option<Patience>,
-    /// What the ledger does not have.
-    pub(super) glances: Glances,
-    /// A cycle was found that is not confirmed yet.
-    pending: bool,
-    modules: u64,
-    round: u64,
-}
-
-/// What a round found.
-pub(super) enum News {
-    /// A cycle.
-    Cycle(Found),
-    /// A wait that lasts.
-    Blocked(Waiter),
-    /// Something that the ledger does not have.
-    Seen(Sight),
-}
-
-/// Threads in waits on condition variables are asked about only every so many
-/// rounds: it takes a file a thread.
-const ASKING: u64 = 4;
-
-impl Watch {
-    /// With reports of waits that last so long.
-    pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
-        let patience = limit.map(|limit| limit.as_nanos() as u64);
-        Watch {
-            observer: Observer::default(),
-            detector: Detector::default(),
-            patience: patience.map(Patience::new),
-            glances: Glances::new(limit, now),
-            pending: false,
-            modules: 0,
-            round: 0,
-        }
-    }
-
-    /// Looks at the process once; `quiet`: since when no process of the run has used the processor,
-    /// if all of them stand still. Says whether to look again soon.
-    pub(super) fn round(
-        &mut self,
-        process: &Observed,
-        now: u64,
-        quiet: Option<Instant>,
-        news: &mut Vec<News>,
-    ) -> bool {
-        let ledger = process.ledger.view();
-        self.round += 1;
-        let modules = ledger.header().modules_used.load(Relaxed);
-        if modules != self.modules {
-            self.modules = modules;
-            process.read_maps();
-        }
-        let changed = self.observer.look(&ledger);
-        if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
-            self.cycles(process, &ledger, now, news);
-        }
-        if let Some(patience) = &mut self.patience {
-            let (observer, detector) = (&self.observer, &self.detector);
-            let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
-            news.extend(patience.due(alive, now).into_iter().cloned().map(News::Blocked));
-        }
-        let sights = self.glances.look(process, Instant::now(), quiet);
-        let is_new =
-            |sight: &Sight| !matches!(sight, Sight::Standstill { .. }) || !self.detector.has_dead();
-        news.extend(sights.into_iter().filter(is_new).map(News::Seen));
-        self.pending || self.observer.has_fresh()
-    }
-
-    /// The threads that wait as they did at the look before.
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
-        self.observer.waiters()
-    }
-
-    /// Whether a cycle has been seen that may yet turn out true.
-    pub(super) fn is_pending(&self) -> bool {
-        self.pending
-    }
-
-    fn has_conditions(&self) -> bool {
-        let mut waiters = self.observer.waiters();
-        waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())
-    }
-
-    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, now: u64, news: &mut Vec<News>) {
-        let context = Surroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
-        self.pending = false;
-        for mut found in self.detector.find(self.observer.waiters(), &context) {
-            match verify::verify(&found, ledger, process.pid, process.visible) {
-                Verdict::True if self.detector.note(&found) => news.push(News::Cycle(found)),
-                Verdict::Unnamed if !found.timed && found.is_old(now) => {
-                    found.unnamed = true;
-                    if self.detector.note(&found) {
-                        news.push(News::Cycle(found));
-                    }
-                }
-                Verdict::NotYet | Verdict::Unnamed => self.pending = true,
-                Verdict::True | Verdict::False => {}
-            }
-        }
     }
 }

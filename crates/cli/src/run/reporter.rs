@@ -9,12 +9,13 @@ use super::across;
 use super::blocked_text;
 use super::checked::{self, Dead};
 use super::deadlock_text;
+use super::flags::OnDeadlock;
 use super::glance::Sight;
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
 use super::standstill_text;
-use crate::args::OnDeadlock;
 use crate::check::{self, Judge, Verdict};
+use crate::clock::now;
 use crate::output;
 use lockstead_inspect::check::facts::Facts;
 use lockstead_inspect::check::model::Details;
@@ -197,7 +198,7 @@ impl Work {
     }
 
     fn cycle(&mut self, process: &Arc<Observed>, found: &Found, names: ThreadNames) {
-        let now = super::supervise::now();
+        let now = now();
         let scene = self.scene(process, names);
         let parties = deadlock_text::parties(scene, found, now);
         let mut text = deadlock_text::text(&scene.program(), &parties, found.timed);
@@ -271,7 +272,7 @@ impl Work {
     }
 
     fn ring(&mut self, members: &[across::Member]) {
-        let now = super::supervise::now();
+        let now = now();
         let mut processes: Vec<&Arc<Observed>> = Vec::new();
         for member in members {
             if !processes.iter().any(|known| Arc::ptr_eq(known, &member.process)) {
@@ -376,7 +377,7 @@ impl Work {
         self.reports.findings.push(Finding {
             kind: kind.into(),
             pid: process.pid,
-            at_ns: super::supervise::now().saturating_sub(self.task.start),
+            at_ns: now().saturating_sub(self.task.start),
             title: text.lines().next().unwrap_or_default().to_owned(),
             text,
             threads,

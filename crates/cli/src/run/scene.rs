@@ -2,6 +2,8 @@
 //! stacks; and the words for them.
 
 use super::processes::Observed;
+use crate::finding_text::{frames, thread_text};
+use crate::words::clean;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
@@ -11,9 +13,9 @@ use lockstead_inspect::proc::task::{self, Doing};
 use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
-use lockstead_inspect::stack::{End, Stack};
+use lockstead_inspect::stack::Stack;
 use lockstead_inspect::still::Still;
-use lockstead_inspect::symbols::{Symbolizer, program_frames, site};
+use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use std::collections::HashMap;
@@ -22,8 +24,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-
-use crate::report::clean;
 
 /// How often a thread that runs and sleeps by turns is tried to be seen.
 const TRIES: usize = 5;
@@ -73,11 +73,11 @@ impl Scene {
     /// What a thread is called that the ledger of this process names; it may be
     /// the parent's, from before a fork.
     pub(super) fn name_of(&mut self, thread: ThreadFacts) -> Option<String> {
-        if let Some(index) = super::checked::index_of(&self.process, thread) {
+        if let Some(index) = self.process.record_of(thread) {
             return self.thread_name(index, thread.tid);
         }
         let parent = self.process.forked_from.upgrade().filter(|_| thread.serial == 0)?;
-        let index = super::checked::index_of(&parent, thread)?;
+        let index = parent.record_of(thread)?;
         let ledger = parent.ledger.view();
         let record = ledger.thread(index as usize)?.record;
         current_name(&parent, thread.tid)
@@ -224,11 +224,7 @@ pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
 
 /// `thread "worker" (tid 13)`, and of which process, where that has to be said.
 pub(super) fn called(party: &Party) -> String {
-    let thread = match &party.name {
-        Some(name) => format!("thread \"{}\" (tid {})", clean(name), party.tid),
-        None if party.tid == 0 => "a thread".into(),
-        None => format!("thread {}", party.tid),
-    };
+    let thread = thread_text(party.name.as_deref(), party.tid);
     match &party.process {
         Some(process) => format!("{thread} of {process}"),
         None => thread,
@@ -241,37 +237,12 @@ pub(super) fn place(stack: Option<&Stack>) -> String {
     place.unwrap_or_else(|| "an unknown place".into())
 }
 
-/// Adds a recorded stack, a line a frame.
-pub(crate) fn recorded(text: &mut String, stack: Option<&Stack>, most: usize) {
-    match stack {
-        Some(stack) => frames(text, stack, most),
-        None => text.push_str("      (its stack was not recorded)\n"),
-    }
-}
-
 /// Adds what a thread does.
 pub(super) fn doing(text: &mut String, doing: &Activity, most: usize) {
     let colon = if doing.stack.is_some() { ":" } else { "" };
     let _ = writeln!(text, "    {}{colon}", doing.what);
     if let Some(stack) = &doing.stack {
         frames(text, stack, most);
-    }
-}
-
-/// Adds the frames of the program, no more than `most`.
-fn frames(text: &mut String, stack: &Stack, most: usize) {
-    let shown = program_frames(stack);
-    // One line for what is left out takes no less room than one frame.
-    let most = if shown.len() > most { most - 1 } else { most };
-    for frame in shown.iter().take(most) {
-        let _ = writeln!(text, "      {}", clean(&frame.site()));
-    }
-    if shown.len() > most {
-        let _ = writeln!(text, "      ... {} more", shown.len() - most);
-    } else if shown.is_empty() {
-        text.push_str("      (no frame of the program)\n");
-    } else if !matches!(stack.end, End::Bottom) {
-        let _ = writeln!(text, "      ({})", stack.end);
     }
 }
 

@@ -8,7 +8,7 @@
 use super::processes::Observed;
 use super::scene::duration;
 use crate::dump;
-use crate::report::clean;
+use crate::words::clean;
 use lockstead_inspect::proc::process::Process;
 use lockstead_inspect::report::finding::{Activity as Doing, Party};
 use lockstead_inspect::snapshot::model::{Activity, Held, Lock, Ring, Target, Thread};

@@ -6,20 +6,22 @@
 //! second tick it looks at what the threads wait for. Naming and printing are
 //! for the reporter, so that the clock does not stand still for it.
 
-use super::Options;
 use super::accountant::{Accountant, Accounts};
 use super::across::Rings;
 use super::checks::{Checks, Due};
+use super::flags::OnDeadlock;
 use super::glance::Sight;
 use super::left_behind;
 use super::pace::Pace;
-use super::processes::{News, Observed, Watch, inside};
+use super::processes::{Observed, inside};
 use super::reporter::{Job, Reporter, Reports, Task};
 use super::signals::{self, End, Signal, Signals, asks_to_end};
+use super::watch::{News, Watch};
 use crate::check::{Checked, Judge};
+use crate::clock::now;
 use lockstead_inspect::ledger::{Call, Listener};
 use lockstead_inspect::proc::status::Status;
-use lockstead_inspect::report::Glimpse;
+use lockstead_inspect::report::{self, Glimpse};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -32,6 +34,21 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(7);
 /// Between two looks for processes that have ended.
 const ENDS: Duration = Duration::from_millis(100);
+
+/// What the supervisor has to know of the flags.
+pub(super) struct SupervisorOptions {
+    pub(super) on_deadlock: OnDeadlock,
+    pub(super) watch: Option<Duration>,
+    pub(super) wait_all: bool,
+    /// Whether there is the library that checks.
+    pub(super) check: bool,
+    /// Whether the report has the order of locks.
+    pub(super) order: bool,
+    /// Whether to say what semaphores are used for.
+    pub(super) semaphores: bool,
+    /// How to report on the processes, if at all.
+    pub(super) report: Option<report::Options>,
+}
 
 /// What a run came to.
 pub(super) struct Outcome {
@@ -65,17 +82,9 @@ fn children_cpu() -> u64 {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, the clock of the ledgers.
-pub(super) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a structure borrowed exclusively; the clock exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
-}
-
 struct Supervisor<'a> {
     child: libc::pid_t,
-    options: &'a Options,
+    options: &'a SupervisorOptions,
     listener: Listener,
     live: Vec<(Arc<Observed>, Watch)>,
     /// The latest that have ended since the queue of calls was last empty: a child of
@@ -101,7 +110,7 @@ struct Supervisor<'a> {
 /// Watches the program `child` to its end.
 pub(super) fn supervise(
     child: libc::pid_t,
-    options: &Options,
+    options: &SupervisorOptions,
     listener: Listener,
     signals: Signals,
     (judge, copy): (Judge, Option<File>),

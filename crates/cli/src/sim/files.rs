@@ -2,7 +2,8 @@
 
 use super::picture::{Curve, curves};
 use crate::failure::Failure;
-use crate::report::{can_write, escape, write};
+use crate::files::{can_write, write};
+use crate::report::escape;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 use super::flags::Replay;
 use super::page;
 use crate::failure::Failure;
+use crate::files::{can_write, write};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
-use crate::report::{can_write, write};
 use crate::table::Table;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{Options, Row, replay, table_names};

@@ -3,8 +3,8 @@
 
 use super::flags::Column;
 use super::screen::{Choices, LockRow, Room, Screen, ThreadRow};
-use crate::report::{clean, fit, load, percent, plural};
 use crate::table::{amount, count, time};
+use crate::words::{clean, fit, load, percent, plural};
 use lockstead_inspect::report::live::Lasting;
 
 /// How a line looks.

@@ -2,7 +2,7 @@
 //! the process loads or unloads a library.
 
 use super::screen::Lookup;
-use crate::report::clean;
+use crate::words::clean;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::Frame;

@@ -9,6 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | `target` | from a number to a ledger |
+//! | `watch` | looks, one after the other |
 //! | `screen` | rows, ordered and named |
 //! | `lines` | rows as text |
 //! | `draw`, `terminal` | text on a terminal, and the keys |
@@ -20,34 +21,24 @@ mod lookup;
 mod screen;
 mod target;
 mod terminal;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use flags::Top;
 
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
-use crate::output;
-use lines::Line;
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::report::live::{Live, Sample};
+use lockstead_inspect::report::live::Sample;
 use lockstead_inspect::symbols::Symbolizer;
-use lockstead_ledger::Ledger;
 use lookup::Files;
-use screen::{Choices, Room, Screen};
+use screen::Choices;
 use std::io::{self, IsTerminal};
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
-use std::time::{Duration, Instant};
 use target::Target;
-
-/// Rows of each table where the height is not limited.
-const BATCH: Room = Room { locks: 20, waiters: 20, holders: 20 };
-/// Columns where nobody says how many there are.
-const WIDTH: usize = 120;
-/// Signals and the end of the process are noticed this fast.
-const STEP: Duration = Duration::from_millis(100);
+use watch::Watch;
 
 /// Shows the locks of a process until the user, the count or the process ends
 /// it.
@@ -70,70 +61,4 @@ pub(crate) fn run(flags: &Top) -> Result<(), Failure> {
     } else {
         terminal::show(&mut watch, flags, &interrupt)
     }
-}
-
-/// One process that is looked at.
-struct Watch<'t> {
-    target: &'t Target,
-    ledger: Ledger<'t>,
-    names: Files<'t>,
-    choices: Choices,
-    before: Sample,
-}
-
-impl Watch<'_> {
-    /// What happened since the last look.
-    fn look(&mut self) -> Live {
-        self.names.refresh();
-        let sample = Sample::take(&self.ledger, now());
-        let live = sample.since(&self.before, &self.ledger);
-        self.before = sample;
-        live
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ledger.header().ended.load(Relaxed) != 0 || !self.target.is_there()
-    }
-
-    fn batch(&mut self, flags: &Top, interrupt: &Interrupt) -> Result<(), Failure> {
-        let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
-        let mut looks = 0;
-        while flags.count.is_none_or(|count| looks < count) {
-            let wanted = Instant::now() + flags.delay;
-            while Instant::now() < wanted && !self.has_ended() {
-                if interrupt.flag().load(Relaxed) {
-                    return Ok(());
-                }
-                thread::sleep(STEP.min(wanted.saturating_duration_since(Instant::now())));
-            }
-            let ended = self.has_ended();
-            let live = self.look();
-            let screen = Screen::make(&live, &mut self.names, &self.choices, BATCH);
-            let lines = lines::of_batch(&self.target.name(), &screen, &self.choices, width);
-            output::print(&plain(&lines))?;
-            looks += 1;
-            if ended {
-                self.say_ended();
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn say_ended(&self) {
-        output::note(format_args!("lockstead: {} has ended", self.target.name()));
-    }
-}
-
-/// Lines for a file, with an empty one after them.
-fn plain(lines: &[Line]) -> String {
-    lines.iter().map(|(_, text)| format!("{}\n", text.trim_end())).collect::<String>() + "\n"
-}
-
-/// `CLOCK_MONOTONIC` in nanoseconds, the clock of the ledger.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid for writing; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

@@ -1,7 +1,7 @@
 //! From the number that the user gives to the ledger of a process.
 
 use crate::failure::Failure;
-use crate::report::clean;
+use crate::words::clean;
 use lockstead_inspect::ledger::{Mapped, attach};
 use std::collections::VecDeque;
 use std::fs;

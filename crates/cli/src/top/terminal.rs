@@ -4,10 +4,11 @@
 //! The terminal is as it was before whenever this process does not run on it:
 //! after the end, after a panic, after SIGTERM, while it is suspended.
 
+use super::draw::draw;
 use super::flags::{Column, Top};
 use super::lines::{of_terminal, room};
 use super::screen::{Choices, Room, Screen, order};
-use super::{STEP, Watch, draw::draw};
+use super::watch::{STEP, Watch};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use lockstead_inspect::report::live::Live;

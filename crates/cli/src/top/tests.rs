@@ -207,11 +207,11 @@ fn frozen_locks_keep_their_places_and_new_ones_come_after_them() {
 #[test]
 fn batch_output_is_plain_and_says_what_it_leaves_out() {
     let live = live(100, 30);
-    let room = super::BATCH;
+    let room = super::watch::BATCH;
     let choices = Choices::default();
     let screen = Screen::make(&live, &mut Counting::default(), &choices, room);
     let lines = of_batch("srv (pid 42)", &screen, &choices, 120);
-    let text = super::plain(&lines);
+    let text = super::watch::plain(&lines);
     assert!(!text.contains('\x1b'));
     assert!(text.contains("\n and 80 more\n") && text.contains("\n and 11 more\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 120 && !line.ends_with(' ')));

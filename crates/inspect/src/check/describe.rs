@@ -4,7 +4,7 @@ use super::facts::{ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFac
 use super::lives::Life;
 use super::model::{Details, Excuse, Level, Lock, Order, Ring, Step, Thread, Violation};
 use super::rules;
-use crate::report::Names;
+use crate::report::names::Names;
 use crate::report::names::{class_name, type_name};
 use crate::stack::{Frame, Stack};
 use lockstead_ledger::Ledger;

@@ -2,7 +2,7 @@
 //! own, and what tells it from others is kept, for the address may have another
 //! lock by the time somebody asks.
 
-use crate::report::LockFacts;
+use crate::report::names::LockFacts;
 use lockstead_ledger::lock::{Kind, Life as Ended, LockRecord};
 use lockstead_ledger::{Ledger, Part};
 use lockstead_lockdep::ClassId;

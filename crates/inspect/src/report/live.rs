@@ -7,7 +7,8 @@
 //! names nothing: what is shown is named by whoever shows it.
 
 use super::account::{began, canonical, is_running};
-use super::threads::{acquisitions, is_for_lock, name};
+use super::names::thread_name;
+use super::threads::{acquisitions, is_for_lock};
 use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::publish::{Flags, How};
 use lockstead_ledger::{Ledger, Part};
@@ -190,7 +191,7 @@ impl Sample {
         }
         self.waiters.push(Waiter {
             tid: thread.record.tid.load(Relaxed),
-            name: name(thread.record),
+            name: thread_name(thread.record),
             how: wait.how,
             lock,
             target: wait.target,
@@ -210,7 +211,7 @@ impl Sample {
             self.sums(ledger, lock);
             self.holders.push(Holder {
                 tid: thread.record.tid.load(Relaxed),
-                name: name(thread.record),
+                name: thread_name(thread.record),
                 lock,
                 shared: held.flags.has(Flags::READ),
                 time: Lasting {

@@ -9,6 +9,8 @@ use crate::check::order::Recorded;
 use crate::stack::Stack;
 use serde::Serialize;
 
+pub use super::site::{Caller, Site};
+
 /// What `schema` says in a report of `lockstead run`.
 pub const SCHEMA: &str = "lockstead-run";
 
@@ -32,6 +34,55 @@ pub enum Sort {
     Contended,
     /// The worst by waiting, in the order of their names.
     Name,
+}
+
+impl Sort {
+    /// All orders, as they are listed.
+    pub const ALL: [Sort; 6] =
+        [Sort::Wait, Sort::MaxWait, Sort::Hold, Sort::Acquisitions, Sort::Contended, Sort::Name];
+
+    /// The order with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Sort> {
+        Sort::ALL.into_iter().find(|sort| sort.name() == name)
+    }
+
+    /// Its name, as in the JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.text()[0]
+    }
+
+    /// What it is for, as the help says it.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.text()[1]
+    }
+
+    /// What the locks are listed by, in a heading: `total waiting`.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        self.text()[2]
+    }
+
+    fn text(self) -> [&'static str; 3] {
+        match self {
+            Sort::Wait => ["wait", "Total time of waiting", "total waiting"],
+            Sort::MaxWait => ["max-wait", "Longest single wait", "longest wait"],
+            Sort::Hold => ["hold", "Total time of holding", "total holding"],
+            Sort::Acquisitions => ["acquisitions", "Number of acquisitions", "acquisitions"],
+            Sort::Contended => [
+                "contended",
+                "Number of acquisitions that found the lock taken",
+                "contended acquisitions",
+            ],
+            Sort::Name => [
+                "name",
+                "The worst by waiting, in the order of their names",
+                "total waiting, ordered by name",
+            ],
+        }
+    }
 }
 
 /// Everything that `lockstead run` has to say when the program has ended.
@@ -197,7 +248,7 @@ pub struct ThreadReport {
 }
 
 /// One lock, or several of one origin.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct LockReport {
     /// What it is called.
     pub name: String,
@@ -281,57 +332,6 @@ pub struct Bucket {
     pub from_ns: u64,
     /// How many did.
     pub count: u64,
-}
-
-/// A place in the program and its part.
-#[derive(Clone, Debug, Serialize)]
-pub struct Site {
-    /// The place in few words: `cache_get() at cache.c:77`.
-    pub site: String,
-    /// Name of the function.
-    pub function: Option<String>,
-    /// Source file.
-    pub file: Option<String>,
-    /// Line in it.
-    pub line: Option<u32>,
-    /// How often.
-    pub count: u64,
-    /// How long altogether.
-    pub total_ns: u64,
-    /// `total_ns` over the sum of all places.
-    pub share_percent: f64,
-    /// Stands for all stacks for which there was no room.
-    pub others: bool,
-    /// The function called there that took the lock, where that is one of the program's
-    /// own which returns with it.
-    pub through: Option<String>,
-    /// The stack that had the largest part.
-    pub stack: Option<Stack>,
-    /// Who called the function of the place, the largest part first.
-    pub callers: Vec<Caller>,
-}
-
-/// A place from which the function of another one was called, and its part.
-#[derive(Clone, Debug, Serialize)]
-pub struct Caller {
-    /// The place in few words.
-    pub site: String,
-    /// Name of the function.
-    pub function: Option<String>,
-    /// Source file.
-    pub file: Option<String>,
-    /// Line in it.
-    pub line: Option<u32>,
-    /// How often.
-    pub count: u64,
-    /// How long altogether.
-    pub total_ns: u64,
-    /// Its part in all that happened at all places.
-    pub share_percent: f64,
-    /// Stands for all callers beyond the largest.
-    pub others: bool,
-    /// The stack that had the largest part.
-    pub stack: Option<Stack>,
 }
 
 /// What could not be recorded; all zero normally.

@@ -2,12 +2,15 @@
 //! it makes itself: what a lock is called by its kind.
 
 use super::account::is_running;
-use super::threads;
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
 use lockstead_ledger::lock::{Kind, LockRecord, attribute};
+use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::{Ledger, lock::Life};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Where the first thread of a program begins, as far as its author knows.
+pub(super) const FIRST: &str = "main";
 
 /// What is known of a lock for the sake of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +66,8 @@ fn on_stack_of(ledger: &Ledger<'_>, address: u64) -> Option<String> {
         is_running(thread) && low != 0 && (low..high).contains(&address)
     })?;
     let tid = of.record.tid.load(Relaxed);
-    let name = threads::name(of.record);
-    let first = (tid == ledger.header().pid.load(Relaxed)).then(|| threads::FIRST.to_owned());
+    let name = thread_name(of.record);
+    let first = (tid == ledger.header().pid.load(Relaxed)).then(|| FIRST.to_owned());
     Some(name.or(first).unwrap_or_else(|| tid.to_string()))
 }
 
@@ -153,6 +156,17 @@ pub fn type_name(kind: Kind, attributes: u16) -> String {
     let mut words = attribute_names(attributes);
     words.push(noun(kind));
     words.join(" ")
+}
+
+/// The name of a thread as the kernel has it, where that was noted.
+#[must_use]
+pub fn thread_name(record: &ThreadRecord) -> Option<String> {
+    let mut bytes = [0; 16];
+    for (half, word) in bytes.chunks_mut(8).zip(&record.name) {
+        half.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    (length != 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
 /// What a life of a lock is called in the JSON.

@@ -3,7 +3,7 @@
 
 use super::account::is_running;
 use super::model::{ThreadReport, Threads, Waiting, percent};
-use super::names::Names;
+use super::names::{FIRST, Names, thread_name};
 use lockstead_ledger::publish::How;
 use lockstead_ledger::thread::{Thread, ThreadRecord, state};
 use lockstead_ledger::{Ledger, Part};
@@ -12,9 +12,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Records of ended threads are used again when there are more than this many.
 const SPARE_RECORDS: usize = 64;
-
-/// Where the first thread of a program begins, as far as its author knows.
-pub(super) const FIRST: &str = "main";
 
 /// Threads that are listed by name.
 const LISTED: usize = 5;
@@ -99,7 +96,7 @@ fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> Thre
     let until = if is_running(thread) || ended == 0 { end } else { ended };
     let mut report = ThreadReport {
         tid,
-        name: name(record),
+        name: thread_name(record),
         start: start(record, first, names),
         lived_ns: until.saturating_sub(record.began.load(Relaxed)),
         waited_ns: record.waited.load(Relaxed),
@@ -135,7 +132,7 @@ pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
 
 /// The function that a thread of this ledger began with, which is what it is called where nobody
 /// has named it.
-pub fn start_of(
+pub fn thread_start(
     record: &ThreadRecord,
     ledger: &Ledger<'_>,
     names: &mut dyn Names,
@@ -149,17 +146,6 @@ fn start(record: &ThreadRecord, first: u32, names: &mut dyn Names) -> Option<Str
         0 => None,
         address => names.function(address),
     }
-}
-
-/// The name of a thread as the kernel has it, where that was noted.
-#[must_use]
-pub fn name(record: &ThreadRecord) -> Option<String> {
-    let mut bytes = [0; 16];
-    for (half, word) in bytes.chunks_mut(8).zip(&record.name) {
-        half.copy_from_slice(&word.load(Relaxed).to_le_bytes());
-    }
-    let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    (length != 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::model::{Held, Holder, Lock, Target, Until, Wait};
 use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, Doing};
-use crate::report::Names;
+use crate::report::names::Names;
 use crate::report::names::{attribute_names, noun};
 use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockFacts;

@@ -1,7 +1,7 @@
 //! What lies behind a descriptor that a thread sleeps on, and who has the other end.
 
-use super::surroundings::{EVENT, key};
-use super::{Asleep, Ends, Surroundings, others};
+use super::model::{Asleep, Ends, others};
+use super::surroundings::{EVENT, Surroundings, field, key};
 use crate::memory::Memory;
 use std::ffi::OsString;
 use std::fs;
@@ -57,12 +57,6 @@ impl Descriptor {
     fn is_event(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.as_bytes() == EVENT.as_bytes())
     }
-}
-
-/// The value of a field in what the kernel tells of a descriptor.
-pub(super) fn field(info: &str, name: &str) -> Option<String> {
-    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-    lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
 }
 
 /// A descriptor that leads to the same file.

@@ -6,90 +6,19 @@
 //! of `flock`, and of an open file description, belongs to whoever has that
 //! description, which children inherit: `/proc/PID/fdinfo` shows who that is.
 
-use super::descriptors::{self, Descriptor};
-use super::{Asleep, Ends, Other, Surroundings, others};
+use super::descriptors::Descriptor;
+use super::file_locks::{FileLock, FileLockKind, of_description};
+use super::model::{Asleep, Ends, Other, others};
+use super::surroundings::{Surroundings, field};
 use crate::memory::Memory;
 use crate::proc::task::Call;
 use std::fs;
 
-/// Which kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Flock,
-    Record,
-    Description,
-}
-
-impl Kind {
-    /// As the kernel's lists have it.
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Flock => "FLOCK",
-            Kind::Record => "POSIX",
-            Kind::Description => "OFDLCK",
-        }
-    }
-
-    fn call(self) -> &'static str {
-        match self {
-            Kind::Flock => "flock",
-            Kind::Record => "fcntl, of a range",
-            Kind::Description => "fcntl, of an open file description",
-        }
-    }
-}
-
-/// A line of the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    /// Which lock, or for which one it waits.
-    number: u64,
-    waits: bool,
-    /// Kind, mode, device with inode, range: what is the same wherever a lock is listed.
-    words: Vec<String>,
-    /// The process that made it; -1 for a lock of an open file description.
-    pid: i64,
-}
-
-impl Entry {
-    fn parse(line: &str) -> Option<Entry> {
-        let mut words = line.split_whitespace().peekable();
-        let number = words.next()?.strip_suffix(':')?.parse().ok()?;
-        let waits = words.next_if_eq(&"->").is_some();
-        let mut words: Vec<String> = words.map(str::to_owned).collect();
-        if words.len() < 7 {
-            return None;
-        }
-        let pid = words.remove(3).parse().ok()?;
-        Some(Entry { number, waits, words, pid })
-    }
-
-    fn is(&self, kind: Kind) -> bool {
-        self.words[0] == kind.word()
-    }
-
-    /// The same lock, in another list.
-    fn is_same(&self, other: &Entry) -> bool {
-        (&self.words, self.pid) == (&other.words, other.pid)
-    }
-}
-
-/// The lines of a list.
-pub(super) fn entries(list: &str) -> impl Iterator<Item = Entry> + '_ {
-    list.lines().filter_map(Entry::parse)
-}
-
-/// The locks that what the kernel tells of a descriptor has.
-pub(super) fn of_description(info: &str) -> Vec<Entry> {
-    let lines = info.lines().filter_map(|line| line.strip_prefix("lock:"));
-    lines.filter_map(Entry::parse).filter(|entry| !entry.waits).collect()
-}
-
 /// The locks that those which wait as `waits` says wait for.
-fn wanted(entries: &[Entry], waits: impl Fn(&Entry) -> bool) -> Vec<&Entry> {
+fn wanted(entries: &[FileLock], waits: impl Fn(&FileLock) -> bool) -> Vec<&FileLock> {
     let waiters = entries.iter().filter(|entry| entry.waits && waits(entry));
     let numbers: Vec<u64> = waiters.map(|entry| entry.number).collect();
-    let is_wanted = |entry: &&Entry| !entry.waits && numbers.contains(&entry.number);
+    let is_wanted = |entry: &&FileLock| !entry.waits && numbers.contains(&entry.number);
     entries.iter().filter(is_wanted).collect()
 }
 
@@ -103,8 +32,8 @@ struct Request {
 }
 
 impl Request {
-    fn of(pid: u32, call: &Call, kind: Kind, memory: &dyn Memory, info: &str) -> Request {
-        let field = |name| descriptors::field(info, name);
+    fn of(pid: u32, call: &Call, kind: FileLockKind, memory: &dyn Memory, info: &str) -> Request {
+        let field = |name| field(info, name);
         let file = || {
             let mount = field("mnt_id")?;
             let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?;
@@ -114,12 +43,13 @@ impl Request {
             let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
             Some(format!("{major:02x}:{minor:02x}:{}", field("ino")?))
         };
-        let range = if kind == Kind::Flock { None } else { asked(call.arguments[2], memory) };
+        let range =
+            if kind == FileLockKind::Flock { None } else { asked(call.arguments[2], memory) };
         Request { file: file(), range }
     }
 
     /// What is not known agrees with anything.
-    fn is(&self, entry: &Entry) -> bool {
+    fn is(&self, entry: &FileLock) -> bool {
         self.file.as_ref().is_none_or(|file| *file == entry.words[3])
             && self.range.as_ref().is_none_or(|[mode, start, end]| {
                 [&entry.words[2], &entry.words[4], &entry.words[5]] == [mode, start, end]
@@ -153,7 +83,7 @@ fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
 pub(super) fn wait(
     pid: u32,
     call: &Call,
-    kind: Kind,
+    kind: FileLockKind,
     memory: &dyn Memory,
     around: &Surroundings,
 ) -> Asleep {
@@ -164,19 +94,19 @@ pub(super) fn wait(
     let info = info.unwrap_or_default();
     let request = Request::of(pid, call, kind, memory, &info);
     // Who waits for a lock of a description is listed without a number.
-    let asks = |entry: &Entry| {
+    let asks = |entry: &FileLock| {
         entry.is(kind)
             && request.is(entry)
-            && (entry.pid == i64::from(pid) || kind == Kind::Description)
+            && (entry.pid == i64::from(pid) || kind == FileLockKind::Description)
     };
     let locks = wanted(around.locks(), asks);
     let mut processes = match kind {
-        Kind::Record => makers(&locks),
-        Kind::Flock | Kind::Description => having(&locks, around),
+        FileLockKind::Record => makers(&locks),
+        FileLockKind::Flock | FileLockKind::Description => having(&locks, around),
     };
     // Two that read, and both want to write, have locks that are listed alike: but none waits for
     // its own.
-    let has_alike = |held: &Entry| locks.iter().any(|lock| lock.is_same(held));
+    let has_alike = |held: &FileLock| locks.iter().any(|lock| lock.is_same(held));
     if processes.len() > 1 && of_description(&info).iter().any(has_alike) {
         processes.retain(|other| other.pid != pid);
     }
@@ -184,16 +114,16 @@ pub(super) fn wait(
 }
 
 /// The processes that made these locks.
-fn makers(locks: &[&Entry]) -> Vec<Other> {
+fn makers(locks: &[&FileLock]) -> Vec<Other> {
     others(locks.iter().filter_map(|lock| u32::try_from(lock.pid).ok().filter(|&pid| pid != 0)))
 }
 
 /// The processes that have the open files which these locks are of.
-fn having(locks: &[&Entry], around: &Surroundings) -> Vec<Other> {
+fn having(locks: &[&FileLock], around: &Surroundings) -> Vec<Other> {
     if locks.is_empty() {
         return Vec::new();
     }
-    let has = |held: &Entry| locks.iter().any(|lock| lock.is_same(held));
+    let has = |held: &FileLock| locks.iter().any(|lock| lock.is_same(held));
     let mut found =
         others(around.holders().iter().filter(|(_, held)| has(held)).map(|&(pid, _)| pid));
     if found.is_empty() {
@@ -207,6 +137,7 @@ fn having(locks: &[&Entry], around: &Surroundings) -> Vec<Other> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file_locks::entries;
     use super::*;
     use crate::memory::SavedMemory;
 
@@ -222,15 +153,16 @@ nonsense
 
     #[test]
     fn a_waiter_stands_below_its_lock() {
-        let list: Vec<Entry> = entries(LIST).collect();
-        let of = |kind: Kind, pid| -> Vec<i64> {
+        let list: Vec<FileLock> = entries(LIST).collect();
+        let of = |kind: FileLockKind, pid| -> Vec<i64> {
             let found = wanted(&list, |entry| entry.is(kind) && entry.pid == pid);
             found.iter().map(|entry| entry.pid).collect()
         };
-        assert_eq!(of(Kind::Flock, 901), [900]);
-        assert_eq!(of(Kind::Record, 901), [903]);
-        assert_eq!(of(Kind::Record, 902), [0; 0]);
-        let entry = Entry::parse("1: FLOCK  ADVISORY  WRITE 900 fe:00:77 0 EOF").expect("a lock");
+        assert_eq!(of(FileLockKind::Flock, 901), [900]);
+        assert_eq!(of(FileLockKind::Record, 901), [903]);
+        assert_eq!(of(FileLockKind::Record, 902), [0; 0]);
+        let entry =
+            FileLock::parse("1: FLOCK  ADVISORY  WRITE 900 fe:00:77 0 EOF").expect("a lock");
         assert!(!entry.waits);
     }
 
@@ -247,7 +179,7 @@ nonsense
         assert_eq!(asks(libc::F_WRLCK, libc::SEEK_SET, 10, -4).as_deref(), Some("WRITE 6 9"));
         assert_eq!(asks(libc::F_WRLCK, libc::SEEK_END, 0, 1), None);
         let waiter =
-            &entries(LIST).find(|entry| entry.waits && entry.is(Kind::Record)).expect("it");
+            &entries(LIST).find(|entry| entry.waits && entry.is(FileLockKind::Record)).expect("it");
         let request = |file: &str, range: Option<[&str; 3]>| Request {
             file: Some(file.into()),
             range: range.map(|range| range.map(str::to_owned)),

@@ -13,96 +13,19 @@
 //! not named, and [`Ends::Inside`] is said only where all processes were seen.
 
 mod descriptors;
+mod file_locks;
 mod locks;
+mod model;
 mod surroundings;
 mod systemv;
 
 use super::task::Call;
 use crate::memory::Memory;
 use descriptors::Descriptor;
-use serde::Serialize;
-use std::collections::BTreeSet;
+use file_locks::FileLockKind;
+pub use model::{Asleep, Ends, Other};
 pub use surroundings::Surroundings;
-
-/// A wait in the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Asleep {
-    /// What for, where the call does not say it all: `the lock of /run/app.lock (flock)`.
-    pub what: Option<String>,
-    /// What can end it.
-    #[serde(flatten)]
-    pub ends: Ends,
-    /// It ends by itself at some time.
-    pub timed: bool,
-}
-
-/// What can end a wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "ends_by", rename_all = "snake_case")]
-pub enum Ends {
-    /// It is a lock, or used like one: these processes hold it.
-    Holders {
-        /// Who, as far as that is known.
-        processes: Vec<Other>,
-    },
-    /// Somebody at the other end, or who may change it: these, and others that are not known.
-    Processes {
-        /// Who, as far as that is known.
-        processes: Vec<Other>,
-    },
-    /// The threads of the process alone.
-    Inside,
-    /// The end of a child.
-    Child,
-    /// A signal.
-    Signal,
-    /// Time alone.
-    Time,
-    /// Somebody or something that is not looked for: a peer, a device, a person.
-    Outside,
-}
-
-/// A process that can end a wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Other {
-    /// Its number here.
-    pub pid: u32,
-    /// Its name, if it lives.
-    pub name: Option<String>,
-    /// On what evidence it is named, where that is not the kernel's word for a holder.
-    pub why: Option<String>,
-}
-
-impl Other {
-    /// A process by its number.
-    fn new(pid: u32) -> Other {
-        let name = std::fs::read(format!("/proc/{pid}/comm")).ok();
-        let name = name.map(|name| String::from_utf8_lossy(name.trim_ascii_end()).into_owned());
-        Other { pid, name, why: None }
-    }
-}
-
-impl Asleep {
-    fn plain(ends: Ends) -> Asleep {
-        let timed = ends == Ends::Time;
-        Asleep { what: None, ends, timed }
-    }
-
-    fn on(what: String, ends: Ends) -> Asleep {
-        Asleep { what: Some(what), ..Asleep::plain(ends) }
-    }
-
-    /// The same; `limited`: it ends by itself at some time.
-    fn limited(self, limited: bool) -> Asleep {
-        Asleep { timed: self.timed || limited, ..self }
-    }
-
-    /// What is waited for has a holder, who should release it.
-    #[must_use]
-    pub fn is_lock(&self) -> bool {
-        matches!(self.ends, Ends::Holders { .. })
-    }
-}
+pub(crate) use surroundings::processes;
 
 /// Whether it is a call that waits for what others hold; see [`Ends::Holders`].
 #[must_use]
@@ -126,11 +49,11 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
     // A null pointer is no limit.
     let limited = |pointer: u64| pointer != 0;
     match call.number {
-        libc::SYS_flock => locks::wait(pid, call, locks::Kind::Flock, memory, around),
+        libc::SYS_flock => locks::wait(pid, call, FileLockKind::Flock, memory, around),
         libc::SYS_fcntl => match i32::try_from(second) {
-            Ok(libc::F_SETLKW) => locks::wait(pid, call, locks::Kind::Record, memory, around),
+            Ok(libc::F_SETLKW) => locks::wait(pid, call, FileLockKind::Record, memory, around),
             Ok(libc::F_OFD_SETLKW) => {
-                locks::wait(pid, call, locks::Kind::Description, memory, around)
+                locks::wait(pid, call, FileLockKind::Description, memory, around)
             }
             _ => Asleep::plain(Ends::Outside),
         },
@@ -215,16 +138,4 @@ fn child(pid: i32) -> Asleep {
         None => "the end of a child".into(),
     };
     Asleep::on(what, Ends::Child)
-}
-
-/// All processes that can be seen; `None` where none can.
-pub(crate) fn processes() -> Option<impl Iterator<Item = u32>> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
-}
-
-/// Those of the numbers, each once, as processes.
-fn others(pids: impl IntoIterator<Item = u32>) -> Vec<Other> {
-    let pids: BTreeSet<u32> = pids.into_iter().collect();
-    pids.into_iter().map(Other::new).collect()
 }

@@ -5,9 +5,7 @@
 //! descriptors of all processes, tens of thousands on a large machine. A thousand threads
 //! that wait for pipes must not have them read a thousand times.
 
-use super::descriptors;
-use super::locks::{self, Entry};
-use super::processes;
+use super::file_locks::{self, FileLock};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,8 +20,8 @@ pub(super) const EVENT: &str = "anon_inode:[eventfd]";
 #[derive(Debug, Default)]
 pub struct Surroundings {
     opened: OnceCell<Opened>,
-    locks: OnceCell<Vec<Entry>>,
-    holders: OnceCell<Vec<(u32, Entry)>>,
+    locks: OnceCell<Vec<FileLock>>,
+    holders: OnceCell<Vec<(u32, FileLock)>>,
 }
 
 /// The descriptors of all processes.
@@ -55,14 +53,14 @@ impl Surroundings {
     }
 
     /// The kernel's list of locks and who waits for them.
-    pub(super) fn locks(&self) -> &[Entry] {
+    pub(super) fn locks(&self) -> &[FileLock] {
         self.locks.get_or_init(|| {
-            locks::entries(&fs::read_to_string("/proc/locks").unwrap_or_default()).collect()
+            file_locks::entries(&fs::read_to_string("/proc/locks").unwrap_or_default()).collect()
         })
     }
 
     /// The locks of open files, each with a process that has the file.
-    pub(super) fn holders(&self) -> &[(u32, Entry)] {
+    pub(super) fn holders(&self) -> &[(u32, FileLock)] {
         self.holders.get_or_init(|| {
             let all = processes().into_iter().flatten();
             all.flat_map(|pid| held(pid).into_iter().map(move |entry| (pid, entry))).collect()
@@ -77,7 +75,19 @@ pub(super) fn key(link: OsString, pid: u32, number: &str) -> OsString {
         return link;
     }
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap_or_default();
-    format!("{EVENT} {}", descriptors::field(&info, "eventfd-id").unwrap_or_default()).into()
+    format!("{EVENT} {}", field(&info, "eventfd-id").unwrap_or_default()).into()
+}
+
+/// The value of a field in what the kernel tells of a descriptor.
+pub(super) fn field(info: &str, name: &str) -> Option<String> {
+    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// All processes that can be seen; `None` where none can.
+pub(crate) fn processes() -> Option<impl Iterator<Item = u32>> {
+    let entries = std::fs::read_dir("/proc").ok()?;
+    Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
 fn opened() -> Opened {
@@ -110,8 +120,8 @@ fn opened() -> Opened {
     opened
 }
 
-fn held(pid: u32) -> Vec<Entry> {
+fn held(pid: u32) -> Vec<FileLock> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return Vec::new() };
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-    texts.flat_map(|text| locks::of_description(&text)).collect()
+    texts.flat_map(|text| file_locks::of_description(&text)).collect()
 }

@@ -4,7 +4,7 @@
 //! A set of semaphores knows for each the process that changed it last. Where a
 //! semaphore serves as a lock, that is the one which has it; nobody else says who.
 
-use super::{Asleep, Ends, Other};
+use super::model::{Asleep, Ends, Other};
 use crate::memory::Memory;
 use crate::proc::task::Call;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ mod next;
 
 use super::account::is_running;
 use super::model::{Site, percent};
-use super::names::{LockFacts, Names, class_name};
+use super::names::{LockFacts, Names, class_name, thread_name};
 use super::places::Places;
 use super::sites::{By, add_shares, add_site, share_out, sites};
 use super::threads;
@@ -390,17 +390,14 @@ impl Reader<'_> {
     /// The thread that is known by this number in usages.
     fn thread(&mut self, number: u32, tid: u32) -> Thread {
         let ledger = self.process.ledger;
-        let first = ledger.header().pid.load(Relaxed);
         let is_it = |record: &lockstead_ledger::thread::ThreadRecord| {
             Taker::number_of(record.serial.load(Relaxed)) == number
         };
         let found = ledger.threads().map(|thread| thread.record).find(|record| is_it(record));
         let Some(record) = found else { return Thread { tid, name: None } };
         let tid = record.tid.load(Relaxed);
-        let name = threads::name(record).or_else(|| match record.start_routine.load(Relaxed) {
-            0 => (tid == first).then(|| threads::FIRST.to_owned()),
-            address => self.process.names.function(address),
-        });
+        let name = thread_name(record)
+            .or_else(|| threads::thread_start(record, &ledger, self.process.names));
         Thread { tid, name }
     }
 

@@ -1,6 +1,6 @@
 //! What a program's semaphores are used for, as data: fields in `docs/json.md`.
 
-use crate::report::model::Site;
+use crate::report::site::Site;
 use crate::stack::Stack;
 use serde::Serialize;
 

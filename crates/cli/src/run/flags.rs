@@ -1,0 +1,121 @@
+//! The flags of `lockstead run`.
+
+use crate::check::CheckFlags;
+use crate::report::ReportFlags;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstead run -- ./server --port 8080
+  lockstead run --on-deadlock abort -- ./tests
+  lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
+  lockstead run --wait-all -- service start   a program that leaves others running
+  lockstead run --check -- cargo test         and the order of locks, and the rules
+  lockstead run --semaphores -- ./server      which semaphores could be mutexes
+
+A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
+lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
+a process in which all threads wait, and nothing will end that, with `lockstead: STUCK`;
+with --check also `lockstead: RULE`, a rule was broken, and `lockstead: POTENTIAL`, locks
+are taken in an order that can deadlock.
+
+Exit status: that of the program (if a signal ended it, lockstead ends by the same), else
+  2    wrong usage
+  3    --check found something, or the program was ended by --on-deadlock abort or kill
+  125  its locks cannot be watched, the message says why and what to do; or
+       the report could not be prepared
+  126  it cannot be executed
+  127  it was not found")]
+pub(crate) struct Run {
+    /// What to do with a program that has a deadlock, or whose threads all wait with nothing left to
+    /// end that, after the report: `abort` leaves a core
+    #[arg(long, value_name = "WHAT", default_value = "continue")]
+    pub(crate) on_deadlock: OnDeadlock,
+    /// Report a wait for a lock that lasts this long (500ms, 5s, 2m; off), and again each time it
+    /// has doubled
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
+    pub(crate) watch: Patience,
+    /// Say at the end which semaphores could be mutexes, and which not and why
+    #[arg(long)]
+    pub(crate) semaphores: bool,
+    /// Leave out the processes that the program starts
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+    /// Stay until the processes that the program leaves behind have ended too (SIGINT or SIGTERM
+    /// to lockstead ends the waiting, not them)
+    #[arg(long, conflicts_with = "no_follow")]
+    pub(crate) wait_all: bool,
+    #[command(flatten)]
+    pub(crate) check: CheckFlags,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+    /// The program and its arguments; one whose name begins with a hyphen needs the `--` before it
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// `--on-deadlock`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnDeadlock {
+    /// Let it be: the other threads go on
+    #[default]
+    Continue,
+    /// End the process with SIGABRT
+    Abort,
+    /// End the process with SIGKILL
+    Kill,
+}
+
+/// `--watch`: how long a wait may last; not looked at if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience(pub(crate) Option<Duration>);
+
+/// The shortest wait that is reported, in seconds: some looks at the waits.
+const MIN_PATIENCE: f64 = 0.01;
+
+/// The longest wait that can be waited for, in seconds.
+const MAX_PATIENCE: f64 = 86_400.0;
+
+/// How long a wait may last, with its unit; `off` for ever.
+fn patience(text: &str) -> Result<Patience, String> {
+    if text == "off" {
+        return Ok(Patience(None));
+    }
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => 0.0,
+    };
+    match number.parse::<f64>().map(|number| number * unit) {
+        Ok(seconds) if (MIN_PATIENCE..=MAX_PATIENCE).contains(&seconds) => {
+            Ok(Patience(Some(Duration::from_secs_f64(seconds))))
+        }
+        _ => Err(format!(
+            "`{text}` is not possible; allowed: off, or a time from 10ms to 24h with ms, s, m or h"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_has_a_unit_or_is_off() {
+        for (text, ms) in [("10ms", 10), ("5s", 5000), ("0.5s", 500), ("2m", 120_000)] {
+            assert_eq!(patience(text), Ok(Patience(Some(Duration::from_millis(ms)))), "{text}");
+        }
+        assert_eq!(patience("off"), Ok(Patience(None)));
+        for text in ["", "5", "0", "0s", "1ms", "-5s", "5 s", "25h", "soon", ".s", "1.2.3s", "inf"]
+        {
+            assert!(patience(text).expect_err(text).contains("allowed"), "{text}");
+        }
+    }
+}

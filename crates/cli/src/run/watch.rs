@@ -1,0 +1,122 @@
+//! What the command looks for in one process, round by round: cycles, waits that last, and
+//! what the ledger does not have.
+
+use super::glance::{Glances, Sight};
+use super::processes::Observed;
+use lockstead_inspect::waits::blocked::Patience;
+use lockstead_inspect::waits::detect::{Detector, Found};
+use lockstead_inspect::waits::observe::{Observer, Waiter};
+use lockstead_inspect::waits::surroundings::Surroundings;
+use lockstead_inspect::waits::verify::{self, Verdict};
+use lockstead_ledger::Ledger;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// What the command looks for in one process, round by round.
+pub(super) struct Watch {
+    observer: Observer,
+    /// The cycles reported so far.
+    pub(super) detector: Detector,
+    patience: Option<Patience>,
+    /// What the ledger does not have.
+    pub(super) glances: Glances,
+    /// A cycle was found that is not confirmed yet.
+    pending: bool,
+    modules: u64,
+    round: u64,
+}
+
+/// What a round found.
+pub(super) enum News {
+    /// A cycle.
+    Cycle(Found),
+    /// A wait that lasts.
+    Blocked(Waiter),
+    /// Something that the ledger does not have.
+    Seen(Sight),
+}
+
+/// Threads in waits on condition variables are asked about only every so many
+/// rounds: it takes a file a thread.
+const ASKING: u64 = 4;
+
+impl Watch {
+    /// With reports of waits that last so long.
+    pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
+        let patience = limit.map(|limit| limit.as_nanos() as u64);
+        Watch {
+            observer: Observer::default(),
+            detector: Detector::default(),
+            patience: patience.map(Patience::new),
+            glances: Glances::new(limit, now),
+            pending: false,
+            modules: 0,
+            round: 0,
+        }
+    }
+
+    /// Looks at the process once; `quiet`: since when no process of the run has used the processor,
+    /// if all of them stand still. Says whether to look again soon.
+    pub(super) fn round(
+        &mut self,
+        process: &Observed,
+        now: u64,
+        quiet: Option<Instant>,
+        news: &mut Vec<News>,
+    ) -> bool {
+        let ledger = process.ledger.view();
+        self.round += 1;
+        let modules = ledger.header().modules_used.load(Relaxed);
+        if modules != self.modules {
+            self.modules = modules;
+            process.read_maps();
+        }
+        let changed = self.observer.look(&ledger);
+        if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
+            self.cycles(process, &ledger, now, news);
+        }
+        if let Some(patience) = &mut self.patience {
+            let (observer, detector) = (&self.observer, &self.detector);
+            let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
+            news.extend(patience.due(alive, now).into_iter().cloned().map(News::Blocked));
+        }
+        let sights = self.glances.look(process, Instant::now(), quiet);
+        let is_new =
+            |sight: &Sight| !matches!(sight, Sight::Standstill { .. }) || !self.detector.has_dead();
+        news.extend(sights.into_iter().filter(is_new).map(News::Seen));
+        self.pending || self.observer.has_fresh()
+    }
+
+    /// The threads that wait as they did at the look before.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+        self.observer.waiters()
+    }
+
+    /// Whether a cycle has been seen that may yet turn out true.
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending
+    }
+
+    fn has_conditions(&self) -> bool {
+        let mut waiters = self.observer.waiters();
+        waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())
+    }
+
+    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, now: u64, news: &mut Vec<News>) {
+        let context = Surroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
+        self.pending = false;
+        for mut found in self.detector.find(self.observer.waiters(), &context) {
+            match verify::verify(&found, ledger, process.pid, process.visible) {
+                Verdict::True if self.detector.note(&found) => news.push(News::Cycle(found)),
+                Verdict::Unnamed if !found.timed && found.is_old(now) => {
+                    found.unnamed = true;
+                    if self.detector.note(&found) {
+                        news.push(News::Cycle(found));
+                    }
+                }
+                Verdict::NotYet | Verdict::Unnamed => self.pending = true,
+                Verdict::True | Verdict::False => {}
+            }
+        }
+    }
+}
