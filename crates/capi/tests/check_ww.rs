@@ -74,8 +74,8 @@ fn told_to_warn_the_process_goes_on() {
 }
 
 #[test]
-fn a_turn_is_part_of_a_ring_of_waits() {
-    let (output, said) = checked(misuse(), "once-ring", None);
+fn a_turn_is_part_of_a_cycle_of_waits() {
+    let (output, said) = checked(misuse(), "once-cycle", None);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("DEADLOCK: 2 threads wait for each other\n"), "{said}");
     for comment in ["TURN", "MUTEX", "WAITS FOR THE MUTEX", "WAITS FOR THE TURN"] {

@@ -68,7 +68,7 @@ fn a_thread_that_takes_its_own_lock() {
 }
 
 #[test]
-fn a_ring_of_four_kinds() {
+fn a_cycle_of_four_kinds() {
     let Some(hung) = hang("kinds", 4) else { return };
     let site = locking("one_of_ring", "lock(&ring[(at");
     let text = format!(
@@ -217,7 +217,7 @@ fn a_program_without_symbols() {
 }
 
 #[test]
-fn long_rings_and_crowds() {
+fn long_cycles_and_crowds() {
     let Some(many) = hang("many 300", 300) else { return };
     let outcome = many.dump(&[]);
     assert_eq!(outcome.status, 3);

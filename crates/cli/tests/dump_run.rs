@@ -143,8 +143,8 @@ fn a_deadlock_and_nobody_else() {
         for_front = at("heaped_then_front", "lock(&front"),
     );
     let found = text.split_once("\n\n").and_then(|(_, rest)| rest.split_once("holding\n"));
-    let (ring, holding) = found.expect("two parts");
-    assert_eq!(sorted(&format!("{ring}holding\n")), sorted(&cycle), "{text}");
+    let (told, holding) = found.expect("two parts");
+    assert_eq!(sorted(&format!("{told}holding\n")), sorted(&cycle), "{text}");
     assert!(holding.contains("thread \"teller\" waits, as above, and holds\n    mutex front, "));
     assert!(
         holding.contains("thread \"reader\" is asleep in pause(), and holds\n    rwlock table")

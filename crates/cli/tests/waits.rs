@@ -405,7 +405,7 @@ fn until(flags: &[&str], kind: &str, text: &str) -> Option<String> {
 }
 
 #[test]
-fn a_ring_of_semaphores_that_serve_as_mutexes_is_a_deadlock_though_another_thread_runs() {
+fn a_cycle_of_semaphores_that_serve_as_mutexes_is_a_deadlock_though_another_thread_runs() {
     for flags in [&[][..], &["--check"]] {
         let Some(said) = until(flags, "semaphore-ring", "lockstead: DEADLOCK") else { return };
         let said = numberless(&said);
@@ -459,7 +459,7 @@ fn a_process_that_nothing_can_wake_is_ended_like_one_in_a_deadlock() {
 }
 
 #[test]
-fn a_ring_of_streams_is_a_deadlock_though_another_thread_runs() {
+fn a_cycle_of_streams_is_a_deadlock_though_another_thread_runs() {
     let flags = ["--watch", "300ms"];
     let Some(said) = until(&flags, "stdio-ring", "lockstead: DEADLOCK") else { return };
     assert!(said.contains("2 threads wait for each other, in waits (pid"), "{said}");

@@ -4,7 +4,7 @@
 use lockstead_inspect::check::closing::Holders;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::{ExcuseFacts, Facts, OrderFacts};
-use lockstead_inspect::check::model::{Details, Level, Ring};
+use lockstead_inspect::check::model::{CycleKind, Details, Level};
 use lockstead_inspect::check::{Checker, order, why};
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::{End, Frame, Stack};
@@ -153,7 +153,7 @@ fn two_threads_in_both_orders_are_found_once_with_all_that_is_known() {
     let details = named(&ledger, &news[0]);
     assert_eq!(details.level, Some(Level::Potential));
     let found = details.order.expect("an order");
-    assert_eq!((found.ring, found.excuse), (Ring::Locks, None));
+    assert_eq!((found.cycle, found.excuse), (CycleKind::Locks, None));
     let first = found.steps.iter().find(|step| step.holds.name == "lock_1000").expect("a step");
     assert_eq!((first.asks.name.as_str(), first.thread.tid), ("lock_2000", 1001));
     assert_eq!(first.thread.name.as_deref(), Some("t1001"));

@@ -37,8 +37,8 @@
 //!   passes it on at once: with L the fast path fails.
 //!
 //! # Progress
-//! The kernel bounds the waits by the priorities, and tells of rings. A wait that can
-//! end by itself goes on in a ring: it looks every `NAP` until it ends. So does every
+//! The kernel bounds the waits by the priorities, and tells of cycles. A wait that can
+//! end by itself goes on in a cycle: it looks every `NAP` until it ends. So does every
 //! wait where the kernel, or a filter, refuses the calls: exclusion without
 //! inheritance ([`inherits`]).
 //!

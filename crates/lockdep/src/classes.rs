@@ -14,9 +14,9 @@
 //! says so with subclasses; they are different classes here, and taking 0 while
 //! holding 1 breaks the order of who takes 1 while holding 0.
 
+use crate::cycle::{Demands, Ends, Facts, assign};
+use crate::cycles::{Cycles, Query, effort};
 use crate::net::{NONE, Net};
-use crate::ring::{Demands, Ends, Facts, assign};
-use crate::rings::{Query, Rings, effort};
 use crate::seen::{Seen, Witnesses};
 use crate::sets::{Held, Sets};
 use crate::types::{Class, Edge, Limits, LockId, Losses};
@@ -111,9 +111,9 @@ impl Classes {
         Some(arc)
     }
 
-    /// The shortest ring that an edge closes, whose arc has just learnt of it, and
+    /// The shortest cycle that an edge closes, whose arc has just learnt of it, and
     /// locks that stand for each of its classes.
-    pub(crate) fn ring(
+    pub(crate) fn cycle(
         &mut self,
         arc: u32,
         edge: &Edge<'_>,
@@ -123,11 +123,11 @@ impl Classes {
         let seen = Seen::of(edge, NONE, (edge.from, edge.to));
         let facts = Facts { witnesses: &self.witnesses, sets };
         let lock = |class| Held { life: 0, lock: LockId(class), shared: false };
-        let mut rings = Rings { net: &mut self.net, facts, lock, losses };
-        let arcs = rings.any(&Query { arc, seen: &seen, budget: usize::MAX })?;
-        let edges = rings.edges(&arcs);
+        let mut cycles = Cycles { net: &mut self.net, facts, lock, losses };
+        let arcs = cycles.any(&Query { arc, seen: &seen, budget: usize::MAX })?;
+        let edges = cycles.edges(&arcs);
         let chosen =
-            assign(&edges, None, Ends::Ring, Demands::NONE, &rings.facts, effort(&arcs)).ok()?;
+            assign(&edges, None, Ends::Cycle, Demands::NONE, &cycles.facts, effort(&arcs)).ok()?;
         Some((arcs, chosen))
     }
 }

@@ -1,7 +1,7 @@
 //! The strong components of a set of states, and how they follow each other.
 //!
 //! # Role
-//! What [`order`](crate::order) moves may have rings in it, which must stay in one
+//! What [`order`](crate::order) moves may have cycles in it, which must stay in one
 //! place, and ways, which must go on leading upwards.
 
 use crate::net::{NONE, Net, Step, Walk, Way};

@@ -2,7 +2,7 @@
 //!
 //! # Role
 //! Where thousands of locks of a few classes are taken in any order, nearly every
-//! new edge closes rings, and all of them say what was said before. Searches that
+//! new edge closes cycles, and all of them say what was said before. Searches that
 //! end so make further ones between the same classes cheaper: each [`HALVES`]
 //! steps in vain halve what the next may take. One that finds something new gives
 //! all back.
@@ -14,7 +14,7 @@ const FIRST: usize = 1 << 20;
 /// How many steps in vain halve that.
 const HALVES: usize = 1 << 16;
 
-/// What a search is for: the classes of an edge's locks, and whether the ring
+/// What a search is for: the classes of an edge's locks, and whether the cycle
 /// must be proven.
 pub(crate) type Purpose = (u32, u32, bool);
 

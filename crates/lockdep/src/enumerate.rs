@@ -1,18 +1,18 @@
-//! Looks at ring after ring, by length, for one that its witnesses prove.
+//! Looks at cycle after cycle, by length, for one that its witnesses prove.
 //!
 //! # Role
 //! The search for the shortest way knows no more of a way than its last node.
 //! That threads are different, that no two hold the same gate, and that no lock
-//! comes twice are facts about a whole ring. If the shortest ring does not have
-//! them, a longer one may: here rings are built edge by edge and witness by
+//! comes twice are facts about a whole cycle. If the shortest cycle does not have
+//! them, a longer one may: here cycles are built edge by edge and witness by
 //! witness, with the distance to the end as a guide, the shortest first.
 //!
 //! # Progress
-//! The number of rings may be exponential: there is a budget.
+//! The number of cycles may be exponential: there is a budget.
 
+use crate::cycle::{Demands, Facts, Party};
 use crate::kinds::{Kinds, asked, held, waits};
 use crate::net::{NONE, Net, Way, state};
-use crate::ring::{Demands, Facts, Party};
 use crate::search::{Answer, Question};
 use crate::seen::Seen;
 use crate::sets::Held;
@@ -22,7 +22,7 @@ use hashbrown::HashSet;
 /// How many witnesses are looked at, at most.
 const MOST: usize = 1 << 14;
 
-/// The edge that the ring goes through, with the witness that is given for it.
+/// The edge that the cycle goes through, with the witness that is given for it.
 pub(crate) struct Fixed<'a, L> {
     pub(crate) arc: u32,
     pub(crate) seen: &'a Seen<L>,
@@ -31,12 +31,12 @@ pub(crate) struct Fixed<'a, L> {
 /// What is looked for.
 pub(crate) struct Aim {
     pub(crate) question: Question,
-    /// How many arcs the ring has beside the fixed one, at least.
+    /// How many arcs the cycle has beside the fixed one, at least.
     pub(crate) length: usize,
     pub(crate) demands: Demands,
 }
 
-/// One edge of the ring being built.
+/// One edge of the cycle being built.
 struct Frame<L> {
     /// The arc that is looked at, and the one after it.
     arc: u32,
@@ -47,9 +47,9 @@ struct Frame<L> {
     chosen: Option<Seen<L>>,
 }
 
-/// The shortest ring of different locks through the edge that is what is looked
+/// The shortest cycle of different locks through the edge that is what is looked
 /// for. Gives the other arcs.
-pub(crate) fn ring<L: Copy>(
+pub(crate) fn cycle<L: Copy>(
     net: &mut Net,
     fixed: &Fixed<'_, L>,
     aim: &Aim,
@@ -67,19 +67,19 @@ pub(crate) fn ring<L: Copy>(
     }
     let most = MOST.min(net.credit()).min(question.budget);
     let mut budget = most;
-    let mut on_ring: HashSet<u32> = HashSet::new();
+    let mut on_cycle: HashSet<u32> = HashSet::new();
     loop {
-        // Whether a longer ring could be another one.
+        // Whether a longer cycle could be another one.
         let mut too_far = false;
-        on_ring.clear();
-        on_ring.insert(question.start);
+        on_cycle.clear();
+        on_cycle.insert(question.start);
         let mut frames = vec![frame(net, question.start)];
         while let Some(depth) = frames.len().checked_sub(1) {
             let top = &mut frames[depth];
             if let Some(seen) = top.chosen.take() {
                 // Came back: another witness for the same arc, or another arc.
                 party.dismiss(&seen, &holding(top.arc, net), facts.sets, demands);
-                on_ring.remove(&net.arcs[top.arc as usize].to);
+                on_cycle.remove(&net.arcs[top.arc as usize].to);
             }
             if top.arc == NONE {
                 frames.pop();
@@ -103,7 +103,7 @@ pub(crate) fn ring<L: Copy>(
             top.turn += 1;
             let node = net.arcs[arc as usize].to;
             let ends = node == question.goal;
-            if usable(net, arc).is_empty() || on_ring.contains(&node) {
+            if usable(net, arc).is_empty() || on_cycle.contains(&node) {
                 top.turn = usize::MAX;
                 continue;
             }
@@ -139,7 +139,7 @@ pub(crate) fn ring<L: Copy>(
                 net.spend(most - budget);
                 return Answer::Way(frames.iter().map(|frame| frame.arc).collect());
             }
-            on_ring.insert(node);
+            on_cycle.insert(node);
             frames.push(frame(net, node));
         }
         if !too_far {

@@ -6,11 +6,11 @@
 
 use crate::causes::Causes;
 use crate::classes::{Classes, Locks};
+use crate::cycle::{Ends, Facts, judge};
+use crate::cycles::{Cycles, Query, effort};
 use crate::effort::Efforts;
 use crate::habits::{self, Habits};
 use crate::net::{Arc, NONE, Net, Way, node_of};
-use crate::ring::{Ends, Facts, judge};
-use crate::rings::{Query, Rings, effort};
 use crate::seen::{Offer, Seen, Witnesses};
 use crate::sets::{Held, Sets, normalise};
 use crate::types::{
@@ -111,7 +111,7 @@ impl Graph {
         true
     }
 
-    /// A lock's life has ended: its edges go, and no ring leads through it any
+    /// A lock's life has ended: its edges go, and no cycle leads through it any
     /// more. What is known of the order of its class stays.
     pub fn forget(&mut self, lock: LockId) {
         let Some(node) = self.nodes.remove(&lock) else { return };
@@ -132,9 +132,9 @@ impl Graph {
     }
 
     /// A thread that holds a lock asks for another one. What this completes is
-    /// added to `findings`: at most one ring of locks at each level and one of
+    /// added to `findings`: at most one cycle of locks at each level and one of
     /// classes, and ways between the worlds of signals. A cause (the classes of
-    /// the ring) that was found at this level or a higher one is not found again.
+    /// the cycle) that was found at this level or a higher one is not found again.
     pub fn add(&mut self, edge: &Edge<'_>, findings: &mut Vec<Finding>) {
         let (Some(&from), Some(&to)) = (self.nodes.get(&edge.from), self.nodes.get(&edge.to))
         else {
@@ -177,10 +177,10 @@ impl Graph {
             self.worlds.prepare(&mut self.net, from);
             self.net.grow(arc, seen.kinds());
         }
-        self.ring_of_locks(arc, &seen, grows, findings);
+        self.cycle_of_locks(arc, &seen, grows, findings);
         self.ways_of_locks(arc, findings);
         if grows {
-            self.ring_of_classes(from, to, edge, set, findings);
+            self.cycle_of_classes(from, to, edge, set, findings);
         }
     }
 
@@ -204,7 +204,7 @@ impl Graph {
         self.sets.intern(&self.scratch)
     }
 
-    fn ring_of_locks(&mut self, arc: u32, seen: &Seen, grows: bool, findings: &mut Vec<Finding>) {
+    fn cycle_of_locks(&mut self, arc: u32, seen: &Seen, grows: bool, findings: &mut Vec<Finding>) {
         if !self.net.level(arc) {
             return;
         }
@@ -231,7 +231,7 @@ impl Graph {
         }
     }
 
-    /// A ring of locks, its witnesses, and what stands against a deadlock.
+    /// A cycle of locks, its witnesses, and what stands against a deadlock.
     fn look(
         &mut self,
         query: &Query<'_, ()>,
@@ -240,18 +240,18 @@ impl Graph {
         let locks = &self.locks;
         let lock = |node: u32| locks[node as usize].held();
         let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
-        let mut rings = Rings { net: &mut self.net, facts, lock, losses: &mut self.losses };
+        let mut cycles = Cycles { net: &mut self.net, facts, lock, losses: &mut self.losses };
         if proven {
-            let (arcs, seen) = rings.proven(query)?;
+            let (arcs, seen) = cycles.proven(query)?;
             return Some((arcs, seen, None));
         }
-        let arcs = rings.any(query)?;
-        let edges = rings.edges(&arcs);
-        let (seen, excuse) = judge(&edges, Ends::Ring, &rings.facts, effort(&arcs))?;
+        let arcs = cycles.any(query)?;
+        let edges = cycles.edges(&arcs);
+        let (seen, excuse) = judge(&edges, Ends::Cycle, &cycles.facts, effort(&arcs))?;
         Some((arcs, seen, excuse))
     }
 
-    fn ring_of_classes(
+    fn cycle_of_classes(
         &mut self,
         from: u32,
         to: u32,
@@ -264,9 +264,9 @@ impl Graph {
         let Some(arc) = self.classes.add(classes, edge, set, sets, limits, losses) else {
             return self.habit(classes, edge, set, findings);
         };
-        let ring = self.classes.ring(arc, edge, sets, losses);
+        let cycle = self.classes.cycle(arc, edge, sets, losses);
         self.ways_of_classes(arc, findings);
-        if let Some((arcs, seen)) = ring {
+        if let Some((arcs, seen)) = cycle {
             self.found_of_classes(&arcs, &seen, Level::Order, findings);
         }
         self.habit(classes, edge, set, findings);

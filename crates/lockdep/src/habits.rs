@@ -3,7 +3,7 @@
 //! # Role
 //! Two orders of two classes, each seen with locks that the other one was not seen with,
 //! deadlock only if they come to the same locks one day. That is a guess, unless each of them
-//! is what the program does with whichever locks it has at hand. So a ring of two classes is
+//! is what the program does with whichever locks it has at hand. So a cycle of two classes is
 //! called a potential deadlock on this evidence, and on no less:
 //!
 //! - **H1** Each order was taken with [`ENOUGH`] pairs of locks or more.
@@ -17,7 +17,7 @@
 //!   class. A list that many files come before, and that comes before many, is none: it is
 //!   the same files that come before and after.
 //!
-//! Of rings of more classes nothing is said: what the pairs would have to have in common is
+//! Of cycles of more classes nothing is said: what the pairs would have to have in common is
 //! not known.
 
 use crate::classes::{Classes, Locks};

@@ -1,10 +1,10 @@
 //! Findings about signal handlers.
 
+use crate::cycle::{Demands, Ends, Facts, assign, judge};
+use crate::cycles::effort;
 use crate::graph::Graph;
 use crate::kinds::{asked, held};
 use crate::net::node_of;
-use crate::ring::{Demands, Ends, Facts, assign, judge};
-use crate::rings::effort;
 use crate::sets::Held;
 use crate::types::{Class, Excuse, Finding, Kind, Level, LockId, Step, Use, Witness};
 use crate::worlds::{Hits, Passage, Used};

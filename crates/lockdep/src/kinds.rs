@@ -3,7 +3,7 @@
 //! # Role
 //! An edge holds one lock and asks for the next. What matters of its two modes
 //! is whether it holds *exclusively* or *shared*, and whether it asks *normally*
-//! (waits behind everybody) or *recursively* (passes readers). A ring is strong
+//! (waits behind everybody) or *recursively* (passes readers). A cycle is strong
 //! if no recursive request meets a shared hold.
 //!
 //! # State

@@ -10,12 +10,12 @@
 //! processes, the crate `lockstead` on its own.
 //!
 //! # What a finding means
-//! A deadlock needs a ring of threads, each of which holds a lock that the one
-//! before it wants. An edge of the graph is one thread's part in such a ring:
-//! it held one lock and asked for another. A ring of edges is a deadlock that
+//! A deadlock needs a cycle of threads, each of which holds a lock that the one
+//! before it wants. An edge of the graph is one thread's part in such a cycle:
+//! it held one lock and asked for another. A cycle of edges is a deadlock that
 //! could happen if different threads can be at all of its edges at the same
 //! time. [`Level::Potential`] is given only where the witnesses of the edges
-//! show this; else the ring is a violation of order, [`Level::Order`], with an
+//! show this; else the cycle is a violation of order, [`Level::Order`], with an
 //! [`Excuse`]. Two orders of classes, each of which is a habit, count as shown too: on which
 //! evidence says `habits`.
 //!
@@ -28,7 +28,7 @@
 //! | read, recursive or not | waits | waits, if a writer waits | passes |
 //!
 //! So of two edges that meet in a lock the second does not hold up the first if
-//! the first asks for a recursive read and the second holds a read. A ring that
+//! the first asks for a recursive read and the second holds a read. A cycle that
 //! has such a place does not count.
 //!
 //! # Limits
@@ -42,6 +42,8 @@ extern crate alloc;
 mod causes;
 mod classes;
 mod components;
+mod cycle;
+mod cycles;
 mod effort;
 mod enumerate;
 mod graph;
@@ -50,8 +52,6 @@ mod handlers;
 mod kinds;
 mod net;
 mod order;
-mod ring;
-mod rings;
 mod search;
 mod seen;
 mod sets;

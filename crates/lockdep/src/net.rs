@@ -106,7 +106,7 @@ pub(crate) struct Net {
     /// that has come soon after the time before.
     pub(crate) ordered: usize,
     pub(crate) again: u32,
-    /// Much of it was on rings then.
+    /// Much of it was on cycles then.
     pub(crate) tangled: bool,
     /// Somewhere there was no room between two places.
     pub(crate) narrow: bool,

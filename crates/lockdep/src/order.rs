@@ -1,7 +1,7 @@
-//! An order of all states, kept up to date, that rules out most rings at once.
+//! An order of all states, kept up to date, that rules out most cycles at once.
 //!
 //! # Role
-//! Whether a new arc closes a ring is a question that all but never has the
+//! Whether a new arc closes a cycle is a question that all but never has the
 //! answer yes. Each state has a place, a number; where the arc leads from a
 //! lower to a higher place, nothing needs to be searched.
 //!
@@ -9,7 +9,7 @@
 //! - O1: no step leads from a state that is awake to one with a lower place.
 //!
 //! So a way from `b` to `a` stays between the places of the two, and if `a` is
-//! below `b` there is none. States on a ring have the same place. Others may
+//! below `b` there is none. States on a cycle have the same place. Others may
 //! have the same place too: it is then not known which comes first, and a step
 //! between them is searched for.
 //!
@@ -18,7 +18,7 @@
 //! back: from `b` along the arcs and from `a` against them in turns, both only
 //! between the two places, until one side is complete. That is the side that is
 //! cheaper to search, and it is moved past the other: what can be reached from
-//! `b` is spread out above `a`, or what reaches `a` below `b`, each ring of it in
+//! `b` is spread out above `a`, or what reaches `a` below `b`, each cycle of it in
 //! one place. Places are 2^40 apart at first; where room has become too narrow, a
 //! side is laid flat on one place.
 //!
@@ -29,12 +29,12 @@
 //! between the two ends count as one from then on, a *flat* interval, in which
 //! nothing is known. When there is credit for it, or when searches have cost many
 //! times as much, everything is ordered anew: exactly, without flat intervals, and
-//! without the rings that are gone.
+//! without the cycles that are gone.
 //!
 //! # Source
 //! Two-way search as in Bender, Fineman, Gilbert, Tarjan, "A new approach to
 //! incremental cycle detection and related problems"; the places with gaps, flat
-//! ones and rings that stay are ours.
+//! ones and cycles that stay are ours.
 
 use crate::kinds::{Kinds, NORMAL, RECURSIVE};
 use crate::net::{NONE, Net, Node, Step, Walk, Way, node_of, state};
@@ -52,7 +52,7 @@ pub(crate) const PATIENCE: usize = 1 << 8;
 const GLANCE: usize = 1 << 6;
 /// How many steps a new arc saves up for searches that take more.
 const SAVED: usize = 1 << 8;
-/// The same where an eighth of all is on rings: the order cannot say much there.
+/// The same where an eighth of all is on cycles: the order cannot say much there.
 const SAVED_TANGLED: usize = 1 << 5;
 /// What there is of that at first.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
@@ -70,7 +70,7 @@ struct Side {
 }
 
 impl Net {
-    /// Gives an arc a further kind. `false` if no ring leads through the arc.
+    /// Gives an arc a further kind. `false` if no cycle leads through the arc.
     pub(crate) fn grow(&mut self, arc: u32, kind: Kinds) -> bool {
         let this = &mut self.arcs[arc as usize];
         let (from, to, old) = (this.from, this.to, this.kinds);
@@ -113,13 +113,13 @@ impl Net {
         }
     }
 
-    /// Whether an arc does not lead upwards: `false` if no ring leads through it.
+    /// Whether an arc does not lead upwards: `false` if no cycle leads through it.
     pub(crate) fn level(&self, arc: u32) -> bool {
         self.levels(arc).iter().any(Option::is_some)
     }
 
     /// The places in which an arc does not lead upwards, by how it is arrived at
-    /// its beginning. All of a ring through it is in one of them.
+    /// its beginning. All of a cycle through it is in one of them.
     pub(crate) fn levels(&self, arc: u32) -> [Option<(i64, i64)>; 2] {
         let arc = &self.arcs[arc as usize];
         let from = &self.nodes[arc.from as usize];
@@ -306,7 +306,7 @@ impl Net {
 
     /// Moves a complete side past `other`, the end of the new arc that it does
     /// not begin with and that is at `base`, into the room that is there before
-    /// `beyond`. If it reaches `other`, all that is on a ring with it goes to its
+    /// `beyond`. If it reaches `other`, all that is on a cycle with it goes to its
     /// place.
     fn spread(&mut self, side: &Side, other: u32, base: i64) {
         let (component, mut depths) = self.depths(&side.queue, side.way);
@@ -395,7 +395,7 @@ mod tests {
                     let (low, high) = (net.interval(net.place(from)), net.interval(net.place(to)));
                     prop_assert!(low.0 <= high.0, "{from} {to} {net:?}");
                     if reach(net, to).contains(&from) {
-                        prop_assert_eq!(low, high, "a ring in one place");
+                        prop_assert_eq!(low, high, "a cycle in one place");
                     }
                 }
             }

@@ -3,7 +3,7 @@
 //! # Role
 //! Breadth-first from both ends, always a whole level of the side that has fewer
 //! arcs before it. The caller says which kinds of each arc count, so that the
-//! same search looks for any ring or only for one that certain witnesses allow.
+//! same search looks for any cycle or only for one that certain witnesses allow.
 //!
 //! # Cost
 //! At most the [credit](crate::order), and what the question allows.

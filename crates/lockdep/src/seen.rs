@@ -10,7 +10,7 @@
 //! allows as much. Of the others [`ENOUGH`] are kept: those of different threads
 //! first, then those that held least; those without a deadline are looked at
 //! first. Where an arc has that many of different threads, none of which was
-//! alone or held another lock, then no ring of up to that many arcs can want a
+//! alone or held another lock, then no cycle of up to that many arcs can want a
 //! further one.
 
 use crate::kinds::Kinds;

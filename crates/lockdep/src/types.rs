@@ -127,7 +127,7 @@ impl Default for Limits {
     }
 }
 
-/// How sure it is that a ring of threads may form.
+/// How sure it is that a cycle of threads may form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// Locks are taken in no one order, but what was seen cannot deadlock: the
@@ -140,10 +140,10 @@ pub enum Level {
 /// What the steps of a finding are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// A ring of locks: each step begins with the lock that the one before it
+    /// A cycle of locks: each step begins with the lock that the one before it
     /// asks for.
     Cycle,
-    /// A ring of classes: a step begins with a lock of the same class as the
+    /// A cycle of classes: a step begins with a lock of the same class as the
     /// one that the step before it asks for. Its locks may be dead by now.
     Classes,
     /// A way from a lock that a handler takes to a lock under which that handler
@@ -158,7 +158,7 @@ pub enum Kind {
     },
 }
 
-/// Why a ring is not called a potential deadlock.
+/// Why a cycle is not called a potential deadlock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Excuse {
     /// There are not as many threads as steps.
@@ -194,7 +194,7 @@ pub struct Witness {
     pub timed_to: bool,
 }
 
-/// One edge of a ring or a path.
+/// One edge of a cycle or a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The lock that is held.
@@ -238,7 +238,7 @@ pub struct Losses {
     pub uses: u64,
     /// Edges and uses of locks that were not declared.
     pub undeclared: u64,
-    /// Searches for a ring that were ended because it took too long: a ring may
+    /// Searches for a cycle that were ended because it took too long: a cycle may
     /// be longer than it had to be, or of a lower level, or missing.
     pub searches: u64,
 }

@@ -4,7 +4,7 @@ mod naive;
 
 use lockstead_lockdep::{ClassId, Excuse, Finding, Gate, Graph, Kind, Level, Limits, LockId, Mode};
 use naive::{
-    Seen, Shortest, is_habit, is_new_kind, is_ring, is_tree, of_step, order, potential, proves,
+    Seen, Shortest, is_cycle, is_habit, is_new_kind, is_tree, of_step, order, potential, proves,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn cause(finding: &Finding) -> Vec<u32> {
     cause
 }
 
-/// The expected ring is among the findings, or what as short a one says was known
+/// The expected cycle is among the findings, or what as short a one says was known
 /// before or is said by a longer one of a higher level.
 fn is_told(
     expected: &Shortest,
@@ -124,13 +124,13 @@ fn check(events: &[Event], classes: u32) -> Result<(), TestCaseError> {
         ever.push(new.clone());
         let of_locks: Vec<&Finding> = findings.iter().filter(|f| f.kind == Kind::Cycle).collect();
         for finding in &of_locks {
-            let ring: Option<Vec<Seen>> =
+            let cycle: Option<Vec<Seen>> =
                 finding.steps.iter().map(|step| original(&live, &of_step(step))).collect();
-            prop_assert!(ring.is_some(), "never seen: {finding:?}");
-            let ring = ring.unwrap_or_default();
-            prop_assert!(is_ring(&ring), "{finding:?}");
-            prop_assert_eq!((ring[0].from, ring[0].to), (new.from, new.to));
-            prop_assert_eq!(proves(&ring), finding.level == Level::Potential, "{:?}", finding);
+            prop_assert!(cycle.is_some(), "never seen: {finding:?}");
+            let cycle = cycle.unwrap_or_default();
+            prop_assert!(is_cycle(&cycle), "{finding:?}");
+            prop_assert_eq!((cycle[0].from, cycle[0].to), (new.from, new.to));
+            prop_assert_eq!(proves(&cycle), finding.level == Level::Potential, "{:?}", finding);
             prop_assert_eq!(finding.excuse.is_none(), finding.level == Level::Potential);
         }
         let expected = if covered { None } else { potential(&live, new, &class) };
@@ -175,13 +175,13 @@ fn check(events: &[Event], classes: u32) -> Result<(), TestCaseError> {
             }
             prop_assert!(expected.is_some());
             prop_assert_eq!(finding.excuse, Some(Excuse::OtherInstances));
-            let ring = finding.steps.iter().map(|step| Seen {
+            let cycle = finding.steps.iter().map(|step| Seen {
                 from: step.from_class.id.0,
                 to: step.to_class.id.0,
                 ..of_step(step)
             });
-            let ring: Vec<Seen> = ring.collect();
-            prop_assert!(is_ring(&ring), "{finding:?}");
+            let cycle: Vec<Seen> = cycle.collect();
+            prop_assert!(is_cycle(&cycle), "{finding:?}");
             prop_assert!(known.insert(cause(finding), Level::Order).is_none());
         }
     }

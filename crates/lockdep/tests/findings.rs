@@ -119,28 +119,28 @@ fn what_happened_before_there_were_threads_excuses() {
 
 #[test]
 fn three_threads_are_needed_for_three_locks() {
-    let ring = [edge(1, 0, 1), edge(2, 1, 2), edge(1, 2, 0)];
+    let cycle = [edge(1, 0, 1), edge(2, 1, 2), edge(1, 2, 0)];
     let mut graph = graph(3);
-    assert_eq!(only(&mut graph, &ring).excuse, Some(Excuse::OneThread));
+    assert_eq!(only(&mut graph, &cycle).excuse, Some(Excuse::OneThread));
     let found = only(&mut graph, &[edge(3, 0, 1)]);
     assert_eq!((found.level, found.steps.len()), (Level::Potential, 3));
 }
 
 #[test]
-fn a_lock_of_the_ring_may_be_the_gate() {
+fn a_lock_of_the_cycle_may_be_the_gate() {
     // Who asks for 1 holds 2 too: nobody else can hold 2 then.
     let gate = [Gate { lock: LockId(2), shared: false }];
     let mut graph = graph(3);
     let found =
         only(&mut graph, &[Edge { gates: &gate, ..edge(1, 0, 1) }, edge(2, 1, 2), edge(3, 2, 0)]);
     assert_eq!((found.level, found.excuse), (Level::Order, Some(Excuse::Gate(LockId(2)))));
-    // But who holds 2 and asks for 1 is a ring with the second.
+    // But who holds 2 and asks for 1 is a cycle with the second.
     let found = only(&mut graph, &[edge(1, 2, 1)]);
     assert_eq!((found.level, locks(&found)), (Level::Potential, vec![2, 1]));
 }
 
 #[test]
-fn the_shortest_ring_is_the_proof() {
+fn the_shortest_cycle_is_the_proof() {
     let mut graph = graph(6);
     for edge in [edge(1, 0, 1), edge(2, 1, 2), edge(3, 2, 3), edge(4, 3, 4), edge(5, 1, 4)] {
         assert_eq!(add(&mut graph, &edge), []);
@@ -153,7 +153,7 @@ fn the_shortest_ring_is_the_proof() {
 }
 
 #[test]
-fn a_longer_ring_is_the_proof_where_the_shortest_one_proves_nothing() {
+fn a_longer_cycle_is_the_proof_where_the_shortest_one_proves_nothing() {
     let mut graph = graph(3);
     // 0 before 1 by thread 1 directly, and by 2 and 3 through lock 2.
     for edge in [edge(1, 0, 1), edge(2, 0, 2), edge(3, 2, 1)] {
@@ -218,8 +218,8 @@ fn any_request_waits_behind_a_writer() {
 }
 
 #[test]
-fn a_weak_place_inside_a_longer_ring_breaks_it() {
-    let ring = |through: Mode| {
+fn a_weak_place_inside_a_longer_cycle_breaks_it() {
+    let cycle = |through: Mode| {
         let mut graph = graph(3);
         let mut findings = Vec::new();
         graph.add(&Edge { to_mode: ReadRecursive, ..edge(1, 0, 1) }, &mut findings);
@@ -227,11 +227,11 @@ fn a_weak_place_inside_a_longer_ring_breaks_it() {
         graph.add(&edge(3, 2, 0), &mut findings);
         findings.len()
     };
-    assert_eq!((ring(Write), ring(Read), ring(ReadRecursive)), (1, 0, 0));
+    assert_eq!((cycle(Write), cycle(Read), cycle(ReadRecursive)), (1, 0, 0));
 }
 
 #[test]
-fn the_strong_ring_that_a_second_mode_makes_is_found() {
+fn the_strong_cycle_that_a_second_mode_makes_is_found() {
     let mut graph = graph(2);
     let reader = Edge { from_mode: Read, to_mode: ReadRecursive, ..edge(1, 0, 1) };
     assert_eq!(add(&mut graph, &reader), []);
@@ -241,7 +241,7 @@ fn the_strong_ring_that_a_second_mode_makes_is_found() {
 }
 
 #[test]
-fn no_ring_leads_through_a_dead_lock() {
+fn no_cycle_leads_through_a_dead_lock() {
     let mut graph = graph(3);
     for edge in [edge(1, 0, 1), edge(2, 1, 2)] {
         assert_eq!(add(&mut graph, &edge), []);
@@ -364,7 +364,7 @@ fn locks_of_one_class_nest_as_they_like() {
     for edge in [edge(1, 0, 1), edge(2, 2, 1), edge(1, 3, 2), edge(2, 3, 0)] {
         assert_eq!(add(&mut graph, &edge), []);
     }
-    assert_eq!(only(&mut graph, &[edge(3, 1, 3)]).level, Level::Potential, "but not in a ring");
+    assert_eq!(only(&mut graph, &[edge(3, 1, 3)]).level, Level::Potential, "but not in a cycle");
 }
 
 #[test]

@@ -133,8 +133,8 @@ fn a_gate_and_a_trylock_are_excuses() {
 }
 
 #[test]
-fn locks_that_are_no_more_close_no_ring() {
-    alone("locks_that_are_no_more_close_no_ring", || {
+fn locks_that_are_no_more_close_no_cycle() {
+    alone("locks_that_are_no_more_close_no_cycle", || {
         let one = NamedMutex::named("one", ());
         let mut two = Box::new(Mutex::new(()));
         in_two_threads(|| drop((one.lock(), two.lock())), || ());
@@ -205,14 +205,14 @@ fn a_leaked_guard() {
 fn a_deadlock_when_it_closes() {
     let text = alone("a_deadlock_when_it_closes", || {
         let names = ["one", "two", "three"];
-        let ring: &[NamedMutex<()>; 3] =
+        let cycle: &[NamedMutex<()>; 3] =
             Box::leak(Box::new(names.map(|name| NamedMutex::named(name, ()))));
         let met: &Barrier = Box::leak(Box::new(Barrier::new(3)));
         for at in 0..3 {
             thread::spawn(move || {
-                let _first = ring[at].lock();
+                let _first = cycle[at].lock();
                 met.wait();
-                drop(ring[(at + 1) % 3].lock());
+                drop(cycle[(at + 1) % 3].lock());
             });
         }
         let begin = Instant::now();

@@ -132,7 +132,8 @@ pub(crate) const SHARED: &[Variant] = &[
     Variant {
         name: "shared_handoff_waiter_reads_and_passes_nothing_on",
         file: "robust/wait.rs",
-        line: "            // Others may sleep although nobody owns the lock, since it was reserved.
+        line:
+            "            // Others may sleep although nobody owns the lock, since it was reserved.
             self.woken = true;",
         instead: "",
     },

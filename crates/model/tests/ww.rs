@@ -39,9 +39,9 @@ fn model_ww_two_in_opposite_order_2t() {
 }
 
 #[test]
-fn model_ww_a_ring_of_three_3t() {
+fn model_ww_a_cycle_of_three_3t() {
     for scheme in SCHEMES {
-        ring::<Sleeps>(scheme).verify(&format!("ww, ring of three, {scheme:?}"), &three());
+        cycle::<Sleeps>(scheme).verify(&format!("ww, cycle of three, {scheme:?}"), &three());
     }
 }
 

@@ -8,7 +8,7 @@
 //! ([`attribute::GIVEN_BACK`]), for before the first one nothing speaks for a mutex
 //! but the one token.
 //!
-//! No rule asks who holds a semaphore, but where all members of a ring wait: its next
+//! No rule asks who holds a semaphore, but where all members of a cycle wait: its next
 //! post may come from anybody.
 
 use crate::chain::{Nature, Place};

@@ -35,7 +35,7 @@ LKS_INLINE__ void lks_kernel_rt_got__(int result)
         return;
     fprintf(stderr, "lockstead: rt_mutex_lock: %s\n",
             result == -EDEADLK
-                ? "this thread holds the mutex already, or waiting for it would close a ring: it "
+                ? "this thread holds the mutex already, or waiting for it would close a cycle: it "
                   "would wait for itself for ever"
                 : "the thread that held the mutex has ended: it can never be released");
     abort();

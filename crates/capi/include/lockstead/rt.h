@@ -72,7 +72,7 @@ LKS_INLINE__ int lks_rt_mutex_take_how__(lks_rt_mutex *mutex, unsigned how, uint
 
 /* Takes the mutex, waiting as long as it takes: 0. Or, as all forms below, -EDEADLK if
  * the caller holds it already, or the holder waits, maybe over others, for a lock of the
- * caller's; and -EOWNERDEAD. A wait with a time or token goes on in such a ring, for
+ * caller's; and -EOWNERDEAD. A wait with a time or token goes on in such a cycle, for
  * that may open; it lends nothing there. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_rt_mutex_lock(lks_rt_mutex *mutex)
     LKS_TSA__(try_acquire_capability(0, mutex)) LKS_TSA__(no_thread_safety_analysis)
@@ -159,7 +159,7 @@ LKS_INLINE__ int lks_rt_recursive_mutex_take_how__(lks_rt_recursive_mutex *mutex
     return result;
 }
 
-/* 0; -EDEADLK for a ring, -EOWNERDEAD, or -EAGAIN if the caller has it 2^32 times. */
+/* 0; -EDEADLK for a cycle, -EOWNERDEAD, or -EAGAIN if the caller has it 2^32 times. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_rt_recursive_mutex_lock(lks_rt_recursive_mutex *mutex)
 {
     return lks_rt_recursive_mutex_take_how__(mutex, LKS_FOREVER__, 0);

@@ -3,8 +3,8 @@
 //! Each asks the rules first. A call that breaks one, in a program that is told to go
 //! on, does nothing and fails where it can say so.
 
+use super::cycles;
 use super::report::Place;
-use super::rings;
 use super::rules::{may_release, may_wait, me, unheld, usable};
 use super::table::Kind;
 use super::with;
@@ -30,7 +30,7 @@ fn acquire(
         refuse(LockError::Recursive, call, "lock", hold.0);
     }
     if how == FOREVER {
-        rings::close(hold, &at);
+        cycles::close(hold, &at);
     }
     let result = take();
     if result == 0 {

@@ -16,10 +16,10 @@
 
 mod calls;
 mod contexts;
+mod cycles;
 mod ending;
 mod once;
 mod report;
-mod rings;
 mod rt;
 mod rules;
 mod table;

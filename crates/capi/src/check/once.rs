@@ -1,8 +1,8 @@
 //! The functions that `check-once.h` declares. A turn is a hold: who waits for it waits
 //! for its thread.
 
+use super::cycles;
 use super::report::{Place, Rule};
-use super::rings;
 use super::rules::{may_wait, me, report};
 use super::table::Kind;
 use super::with;
@@ -56,7 +56,7 @@ unsafe extern "C" fn lks_check_once_begin(
         return -libc::EDEADLK;
     }
     if how == FOREVER {
-        rings::close(hold, &at);
+        cycles::close(hold, &at);
     }
     // SAFETY: the argument is what `how` takes (the caller).
     let result = unsafe { lks_once_begin_slow(once, how, argument) };

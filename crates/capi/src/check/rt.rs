@@ -1,5 +1,5 @@
 //! The functions that `check-rt.h` declares: the rules of the mutex, for those with
-//! priority inheritance. Rings of waits the kernel finds itself.
+//! priority inheritance. Cycles of waits the kernel finds itself.
 
 use super::report::Place;
 use super::rules::{may_release, may_wait, me, unheld, usable};

@@ -1,8 +1,8 @@
 //! What is known of the locks and of the threads that hold them.
 
 use super::contexts::Contexts;
+use super::cycles::Want;
 use super::report::Place;
-use super::rings::Want;
 use core::fmt;
 use lockstead_lockdep::{
     ClassId, Edge, Excuse, Finding, Gate, Graph, Level, Limits, LockId, Mode, SiteId, ThreadId,

@@ -180,7 +180,7 @@ unsafe extern "C" fn lks_check_ww_lock(
     }
     let hold = (mutex.addr(), false, call.thread);
     if ctx.is_null() && how != INTERRUPTIBLE {
-        super::rings::close(hold, &at);
+        super::cycles::close(hold, &at);
     }
     // SAFETY: a lock, and a context of this thread or null, as was asked just now.
     let (lock, context) = unsafe { (&*mutex, ctx.as_ref()) };

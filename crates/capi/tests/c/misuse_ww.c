@@ -239,7 +239,7 @@ static void of_once(const char *wrong)
         EXPECT(lks_once_begin_timeout(NULL, 1) == -EINVAL); /* NULL ONCE */
     } else {
         pthread_t thread;
-        EXPECT(!strcmp(wrong, "once-ring"));
+        EXPECT(!strcmp(wrong, "once-cycle"));
         lks_mutex_lock(&mutex); /* MUTEX */
         thread = start(begins_once, NULL);
         await(1);

@@ -105,7 +105,7 @@ static void dead_owner(void)
 
 static lks_rt_mutex first = LKS_RT_MUTEX_INIT, second = LKS_RT_MUTEX_INIT;
 
-static void *close_ring(void *refused)
+static void *close_cycle(void *refused)
 {
     EXPECT(lks_rt_mutex_lock(&second) == 0);
     EXPECT(lks_semaphore_up(&reached) == 0);
@@ -118,15 +118,15 @@ static void *close_ring(void *refused)
     return NULL;
 }
 
-static void ring(void)
+static void cycle(void)
 {
     int there = 0, here;
     if (!lks_rt_inherits()) {
-        fprintf(stderr, "skipped: the kernel does not find rings here\n");
+        fprintf(stderr, "skipped: the kernel does not find cycles here\n");
         return;
     }
     EXPECT(lks_rt_mutex_lock(&first) == 0);
-    pthread_t thread = start(close_ring, &there);
+    pthread_t thread = start(close_cycle, &there);
     lks_semaphore_down(&reached);
     here = lks_rt_mutex_lock(&second);
     if (here == 0)
@@ -237,7 +237,7 @@ int main(void)
     EXPECT(counter == 80000 && twice == 80000);
     forms();
     boost();
-    ring();
+    cycle();
     killed();
     dead_owner();
     lks_rt_mutex_destroy(&mutex);

@@ -140,7 +140,7 @@ pub(crate) fn read_suppressions(files: &[PathBuf], shipped: bool) -> Result<Supp
 mod tests {
     use super::*;
     use lockstead_inspect::check::model::{
-        Details, How, Lock, Order, Ring, Step, Thread, Violation,
+        CycleKind, Details, How, Lock, Order, Step, Thread, Violation,
     };
     use lockstead_inspect::stack::{End, Frame, Stack};
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Whether the list leaves out an inversion of so many locks of this stripped program.
-    fn is_ring_left_out(locks: usize, program: &str) -> bool {
+    fn is_cycle_left_out(locks: usize, program: &str) -> bool {
         let frame = Frame { module: Some(format!("/usr/sbin/{program}")), ..Frame::default() };
         let stack = Some(Stack { frames: vec![frame], end: End::Bottom });
         let lock = |number: usize| Lock {
@@ -200,7 +200,7 @@ mod tests {
             alone: false,
         };
         let order = Some(Order {
-            ring: Ring::Locks,
+            cycle: CycleKind::Locks,
             signal: None,
             handler: None,
             excuse: None,
@@ -241,8 +241,8 @@ mod tests {
         ] {
             assert!(!is_left_out(rule, thread, class, acquired), "{thread} {class} {acquired:?}");
         }
-        assert!(is_ring_left_out(8, "mariadbd"));
-        assert!(!is_ring_left_out(2, "mariadbd") && !is_ring_left_out(8, "bank"));
+        assert!(is_cycle_left_out(8, "mariadbd"));
+        assert!(!is_cycle_left_out(2, "mariadbd") && !is_cycle_left_out(8, "bank"));
         const QEMU: &str = "qemu-system-x86_64";
         let big = "mutex from qemu_mutex_init+0xb in qemu-system-x86_64, #11";
         let take = ("qemu_mutex_lock_iothread_impl", QEMU);

@@ -196,7 +196,7 @@ fn place(frame: &Frame, text: Option<&str>, artifacts: &Artifacts) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstead_inspect::check::model::{Details, Lock, Order, Ring, Step, Thread};
+    use lockstead_inspect::check::model::{CycleKind, Details, Lock, Order, Step, Thread};
     use lockstead_inspect::stack::End;
 
     fn step(holds: &str, asks: &str, asks_how: How, timed: bool) -> Step {
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_request_says_its_deadline_and_that_it_reads() {
         let order = Order {
-            ring: Ring::Locks,
+            cycle: CycleKind::Locks,
             signal: None,
             handler: None,
             excuse: None,

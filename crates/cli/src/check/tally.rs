@@ -100,7 +100,7 @@ impl Checked {
             (graph.classes, beyond("classes of locks", limits.classes)),
             (self.counts.lives, "locks that were made later".into()),
             (graph.uses, "uses of locks around signal handlers".into()),
-            (graph.searches, "searches for a ring that took too long".into()),
+            (graph.searches, "searches for a cycle that took too long".into()),
         ]
         .into_iter()
         .filter(|(count, _)| *count != 0)

@@ -3,7 +3,7 @@
 use crate::finding_text::{called, limit, stack_lines};
 use crate::words::clean;
 use lockstead_inspect::check::model::{
-    Details, Excuse, How, Level, Order, Ring, Step, Thread, Violation,
+    CycleKind, Details, Excuse, How, Level, Order, Step, Thread, Violation,
 };
 use lockstead_inspect::check::rules;
 use lockstead_ledger::violation::{BLOCKING, Rule};
@@ -23,7 +23,7 @@ const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
 /// Gates that are named.
 const GATES: usize = 4;
-/// Locks of a ring that are named in one line, and how long that may be.
+/// Locks of a cycle that are named in one line, and how long that may be.
 const NAMED: usize = 8;
 const LINE: usize = 90;
 
@@ -51,7 +51,7 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
 }
 
 fn title(order: &Order) -> String {
-    if order.ring == Ring::Handler {
+    if order.cycle == CycleKind::Handler {
         return rules::phrase(Rule::InHandler).into();
     }
     format!("lock order inversion of {} locks", order.steps.len().max(2))
@@ -60,23 +60,25 @@ fn title(order: &Order) -> String {
 fn order_lines(text: &mut String, program: &str, order: &Order) {
     let count = order.steps.len();
     let names = order.steps.iter().map(|step| clean(&step.holds.name));
-    let mut ring: Vec<String> = names.take(NAMED).collect();
+    let mut cycle: Vec<String> = names.take(NAMED).collect();
     if count > NAMED {
-        ring.push(format!("{} more", count - NAMED));
+        cycle.push(format!("{} more", count - NAMED));
     }
-    let back = match order.ring {
-        Ring::Classes => order.steps.last().map_or(String::new(), |step| clean(&step.asks.name)),
-        _ => ring.first().cloned().unwrap_or_default(),
+    let back = match order.cycle {
+        CycleKind::Classes => {
+            order.steps.last().map_or(String::new(), |step| clean(&step.asks.name))
+        }
+        _ => cycle.first().cloned().unwrap_or_default(),
     };
-    let ring = format!(": {} -> {back}", ring.join(" -> "));
+    let cycle = format!(": {} -> {back}", cycle.join(" -> "));
     // Long names stand with the steps, which say it all.
-    let ring = if ring.chars().count() <= LINE { ring.as_str() } else { "" };
-    let _ = writeln!(text, "  in {program}{ring}");
+    let cycle = if cycle.chars().count() <= LINE { cycle.as_str() } else { "" };
+    let _ = writeln!(text, "  in {program}{cycle}");
     match excuse(order) {
         Some(excuse) => {
             let _ = writeln!(text, "  no deadlock as it was seen: {excuse}");
         }
-        None if order.ring == Ring::Classes => text.push_str(HABITS),
+        None if order.cycle == CycleKind::Classes => text.push_str(HABITS),
         None => {}
     }
     let frames = match count {
@@ -85,7 +87,7 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
         _ => FEW_FRAMES,
     };
     for (at, step) in order.steps.iter().enumerate() {
-        let in_handler = order.ring == Ring::Handler && at + 1 == count;
+        let in_handler = order.cycle == CycleKind::Handler && at + 1 == count;
         let handler = in_handler.then(|| handler(order));
         step_lines(text, step, handler.as_deref(), frames);
     }

@@ -5,7 +5,8 @@ use crate::words::clean;
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::proc::asleep::{Asleep, Ends, Other};
 use lockstead_inspect::snapshot::model::{
-    Activity, Held, Holder, Lock, Ring, Snapshot, Source, Target, Thread, Until, Verdict, Wait,
+    Activity, Held, Holder, JudgedCycle, Lock, Snapshot, Source, Target, Thread, Until, Verdict,
+    Wait,
 };
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
@@ -24,9 +25,9 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
     let mut text = Text { found, everything, out: String::new() };
     text.headline();
     let mut shown = BTreeSet::new();
-    for ring in &found.cycles {
-        text.ring(ring);
-        shown.extend(ring.threads.iter().copied());
+    for cycle in &found.cycles {
+        text.cycle(cycle);
+        shown.extend(cycle.threads.iter().copied());
     }
     text.waits(&mut shown);
     text.holders(&mut shown);
@@ -89,13 +90,13 @@ impl Text<'_> {
         self.line(0, &line);
     }
 
-    fn ring(&mut self, ring: &Ring) {
-        let members = count(ring.threads.len(), "thread");
-        let who = match ring.threads[..] {
+    fn cycle(&mut self, cycle: &JudgedCycle) {
+        let members = count(cycle.threads.len(), "thread");
+        let who = match cycle.threads[..] {
             [_] => "1 thread waits for itself".to_owned(),
             _ => format!("{members} wait for each other"),
         };
-        let line = match ring.verdict {
+        let line = match cycle.verdict {
             Verdict::Deadlock => format!("{ALARM}lockstead: DEADLOCK{ALARM:#}: {who}"),
             Verdict::Timed => {
                 format!("{HEAD}a cycle, but no deadlock{HEAD:#}: {who}, until a wait times out")
@@ -106,7 +107,7 @@ impl Text<'_> {
         };
         self.out += "\n";
         self.line(0, &line);
-        for &tid in &ring.threads {
+        for &tid in &cycle.threads {
             self.waiter(&[tid]);
         }
     }

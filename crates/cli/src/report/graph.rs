@@ -1,5 +1,5 @@
 //! The order of locks as a picture: who is before whom, from above to below, and
-//! the rings that were found.
+//! the cycles that were found.
 
 use super::svg::{escape, open};
 use crate::words::{clean, fit, plural};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 const LOCKS: usize = 40;
 /// Boxes that are drawn.
 const BOXES: usize = 60;
-/// Arrows that are drawn besides those of rings.
+/// Arrows that are drawn besides those of cycles.
 const ARROWS: usize = 300;
 /// Characters of a name.
 const NAME: usize = 40;
@@ -44,7 +44,7 @@ struct Graph {
 
 #[derive(Default)]
 struct Arrow {
-    in_ring: bool,
+    in_cycle: bool,
     who: String,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn draw(order: &Recorded, findings: &[&Finding]) -> Option<Drawing> {
         left_out.push(plural(order.left_out, "unrecorded order", "unrecorded orders"));
     }
     let left_out = (!left_out.is_empty())
-        .then(|| format!("Not drawn: {}. What is nearest to a ring is.", left_out.join(", ")));
+        .then(|| format!("Not drawn: {}. What is nearest to a cycle is.", left_out.join(", ")));
     Some(Drawing { svg: graph.svg(&places), left_out })
 }
 
@@ -105,22 +105,22 @@ impl Graph {
                 arrow.who = thread.map_or(String::new(), crate::finding_text::called);
             }
         }
-        let rings = findings.iter().filter_map(|finding| finding.details.order.as_ref());
-        for step in rings.flat_map(|ring| &ring.steps) {
+        let cycles = findings.iter().filter_map(|finding| finding.details.order.as_ref());
+        for step in cycles.flat_map(|cycle| &cycle.steps) {
             let ends = [&step.holds, &step.asks].map(|lock| add(&mut graph, name(lock)));
             let arrow = graph.arrows.entry((ends[0], ends[1])).or_default();
-            arrow.in_ring = true;
+            arrow.in_cycle = true;
             arrow.who = crate::finding_text::called(&step.thread);
         }
         graph
     }
 
-    /// Keeps what can be read: rings, what is next to them, and what has most
+    /// Keeps what can be read: cycles, what is next to them, and what has most
     /// arrows.
     fn shrink(&mut self) {
         let mut weight = vec![0_usize; self.names.len()];
         for (&(from, to), arrow) in &self.arrows {
-            let more = if arrow.in_ring { 1_000_000 } else { 1 };
+            let more = if arrow.in_cycle { 1_000_000 } else { 1 };
             weight[from] += more;
             weight[to] += more;
         }
@@ -128,7 +128,7 @@ impl Graph {
             .arrows
             .keys()
             .flat_map(|&(from, to)| [(from, to), (to, from)])
-            .filter(|&(ring, _)| weight[ring] >= 1_000_000)
+            .filter(|&(cycle, _)| weight[cycle] >= 1_000_000)
             .map(|(_, beside)| beside)
             .collect();
         for beside in near {
@@ -146,10 +146,10 @@ impl Graph {
             .filter_map(|((from, to), arrow)| Some(((*new.get(&from)?, *new.get(&to)?), arrow)))
             .collect();
         arrows.sort_by_key(|((from, to), arrow)| {
-            (!arrow.in_ring, std::cmp::Reverse(weight[kept[*from]] + weight[kept[*to]]))
+            (!arrow.in_cycle, std::cmp::Reverse(weight[kept[*from]] + weight[kept[*to]]))
         });
-        let rings = arrows.iter().filter(|(_, arrow)| arrow.in_ring).count();
-        arrows.truncate(ARROWS.max(rings));
+        let cycles = arrows.iter().filter(|(_, arrow)| arrow.in_cycle).count();
+        arrows.truncate(ARROWS.max(cycles));
         self.arrows = arrows.into_iter().collect();
     }
 
@@ -203,23 +203,23 @@ impl Graph {
         let place = |at: usize| (places[at].0 + MARGIN, places[at].1 + MARGIN + HEIGHT / 2.0);
         let mut svg =
             open(width.ceil() as u32, height.ceil() as u32, "the order in which locks are taken");
-        // Those of rings lie above the others, and the boxes above all.
-        for ring in [false, true] {
+        // Those of cycles lie above the others, and the boxes above all.
+        for cycle in [false, true] {
             for (&(from, to), arrow) in &self.arrows {
-                if arrow.in_ring == ring {
+                if arrow.in_cycle == cycle {
                     self.arrow(&mut svg, (from, place(from)), (to, place(to)), arrow);
                 }
             }
         }
-        let in_ring: BTreeSet<usize> = self
+        let in_cycle: BTreeSet<usize> = self
             .arrows
             .iter()
-            .filter(|(_, arrow)| arrow.in_ring)
+            .filter(|(_, arrow)| arrow.in_cycle)
             .flat_map(|(&(from, to), _)| [from, to])
             .collect();
         for at in 0..self.names.len() {
             let ((x, y), width) = (place(at), self.width(at));
-            let class = if in_ring.contains(&at) { "lock ring" } else { "lock" };
+            let class = if in_cycle.contains(&at) { "lock cycle" } else { "lock" };
             let _ = write!(
                 svg,
                 "<g><title>{}</title><rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" \
@@ -243,7 +243,7 @@ impl Graph {
         (to, (x2, y2)): (usize, (f64, f64)),
         arrow: &Arrow,
     ) {
-        let class = if arrow.in_ring { "ring" } else { "order" };
+        let class = if arrow.in_cycle { "cycle" } else { "order" };
         let title = format!("{} → {}: {}", self.names[from], self.names[to], arrow.who);
         let (path, tip, back) = if from == to {
             let side = x1 + self.width(from) / 2.0;
@@ -332,14 +332,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_stands_out_and_names_are_harmless() {
+    fn a_cycle_stands_out_and_names_are_harmless() {
         let mut two = order(3, [(0, 1), (1, 0), (1, 2)]);
         two.locks[2].name = NASTY.into();
         let drawing = draw(&two, &[&sample::inversion("lock_0", "lock_1")]).expect("a picture");
-        assert_eq!(count(&drawing.svg, "lock ring"), 2);
+        assert_eq!(count(&drawing.svg, "lock cycle"), 2);
         assert_eq!(count(&drawing.svg, "lock"), 1);
         // A line and its tip each.
-        assert_eq!((count(&drawing.svg, "ring"), count(&drawing.svg, "order")), (4, 2));
+        assert_eq!((count(&drawing.svg, "cycle"), count(&drawing.svg, "order")), (4, 2));
         assert!(drawing.left_out.is_none() && !drawing.svg.contains("Map<int>"));
         assert!(draw(&order(2, []), &[]).is_none());
     }
@@ -367,11 +367,11 @@ mod tests {
     }
 
     #[test]
-    fn of_many_locks_the_rings_are_left() {
+    fn of_many_locks_the_cycles_are_left() {
         let pairs = (0..5000).map(|at| (at, (at * 7 + 1) % 5000));
         let many = order(5000, pairs);
         let drawing = draw(&many, &[&sample::inversion("x", "y")]).expect("a picture");
-        assert_eq!(count(&drawing.svg, "lock ring"), 2);
+        assert_eq!(count(&drawing.svg, "lock cycle"), 2);
         assert_eq!(count(&drawing.svg, "lock") + 2, BOXES);
         assert!(count(&drawing.svg, "order") <= 2 * ARROWS);
         let left = drawing.left_out.expect("much");

@@ -6,7 +6,7 @@ use super::columns::{Cell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
 use super::here::Here;
 use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
-use super::{ring, svg};
+use super::{cycle, svg};
 use crate::table::{count, time};
 use crate::words::{clean, percent, plural};
 use askama::Template;
@@ -32,8 +32,8 @@ struct Page {
 
 struct FindingView {
     title: String,
-    /// The ring of a deadlock, drawn.
-    ring: Option<String>,
+    /// The cycle of a deadlock, drawn.
+    cycle: Option<String>,
     text: String,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Err
                     finding.pid,
                     time(finding.at_ns as f64)
                 ),
-                ring: ring::draw(finding),
+                cycle: cycle::draw(finding),
                 text: lines(&finding.text),
             })
             .collect(),

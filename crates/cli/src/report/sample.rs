@@ -1,6 +1,6 @@
 //! A report with something of everything, for the tests of its renderers.
 
-use lockstead_inspect::check::model::{Details, How, Level, Lock, Order, Ring, Step, Thread};
+use lockstead_inspect::check::model::{CycleKind, Details, How, Level, Lock, Order, Step, Thread};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Bucket, Caller, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort,
@@ -197,7 +197,7 @@ pub(super) fn inversion(one: &str, other: &str) -> Finding {
         alone: false,
     };
     let order = Order {
-        ring: Ring::Locks,
+        cycle: CycleKind::Locks,
         signal: None,
         handler: None,
         excuse: None,

@@ -1,7 +1,7 @@
-//! Locks that processes share: where such a lock lies for each of them, and rings that lead through
+//! Locks that processes share: where such a lock lies for each of them, and cycles that lead through
 //! several processes.
 //!
-//! # What a ring rests on
+//! # What a cycle rests on
 //! Each member's ledger says for which lock it waits without a deadline, and which it holds, and has
 //! said so at two looks, so all the time between. Locks in memory that is shared are the same one if
 //! they lie at the same place of the same file; so the kernel's futex calls have it, too. The word
@@ -81,7 +81,7 @@ pub(super) fn name(tid: u32) -> Option<String> {
     Some(clean(String::from_utf8_lossy(&name).trim_end()))
 }
 
-/// A thread of a ring.
+/// A thread of a cycle.
 #[derive(Clone)]
 pub(super) struct Member {
     pub(super) process: Arc<Observed>,
@@ -104,34 +104,34 @@ enum Key {
     Private(usize, u64),
 }
 
-/// Looks for rings through several processes.
-pub(super) struct Rings {
+/// Looks for cycles through several processes.
+pub(super) struct Cycles {
     next: Instant,
     /// Of those that waited at the last look; maps take long to read.
     keys: HashMap<(Who, u64), Key>,
-    /// The rings of the last look.
+    /// The cycles of the last look.
     before: HashSet<Vec<Who>>,
-    /// Who is in a ring that was reported.
+    /// Who is in a cycle that was reported.
     dead: HashSet<Who>,
 }
 
-impl Rings {
+impl Cycles {
     pub(super) fn new(now: Instant) -> Self {
         let (keys, before, dead) = Default::default();
-        Rings { next: now, keys, before, dead }
+        Cycles { next: now, keys, before, dead }
     }
 
-    /// Whether this thread's wait is part of a ring that was reported.
+    /// Whether this thread's wait is part of a cycle that was reported.
     pub(super) fn is_dead(&self, process: &Arc<Observed>, waiter: &Waiter) -> bool {
         self.dead.contains(&who(process, waiter))
     }
 
-    /// Whether a thread of the process is in a ring that was reported.
+    /// Whether a thread of the process is in a cycle that was reported.
     pub(super) fn has_dead(&self, process: &Arc<Observed>) -> bool {
         self.dead.iter().any(|who| who.0 == Arc::as_ptr(process) as usize)
     }
 
-    /// Rings that have closed, each once; members in the order in which they wait.
+    /// Cycles that have closed, each once; members in the order in which they wait.
     pub(super) fn look(
         &mut self,
         live: &[(Arc<Observed>, Watch)],
@@ -174,10 +174,10 @@ impl Rings {
             }
         }
         let mut seen = HashSet::new();
-        let (mut rings, mut found) = (HashSet::new(), Vec::new());
+        let (mut cycles, mut found) = (HashSet::new(), Vec::new());
         for first in 0..waiting.len() {
-            let Some(ring) = ring(first, &targets, &holders, &mut seen) else { continue };
-            let members: Vec<Member> = ring
+            let Some(cycle) = cycle(first, &targets, &holders, &mut seen) else { continue };
+            let members: Vec<Member> = cycle
                 .iter()
                 .map(|&(at, holding)| {
                     let (process, waiter) = (waiting[at].0.clone(), waiting[at].1.clone());
@@ -195,16 +195,16 @@ impl Rings {
                 self.dead.extend(whos.iter().copied());
                 found.push(members);
             }
-            rings.insert(whos);
+            cycles.insert(whos);
         }
-        self.before = rings;
+        self.before = cycles;
         found
     }
 }
 
-/// From `first` on, whoever holds what the one before waits for, until one comes again: the ring,
+/// From `first` on, whoever holds what the one before waits for, until one comes again: the cycle,
 /// if none of it was met before.
-fn ring(
+fn cycle(
     first: usize,
     targets: &[Key],
     holders: &HashMap<Key, (usize, Holding)>,

@@ -75,7 +75,7 @@ pub(super) fn of_deadlock() -> Details {
 #[derive(Default)]
 pub(super) struct Dead {
     /// The locks of each.
-    rings: Vec<BTreeSet<u64>>,
+    cycles: Vec<BTreeSet<u64>>,
     /// Threads that locked again what they hold: which was said before they
     /// stopped.
     recursions: Vec<(u32, u64)>,
@@ -84,7 +84,7 @@ pub(super) struct Dead {
 impl Dead {
     /// A deadlock is reported. Says whether all there is to say of it has been.
     pub(super) fn note(&mut self, found: &Found) -> bool {
-        self.rings.push(found.members.iter().filter_map(|member| member.lock).collect());
+        self.cycles.push(found.members.iter().filter_map(|member| member.lock).collect());
         let [member] = &found.members[..] else { return false };
         member.lock.is_some_and(|lock| self.recursions.contains(&(member.waiter.tid, lock)))
     }
@@ -99,7 +99,7 @@ impl Dead {
                     .iter()
                     .flat_map(|step| [step.from.address, step.to.address])
                     .collect();
-                self.rings.iter().any(|ring| locks.is_subset(ring))
+                self.cycles.iter().any(|cycle| locks.is_subset(cycle))
             }
             Facts::Violation(facts) => {
                 if facts.violation.rule == Rule::Recursion {

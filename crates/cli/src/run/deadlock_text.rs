@@ -39,7 +39,7 @@ pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> 
     found.members.iter().enumerate().map(party).collect()
 }
 
-/// A member of a ring through several processes; the scene is its own process's.
+/// A member of a cycle through several processes; the scene is its own process's.
 pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64) -> Party {
     let waiting = &member.waiter.waiting;
     Party {
@@ -69,11 +69,11 @@ pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
     text
 }
 
-/// What a ring rests on that leads through a semaphore; a line feed at its end.
+/// What a cycle rests on that leads through a semaphore; a line feed at its end.
 pub(super) const BY_USE: &str = "  It rests on how the semaphore was used: it began with one token, \
      and so far each thread that took it gave it back.\n";
 
-/// What a ring rests on where mutexes of it do not say who owns them; a line feed at its end.
+/// What a cycle rests on where mutexes of it do not say who owns them; a line feed at its end.
 pub(super) const UNNAMED: &str = "  It rests on the calls that the threads made, and on the kernel, \
      for which they sleep: the words of these mutexes name no owner, as where another library than \
      glibc has them.\n";

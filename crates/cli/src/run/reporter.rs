@@ -21,7 +21,7 @@ use lockstead_inspect::check::facts::Facts;
 use lockstead_inspect::check::model::Details;
 use lockstead_inspect::report::finding::{Finding, Party};
 use lockstead_inspect::snapshot::Snapshot;
-use lockstead_inspect::snapshot::model::Verdict as RingVerdict;
+use lockstead_inspect::snapshot::model::Verdict as CycleVerdict;
 use lockstead_inspect::waits::detect::Found;
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_inspect::waits::standstill::Enders;
@@ -57,7 +57,7 @@ pub(super) enum Job {
         all: Vec<Arc<Observed>>,
     },
     /// Threads of several processes that wait for each other.
-    Ring {
+    CycleAcross {
         /// Who.
         members: Vec<across::Member>,
     },
@@ -89,7 +89,7 @@ impl Job {
             }
             Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
             Job::Check { process, facts } => return checked::names(process, facts),
-            Job::Ring { .. } | Job::Seen { .. } => return ThreadNames::new(),
+            Job::CycleAcross { .. } | Job::Seen { .. } => return ThreadNames::new(),
         };
         let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
         waiters.iter().filter_map(name).collect()
@@ -172,8 +172,8 @@ struct Work {
     scenes: HashMap<usize, Scene>,
     /// What the deadlocks have of each process that were reported.
     dead: HashMap<usize, Dead>,
-    /// The rings of each process that memory alone showed.
-    rings: HashMap<usize, HashSet<Vec<u32>>>,
+    /// The cycles of each process that memory alone showed.
+    cycles: HashMap<usize, HashSet<Vec<u32>>>,
 }
 
 impl Work {
@@ -181,7 +181,7 @@ impl Work {
         for (job, names) in jobs {
             match job {
                 Job::Cycle { process, found } => self.cycle(&process, &found, names),
-                Job::Ring { members } => self.ring(&members),
+                Job::CycleAcross { members } => self.cycle_across(&members),
                 Job::Blocked { process, waiter, at, all } => {
                     let elsewhere = self.owners_elsewhere(&process, &waiter, &all, at);
                     let scene = self.scene(&process, names);
@@ -227,7 +227,7 @@ impl Work {
     fn seen(&mut self, process: &Arc<Observed>, sight: &Sight) {
         let whole = matches!(sight, Sight::Standstill { .. });
         let Some(found) = standstill_text::snapshot(process, whole) else { return };
-        self.rings_in_memory(process, &found);
+        self.cycles_in_memory(process, &found);
         let program = self.scene(process, ThreadNames::new()).program();
         match sight {
             Sight::Standstill { enders, since } if !found.is_deadlocked() => {
@@ -240,7 +240,7 @@ impl Work {
                 let threads = standstill_text::parties(&found);
                 self.print("stuck", process, text, threads, Details::default());
             }
-            Sight::Unrecorded { tid, since } if !standstill_text::is_in_ring(&found, *tid) => {
+            Sight::Unrecorded { tid, since } if !standstill_text::is_in_cycle(&found, *tid) => {
                 let Some(text) = standstill_text::blocked(&program, &found, *tid, *since) else {
                     return;
                 };
@@ -252,26 +252,26 @@ impl Work {
     }
 
     /// Deadlocks through locks that no ledger has, each once.
-    fn rings_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
+    fn cycles_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
         let program = self.scene(process, ThreadNames::new()).program();
-        for ring in found.cycles.iter().filter(|ring| ring.verdict == RingVerdict::Deadlock) {
-            let known = self.rings.entry(Arc::as_ptr(process) as usize).or_default();
-            // Of a ring of recorded locks the detection tells.
-            if standstill_text::is_recorded(found, ring) || !known.insert(ring.threads.clone()) {
+        for cycle in found.cycles.iter().filter(|cycle| cycle.verdict == CycleVerdict::Deadlock) {
+            let known = self.cycles.entry(Arc::as_ptr(process) as usize).or_default();
+            // Of a cycle of recorded locks the detection tells.
+            if standstill_text::is_recorded(found, cycle) || !known.insert(cycle.threads.clone()) {
                 continue;
             }
             // First, for nobody may be there to read.
             self.end(process);
-            let text = standstill_text::deadlock(&program, found, ring);
+            let text = standstill_text::deadlock(&program, found, cycle);
             let mut details = checked::of_deadlock();
             self.reports.judge.judge(&mut details, &text);
-            let members = ring.threads.iter();
+            let members = cycle.threads.iter();
             let parties = members.filter_map(|&tid| standstill_text::party(found, tid)).collect();
             self.print("deadlock", process, text, parties, details);
         }
     }
 
-    fn ring(&mut self, members: &[across::Member]) {
+    fn cycle_across(&mut self, members: &[across::Member]) {
         let now = now();
         let mut processes: Vec<&Arc<Observed>> = Vec::new();
         for member in members {
@@ -337,7 +337,7 @@ impl Work {
             // A ledger takes descriptors and address space as long as it is known.
             self.scenes.retain(|_, scene| !scene.process.has_ended());
             self.dead.retain(|key, _| self.scenes.contains_key(key));
-            self.rings.retain(|key, _| self.scenes.contains_key(key));
+            self.cycles.retain(|key, _| self.scenes.contains_key(key));
         }
         let scene = self
             .scenes

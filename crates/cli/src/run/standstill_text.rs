@@ -1,5 +1,5 @@
 //! What the ledger does not have, as text: a process in which all threads wait, a wait for
-//! a lock that is not recorded, a ring of such locks.
+//! a lock that is not recorded, a cycle of such locks.
 //!
 //! # Role
 //! These reports are made of the snapshot that `lockstead dump` shows, so that both say the
@@ -11,7 +11,7 @@ use crate::dump;
 use crate::words::clean;
 use lockstead_inspect::proc::process::Process;
 use lockstead_inspect::report::finding::{Activity as Doing, Party};
-use lockstead_inspect::snapshot::model::{Activity, Held, Lock, Ring, Target, Thread};
+use lockstead_inspect::snapshot::model::{Activity, Held, JudgedCycle, Lock, Target, Thread};
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
 use std::fmt::Write;
@@ -130,28 +130,28 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
     Some(text)
 }
 
-/// A ring of threads that wait for each other.
-pub(super) fn deadlock(program: &str, found: &Snapshot, ring: &Ring) -> String {
-    let threads = match ring.threads.len() {
+/// A cycle of threads that wait for each other.
+pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> String {
+    let threads = match cycle.threads.len() {
         1 => "1 thread waits for itself".into(),
         count => format!("{count} threads wait for each other"),
     };
     let mut text = format!("lockstead: DEADLOCK: {threads}, in {program}\n");
-    for &tid in &ring.threads {
+    for &tid in &cycle.threads {
         text.push_str(&plain(&dump::one_waiter(found, tid)));
     }
     text
 }
 
-/// Whether the ledger has all waits of a ring, so that the detection sees it as well.
-pub(super) fn is_recorded(found: &Snapshot, ring: &Ring) -> bool {
-    let mut waits = ring.threads.iter().map(|&tid| found.thread(tid).and_then(Thread::wait));
+/// Whether the ledger has all waits of a cycle, so that the detection sees it as well.
+pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
+    let mut waits = cycle.threads.iter().map(|&tid| found.thread(tid).and_then(Thread::wait));
     waits.all(|wait| wait.is_some_and(|wait| wait.waited_ns.is_some()))
 }
 
-/// Whether a thread is in a ring.
-pub(super) fn is_in_ring(found: &Snapshot, tid: u32) -> bool {
-    found.cycles.iter().any(|ring| ring.threads.contains(&tid))
+/// Whether a thread is in a cycle.
+pub(super) fn is_in_cycle(found: &Snapshot, tid: u32) -> bool {
+    found.cycles.iter().any(|cycle| cycle.threads.contains(&tid))
 }
 
 /// The threads, with what each waits for.

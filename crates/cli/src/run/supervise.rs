@@ -7,7 +7,7 @@
 //! for the reporter, so that the clock does not stand still for it.
 
 use super::accountant::{Accountant, Accounts};
-use super::across::Rings;
+use super::across::Cycles;
 use super::checks::{Checks, Due};
 use super::flags::OnDeadlock;
 use super::glance::Sight;
@@ -92,7 +92,7 @@ struct Supervisor<'a> {
     departed: VecDeque<Arc<Observed>>,
     accountant: Accountant,
     reporter: Reporter,
-    rings: Rings,
+    cycles: Cycles,
     checks: Option<Checks>,
     /// Why processes are not watched: the first of them, and how many more.
     losses: BTreeMap<String, (String, u64)>,
@@ -128,7 +128,7 @@ pub(super) fn supervise(
         departed: VecDeque::new(),
         accountant,
         reporter: Reporter::new(task, judge, copy),
-        rings: Rings::new(started),
+        cycles: Cycles::new(started),
         checks,
         losses: BTreeMap::new(),
         recurrences: 0,
@@ -437,8 +437,8 @@ impl Supervisor<'_> {
     fn look_at_waits(&mut self, time: u64) {
         let mut news = Vec::new();
         let mut stirring = false;
-        for members in self.rings.look(&self.live, Instant::now()) {
-            self.reporter.report(Job::Ring { members });
+        for members in self.cycles.look(&self.live, Instant::now()) {
+            self.reporter.report(Job::CycleAcross { members });
         }
         let reports = self.options.watch.is_some();
         let all = self.live.iter().filter(|_| reports).map(|(process, _)| process.clone());
@@ -452,11 +452,11 @@ impl Supervisor<'_> {
                 let process = process.clone();
                 self.reporter.report(match news {
                     News::Cycle(found) => Job::Cycle { process, found },
-                    News::Blocked(waiter) if self.rings.is_dead(&process, &waiter) => continue,
+                    News::Blocked(waiter) if self.cycles.is_dead(&process, &waiter) => continue,
                     News::Blocked(waiter) => {
                         Job::Blocked { process, waiter, at: time, all: all.clone() }
                     }
-                    News::Seen(Sight::Standstill { .. }) if self.rings.has_dead(&process) => {
+                    News::Seen(Sight::Standstill { .. }) if self.cycles.has_dead(&process) => {
                         continue;
                     }
                     News::Seen(sight) => Job::Seen { process, sight },

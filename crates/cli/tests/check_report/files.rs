@@ -107,7 +107,7 @@ fn sarif_can_be_made_of_a_report_too() {
 }
 
 #[test]
-fn the_page_draws_the_order_with_its_ring() {
+fn the_page_draws_the_order_with_its_cycle() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("r.html");
     let Some(_) = under_check(&["--html", text(&file)], &["crossed", "path"]) else { return };
@@ -118,9 +118,9 @@ fn the_page_draws_the_order_with_its_ring() {
         let all = document.descendants().filter(|node| node.tag_name().name() == tag);
         all.filter(|node| node.attribute("class") == Some(class)).count()
     };
-    assert_eq!((with("rect", "lock ring"), with("rect", "lock")), (2, 1), "queue is in none");
-    assert_eq!((with("path", "ring"), with("path", "order")), (2, 1));
-    assert_eq!((with("polygon", "ring"), with("polygon", "order")), (2, 1));
+    assert_eq!((with("rect", "lock cycle"), with("rect", "lock")), (2, 1), "queue is in none");
+    assert_eq!((with("path", "cycle"), with("path", "order")), (2, 1));
+    assert_eq!((with("polygon", "cycle"), with("polygon", "order")), (2, 1));
     assert!(page.contains("lock order inversion of 2 locks"));
 }
 

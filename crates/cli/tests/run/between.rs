@@ -1,4 +1,4 @@
-//! Locks that several processes share: who has one in another process, and rings through both.
+//! Locks that several processes share: who has one in another process, and cycles through both.
 
 use crate::programs::{Running, blocked, line, only, program, under};
 

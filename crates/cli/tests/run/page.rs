@@ -29,7 +29,7 @@ fn a_deadlock_is_drawn_and_each_of_its_threads_has_one_name() {
         node.tag_name().name() == "svg"
             && node.attribute("aria-label") == Some("who waits for whom")
     });
-    let drawn = texts(drawn.expect("a picture of the ring"), "text");
+    let drawn = texts(drawn.expect("a picture of the cycle"), "text");
     let threads: Vec<&String> = drawn.iter().filter(|text| text.ends_with(')')).collect();
     let threads: Vec<(&str, &str)> = threads
         .iter()

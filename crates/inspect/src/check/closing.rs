@@ -1,4 +1,4 @@
-//! Whether a ring may be closing at this moment.
+//! Whether a cycle may be closing at this moment.
 //!
 //! # Role
 //! An order that goes round is known before the threads that take it sleep: the

@@ -2,7 +2,7 @@
 
 use super::facts::{ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
 use super::lives::Life;
-use super::model::{Details, Excuse, Level, Lock, Order, Ring, Step, Thread, Violation};
+use super::model::{CycleKind, Details, Excuse, Level, Lock, Order, Step, Thread, Violation};
 use super::rules;
 use crate::report::names::Names;
 use crate::report::names::{class_name, type_name};
@@ -35,12 +35,12 @@ impl Describer<'_> {
             Some(ExcuseFacts::Gate(life)) => Some(self.lock(&life)),
             _ => None,
         };
-        let (ring, signal) = match facts.kind {
-            Kind::Cycle => (Ring::Locks, None),
-            Kind::Classes => (Ring::Classes, None),
-            Kind::Handler { signal, .. } => (Ring::Handler, Some(signal)),
+        let (cycle, signal) = match facts.kind {
+            Kind::Cycle => (CycleKind::Locks, None),
+            Kind::Classes => (CycleKind::Classes, None),
+            Kind::Handler { signal, .. } => (CycleKind::Handler, Some(signal)),
         };
-        let in_handler = ring == Ring::Handler;
+        let in_handler = cycle == CycleKind::Handler;
         Details {
             level: Some(match facts.level {
                 Sure::Order => Level::Order,
@@ -54,7 +54,7 @@ impl Describer<'_> {
             cause: Some(self.cause_of_order(facts)),
             suppressed: None,
             order: Some(Order {
-                ring,
+                cycle,
                 signal,
                 handler: facts.handler.map(|thread| self.thread(thread)),
                 excuse: facts.excuse.map(|excuse| match excuse {

@@ -22,7 +22,7 @@ pub struct ThreadFacts {
     pub tid: u32,
 }
 
-/// A ring of steps; see [`lockstead_lockdep::Finding`].
+/// A cycle of steps; see [`lockstead_lockdep::Finding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderFacts {
     /// How sure it is.
@@ -37,7 +37,7 @@ pub struct OrderFacts {
     pub excuse: Option<ExcuseFacts>,
 }
 
-/// Why a ring is not called a potential deadlock.
+/// Why a cycle is not called a potential deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExcuseFacts {
     /// There are not as many threads as steps.

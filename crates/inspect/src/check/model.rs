@@ -89,10 +89,10 @@ impl From<lockstead_lockdep::Mode> for How {
     }
 }
 
-/// What kind of ring an order finding is.
+/// What kind of cycle an order finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ring {
+pub enum CycleKind {
     /// Of locks.
     Locks,
     /// Of classes: a step begins with a lock of the same class as the one that
@@ -103,7 +103,7 @@ pub enum Ring {
     Handler,
 }
 
-/// Why a ring is not called a potential deadlock.
+/// Why a cycle is not called a potential deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Excuse {
@@ -148,8 +148,9 @@ pub struct Step {
 /// Locks that are taken in no one order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// What the steps are.
-    pub ring: Ring,
+    /// What the steps go through; reports of version 1 call it `ring`.
+    #[serde(alias = "ring")]
+    pub cycle: CycleKind,
     /// Of a handler: the signal.
     pub signal: Option<u8>,
     /// Of a handler: who was seen to run it.

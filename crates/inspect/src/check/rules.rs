@@ -147,7 +147,7 @@ pub const INVERSION_MEANING: &str =
     "Threads that take the same locks in different orders wait for each other when they meet.";
 
 /// What a deadlock is.
-pub const DEADLOCK_MEANING: &str = "Threads wait for each other in a ring, for ever.";
+pub const DEADLOCK_MEANING: &str = "Threads wait for each other in a cycle, for ever.";
 
 /// Why a finding with this slug matters.
 #[must_use]
@@ -169,7 +169,7 @@ pub fn remedy_of(slug: &str) -> &'static str {
              order cannot be known, take the second one by trylock and begin anew if that fails."
         }
         None => {
-            "Take the locks of the ring in one order everywhere; the stacks show where each thread \
+            "Take the locks of the cycle in one order everywhere; the stacks show where each thread \
              acquired what the one before it wants."
         }
     }

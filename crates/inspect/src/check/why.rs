@@ -147,7 +147,7 @@ mod tests {
         let order = order(&names, &[(0, 1), (1, 2), (2, 3), (0, 2), (3, 0)]);
         let found = way(&order, &set(&[0]), &set(&[3])).expect("a way");
         assert_eq!((pairs(&found), found.by_class), (vec![(0, 2), (2, 3)], false));
-        let found = way(&order, &set(&[1]), &set(&[1])).expect("a ring");
+        let found = way(&order, &set(&[1]), &set(&[1])).expect("a cycle");
         assert_eq!(pairs(&found), [(1, 2), (2, 3), (3, 0), (0, 1)]);
         assert_eq!(way(&self::order(&names, &[(0, 1)]), &set(&[1]), &set(&[0])), None);
     }

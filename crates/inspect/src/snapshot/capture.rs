@@ -5,7 +5,7 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
-use super::model::{About, Activity, Lock, Ring, Snapshot, Source, Thread, Wait};
+use super::model::{About, Activity, JudgedCycle, Lock, Snapshot, Source, Thread, Wait};
 use super::recognise::{self, Caller, Found};
 use super::verify;
 use crate::maps::{Backing, Maps};
@@ -44,7 +44,7 @@ pub fn capture(process: &Process, everything: bool) -> Result<Snapshot, Unusable
         looking.try_memory();
     }
     looking.find_waits(|_| true);
-    let cycles = looking.rings();
+    let cycles = looking.cycles();
     let holders = looking.facts().values().filter_map(|fact| fact.holder).collect::<Vec<_>>();
     looking.read_other_stacks(|tid| everything || holders.contains(&tid));
     let (mut waits, mut locks) = (HashMap::new(), BTreeMap::new());
@@ -69,7 +69,7 @@ pub(super) struct Facts {
     /// By the threads' ids.
     pub(super) waits: HashMap<u32, Wait>,
     pub(super) locks: BTreeMap<u64, Lock>,
-    pub(super) cycles: Vec<Ring>,
+    pub(super) cycles: Vec<JudgedCycle>,
     pub(super) stacks: Vec<Stack>,
 }
 
@@ -182,8 +182,8 @@ impl Looking {
     }
 
     /// The cycles among the threads whose waits were found.
-    pub(super) fn rings(&self) -> Vec<Ring> {
-        verify::rings(&self.facts(), &|tids| self.read_again(tids))
+    pub(super) fn cycles(&self) -> Vec<JudgedCycle> {
+        verify::judged_cycles(&self.facts(), &|tids| self.read_again(tids))
     }
 
     fn recognise(&self, task: &Task, wait: &FutexWait) -> Found {

@@ -18,8 +18,8 @@ pub struct Snapshot {
     pub threads: Vec<Thread>,
     /// All objects that a thread waits for or is known to hold, by address.
     pub locks: Vec<Lock>,
-    /// Threads that wait for each other in a ring.
-    pub cycles: Vec<Ring>,
+    /// Threads that wait for each other in a cycle.
+    pub cycles: Vec<JudgedCycle>,
     /// Where locks were acquired; holders say which of these.
     pub stacks: Vec<Stack>,
     /// What could not be read, and what helps.
@@ -226,17 +226,17 @@ impl Holder {
     }
 }
 
-/// Threads that wait for each other in a ring: each for the next one, the last
+/// Threads that wait for each other in a cycle: each for the next one, the last
 /// for the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ring {
+pub struct JudgedCycle {
     /// What it is.
     pub verdict: Verdict,
     /// Ids of the threads, in the order of waiting.
     pub threads: Vec<u32>,
 }
 
-/// What a ring is.
+/// What a cycle is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -267,7 +267,7 @@ impl Snapshot {
     /// Whether there is a deadlock.
     #[must_use]
     pub fn is_deadlocked(&self) -> bool {
-        self.cycles.iter().any(|ring| ring.verdict == Verdict::Deadlock)
+        self.cycles.iter().any(|cycle| cycle.verdict == Verdict::Deadlock)
     }
 }
 

@@ -16,7 +16,7 @@
 
 use super::capture::{Facts, Looking};
 use super::entries::{Entries, Waits};
-use super::model::{Held, Lock, Ring, Snapshot, Source, Target, Verdict};
+use super::model::{Held, JudgedCycle, Lock, Snapshot, Source, Target, Verdict};
 use super::objects::ledger_now;
 use crate::ledger::{Mapped, code};
 use crate::modules::Modules;
@@ -85,8 +85,8 @@ pub fn recorded(
     let waits = entries.waits.iter();
     let tids: HashMap<u32, u32> =
         waits.filter_map(|(&tid, waits)| Some((waits.record?, tid))).collect();
-    let mut cycles: Vec<Ring> =
-        found.iter().filter_map(|(verdict, found)| ring(*verdict, found, &tids)).collect();
+    let mut cycles: Vec<JudgedCycle> =
+        found.iter().filter_map(|(verdict, found)| cycle(*verdict, found, &tids)).collect();
     cycles.extend(unrecorded_cycles(&mut looking, &cycles));
     cycles.sort_by(|a, b| a.threads.cmp(&b.threads));
 
@@ -146,14 +146,14 @@ fn taking_back(found: &Found) -> impl Iterator<Item = u32> + '_ {
 
 /// The cycle by its threads' ids, which `tids` has by their records; `None` if it
 /// has gone since.
-fn ring(verdict: Verdict, found: &Found, tids: &HashMap<u32, u32>) -> Option<Ring> {
+fn cycle(verdict: Verdict, found: &Found, tids: &HashMap<u32, u32>) -> Option<JudgedCycle> {
     let members = found.members.iter();
     let threads: Option<Vec<u32>> =
         members.map(|member| tids.get(&member.waiter.thread).copied()).collect();
     let mut threads = threads?;
     let first = threads.iter().enumerate().min_by_key(|(_, tid)| **tid)?.0;
     threads.rotate_left(first);
-    Some(Ring { verdict, threads })
+    Some(JudgedCycle { verdict, threads })
 }
 
 /// The threads that sleep for something the ledger knows nothing of, and the
@@ -191,7 +191,7 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entr
 
 /// Cycles through locks that are in no ledger: of all threads that sleep, by
 /// memory alone. Only where such a lock has an owner.
-fn unrecorded_cycles(looking: &mut Looking, known: &[Ring]) -> Vec<Ring> {
+fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<JudgedCycle> {
     let facts = looking.facts();
     let owned = facts
         .values()
@@ -200,11 +200,11 @@ fn unrecorded_cycles(looking: &mut Looking, known: &[Ring]) -> Vec<Ring> {
         return Vec::new();
     }
     looking.find_waits(|_| true);
-    let members = |ring: &Ring| ring.threads.iter().copied().collect::<BTreeSet<u32>>();
+    let members = |cycle: &JudgedCycle| cycle.threads.iter().copied().collect::<BTreeSet<u32>>();
     let known: Vec<BTreeSet<u32>> = known.iter().map(members).collect();
-    let mut rings = looking.rings();
-    rings.retain(|ring| !known.contains(&members(ring)));
-    rings
+    let mut cycles = looking.cycles();
+    cycles.retain(|cycle| !known.contains(&members(cycle)));
+    cycles
 }
 
 /// The code of a process of which not even the maps may be read: the ledger has

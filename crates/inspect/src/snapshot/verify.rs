@@ -15,7 +15,7 @@
 //! be confirmed; a cycle that is no longer there is not reported.
 
 use super::capture::Known;
-use super::model::{Ring, Verdict};
+use super::model::{JudgedCycle, Verdict};
 use super::recognise::Found;
 use crate::seats::Owner;
 use crate::waits::graph::{self, Cycle, Hold, Wants};
@@ -95,7 +95,7 @@ fn cycles(facts: &Facts) -> Vec<Cycle> {
 
 /// The cycles among `facts`, with what they are. `again` reads the facts of
 /// some threads anew, with their counts of switches.
-pub fn rings(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<Ring> {
+pub fn judged_cycles(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<JudgedCycle> {
     let mut open = cycles(facts);
     let mut judged = Vec::new();
     for round in 1..=ROUNDS {
@@ -122,7 +122,7 @@ pub fn rings(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<Ring> {
                 () if round == ROUNDS => Verdict::Unconfirmed,
                 () => return true,
             };
-            judged.push(Ring { verdict, threads: threads(cycle).collect() });
+            judged.push(JudgedCycle { verdict, threads: threads(cycle).collect() });
             false
         });
     }
@@ -159,20 +159,20 @@ mod tests {
 
     #[test]
     fn a_cycle_that_holds_still_is_a_deadlock() {
-        let found = rings(&facts(5), &|tids| of(&facts(5), tids));
-        assert_eq!(found, [Ring { verdict: Verdict::Deadlock, threads: vec![1, 2] }]);
+        let found = judged_cycles(&facts(5), &|tids| of(&facts(5), tids));
+        assert_eq!(found, [JudgedCycle { verdict: Verdict::Deadlock, threads: vec![1, 2] }]);
     }
 
     #[test]
     fn a_cycle_whose_threads_run_is_not_confirmed() {
         let reads = Cell::new(0);
-        let found = rings(&facts(0), &|tids| {
+        let found = judged_cycles(&facts(0), &|tids| {
             reads.set(reads.get() + 1);
             of(&facts(reads.get()), tids)
         });
-        assert_eq!(found, [Ring { verdict: Verdict::Unconfirmed, threads: vec![1, 2] }]);
+        assert_eq!(found, [JudgedCycle { verdict: Verdict::Unconfirmed, threads: vec![1, 2] }]);
         let uncounted = Fact { switches: None, ..fact(10, 2, 0) };
-        let found = rings(&facts(0), &|tids| {
+        let found = judged_cycles(&facts(0), &|tids| {
             let mut all = facts(0);
             all.insert(1, uncounted.clone());
             of(&all, tids)
@@ -182,20 +182,20 @@ mod tests {
 
     #[test]
     fn a_cycle_that_has_gone_is_not_reported() {
-        assert_eq!(rings(&facts(5), &|_| Facts::new()), []);
+        assert_eq!(judged_cycles(&facts(5), &|_| Facts::new()), []);
         let other = |tids: &[u32]| {
             let mut all = facts(5);
             all.insert(2, fact(20, 9, 7));
             of(&all, tids)
         };
-        assert_eq!(rings(&facts(5), &other), []);
+        assert_eq!(judged_cycles(&facts(5), &other), []);
     }
 
     #[test]
     fn a_wait_with_an_end_is_told() {
         let mut all = facts(5);
         all.insert(2, Fact { timed: true, ..fact(20, 1, 7) });
-        let found = rings(&all, &|tids| of(&all, tids));
-        assert_eq!(found, [Ring { verdict: Verdict::Timed, threads: vec![1, 2] }]);
+        let found = judged_cycles(&all, &|tids| of(&all, tids));
+        assert_eq!(found, [JudgedCycle { verdict: Verdict::Timed, threads: vec![1, 2] }]);
     }
 }

@@ -144,7 +144,7 @@ impl Detector {
     }
 }
 
-/// How long the threads of a ring have waited when a mutex without a name is no accident, in
+/// How long the threads of a cycle have waited when a mutex without a name is no accident, in
 /// nanoseconds.
 const OLD: u64 = 1_000_000_000;
 

@@ -66,7 +66,7 @@ pub struct Hold {
     pub shared: bool,
 }
 
-/// Threads that wait for each other in a ring: each waits for the next one, the
+/// Threads that wait for each other in a cycle: each waits for the next one, the
 /// last for the first. The smallest thread id stands first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {

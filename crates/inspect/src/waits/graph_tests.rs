@@ -80,7 +80,7 @@ fn any_of_several_holders_closes_a_cycle() {
 }
 
 #[test]
-fn a_ring_may_be_of_any_length() {
+fn a_cycle_may_be_of_any_length() {
     const LENGTH: u32 = 20_000;
     let waits: Vec<_> =
         (0..LENGTH).map(|t| wait(t, Wants::Exclusive(u64::from((t + 1) % LENGTH)))).collect();
@@ -106,18 +106,18 @@ fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> boo
     }
 }
 
-/// Every ring of threads without a repetition of a thread or of a side of a
+/// Every cycle of threads without a repetition of a thread or of a side of a
 /// lock, smallest thread first.
-fn every_ring(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
+fn every_cycle(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
     fn extend(
         path: &mut Vec<Wait>,
         waits: &[Wait],
         holds: &[Hold],
-        rings: &mut BTreeSet<Vec<ThreadId>>,
+        cycles: &mut BTreeSet<Vec<ThreadId>>,
     ) {
         let last = path[path.len() - 1];
         if behind(&last, path[0].thread, waits, holds) {
-            rings.insert(path.iter().map(|w| w.thread).collect());
+            cycles.insert(path.iter().map(|w| w.thread).collect());
         }
         for next in waits {
             let fresh = next.thread > path[0].thread
@@ -125,16 +125,16 @@ fn every_ring(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
                 && path.iter().all(|w| w.wants != next.wants || matches!(w.wants, Wants::Join(_)));
             if fresh && behind(&last, next.thread, waits, holds) {
                 path.push(*next);
-                extend(path, waits, holds, rings);
+                extend(path, waits, holds, cycles);
                 path.pop();
             }
         }
     }
-    let mut rings = BTreeSet::new();
+    let mut cycles = BTreeSet::new();
     for first in waits {
-        extend(&mut vec![*first], waits, holds, &mut rings);
+        extend(&mut vec![*first], waits, holds, &mut cycles);
     }
-    rings
+    cycles
 }
 
 fn any_wait(thread: ThreadId) -> impl Strategy<Value = Option<Wait>> {
@@ -167,17 +167,17 @@ proptest! {
     #[test]
     fn the_same_as_trying_every_way(waits in any_waits(), holds in any_holds()) {
         let found = threads(&cycles(&waits, &holds));
-        let rings = every_ring(&waits, &holds);
+        let cycles = every_cycle(&waits, &holds);
         let once: BTreeSet<_> = found.iter().cloned().collect();
         prop_assert_eq!(once.len(), found.len(), "found twice");
-        prop_assert!(once.is_subset(&rings), "{:?} not in {:?}", once, rings);
-        let members = |rings: &BTreeSet<Vec<_>>| -> BTreeSet<_> {
-            rings.iter().flatten().copied().collect()
+        prop_assert!(once.is_subset(&cycles), "{:?} not in {:?}", once, cycles);
+        let members = |cycles: &BTreeSet<Vec<_>>| -> BTreeSet<_> {
+            cycles.iter().flatten().copied().collect()
         };
-        prop_assert_eq!(members(&once), members(&rings));
+        prop_assert_eq!(members(&once), members(&cycles));
         let one_holder = (0..5).all(|lock| holds.iter().filter(|h| h.lock == lock).count() < 2);
         if one_holder && waits.iter().all(|w| !matches!(w.wants, Wants::Shared(_))) {
-            prop_assert_eq!(once, rings);
+            prop_assert_eq!(once, cycles);
         }
     }
 }

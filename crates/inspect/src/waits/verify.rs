@@ -34,7 +34,7 @@ pub enum Verdict {
     /// It is closed.
     True,
     /// It is closed, as the ledger and the kernel have it; a mutex of it names nobody that there
-    /// is, or it leads through a semaphore. While such a ring is young, a thread may be about to
+    /// is, or it leads through a semaphore. While such a cycle is young, a thread may be about to
     /// write its name; later another library than glibc has these mutexes, and its own words for
     /// them. A semaphore never names anybody.
     Unnamed,

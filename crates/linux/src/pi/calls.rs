@@ -4,7 +4,7 @@
 //! | errno | class | outcome |
 //! |---|---|---|
 //! | `ETIMEDOUT` | expected | `TimedOut`: the time of this call, which may be before the deadline |
-//! | `EDEADLK` | the caller holds it, or a ring | `Deadlock` |
+//! | `EDEADLK` | the caller holds it, or a cycle | `Deadlock` |
 //! | `ESRCH` | no thread has the owner's number | `OwnerGone` |
 //! | `EAGAIN`, `EINTR`, `ENOMEM` | the owner is about to end; no memory | `Again` |
 //! | `ENOSYS`, `EPERM`, `EACCES` | no such call, or filtered | `Refused` |

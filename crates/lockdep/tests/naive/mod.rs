@@ -1,4 +1,4 @@
-//! The same answers by looking at everything: all rings, all witnesses.
+//! The same answers by looking at everything: all cycles, all witnesses.
 
 use lockstead_lockdep::{Edge, Gate, LockId, Mode, Step};
 use std::collections::BTreeSet;
@@ -71,9 +71,9 @@ fn no_weaker(a: (Mode, Mode), b: (Mode, Mode)) -> bool {
     shared(a.0) <= shared(b.0) && recursive(a.1) <= recursive(b.1)
 }
 
-/// All rings of different locks that begin with `first`, each with one witness an
+/// All cycles of different locks that begin with `first`, each with one witness an
 /// edge, for which `fits` holds of each new member and those before it.
-pub(crate) fn rings(
+pub(crate) fn cycles(
     all: &[Seen],
     first: &Seen,
     fits: &dyn Fn(&[Seen], &Seen) -> bool,
@@ -81,70 +81,70 @@ pub(crate) fn rings(
 ) {
     fn go(
         all: &[Seen],
-        ring: &mut Vec<Seen>,
+        cycle: &mut Vec<Seen>,
         fits: &dyn Fn(&[Seen], &Seen) -> bool,
         report: &mut dyn FnMut(&[Seen]),
     ) {
-        let (first, last) = (ring[0].clone(), ring[ring.len() - 1].clone());
+        let (first, last) = (cycle[0].clone(), cycle[cycle.len() - 1].clone());
         for next in all {
             if next.from != last.to
                 || !waits(last.to_mode, next.from_mode)
-                || ring.iter().any(|seen| seen.from == next.from)
-                || !fits(ring, next)
+                || cycle.iter().any(|seen| seen.from == next.from)
+                || !fits(cycle, next)
             {
                 continue;
             }
             if next.to == first.from {
                 if waits(next.to_mode, first.from_mode) {
-                    ring.push(next.clone());
-                    report(ring);
-                    ring.pop();
+                    cycle.push(next.clone());
+                    report(cycle);
+                    cycle.pop();
                 }
-            } else if ring.iter().all(|seen| seen.from != next.to) {
-                ring.push(next.clone());
-                go(all, ring, fits, report);
-                ring.pop();
+            } else if cycle.iter().all(|seen| seen.from != next.to) {
+                cycle.push(next.clone());
+                go(all, cycle, fits, report);
+                cycle.pop();
             }
         }
     }
     go(all, &mut vec![first.clone()], fits, report);
 }
 
-/// Length of the shortest rings, and what the classes of each of them are.
+/// Length of the shortest cycles, and what the classes of each of them are.
 pub(crate) type Shortest = Option<(usize, BTreeSet<Vec<u32>>)>;
 
 fn shortest(class: &dyn Fn(u32) -> u32) -> impl FnMut(&mut Shortest, &[Seen]) + '_ {
-    move |best, ring| {
-        let mut cause: Vec<u32> = ring.iter().map(|seen| class(seen.from)).collect();
+    move |best, cycle| {
+        let mut cause: Vec<u32> = cycle.iter().map(|seen| class(seen.from)).collect();
         cause.sort_unstable();
         cause.dedup();
         match best {
-            Some((length, causes)) if *length == ring.len() => {
+            Some((length, causes)) if *length == cycle.len() => {
                 causes.insert(cause);
             }
-            Some((length, _)) if *length < ring.len() => {}
-            _ => *best = Some((ring.len(), BTreeSet::from([cause]))),
+            Some((length, _)) if *length < cycle.len() => {}
+            _ => *best = Some((cycle.len(), BTreeSet::from([cause]))),
         }
     }
 }
 
-/// The shortest rings through `new` that its witness and others prove.
+/// The shortest cycles through `new` that its witness and others prove.
 pub(crate) fn potential(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
     let mut best = None;
     if new.alone {
         return best;
     }
-    let fits = |ring: &[Seen], next: &Seen| !next.alone && ring.iter().all(|s| s.together(next));
+    let fits = |cycle: &[Seen], next: &Seen| !next.alone && cycle.iter().all(|s| s.together(next));
     let mut keep = shortest(class);
-    rings(all, new, &fits, &mut |ring| keep(&mut best, ring));
+    cycles(all, new, &fits, &mut |cycle| keep(&mut best, cycle));
     best
 }
 
-/// The shortest rings through `new`.
+/// The shortest cycles through `new`.
 pub(crate) fn order(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
     let mut best = None;
     let mut keep = shortest(class);
-    rings(all, new, &|_, _| true, &mut |ring| keep(&mut best, ring));
+    cycles(all, new, &|_, _| true, &mut |cycle| keep(&mut best, cycle));
     best
 }
 
@@ -171,11 +171,12 @@ pub(crate) fn of_step(step: &Step) -> Seen {
     }
 }
 
-/// Whether the threads of a ring can deadlock.
-pub(crate) fn proves(ring: &[Seen]) -> bool {
-    ring.iter()
+/// Whether the threads of a cycle can deadlock.
+pub(crate) fn proves(cycle: &[Seen]) -> bool {
+    cycle
+        .iter()
         .enumerate()
-        .all(|(index, seen)| !seen.alone && ring[..index].iter().all(|other| other.together(seen)))
+        .all(|(index, seen)| !seen.alone && cycle[..index].iter().all(|other| other.together(seen)))
 }
 
 /// Whether each of two orders of classes was taken with two pairs of locks or more, and these
@@ -221,12 +222,12 @@ pub(crate) fn is_tree(steps: &[Seen], live: &[Seen], class: &dyn Fn(u32) -> u32)
     })
 }
 
-/// Whether the requests of a ring wait for each other, lock by lock.
-pub(crate) fn is_ring(ring: &[Seen]) -> bool {
-    let locks: BTreeSet<u32> = ring.iter().map(|seen| seen.from).collect();
-    locks.len() == ring.len()
-        && ring
+/// Whether the requests of a cycle wait for each other, lock by lock.
+pub(crate) fn is_cycle(cycle: &[Seen]) -> bool {
+    let locks: BTreeSet<u32> = cycle.iter().map(|seen| seen.from).collect();
+    locks.len() == cycle.len()
+        && cycle
             .iter()
-            .zip(ring.iter().cycle().skip(1))
+            .zip(cycle.iter().cycle().skip(1))
             .all(|(seen, next)| seen.to == next.from && waits(seen.to_mode, next.from_mode))
 }

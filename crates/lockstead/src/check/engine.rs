@@ -1,7 +1,7 @@
 //! What all threads know together: the order graph, the names in it, and what
 //! was found. Behind one mutex, which no known chain takes.
 
-use super::rings::Member;
+use super::cycles::Member;
 use super::text;
 use super::thread::{Held, LEVELS, Shared, Want, inside};
 use super::{Finding, Level};
@@ -147,7 +147,7 @@ pub(super) fn losses() -> Vec<String> {
             (losses.locks, "locks found no room in the order graph"),
             (losses.edges, "orders of two locks found no room"),
             (losses.classes, "classes of locks found no room"),
-            (losses.searches, "searches for a ring took too long"),
+            (losses.searches, "searches for a cycle took too long"),
         ]
         .into_iter()
         .filter(|(count, _)| *count != 0)

@@ -52,9 +52,9 @@
 //! assert!(found.text.contains("front"));
 //! ```
 
+mod cycles;
 mod engine;
 mod lock;
-mod rings;
 mod text;
 mod thread;
 

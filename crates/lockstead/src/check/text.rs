@@ -1,8 +1,8 @@
 //! Findings in words.
 
 use super::Level;
+use super::cycles::Member;
 use super::engine::{Engine, Subject};
-use super::rings::Member;
 use super::thread::{Held, Want};
 use crate::Site;
 use backtrace::Backtrace;

@@ -13,7 +13,7 @@
 //!   interrupts it passes through, so that no mutex of ours is taken twice.
 
 use super::lock::Lock;
-use super::{engine, rings};
+use super::{cycles, engine};
 use crate::{Access, LockId, Site};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -229,7 +229,7 @@ pub(super) fn will_wait(lock: &Lock, endless: bool) {
     let found = with(|me| {
         let want = me.asked.borrow().last().map(|asked| asked.want);
         let want = want.filter(|want| Some(want.number) == lock.known_number())?;
-        Some(rings::close(&me.shared, || *inside(&me.shared.wants) = Some(want)))
+        Some(cycles::close(&me.shared, || *inside(&me.shared.wants) = Some(want)))
     });
     conclude(found.flatten());
 }

@@ -30,10 +30,10 @@
 //! - A signal handler, and a [`CancelToken`](crate::CancelToken), end a wait up to 5 ms
 //!   late, and the handler is held off that long: the kernel itself resumes these waits
 //!   after every handler.
-//! - Rings of waiting threads panic instead of hanging, as far as they consist of
+//! - Cycles of waiting threads panic instead of hanging, as far as they consist of
 //!   these locks and of other PI futexes of the process: in the thread that would close
-//!   the ring, if nothing else ends its wait. A wait with a deadline or token goes on,
-//!   for the ring may open; it looks every millisecond then and lends nothing.
+//!   the cycle, if nothing else ends its wait. A wait with a deadline or token goes on,
+//!   for the cycle may open; it looks every millisecond then and lends nothing.
 //! - A holder that ends (with its guard leaked) is noticed: who waits, or asks later,
 //!   panics, and so do all others from then on.
 //! - No [`Condvar`](crate::Condvar) goes with them, for its mutex is the other one.
@@ -43,7 +43,7 @@
 //! # Without the kernel's help
 //! Where the kernel or a system call filter refuses the calls the locks exclude as
 //! before, and everything else holds but the inheritance, the order of the waiters, and
-//! the panics for rings of several threads. [`inherits`] tells, and so does `lockstead
+//! the panics for cycles of several threads. [`inherits`] tells, and so does `lockstead
 //! features`.
 //!
 //! # Source

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// Every call that may wait panics, rather than hang, when the calling thread holds the
 /// mutex already, when the holder has ended or was left behind by `fork`, and when the
-/// wait would close a ring of waiting threads that nothing else ends.
+/// wait would close a cycle of waiting threads that nothing else ends.
 /// [`try_lock`](Self::try_lock) just fails.
 ///
 /// # Example

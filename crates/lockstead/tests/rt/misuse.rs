@@ -21,15 +21,15 @@ fn locking_twice_panics_with_the_places() {
     assert_eq!(*mutex.lock(), 1);
 }
 
-/// The thread that closes the ring panics, which releases its lock: the other one gets
+/// The thread that closes the cycle panics, which releases its lock: the other one gets
 /// both.
 #[test]
-fn a_ring_panics_in_the_thread_that_would_close_it() {
+fn a_cycle_panics_in_the_thread_that_would_close_it() {
     if !inherits() {
         eprintln!("skipped: the kernel does not watch these locks here");
         return;
     }
-    let _watchdog = Watchdog::new("a_ring_panics_in_the_thread_that_would_close_it");
+    let _watchdog = Watchdog::new("a_cycle_panics_in_the_thread_that_would_close_it");
     let (left, right) = (RtMutex::new(1), RtMutex::new(2));
     let (both_held, number) = (Barrier::new(2), AtomicU32::new(0));
     std::thread::scope(|s| {
@@ -52,8 +52,8 @@ fn a_ring_panics_in_the_thread_that_would_close_it() {
 }
 
 #[test]
-fn a_ring_that_time_opens_is_none() {
-    let _watchdog = Watchdog::new("a_ring_that_time_opens_is_none");
+fn a_cycle_that_time_opens_is_none() {
+    let _watchdog = Watchdog::new("a_cycle_that_time_opens_is_none");
     let (left, right) = (RtMutex::new(1), RtRecursiveMutex::new(2));
     let (both_held, number) = (Barrier::new(2), AtomicU32::new(0));
     std::thread::scope(|s| {
@@ -69,7 +69,7 @@ fn a_ring_that_time_opens_is_none() {
         until_asleep(number.load(Relaxed));
         assert!(matches!(right.lock_timeout(Duration::from_millis(20)), Err(TimedOut)));
         drop(held);
-        assert_eq!(*right.lock_timeout(Duration::from_secs(60)).expect("the ring is open"), 2);
+        assert_eq!(*right.lock_timeout(Duration::from_secs(60)).expect("the cycle is open"), 2);
         assert_eq!(other.join().expect("no panic"), 1);
     });
 }

@@ -93,7 +93,7 @@ macro_rules! ww_scenarios {
         }
 
         /// Each of three contexts wants two of three locks.
-        pub(crate) fn ring<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+        pub(crate) fn cycle<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
             Scenario::new(move || Two::new(scheme))
                 .thread(|two| two.add_to_both(0, 1))
                 .thread(|two| two.add_to_both(1, 2))

@@ -37,8 +37,8 @@ fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> Step {
     }
 }
 
-fn ring(steps: Vec<Step>) -> Order {
-    Order { ring: Ring::Locks, signal: None, handler: None, excuse: None, gate: None, steps }
+fn cycle(steps: Vec<Step>) -> Order {
+    Order { cycle: CycleKind::Locks, signal: None, handler: None, excuse: None, gate: None, steps }
 }
 
 fn order(level: Level, order: Order) -> Details {
@@ -48,7 +48,7 @@ fn order(level: Level, order: Order) -> Details {
 #[test]
 fn an_inversion_reads_so() {
     let two = vec![step(7, "journal", "accounts", 1), step(8, "accounts", "journal", 1)];
-    let text = text("bank (pid 5)", &order(Level::Potential, ring(two)));
+    let text = text("bank (pid 5)", &order(Level::Potential, cycle(two)));
     let wanted = "\
 lockstead: POTENTIAL: lock order inversion of 2 locks
   in bank (pid 5): journal -> accounts -> journal
@@ -73,7 +73,7 @@ fn everything_that_can_be_said_of_two_locks_fits_a_screen() {
         step.gates = (0..30).map(|at| lock(&format!("gate_{at}"))).collect();
         (step.holds_how, step.asks_how, step.tried) = (How::Read, How::RecursiveRead, true);
     }
-    let all = Order { excuse: Some(Excuse::Gate), gate: Some(lock("gate_3")), ..ring(two) };
+    let all = Order { excuse: Some(Excuse::Gate), gate: Some(lock("gate_3")), ..cycle(two) };
     let text = text("bank (pid 5)", &order(Level::Order, all));
     assert!(text.lines().count() <= 40, "{text}");
     for line in [
@@ -88,10 +88,10 @@ fn everything_that_can_be_said_of_two_locks_fits_a_screen() {
 }
 
 #[test]
-fn long_rings_are_cut_where_they_are_named_and_not_where_they_are_proven() {
+fn long_cycles_are_cut_where_they_are_named_and_not_where_they_are_proven() {
     let name = |at: u32| format!("l{at}");
     let many = (0..30).map(|at| step(at, &name(at), &name((at + 1) % 30), 9)).collect();
-    let text = text("p", &order(Level::Potential, ring(many)));
+    let text = text("p", &order(Level::Potential, cycle(many)));
     assert!(text.starts_with("lockstead: POTENTIAL: lock order inversion of 30 locks\n"));
     assert!(
         text.contains("\n  in p: l0 -> l1 -> l2 -> l3 -> l4 -> l5 -> l6 -> l7 -> 22 more -> l0\n")
@@ -100,7 +100,7 @@ fn long_rings_are_cut_where_they_are_named_and_not_where_they_are_proven() {
     assert_eq!(text.lines().count(), 2 + 30 * (3 + 2 * FEW_FRAMES));
     let long = "mutex from a_function_with_a_name() at some_file_or_other.c:12, #";
     let two = vec![step(7, &format!("{long}1"), &format!("{long}2"), 1); 2];
-    let text = super::text("p", &order(Level::Potential, ring(two)));
+    let text = super::text("p", &order(Level::Potential, cycle(two)));
     assert!(text.contains("\n  in p\n"), "{text}");
 }
 
@@ -108,7 +108,7 @@ fn long_rings_are_cut_where_they_are_named_and_not_where_they_are_proven() {
 fn each_excuse_has_its_words() {
     let words = |excuse, threads: [u32; 2]| {
         let two = vec![step(threads[0], "a", "b", 1), step(threads[1], "b", "a", 1)];
-        let text = text("p", &order(Level::Order, Order { excuse: Some(excuse), ..ring(two) }));
+        let text = text("p", &order(Level::Order, Order { excuse: Some(excuse), ..cycle(two) }));
         assert!(text.starts_with("lockstead: ORDER: "), "{text}");
         let line = text.lines().nth(2).expect("a line").to_owned();
         line.strip_prefix("  no deadlock as it was seen: ").expect(&line).to_owned()
@@ -123,8 +123,12 @@ fn each_excuse_has_its_words() {
 #[test]
 fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
     let two = vec![step(7, "log", "table", 1), step(8, "table", "log", 1)];
-    let way =
-        Order { ring: Ring::Handler, signal: Some(10), handler: Some(thread(9)), ..ring(two) };
+    let way = Order {
+        cycle: CycleKind::Handler,
+        signal: Some(10),
+        handler: Some(thread(9)),
+        ..cycle(two)
+    };
     let text = text("p", &order(Level::Rule, way));
     assert!(text.starts_with("lockstead: RULE: use in a signal handler\n"), "{text}");
     let end = "\
@@ -198,6 +202,6 @@ lockstead: RULE: thread exit while holding
 fn names_from_the_program_are_harmless() {
     let mut two = vec![step(7, "a\x1b[2J", "b", 1), step(8, "b", "a\nlockstead: RULE: x", 1)];
     two[0].thread.name = Some("\x1b]0;x\x07".into());
-    let text = text("p", &order(Level::Potential, ring(two)));
+    let text = text("p", &order(Level::Potential, cycle(two)));
     assert!(!text.contains('\x1b') && text.matches("\nlockstead:").count() == 0, "{text}");
 }

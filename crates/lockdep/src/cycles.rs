@@ -1,15 +1,15 @@
-//! The rings that a new edge or witness completes.
+//! The cycles that a new edge or witness completes.
 //!
 //! # Role
-//! Two searches. [`Rings::proven`] looks for a ring of which the new witness is
+//! Two searches. [`Cycles::proven`] looks for a cycle of which the new witness is
 //! a part and that others can complete while it is there: whatever was provable
-//! without it was found before. [`Rings::any`] looks for any ring through a new
+//! without it was found before. [`Cycles::any`] looks for any cycle through a new
 //! edge.
 
+use crate::cycle::{Demands, Ends, Facts, assign};
 use crate::enumerate::{self, Aim, Fixed};
 use crate::kinds::{Kinds, asked, held, waits};
 use crate::net::Net;
-use crate::ring::{Demands, Ends, Facts, assign};
 use crate::search::{Answer, Question};
 use crate::seen::Seen;
 use crate::sets::{self, Held};
@@ -27,7 +27,7 @@ pub(crate) struct Query<'a, L> {
 }
 
 /// A net with what is known about it.
-pub(crate) struct Rings<'a, L, F> {
+pub(crate) struct Cycles<'a, L, F> {
     pub(crate) net: &'a mut Net,
     pub(crate) facts: Facts<'a, L>,
     /// The lock that a node is.
@@ -35,8 +35,8 @@ pub(crate) struct Rings<'a, L, F> {
     pub(crate) losses: &'a mut Losses,
 }
 
-impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
-    /// The shortest ring through the arc whose other witnesses can be there
+impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
+    /// The shortest cycle through the arc whose other witnesses can be there
     /// together with this one, and all of its witnesses.
     pub(crate) fn proven(&mut self, query: &Query<'_, L>) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
         let Query { arc, seen, .. } = *query;
@@ -44,7 +44,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
         if seen.alone() {
             return None;
         }
-        let Rings { net, facts, lock, losses } = self;
+        let Cycles { net, facts, lock, losses } = self;
         let (facts, lock) = (&*facts, &*lock);
         let (witnesses, sets) = (facts.witnesses, facts.sets);
         let of =
@@ -68,7 +68,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
             }
             kinds
         };
-        // Most rings are of two.
+        // Most cycles are of two.
         if let Some(back) = net.find(question.start, question.goal)
             && let Some(found) = all_there(net, facts, lock, query, Vec::from([back]))
         {
@@ -88,7 +88,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
         }
         let fixed = Fixed { arc, seen };
         let aim = Aim { question, length, demands: Demands::ALL };
-        match enumerate::ring(net, &fixed, &aim, facts, usable, lock) {
+        match enumerate::cycle(net, &fixed, &aim, facts, usable, lock) {
             Answer::None => None,
             Answer::Cut => {
                 losses.searches += 1;
@@ -98,7 +98,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
         }
     }
 
-    /// The shortest ring through the arc, whoever was seen where.
+    /// The shortest cycle through the arc, whoever was seen where.
     pub(crate) fn any(&mut self, query: &Query<'_, L>) -> Option<Vec<u32>> {
         let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
@@ -119,10 +119,10 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
         if let Answer::Way(way) = &answer {
             let length = way.len();
             if !is_simple(self.net, way) {
-                let Rings { facts, lock, net, .. } = self;
+                let Cycles { facts, lock, net, .. } = self;
                 let fixed = Fixed { arc, seen };
                 let aim = Aim { question, length, demands: Demands::NONE };
-                answer = enumerate::ring(net, &fixed, &aim, facts, usable, &*lock);
+                answer = enumerate::cycle(net, &fixed, &aim, facts, usable, &*lock);
             }
         }
         match answer {
@@ -161,7 +161,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Rings<'_, L, F> {
     }
 }
 
-/// Witnesses that prove the ring of an arc and a way back.
+/// Witnesses that prove the cycle of an arc and a way back.
 fn all_there<L: Copy>(
     net: &Net,
     facts: &Facts<'_, L>,
@@ -175,7 +175,7 @@ fn all_there<L: Copy>(
     }
     let edges = edges(net, lock, &way);
     let budget = effort(&way);
-    let all = assign(&edges, Some(query.seen), Ends::Ring, Demands::ALL, facts, budget);
+    let all = assign(&edges, Some(query.seen), Ends::Cycle, Demands::ALL, facts, budget);
     all.ok().map(|all| (way, all))
 }
 
@@ -191,7 +191,7 @@ fn is_simple(net: &Net, arcs: &[u32]) -> bool {
     arcs.iter().all(|&arc| nodes.insert(net.arcs[arc as usize].from))
 }
 
-/// How many witnesses to try on a ring.
+/// How many witnesses to try on a cycle.
 pub(crate) fn effort(arcs: &[u32]) -> usize {
     8 * arcs.len() + (1 << 12)
 }
@@ -244,7 +244,7 @@ mod tests {
         let mut graph = row(1000);
         let given_up = graph.losses().searches;
         assert_eq!(add(&mut graph, 999, 0), []);
-        assert_eq!(graph.losses().searches, given_up + 2, "for a proof and for any ring");
+        assert_eq!(graph.losses().searches, given_up + 2, "for a proof and for any cycle");
     }
 
     #[test]

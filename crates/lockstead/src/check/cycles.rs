@@ -1,14 +1,14 @@
-//! Threads that wait for each other: found by the one that closes the ring.
+//! Threads that wait for each other: found by the one that closes the cycle.
 //!
 //! # Protocol
 //! A thread whose wait has no end says what it wants, and looks, in one step with
 //! respect to all others that do so (the engine's mutex). So of the threads of a
-//! ring the last one sees all others.
+//! cycle the last one sees all others.
 //!
 //! # Why what it sees is true
-//! The looking thread holds what the thread before it in the ring wants; that one
+//! The looking thread holds what the thread before it in the cycle wants; that one
 //! cannot have got it, so it has released nothing since it began to want, and so
-//! on around the ring. A want that has been granted by now belongs to no ring.
+//! on around the cycle. A want that has been granted by now belongs to no cycle.
 
 use super::Finding;
 use super::engine::{self, Engine};
@@ -16,7 +16,7 @@ use super::thread::{Held, Shared, Want};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A thread of a ring: it wants what the next one holds.
+/// A thread of a cycle: it wants what the next one holds.
 pub(super) struct Member {
     /// Who.
     pub(super) thread: Arc<Shared>,
@@ -26,7 +26,7 @@ pub(super) struct Member {
     pub(super) held: Held,
 }
 
-/// The calling thread begins to wait, as `publish` says; reports the ring that
+/// The calling thread begins to wait, as `publish` says; reports the cycle that
 /// this closes.
 pub(super) fn close(me: &Arc<Shared>, publish: impl FnOnce()) -> Vec<Finding> {
     engine::with(|engine| {

@@ -1,4 +1,4 @@
-//! The ring of a deadlock as a picture: threads on the left, what they wait for on the right,
+//! The cycle of a deadlock as a picture: threads on the left, what they wait for on the right,
 //! and from each lock the way to the thread that has it, which stands in the next row.
 
 use super::svg::{escape, open};
@@ -23,11 +23,11 @@ const MARGIN: f64 = 8.0;
 /// How far below the last row the way back lies.
 const BELOW: f64 = 26.0;
 
-/// The picture of a finding that is a ring; of others there is none.
+/// The picture of a finding that is a cycle; of others there is none.
 pub(super) fn draw(finding: &Finding) -> Option<String> {
-    let is_ring = matches!(finding.kind.as_str(), "deadlock" | "timed_cycle");
+    let is_cycle = matches!(finding.kind.as_str(), "deadlock" | "timed_cycle");
     let parties = &finding.threads;
-    if !is_ring || parties.is_empty() {
+    if !is_cycle || parties.is_empty() {
         return None;
     }
     let rows: Vec<Row> = parties.iter().map(Row::of).collect::<Option<_>>()?;
@@ -97,7 +97,7 @@ fn svg(rows: &[Row]) -> String {
     for (at, row) in rows.iter().enumerate() {
         let y = middle(at);
         named(&mut svg, "thread", (left, y), threads, &row.thread);
-        named(&mut svg, "lock ring", (right, y), targets, &row.target);
+        named(&mut svg, "lock cycle", (right, y), targets, &row.target);
         let (from, to) = (left + threads, right);
         arrow(&mut svg, &[(from, y), (to, y)]);
         said(&mut svg, ((from + to) / 2.0 - 4.0, y - 6.0), "middle", row.waits);
@@ -158,7 +158,7 @@ fn arrow(svg: &mut String, points: &[(f64, f64)]) {
     let (dx, dy) = (dx / long * 9.0, dy / long * 9.0);
     let _ = write!(
         svg,
-        "<path class=\"ring\" d=\"{path}\"/><polygon class=\"ring\" \
+        "<path class=\"cycle\" d=\"{path}\"/><polygon class=\"cycle\" \
          points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>",
         tip.0,
         tip.1,
@@ -182,7 +182,7 @@ mod tests {
         Party { tid: 7, name: Some(name.into()), waits: Some(waits), ..Party::default() }
     }
 
-    fn ring(threads: Vec<Party>) -> Finding {
+    fn cycle(threads: Vec<Party>) -> Finding {
         Finding { threads, ..sample::finding() }
     }
 
@@ -193,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_has_its_threads_and_locks_in_their_order() {
-        let two = ring(vec![party("transfer", Some("journal")), party("audit", Some("accounts"))]);
+    fn a_cycle_has_its_threads_and_locks_in_their_order() {
+        let two = cycle(vec![party("transfer", Some("journal")), party("audit", Some("accounts"))]);
         let svg = draw(&two).expect("a picture");
         let wanted = [
             ["transfer (7)", "journal", "waits for", "held by"],
@@ -210,7 +210,7 @@ mod tests {
     fn one_alone_joins_deadlines_and_nasty_names_are_drawn_too() {
         let mut ends = party(NASTY, None);
         ends.waits.as_mut().expect("it waits").timed = true;
-        let svg = draw(&ring(vec![ends])).expect("a picture");
+        let svg = draw(&cycle(vec![ends])).expect("a picture");
         let texts = texts(&svg);
         assert!(texts.contains(&"which is".to_owned()), "{texts:?}");
         assert!(texts.contains(&"until a deadline".to_owned()), "{texts:?}");
@@ -218,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ring_has_no_picture() {
+    fn what_is_no_cycle_has_no_picture() {
         assert!(draw(&sample::finding()).is_none(), "nobody is known");
-        let blocked = Finding { kind: "blocked".into(), ..ring(vec![party("a", Some("l"))]) };
+        let blocked = Finding { kind: "blocked".into(), ..cycle(vec![party("a", Some("l"))]) };
         assert!(draw(&blocked).is_none());
     }
 }

@@ -1,7 +1,7 @@
-//! Which threads could be at all edges of a ring at the same time.
+//! Which threads could be at all edges of a cycle at the same time.
 //!
 //! # Role
-//! Given the arcs of a ring, or of a way between the worlds of a signal, finds a
+//! Given the arcs of a cycle, or of a way between the worlds of a signal, finds a
 //! witness for each such that together they prove a deadlock, or says what
 //! stands against it.
 
@@ -110,7 +110,7 @@ impl Party {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends {
     /// The last one's request waits behind the first one's hold.
-    Ring,
+    Cycle,
     /// A handler's request, of the first kind, waits behind the first hold; the
     /// last request waits behind a hold of the second kind, by this thread, which
     /// the handler interrupts.
@@ -159,12 +159,12 @@ pub(crate) fn assign<L: Copy>(
         let before = match (chosen.last(), ends) {
             (Some(last), _) => waits(asked(last.asks()), held(seen.holds())),
             (None, Ends::Handler { asked, .. }) => waits(asked, held(seen.holds())),
-            (None, Ends::Ring) => true,
+            (None, Ends::Cycle) => true,
         };
         let after = place + 1 < edges.len()
             || match ends {
                 Ends::Handler { held, .. } => waits(asked(seen.asks()), held),
-                Ends::Ring => {
+                Ends::Cycle => {
                     let first = chosen.first().unwrap_or(seen);
                     waits(asked(seen.asks()), held(first.holds()))
                 }

@@ -1,12 +1,12 @@
-//! Threads that wait for each other: found by the one that closes the ring.
+//! Threads that wait for each other: found by the one that closes the cycle.
 //!
 //! # Why what is found is true
 //! A hold is noted after the lock was acquired and taken off before it is released, and
-//! a thread says what it wants in one step with looking. So each thread of a ring but
+//! a thread says what it wants in one step with looking. So each thread of a cycle but
 //! the looking one has said so before, holds what is noted of it, and waits without
 //! end; the last one to come sees all of them.
 //!
-//! A wait in a context is no part of a ring: the context may be told to back off.
+//! A wait in a context is no part of a cycle: the context may be told to back off.
 
 use super::report::{self, Place};
 use super::table::{Held, Table};
@@ -25,7 +25,7 @@ impl Want {
     }
 }
 
-/// The calling thread begins to wait: says so, and reports the ring that this closes.
+/// The calling thread begins to wait: says so, and reports the cycle that this closes.
 pub(super) fn close(hold: (usize, bool, u32), at: &Place) {
     let text = with(|table| {
         table.wants_nothing(hold.2);
