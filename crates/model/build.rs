@@ -37,16 +37,16 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "tuned_taker_wakes_nobody",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "if K::free(taken) && taken.waiters() {",
         instead: "if false {",
     },
     Variant {
         name: "tuned_up_looks_again",
         file: "semaphore/tuned.rs",
-        line: "slow::released::<P>(seen, at);",
+        line: "sleep::released::<P>(seen, at);",
         instead: "let _ = self.peek();
-        slow::released::<P>(seen, at);",
+        sleep::released::<P>(seen, at);",
     },
     Variant {
         name: "condvar_joins_after_the_release",
@@ -122,24 +122,24 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "mutex_looks_after_its_release",
         file: "mutex.rs",
-        line: "slow::released::<P>(Word(erased.into()), at);",
-        instead: "slow::released::<P>(Word(erased.into()), at); let _ = self.peek();",
+        line: "sleep::released::<P>(Word(erased.into()), at);",
+        instead: "sleep::released::<P>(Word(erased.into()), at); let _ = self.peek();",
     },
     Variant {
         name: "release_wakes_nobody",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "if erased.waiters() {",
         instead: "if false {",
     },
     Variant {
         name: "release_rings_for_nobody",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "if erased.ring() {",
         instead: "if false {",
     },
     Variant {
         name: "waiter_gives_up_in_debt",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "if waiter.owes {
                 return pay",
         instead: "if false {
@@ -147,7 +147,7 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "waiter_believes_an_old_word",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "            waiter.owes = false;
         }
         if waiter.loose {",
@@ -157,21 +157,21 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "waiter_takes_in_debt",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "exchange::<P, K>(word, seen, waiter.settle::<Y>(K::take(seen, me)))",
         instead: "exchange::<P, K>(word, seen, K::take(seen, me))",
     },
     Variant {
         name: "waiter_sleeps_unannounced",
-        file: "slow.rs",
-        line: "            seen.announced(osq::alive::<P, Y>(seen))
+        file: "sleep/mod.rs",
+        line: "            seen.announced(spin::alive::<P, Y>(seen))
         };",
         instead: "            seen
         };",
     },
     Variant {
         name: "heir_leaves_without_withdrawing",
-        file: "slow.rs",
+        file: "sleep/handoff.rs",
         line: "waiter.settle::<Y>(seen.withdrawn())",
         instead: "waiter.settle::<Y>(seen)",
     },
@@ -195,13 +195,13 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "napper_forgets_its_debt",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "waiter.settle::<Y>(seen).with_mark()",
         instead: "seen.with_mark()",
     },
     Variant {
         name: "nap_has_no_end",
-        file: "passed.rs",
+        file: "sleep/backoff.rs",
         line: "&Wait { deadline: Some(until), ..*how }",
         instead: "&Wait { deadline: None, ..*how }",
     },
@@ -221,68 +221,68 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "announcement_is_left_loose",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "if waiter.loose {",
         instead: "if false {",
     },
     Variant {
         name: "fallen_announcement_is_no_debt",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "waiter.owes = !now.waiters() && !now.vouched();",
         instead: "waiter.owes = false;",
     },
     Variant {
         name: "last_spinner_leaves_w_loose",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,",
         instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false, passed)?,",
     },
     Variant {
         name: "payer_leaves_w_loose",
-        file: "slow.rs",
+        file: "sleep/pass_on.rs",
         line: "if !K::BLIND || !loose {",
         instead: "if true {",
     },
     Variant {
         name: "heir_withdraws_loosely",
-        file: "slow.rs",
+        file: "sleep/handoff.rs",
         line: "if K::BLIND && left.waiters() && !(firm && seen.hot()) {",
         instead: "if false {",
     },
     Variant {
         name: "heir_trusts_its_own_heat",
-        file: "slow.rs",
+        file: "sleep/handoff.rs",
         line: "!(firm && seen.hot())",
         instead: "!seen.hot()",
     },
     Variant {
         name: "payer_trusts_its_own_heat",
-        file: "slow.rs",
+        file: "sleep/mod.rs",
         line: "return pay::<P, K, Y>(word, me, error, waiter.loose);",
         instead: "return pay::<P, K, Y>(word, me, error, false);",
     },
     Variant {
         name: "heir_sleeps_on_a_loose_ring",
-        file: "slow.rs",
+        file: "sleep/handoff.rs",
         line: "if !firm {",
         instead: "if false {",
     },
     Variant {
         name: "joiner_overlooks_a_closed_node",
-        file: "osq.rs",
+        file: "spin/queue.rs",
         line: "if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED {",
         instead: "if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED - 1 {",
     },
     Variant {
         name: "leaver_overlooks_that_it_is_head",
-        file: "osq.rs",
+        file: "spin/queue.rs",
         line: ".compare_exchange(WAITING, LEFT, Ordering::Relaxed, Ordering::Acquire)
                 .is_ok()",
         instead: ".swap(LEFT, Ordering::Acquire) != CLOSED",
     },
     Variant {
         name: "walk_overlooks_who_joins",
-        file: "osq.rs",
+        file: "spin/queue.rs",
         line: "Ok(_) => return Spun::Left,
                 Err(linked) => next = linked,",
         instead: "Ok(_) => { node.unlink(); return Spun::Left }
@@ -290,22 +290,22 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "walk_ends_at_a_leaver",
-        file: "osq.rs",
+        file: "spin/queue.rs",
         line: "if turned.is_ok() && verdict == HEAD {",
         instead: "if turned.is_ok() || verdict == HEAD {",
     },
     Variant {
         name: "taker_beside_the_queue_forgets_it",
-        file: "osq.rs",
+        file: "spin/beside.rs",
         line: "if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
                 return Spun::Took(taken);",
-        instead: "let alone = Word(seen.low().into());
+        instead: "let alone = crate::word::Word(seen.low().into());
             if let Ok(taken) = exchange::<P, K>(word, seen, K::take(alone, seat.me)) {
                 return Spun::Took(taken);",
     },
     Variant {
         name: "handler_uses_the_node_of_its_thread",
-        file: "osq.rs",
+        file: "spin/spinner.rs",
         line: "if node.busy.load(Ordering::Relaxed) != 0 {",
         instead: "if false {",
     },

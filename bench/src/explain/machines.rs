@@ -110,7 +110,7 @@ macro_rules! machine {
 
             fn participant(slot: Slot) -> &'static Participant<Self> {
                 static TABLE: [Participant<$name>; SEATS] =
-                    [const { Participant::VACANT }; SEATS];
+                    [const { Participant::<$name>::VACANT }; SEATS];
                 &TABLE[slot.get() as usize]
             }
 

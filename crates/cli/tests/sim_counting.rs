@@ -181,7 +181,7 @@ mod counted {
     /// Sleeps that have begun.
     pub(super) static ASLEEP: AtomicU32 = AtomicU32::new(0);
 
-    static SEATS: [Participant<Counted>; 3] = [const { Participant::VACANT }; 3];
+    static SEATS: [Participant<Counted>; 3] = [const { Participant::<Counted>::VACANT }; 3];
 
     /// The calling thread is number `me` from here on.
     pub(super) fn sit(me: u32) {

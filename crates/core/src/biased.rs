@@ -68,12 +68,13 @@
 //! and Dice, Huang, Yang, "Asymmetric Dekker synchronization" (2001), which had signals
 //! or page protection where Linux has `membarrier`.
 
-use crate::giveup::Reasons;
+use crate::atomic::{Atomic32, Ordering};
+use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::participant::Slot;
-use crate::platform::{Atomic32, LockError, Nanos, Ordering, Platform, Wait};
+use crate::platform::{LockError, Nanos, Platform, Wait};
 use crate::policy::{Policy, Standard};
+use crate::slot::Slot;
 use core::sync::atomic::compiler_fence;
 
 /// In *own*: its thread does not hold the lock.

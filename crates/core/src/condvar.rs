@@ -65,9 +65,10 @@
 //! A sequence number as futex after Drepper, "Futexes are tricky"; the count
 //! that notifications, not waiters, take down is ours.
 
+use crate::atomic::{Atomic64, Ordering};
 use crate::hooks::{Hooks, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{Atomic64, LockError, Ordering, Outcome, Platform, Wait};
+use crate::platform::{LockError, Outcome, Platform, Wait};
 use crate::policy::Policy;
 
 const ONE_WAITING: u64 = 1 << 32;

@@ -7,41 +7,64 @@
 //! `lockstead-linux`, the model checker and the simulator.
 //!
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
-//! `osq` (spinning), `slow` (sleeping and handing over), [`platform`]. Then the
+//! `spin`, `sleep` (and handing over), [`platform`]. Then the
 //! rest of the family in any order: [`semaphore`], [`condvar`], [`rwlock`],
 //! [`once`], [`ww`], [`biased`].
 
 #![no_std]
 
-pub mod biased;
-pub mod condvar;
-mod giveup;
-pub mod hooks;
-pub mod mutex;
-pub mod once;
-mod osq;
+// The modules stand in layers, the lowest first: each imports only from those above it in
+// this list (`xtask/tests/layers.rs`). Blank lines keep rustfmt from sorting them.
+
+// Memory, and numbers for threads.
+pub mod atomic;
+pub mod slot;
+
+// The word of a lock: pure functions.
+pub mod word;
+
+// Who takes part, and what locks hang on each.
 pub mod participant;
-mod passed;
+
+mod attached;
+
+// The machine, what watches a lock, and the numbers.
+pub mod hooks;
 pub mod platform;
 pub mod policy;
-pub mod robust;
+
+// What all slow paths use.
+mod exchange;
+mod give_up;
+
+// The slow path: spinning, then sleeping.
+mod spin;
+
+mod sleep;
+
+// The mutex.
+pub mod mutex;
+
+// The rest of the family.
+pub mod biased;
+pub mod condvar;
+pub mod once;
 pub mod rwlock;
 pub mod semaphore;
-mod slow;
-pub mod word;
 pub mod ww;
 
+// Locks between processes.
+pub mod robust;
+
+pub use atomic::{Atomic32, Atomic64, Halves, Ordering, Plain};
 pub use biased::RawBiased;
 pub use condvar::RawCondvar;
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
-pub use participant::{MAX_SLOTS, Participant, Slot};
-pub use platform::{
-    Address, Atomic32, Atomic64, Halves, LockError, Nanos, OnCpu, Ordering, Outcome, Plain,
-    Platform, Wait,
-};
+pub use platform::{Address, LockError, Nanos, OnCpu, Outcome, Participant, Platform, Wait};
 pub use policy::{NoSpin, Policy, Standard};
 pub use rwlock::RawRwLock;
 pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};
+pub use slot::{MAX_SLOTS, Slot};
 pub use ww::{RawWwMutex, WwError};

@@ -1,5 +1,5 @@
 //! The mutex: eight bytes, an inline fast path, and the slow path of
-//! `slow.rs`.
+//! `sleep/`.
 //!
 //! # Role
 //! Mutual exclusion for the threads of one process. One owner, released by the
@@ -14,12 +14,13 @@
 //! releases it. A thread that takes the lock next may free its memory at once:
 //! the reference-count pattern is safe.
 
+use crate::atomic::{Atomic64, Halves, Ordering};
+use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::osq::exchange;
-use crate::participant::{MAX_SLOTS, Slot};
-use crate::platform::{Atomic64, Halves, LockError, Ordering, Platform, Wait};
+use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
-use crate::slow;
+use crate::sleep;
+use crate::slot::{MAX_SLOTS, Slot};
 use crate::word::{Exclusive, Kind, Word};
 use core::marker::PhantomData;
 
@@ -138,7 +139,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // Nothing of the lock is touched from here on. Before the wake-up, which is a call:
         // any but the one that gives a processor back loses it.
         P::lets_go();
-        slow::released::<P>(Word(erased.into()), at);
+        sleep::released::<P>(Word(erased.into()), at);
     }
 
     /// Whether anybody holds it, at some moment during the call.
@@ -238,7 +239,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         } else if seen.owner() == Some(me) {
             Err(LockError::Recursive)
         } else {
-            slow::acquire::<P, Exclusive, Y>(&self.word, me, how)
+            sleep::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
         // Only if the release will come by `unlock_slow`, and say so.
         if result.is_ok_and(Word::hot) {

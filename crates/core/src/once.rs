@@ -33,9 +33,10 @@
 //! # Lifetime
 //! The runner touches the word for the last time when it says C or P.
 
-use crate::giveup::Reasons;
-use crate::participant::{SLOT_BITS, Slot};
-use crate::platform::{Atomic32, LockError, Ordering, Platform, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::give_up::Reasons;
+use crate::platform::{LockError, Platform, Wait};
+use crate::slot::{SLOT_BITS, Slot};
 use core::marker::PhantomData;
 
 const INCOMPLETE: u32 = 0;

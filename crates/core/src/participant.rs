@@ -9,45 +9,20 @@
 //! # Invariants
 //! - **T1** A participant's memory lives for ever (platform invariant P2).
 //! - **T2** A slot is given to a new thread only while its spin node is unlinked
-//!   (`Node::idle`): a queue never finds a stranger behind a slot it knows.
+//!   ([`Attachment::is_unlinked`]): a queue never finds a stranger behind a slot it knows.
 //! - **T3** `Lost` is final: the slot of a thread that did not survive `fork`
 //!   is never reused, for locks may still name it.
 
-use crate::osq::Node;
-use crate::platform::{Atomic32, Ordering, Platform};
-use crate::ww::{CONTEXTS_PER_THREAD, Record};
-use core::num::NonZeroU32;
+use crate::atomic::{Atomic32, Ordering};
 
-/// Bits of a slot number.
-pub const SLOT_BITS: u32 = 20;
-
-/// The largest number of participants of a domain: 1,048,575.
-pub const MAX_SLOTS: u32 = (1 << SLOT_BITS) - 1;
-
-/// The number of a participant, from 1 to [`MAX_SLOTS`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Slot(NonZeroU32);
-
-impl Slot {
-    /// The slot with this number; `None` for 0 and for numbers too large.
-    #[inline(always)]
-    #[must_use]
-    pub const fn new(number: u32) -> Option<Self> {
-        if number > MAX_SLOTS {
-            return None;
-        }
-        match NonZeroU32::new(number) {
-            Some(n) => Some(Slot(n)),
-            None => None,
-        }
-    }
-
-    /// The number.
-    #[inline(always)]
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0.get()
-    }
+/// What locks hang on a slot. All zeros natively when nothing uses it.
+pub trait Attachment {
+    /// As on a slot that was never used.
+    const UNUSED: Self;
+    /// Whether no lock refers to it from elsewhere: the slot may change hands.
+    fn is_unlinked(&self) -> bool;
+    /// Forgets what the thread before has left, for the next one.
+    fn forget(&self);
 }
 
 /// Nobody sits here.
@@ -60,21 +35,19 @@ const LOST: u32 = 2;
 /// One thread's seat. Two cache lines natively, so that a spinner's heartbeat
 /// never disturbs a neighbour (the adjacent-line prefetcher pairs lines).
 #[repr(align(128))]
-pub struct Participant<P: Platform> {
-    /// The thread's place in at most one queue of spinners.
-    pub(crate) node: Node<P>,
+pub struct Participant<U32, T> {
+    /// What locks hang on the slot.
+    pub(crate) attached: T,
     /// Sequence number rung to tell this thread that its lock has room for it.
-    pub(crate) bell: P::U32,
-    standing: P::U32,
-    tid: P::U32,
-    /// Where others reach the contexts that the thread acquires locks in.
-    pub(crate) records: [Record<P>; CONTEXTS_PER_THREAD],
+    pub(crate) bell: U32,
+    standing: U32,
+    tid: U32,
     /// For the platform's own use; no lock looks at it. The Linux platform
     /// keeps here where the thread was last seen to run.
-    pub note: P::U32,
+    pub note: U32,
 }
 
-impl<P: Platform> Participant<P> {
+impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
     /// Where in a seat the number of its thread stands; 0: nobody sits here. For
     /// those who read the table from outside.
     pub const TID: usize = core::mem::offset_of!(Self, tid);
@@ -85,18 +58,17 @@ impl<P: Platform> Participant<P> {
     /// An empty seat; usable in constants, for tables that grow by zeroed
     /// memory natively: an empty seat is all zeros.
     pub const VACANT: Self = Self {
-        node: Node::IDLE,
-        bell: P::U32::ZERO,
-        standing: P::U32::ZERO,
-        tid: P::U32::ZERO,
-        records: [Record::VACANT; CONTEXTS_PER_THREAD],
-        note: P::U32::ZERO,
+        attached: T::UNUSED,
+        bell: U32::ZERO,
+        standing: U32::ZERO,
+        tid: U32::ZERO,
+        note: U32::ZERO,
     };
 
     /// Sits a thread down: true when the seat was vacant and is now the
     /// caller's.
     pub fn claim(&self, tid: u32) -> bool {
-        if self.standing.load(Ordering::Relaxed) != VACANT || !self.node.idle() {
+        if self.standing.load(Ordering::Relaxed) != VACANT || !self.attached.is_unlinked() {
             return false;
         }
         // ord: SEAT-1 acquire, pairs with SEAT-2: the previous thread's last
@@ -108,14 +80,14 @@ impl<P: Platform> Participant<P> {
         {
             return false;
         }
-        if !self.node.idle() {
+        if !self.attached.is_unlinked() {
             // The seat changed hands between the two looks and its second
             // owner left its node in a queue (T2).
             self.vacate();
             return false;
         }
         self.tid.store(tid, Ordering::Relaxed);
-        self.records.iter().for_each(Record::clear);
+        self.attached.forget();
         true
     }
 
@@ -154,16 +126,5 @@ impl<P: Platform> Participant<P> {
             0 => None,
             tid => Some(tid),
         }
-    }
-
-    /// Tells the thread to look at the lock that it waits for, and wakes it.
-    /// May reach a thread that waits for something else, or a stranger: to that
-    /// one it is a spurious wake-up.
-    pub(crate) fn ring(&self) {
-        let address = P::address32(&self.bell);
-        // ord: BELL-1 release, pairs with RW-3: the thread that sees the new
-        // number sees the lock word as the caller left it.
-        self.bell.fetch_add(1, Ordering::Release);
-        P::wake(address, 1);
     }
 }

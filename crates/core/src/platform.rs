@@ -23,126 +23,16 @@
 //! - **P5** [`Platform::wake`] takes an address, not a reference, and does not
 //!   read the memory there.
 
-use crate::participant::{Participant, Slot};
-pub use core::sync::atomic::Ordering;
+use crate::atomic::{Atomic32, Halves, Ordering, Plain};
+use crate::attached::Attached;
+use crate::participant;
+use crate::slot::Slot;
 
-/// A 32-bit atomic of a platform. Same meaning as `core`'s `AtomicU32`.
-pub trait Atomic32: Sized {
-    /// An atomic that holds zero; usable in constants.
-    const ZERO: Self;
-    /// Reads the value.
-    fn load(&self, order: Ordering) -> u32;
-    /// Writes the value.
-    fn store(&self, value: u32, order: Ordering);
-    /// Writes the value and returns the one before.
-    fn swap(&self, value: u32, order: Ordering) -> u32;
-    /// Adds, wrapping, and returns the value before.
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32;
-    /// Subtracts, wrapping, and returns the value before.
-    fn fetch_sub(&self, value: u32, order: Ordering) -> u32;
-    /// Sets bits and returns the value before.
-    fn fetch_or(&self, value: u32, order: Ordering) -> u32;
-    /// Keeps bits and returns the value before.
-    fn fetch_and(&self, value: u32, order: Ordering) -> u32;
-    /// Replaces `current` by `new`.
-    ///
-    /// # Errors
-    /// The value found, when it was not `current`.
-    fn compare_exchange(
-        &self,
-        current: u32,
-        new: u32,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u32, u32>;
-}
-
-/// A 64-bit atomic of a platform. Same meaning as `core`'s `AtomicU64`.
-pub trait Atomic64: Sized {
-    /// An atomic that holds zero; usable in constants.
-    const ZERO: Self;
-    /// Reads the value.
-    fn load(&self, order: Ordering) -> u64;
-    /// Writes the value.
-    fn store(&self, value: u64, order: Ordering);
-    /// Adds, wrapping, and returns the value before.
-    fn fetch_add(&self, value: u64, order: Ordering) -> u64;
-    /// Subtracts, wrapping, and returns the value before.
-    fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
-    /// Replaces `current` by `new`.
-    ///
-    /// # Errors
-    /// The value found, when it was not `current`.
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64>;
-}
-
-/// What a mutex does to the low half of its word (`word.rs`). The functions that a
-/// platform does not write itself go by way of all 64 bits.
-pub trait Halves: Atomic64 {
-    /// Replaces the low half, if it is `current`, by `new`, and says whether it did;
-    /// the high half stays, whatever it is. Only for words of one process: while that
-    /// has one thread, a platform may leave out what orders it for other processors.
-    #[inline(always)]
-    fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
-        let mut seen = self.load(Ordering::Relaxed);
-        while seen as u32 == current {
-            let new = seen & HIGH | u64::from(new);
-            match self.compare_exchange(seen, new, order, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(found) => seen = found,
-            }
-        }
-        false
-    }
-
-    /// Keeps bits of the low half, and returns the low half before. One
-    /// read-modify-write, never two.
-    #[inline]
-    fn fetch_and_low(&self, mask: u32, order: Ordering) -> u32 {
-        let mut seen = self.load(Ordering::Relaxed);
-        loop {
-            let kept = seen & (HIGH | u64::from(mask));
-            match self.compare_exchange(seen, kept, order, Ordering::Relaxed) {
-                Ok(_) => return seen as u32,
-                Err(found) => seen = found,
-            }
-        }
-    }
-
-    /// Erases the low half, if it is no more than `most`, and says whether it did; it
-    /// may also do nothing for no reason. Only for a low half that holds the calling
-    /// thread's slot, and what others add. Not one step on all platforms: it may look,
-    /// and then
-    /// store zero whatever the low half has become meanwhile. So a change that another
-    /// thread makes to the low half is lost if `erase_low` has looked before it,
-    /// unless that thread calls [`Platform::restart_releases`] after the change and
-    /// still finds it there.
-    #[inline(always)]
-    fn erase_low(&self, most: u32, order: Ordering) -> bool {
-        let seen = self.load(Ordering::Relaxed) as u32;
-        seen <= most && self.compare_exchange_low(seen, 0, order)
-    }
-}
-
-/// The high half.
-const HIGH: u64 = !0 << 32;
-
-/// A plain shared field: the model checker reports a data race on it, the
-/// simulator charges for it, natively it is an `UnsafeCell`.
-pub trait Plain<T> {
-    /// A cell that holds `value`.
-    fn new(value: T) -> Self;
-    /// Reads through a shared pointer.
-    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R;
-    /// Writes through an exclusive pointer.
-    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R;
-}
+/// What the table of a platform keeps for each slot.
+pub type Participant<P> = participant::Participant<
+    <P as Platform>::U32,
+    Attached<<P as Platform>::U32, <P as Platform>::U64>,
+>;
 
 /// A point in time on the platform's monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

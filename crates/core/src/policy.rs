@@ -7,7 +7,7 @@
 //! models run with policies that spin never, always, and give up at once.
 //! Benchmarks compare policies by name.
 
-use crate::participant::Slot;
+use crate::slot::Slot;
 
 /// When to spin, for how long, and when to insist.
 pub trait Policy: 'static {

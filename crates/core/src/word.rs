@@ -16,7 +16,7 @@
 //! | R (ring) | the heir sleeps: the release wakes it | set by the heir; erased by the release |
 //! | K (kept) | E or C: whoever wants the lock looks at the high half first | set and cleared with them |
 //! | heat | a mutex: not 0, the fast paths are not for it now | set to its most with W, R and K; taken down by acquisitions that find nobody near |
-//! | M (mark) | a mutex: not released since a waiter has marked it (`passed.rs`) | set by that waiter; erased by the release |
+//! | M (mark) | a mutex: not released since a waiter has marked it (`spin/barging.rs`) | set by that waiter; erased by the release |
 //! | V (vouched) | somebody may sleep, and a thread on its feet answers for them: the queue of spinners, or the heir | W becomes V when such a thread comes, V becomes W when the last of them goes |
 //! | E (heir) | an heir is registered: nobody else takes the lock when it comes free | set by the heir; cleared by it when it takes or withdraws, or by a waiter that finds it too slow |
 //! | C (contexts) | a wait/wound mutex: contexts wait, and who acquires looks for them (`ww`) | set by the oldest of them, cleared by a holder; whoever else changes the word keeps it |
@@ -26,7 +26,7 @@
 //! The acquisition replaces zero by the owner: spinners that queue do not hold it up,
 //! and K does where an heir or a context must. The release erases the low half if
 //! there is nothing in it but the owner
-//! ([`Halves::erase_low`](crate::platform::Halves::erase_low)); what it must act on
+//! ([`Halves::erase_low`](crate::atomic::Halves::erase_low)); what it must act on
 //! is in the low half, what must outlive it is in the high half. Otherwise the word
 //! is one: each other step is one compare-exchange of all of it, with no state
 //! between. Acquire and leave the queue; become heir and take over the sleepers;
@@ -71,7 +71,7 @@
 //! (After `fork` a child may see E, V and tail of threads that do not exist
 //! there: the bound on waiting clears E, a stale tail is not trusted.)
 
-use crate::participant::{MAX_SLOTS, SLOT_BITS, Slot};
+use crate::slot::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! The state word against a model with one field per field: every value of
 //! every field beside every value of the others, and every state that the
-//! protocol of `slow.rs` and `osq.rs` reaches.
+//! protocol of `sleep/` and `spin/queue.rs` reaches.
 
 use lockstead_core::word::{Counting, Exclusive, Kind, Word};
 use lockstead_core::{MAX_SLOTS, Slot};

@@ -19,7 +19,7 @@ pub(crate) const WW: &[Variant] = &[
     Variant {
         name: "ww_wound_is_not_told",
         file: "ww/context.rs",
-        line: "record.tell();
+        line: "alarm::<P>(record);
             true",
         instead: "true",
     },

@@ -41,7 +41,7 @@ macro_rules! fences {
             }
 
             #[track_caller]
-            fn fence_others(_owner: $($core)+::participant::Slot) -> bool {
+            fn fence_others(_owner: $($core)+::slot::Slot) -> bool {
                 $crate::hidden::fence_others(::core::panic::Location::caller())
             }
         }

@@ -2,18 +2,16 @@
 
 /// Implements the traits of a core for [`Model`](crate::Model) and its atomics.
 ///
-/// `$core` is the crate or module that holds `platform` and `participant`: the
+/// `$core` is the crate or module that holds `platform`: the
 /// shipped core, or a copy of it with one line broken, which the tests use to
 /// see that the models notice.
 #[macro_export]
 macro_rules! platform {
     ($($core:tt)+) => {
         const _: () = {
-            use $($core)+::participant::{Participant, Slot};
-            use $($core)+::platform::{
-                Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Plain, Platform, Wait,
-            };
-            use ::core::sync::atomic::Ordering;
+            use $($core)+::atomic::{Atomic32, Atomic64, Halves, Ordering, Plain};
+            use $($core)+::platform::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Wait};
+            use $($core)+::slot::Slot;
             use $crate::hidden as model;
 
             impl Atomic32 for $crate::U32 {
@@ -153,7 +151,7 @@ macro_rules! platform {
                     ::std::thread_local! {
                         static SEATS: &'static [Participant<$crate::Model>; model::SEATS] = {
                             let seats = ::std::boxed::Box::leak(::std::boxed::Box::new(
-                                [const { Participant::VACANT }; model::SEATS],
+                                [const { Participant::<$crate::Model>::VACANT }; model::SEATS],
                             ));
                             model::announce_seats(seats);
                             seats

@@ -104,7 +104,8 @@ impl Event {
     /// Whether the step lies in a source file of this name.
     #[must_use]
     pub fn in_file(&self, name: &str) -> bool {
-        self.site.file().rsplit(['/', '\\']).next() == Some(name)
+        let rest = self.site.file().strip_suffix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']))
     }
 
     /// Whether the step replaced `from` by `to`.

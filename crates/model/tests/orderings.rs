@@ -116,30 +116,27 @@ fn panics(kind: &Kind) -> bool {
 fn model_mutex_misses_each_ordering() {
     let word = adds::<Sleeps>(2);
     missed(&word, "mutex.rs", &[("WORD-1", Part::All), ("WORD-2", Part::All)], races);
-    missed(&word, "osq.rs", &[("WORD-1", Part::Acquire)], races);
+    missed(&word, "exchange.rs", &[("WORD-1", Part::Acquire)], races);
     // The releasing half publishes a spinner's node.
-    missed(&two_queues(), "osq.rs", &[("WORD-1", Part::Release)], panics);
+    missed(&two_queues(), "exchange.rs", &[("WORD-1", Part::Release)], panics);
 }
 
 #[test]
 fn model_queue_misses_each_ordering() {
-    let reused = [
-        ("OSQ-1", Part::All),
-        ("OSQ-2", Part::All),
-        ("OSQ-3", Part::Release),
-        ("OSQ-4", Part::All),
-        ("OSQ-5", Part::Acquire),
-    ];
-    missed(&two_queues(), "osq.rs", &reused, panics);
+    let reused = [("OSQ-1", Part::All), ("OSQ-2", Part::All)];
+    missed(&two_queues(), "attached.rs", &reused, panics);
+    let linked = [("OSQ-3", Part::Release), ("OSQ-4", Part::All), ("OSQ-5", Part::Acquire)];
+    missed(&two_queues(), "spin/queue.rs", &linked, panics);
     let closed = [("OSQ-3", Part::Acquire), ("OSQ-5", Part::Release)];
-    missed(&one_queue::<Leaves>(), "osq.rs", &closed, panics);
+    missed(&one_queue::<Leaves>(), "spin/queue.rs", &closed, panics);
 }
 
 /// A new head decides nothing that an exchange of the word does not confirm, so
 /// it needs not know what the former head knew.
 #[test]
 fn model_queue_passes_headship_without_ordering_3t() {
-    let without = |config| weaker(&config, "osq.rs", &["OSQ-6", "OSQ-7", "OSQ-8"], Part::All);
+    let without =
+        |config| weaker(&config, "spin/queue.rs", &["OSQ-6", "OSQ-7", "OSQ-8"], Part::All);
     two_queues().verify("headship unordered, two queues", &without(small()));
     one_queue::<Leaves>().verify("headship unordered, one queue", &without(small()));
     adds::<Leaves>(3).verify("headship unordered, leaving", &without(small()));

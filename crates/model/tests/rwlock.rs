@@ -380,7 +380,7 @@ fn model_rwlock_misses_each_ordering() {
         assert_eq!(failure.kind, Kind::Race, "{label}");
     }
     // Without the word's age tied to the bell's, *next* sleeps through a call.
-    for (file, label) in [(FILE, "RW-3"), ("participant.rs", "BELL-1")] {
+    for (file, label) in [(FILE, "RW-3"), ("rwlock/waiter.rs", "BELL-1")] {
         let failure = missed(&both, &config, file, label);
         assert_eq!(failure.kind, Kind::Deadlock, "{label}");
     }

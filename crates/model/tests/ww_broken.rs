@@ -13,7 +13,7 @@ use lockstead_model::{Config, Kind, Scenario};
 /// What the scenarios need, for the core in scope.
 macro_rules! scenes {
     ($($core:tt)+) => {
-        use $($core)+::participant::Slot;
+        use $($core)+::slot::Slot;
         use $($core)+::platform::{LockError, Nanos, Wait};
         use $($core)+::policy::Policy;
         use $($core)+::ww::{Class, Context, Patience, RawWwMutex, Scheme, WwError};

@@ -24,7 +24,8 @@ use super::mutex::SharedMutex;
 use super::outcome::{Got, SharedError};
 use super::party::Party;
 use super::wait::Goal;
-use crate::platform::{Atomic32, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::Wait;
 use core::ptr::NonNull;
 
 /// A condition variable in memory that processes share.

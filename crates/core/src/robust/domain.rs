@@ -7,7 +7,7 @@ use super::life::{LIFE_NUMBER, Life};
 use super::machine::{Addend, Robust};
 use super::slot::{AWAITED, Claim, SlotRecord};
 use super::word::{Identity, LAST_SLOT};
-use crate::platform::{Atomic32, Atomic64, Ordering};
+use crate::atomic::{Atomic32, Atomic64, Ordering};
 use core::ptr::NonNull;
 
 /// What all participants of a segment see of that.

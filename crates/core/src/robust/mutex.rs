@@ -28,7 +28,8 @@ use super::outcome::{Got, SharedError};
 use super::party::Party;
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
-use crate::platform::{Atomic32, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::Wait;
 
 /// A mutex in memory that processes share.
 #[repr(C, align(8))]

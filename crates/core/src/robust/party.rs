@@ -6,7 +6,8 @@ use super::machine::{Robust, Watch, Woken};
 use super::outcome::SharedError;
 use super::slot::{Claim, SlotRecord};
 use super::word::Identity;
-use crate::platform::{Atomic32, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::Wait;
 
 /// A participant of a segment, as its own thread sees it.
 pub struct Party<'a, P: Robust> {

@@ -33,7 +33,8 @@ use super::party::Party;
 use super::slot::{AWAITED, Claim, SlotRecord};
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
-use crate::platform::{Atomic32, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::Wait;
 
 /// A reader-writer lock in memory that processes share.
 #[repr(C, align(8))]

@@ -32,7 +32,8 @@ use super::outcome::{Got, SharedError};
 use super::party::Party;
 use super::slot::{AWAITED, Claim};
 use super::wait::Goal;
-use crate::platform::{Atomic32, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::Wait;
 
 /// The number of holders that one sleeper watches. If there are more, it looks again after
 /// [`GLANCE`].

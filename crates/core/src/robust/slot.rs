@@ -14,7 +14,7 @@
 
 use super::life::Life;
 use super::machine::Robust;
-use crate::platform::{Atomic32, Atomic64, Ordering};
+use crate::atomic::{Atomic32, Atomic64, Ordering};
 
 /// The record of one slot in the table of a segment.
 #[repr(C, align(128))]

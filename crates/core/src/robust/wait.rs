@@ -52,7 +52,8 @@ use super::outcome::{Got, SharedError};
 use super::party::Party;
 use super::slot::SlotRecord;
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
-use crate::platform::{Atomic32, Nanos, Ordering, Wait};
+use crate::atomic::{Atomic32, Ordering};
+use crate::platform::{Nanos, Wait};
 
 /// How long a waiter lets others barge past before it has the lock reserved for itself, in
 /// nanoseconds.

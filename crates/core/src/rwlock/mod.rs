@@ -67,13 +67,14 @@
 mod state;
 mod waiter;
 
+use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::participant::Slot;
-use crate::platform::{Atomic32, Atomic64, LockError, Ordering, Platform, Wait};
+use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
+use crate::slot::Slot;
 use state::{Mode, State};
-use waiter::{Spin, Waiter};
+use waiter::{Spin, Waiter, ring};
 
 /// A reader-writer lock without data. See the module documentation.
 #[repr(C)]
@@ -413,7 +414,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         self.publish(from, after)?;
         // From here on the lock may be gone.
         if let Some(next) = calls.next {
-            P::participant(next).ring();
+            ring::<P>(next);
         }
         if calls.readers {
             P::wake(sleepers_at, u32::MAX);

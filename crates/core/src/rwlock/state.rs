@@ -17,7 +17,7 @@
 //! | P (promised) | the lock goes to *next* as soon as it can: newcomers are held off | set by *next* past the bound; cleared with *next* |
 
 use crate::hooks::Access;
-use crate::participant::{MAX_SLOTS, SLOT_BITS, Slot};
+use crate::slot::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const SHARED: u64 = 1 << 20;

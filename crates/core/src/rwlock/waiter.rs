@@ -1,11 +1,24 @@
 //! What a thread that waits for a reader-writer lock knows about its wait.
 
 use super::state::{Mode, State};
-use crate::giveup::Reasons;
+use crate::atomic::{Atomic32, Ordering};
+use crate::give_up::Reasons;
 use crate::hooks::Site;
-use crate::participant::Slot;
 use crate::platform::{LockError, Nanos, OnCpu, Outcome, Platform, Wait};
 use crate::policy::Policy;
+use crate::slot::Slot;
+
+/// Tells a thread to look at the lock that it waits for, and wakes it. May reach a
+/// thread that waits for something else, or a stranger: to that one it is a spurious
+/// wake-up.
+pub(crate) fn ring<P: Platform>(next: Slot) {
+    let bell = &P::participant(next).bell;
+    let address = P::address32(bell);
+    // ord: BELL-1 release, pairs with RW-3: the thread that sees the new
+    // number sees the lock word as the caller left it.
+    bell.fetch_add(1, Ordering::Release);
+    P::wake(address, 1);
+}
 
 /// A thread past the fast path.
 pub(crate) struct Waiter<'a, P: Platform> {

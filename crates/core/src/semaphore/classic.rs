@@ -62,9 +62,10 @@
 //!   interrupted sleepers did.
 
 use super::PermitOverflow;
-use crate::giveup::Reasons;
+use crate::atomic::{Atomic64, Ordering};
+use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{Address, Atomic64, LockError, Ordering, Platform, Wait};
+use crate::platform::{Address, LockError, Platform, Wait};
 
 /// What stands for a count of zero.
 const BIAS: u32 = 1 << 31;

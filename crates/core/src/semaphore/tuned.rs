@@ -3,7 +3,7 @@
 //!
 //! # Role
 //! Counts up to [`MAX_SLOTS`] permits. The spin queue, the sleep and the
-//! hand-over are the mutex's own code (`slow.rs`), with
+//! hand-over are the mutex's own code (`sleep/`), with
 //! [`Counting`] rules for the subject of the word.
 //!
 //! # State
@@ -33,12 +33,13 @@
 //! permit.
 
 use super::PermitOverflow;
+use crate::atomic::{Atomic64, Ordering};
+use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::osq::exchange;
-use crate::participant::MAX_SLOTS;
-use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
-use crate::slow;
+use crate::sleep;
+use crate::slot::MAX_SLOTS;
 use crate::word::{Counting, Kind, Word};
 use core::marker::PhantomData;
 
@@ -200,7 +201,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
-        let result = slow::acquire::<P, Counting, Y>(&self.word, P::me(), how);
+        let result = sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how);
         match result {
             Ok(_) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
@@ -242,7 +243,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
                 Err(found) => seen = Word(found),
             }
         }
-        slow::released::<P>(seen, at);
+        sleep::released::<P>(seen, at);
         Ok(())
     }
 }

@@ -1,13 +1,12 @@
 //! Classes, contexts, and what others may do to a context.
 
 use super::ticket::Ticket;
-use crate::participant::Slot;
-use crate::platform::{Atomic32, Atomic64, Ordering, Platform};
+use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::attached::Record;
+use crate::platform::Platform;
+use crate::slot::Slot;
 use core::cell::Cell;
 use core::marker::PhantomData;
-
-/// How many contexts one thread can have at a time, of whatever classes.
-pub const CONTEXTS_PER_THREAD: usize = 4;
 
 /// Who backs off when two contexts want what the other has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -43,41 +42,26 @@ impl<P: Platform> Class<P> {
     }
 }
 
-/// The part of a context that other threads reach: in the seat of its thread,
-/// whose memory lives for ever (T1).
-pub(crate) struct Record<P: Platform> {
-    /// The context's ticket, A: wounded. Zero: no context.
-    ticket: P::U64,
-    /// Not zero: look again. The thread's sleeps end when this is set.
-    told: P::U32,
+/// What others reach of a context.
+type ContextRecord<P> = Record<<P as Platform>::U32, <P as Platform>::U64>;
+
+fn ticket_of<P: Platform>(record: &ContextRecord<P>) -> Ticket {
+    Ticket(record.ticket.load(Ordering::Relaxed))
 }
 
-impl<P: Platform> Record<P> {
-    pub(crate) const VACANT: Self = Record { ticket: P::U64::ZERO, told: P::U32::ZERO };
-
-    /// The context of a thread that has ended is none.
-    pub(crate) fn clear(&self) {
-        self.ticket.store(0, Ordering::Relaxed);
-    }
-
-    fn ticket(&self) -> Ticket {
-        Ticket(self.ticket.load(Ordering::Relaxed))
-    }
-
-    /// Makes the context look again.
-    fn tell(&self) {
-        let address = P::address32(&self.told);
-        // ord: WW-3 release, pairs with the swap in `Context::was_told`: what it
-        // is told of comes first.
-        self.told.store(1, Ordering::Release);
-        P::wake(address, 1);
-    }
+/// Makes the context look again.
+fn alarm<P: Platform>(record: &ContextRecord<P>) {
+    let address = P::address32(&record.told);
+    // ord: WW-3 release, pairs with the swap in `Context::hear`: what it
+    // is told of comes first.
+    record.told.store(1, Ordering::Release);
+    P::wake(address, 1);
 }
 
 /// The record of a context, if that has not ended.
-fn record<P: Platform>(ticket: Ticket) -> Option<&'static Record<P>> {
+fn record<P: Platform>(ticket: Ticket) -> Option<&'static ContextRecord<P>> {
     let seat = P::participant(ticket.slot()?);
-    seat.records.get(ticket.place()).filter(|record| record.ticket().is(ticket))
+    seat.attached.records.get(ticket.place()).filter(|record| ticket_of::<P>(record).is(ticket))
 }
 
 /// Makes a context that waits look at what it waits for. Does nothing to one that
@@ -85,7 +69,7 @@ fn record<P: Platform>(ticket: Ticket) -> Option<&'static Record<P>> {
 /// nothing.
 pub(super) fn tell<P: Platform>(ticket: Ticket) {
     if let Some(record) = record::<P>(ticket) {
-        record.tell();
+        alarm::<P>(record);
     }
 }
 
@@ -96,7 +80,7 @@ pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
     // Relaxed: the order of this and what follows is that of `tell`.
     match record.ticket.compare_exchange(whole.0, wounded.0, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
-            record.tell();
+            alarm::<P>(record);
             true
         }
         Err(found) => found == wounded.0,
@@ -111,7 +95,7 @@ pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
 #[repr(C)]
 pub struct Context<P: Platform> {
     ticket: u64,
-    record: &'static Record<P>,
+    record: &'static ContextRecord<P>,
     acquired: Cell<u32>,
     scheme: Scheme,
     /// Of one thread.
@@ -124,8 +108,8 @@ impl<P: Platform> Context<P> {
     #[must_use]
     pub fn begin(class: &Class<P>) -> Option<Self> {
         let me = P::me();
-        let records = &P::participant(me).records;
-        let place = records.iter().position(|record| record.ticket() == Ticket::NONE)?;
+        let records = &P::participant(me).attached.records;
+        let place = records.iter().position(|record| ticket_of::<P>(record) == Ticket::NONE)?;
         let record = &records[place];
         let ticket = Ticket::new(class.begun.fetch_add(1, Ordering::Relaxed), me, place);
         record.ticket.store(ticket.0, Ordering::Relaxed);
@@ -196,7 +180,7 @@ impl<P: Platform> Context<P> {
     /// this.
     pub(super) fn hear(&self) {
         if self.record.told.load(Ordering::Relaxed) != 0 {
-            // ord: WW-3 acquire, pairs with the store in `Record::tell`. A swap: a
+            // ord: WW-3 acquire, pairs with the store in `alarm`. A swap: a
             // store might erase an alarm that rings meanwhile unseen.
             self.record.told.swap(0, Ordering::Acquire);
         }
@@ -204,7 +188,7 @@ impl<P: Platform> Context<P> {
 
     /// Whether an older context wants a lock that this one holds.
     pub(super) fn wounded(&self) -> bool {
-        self.record.ticket().flagged()
+        ticket_of::<P>(self.record).flagged()
     }
 
     /// An older context wants the lock that this one has just acquired.

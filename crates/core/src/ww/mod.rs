@@ -111,14 +111,15 @@ mod context;
 mod ticket;
 mod wait;
 
-pub(crate) use context::Record;
-pub use context::{CONTEXTS_PER_THREAD, Class, Context, Scheme};
+pub use crate::attached::CONTEXTS_PER_THREAD;
+pub use context::{Class, Context, Scheme};
 
+use crate::atomic::{Atomic64, Ordering};
 use crate::hooks::{Off, Site};
 use crate::mutex::RawMutex;
-use crate::participant::Slot;
-use crate::platform::{Atomic64, LockError, Ordering, Platform, Wait};
+use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
+use crate::slot::Slot;
 use ticket::Ticket;
 
 /// Why a context did not acquire a lock.

@@ -16,8 +16,8 @@
 //! class; of two, the one that began earlier is the older, as long as fewer than
 //! 2³⁹ began between them.
 
-use super::CONTEXTS_PER_THREAD;
-use crate::participant::Slot;
+use crate::attached::CONTEXTS_PER_THREAD;
+use crate::slot::Slot;
 
 const FLAG: u64 = 1;
 const MORTAL: u64 = 2;

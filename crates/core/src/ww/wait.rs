@@ -3,9 +3,10 @@
 use super::context::{self, Context};
 use super::ticket::Ticket;
 use super::{Patience, RawWwMutex, Scheme, WwError};
-use crate::giveup::Reasons;
+use crate::atomic::{Atomic64, Ordering};
+use crate::give_up::Reasons;
 use crate::hooks::Site;
-use crate::platform::{Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
+use crate::platform::{LockError, Nanos, Outcome, Platform, Wait};
 use crate::policy::Policy;
 
 /// How often a holder that has not said who it is is asked before its asker goes to

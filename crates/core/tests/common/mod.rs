@@ -31,7 +31,7 @@ type Action = Box<dyn FnOnce() -> Outcome>;
 
 thread_local! {
     static TABLE: &'static [Participant<Alone>] =
-        (0..=PARTICIPANTS).map(|_| Participant::VACANT).collect::<Vec<_>>().leak();
+        (0..=PARTICIPANTS).map(|_| Participant::<Alone>::VACANT).collect::<Vec<_>>().leak();
     static ME: Cell<u32> = const { Cell::new(1) };
     static NOW: Cell<u64> = const { Cell::new(1) };
     static SCRIPT: RefCell<VecDeque<Action>> = const { RefCell::new(VecDeque::new()) };

@@ -141,9 +141,11 @@ pub fn depth<T>(usual: T, thorough: T) -> T {
 
 /// What happens in the queue of spinners, counted.
 pub fn watch_queue(config: Config) -> Config {
-    let config = config.watch("left", |e| e.in_file("osq.rs") && e.exchanged(1, 3));
-    let config = config.watch("passed", |e| e.in_file("osq.rs") && e.exchanged(1, 4));
-    let config = config.watch("head", |e| e.in_file("osq.rs") && e.exchanged(1, 2));
-    let config = config.watch("closed", |e| e.in_file("osq.rs") && e.wrote(u32::MAX.into()));
-    config.watch("found closed", |e: &Event| e.in_file("osq.rs") && e.replaced(u32::MAX.into()))
+    let config = config.watch("left", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 3));
+    let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
+    let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
+    let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
+    config.watch("found closed", |e: &Event| {
+        e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into())
+    })
 }

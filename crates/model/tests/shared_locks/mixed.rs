@@ -2,7 +2,7 @@
 
 /// The core as it ships.
 mod shipped {
-    pub(super) use lockstead_core::{platform, robust};
+    pub(super) use lockstead_core::{atomic, platform, robust};
     #[allow(dead_code, unused_imports, unreachable_pub, reason = "other models use the rest")]
     pub(super) mod model {
         include!("segment/mixed.rs");

@@ -2,7 +2,7 @@
 //! their steps.
 
 mod shipped {
-    pub(super) use lockstead_core::{platform, robust};
+    pub(super) use lockstead_core::{atomic, platform, robust};
 
     #[allow(dead_code, unused_imports, unreachable_pub, reason = "other test files use the rest")]
     pub(super) mod model {

@@ -260,7 +260,7 @@ impl World {
     pub(crate) fn spawn(&mut self, body: impl Fn() + 'static) {
         let number = self.tasks.len();
         let on_cpu = self.arena.place(U32::ZERO);
-        self.seats.push(self.arena.place(Participant::VACANT));
+        self.seats.push(self.arena.place(Participant::<Sim>::VACANT));
         let seed = self.random.next();
         self.tasks.push(Task {
             turn: Turn::None,

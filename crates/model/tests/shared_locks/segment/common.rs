@@ -1,7 +1,8 @@
 // A segment with its participants, for the models of the shared locks. Included in a
 // module beside which `platform` and `shared` are those of a core, shipped or broken.
 
-use super::platform::{Nanos, Ordering, Wait};
+use super::atomic::Ordering;
+use super::platform::{Nanos, Wait};
 use super::robust::{Claim, Domain, Got, Identity, Life, Party, Robust, SlotRecord, SharedError};
 use lockstead_model::{Model, U32, U64, aside, disembody, embody, forget, thread};
 

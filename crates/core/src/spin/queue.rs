@@ -57,7 +57,7 @@
 //! # Progress
 //! A spinner leaves at the policy's bound, when cancelled, when it was itself
 //! preempted, when told that the owner does not run, or when passed by
-//! (`passed.rs`).
+//! (`spin/barging.rs`).
 //!
 //! # Lifetime
 //! The lock's memory is touched only inside an acquiring call.
@@ -70,14 +70,17 @@
 //! it may because its spinners are not preempted; closing a node instead of
 //! waiting for its successor is ours.
 
-use crate::participant::Slot;
-use crate::passed::Passed;
-use crate::platform::{Atomic32, Atomic64, Nanos, OnCpu, Ordering, Platform, Wait};
+use super::barging::Passed;
+use super::beside::spin_in_a_crowd;
+use super::spinner::{FRESH, Pace, QueueNode, Seat, Spun, beats, look};
+use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::attached::IDLE;
+use crate::exchange::exchange;
+use crate::platform::{Platform, Wait};
 use crate::policy::Policy;
+use crate::slot::Slot;
 use crate::word::{Kind, Word};
 
-/// No queue refers to the node.
-const IDLE: u32 = 0;
 /// Queued, spinning on this state.
 const WAITING: u32 = 1;
 /// First in the queue, spinning on the lock word.
@@ -90,144 +93,13 @@ const PASSED: u32 = 4;
 /// In `next`: whoever links itself here is the head. No slot has this number.
 const CLOSED: u32 = u32::MAX;
 
-/// A participant's place in at most one queue.
-pub(crate) struct Node<P: Platform> {
-    state: P::U32,
-    /// Slot of the successor, 0, or `CLOSED`.
-    next: P::U32,
-    /// When the thread was last seen to run, in nanoseconds.
-    beat: P::U64,
-    /// Set while the owner is somewhere in this file. Owner only; an atomic
-    /// because a signal handler of the same thread reads it (Q4).
-    busy: P::U32,
-}
-
-impl<P: Platform> Node<P> {
-    pub(crate) const IDLE: Self =
-        Node { state: P::U32::ZERO, next: P::U32::ZERO, beat: P::U64::ZERO, busy: P::U32::ZERO };
-
-    /// No queue refers to this node.
-    pub(crate) fn idle(&self) -> bool {
-        // ord: OSQ-1 acquire, pairs with OSQ-2: reuse comes after the unlinking.
-        self.state.load(Ordering::Acquire) == IDLE
-    }
-
-    /// The node leaves its queue. By its owner, or by the walk for a node that
-    /// left or was passed over.
-    fn unlink(&self) {
-        self.next.store(0, Ordering::Relaxed);
-        // ord: OSQ-2 release, pairs with OSQ-1: `next` is cleared, and the
-        // walk's last look at the node is behind it.
-        self.state.store(IDLE, Ordering::Release);
-    }
-
-    fn beats(&self, now: Nanos, stale: u64) -> bool {
-        now.since(Nanos(self.beat.load(Ordering::Relaxed))) <= stale
-    }
-}
-
 /// Whether the last spinner in the queue was seen to run lately. A hint: the
 /// queue answers for sleepers, and one that does not run answers late.
 pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
     word.tail().filter(|_| Y::VOUCH).is_some_and(|tail| {
         let tail = P::participant(tail);
-        !tail.lost() && tail.node.beats(P::now(), Y::STALE)
+        !tail.lost() && beats::<P>(&tail.attached.node, P::now(), Y::STALE)
     })
-}
-
-/// The caller's node while it may use it (Q4); gives it back when dropped.
-struct Seat<P: Platform> {
-    me: Slot,
-    node: &'static Node<P>,
-}
-
-impl<P: Platform> Seat<P> {
-    fn take(me: Slot) -> Option<Self> {
-        let node = &P::participant(me).node;
-        if node.busy.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
-        // A handler that runs between these two lines leaves `busy` clear and
-        // the node perhaps linked, which the next look notices.
-        node.busy.store(1, Ordering::Relaxed);
-        // ord: OSQ-9: a handler of this thread that finds the node in use finds `busy` set.
-        core::sync::atomic::compiler_fence(Ordering::SeqCst);
-        let seat = Seat { me, node };
-        // Dropping the seat clears `busy` again.
-        if node.idle() { Some(seat) } else { None }
-    }
-}
-
-impl<P: Platform> Drop for Seat<P> {
-    fn drop(&mut self) {
-        // ord: OSQ-9: `busy` is cleared behind the last use of the node.
-        core::sync::atomic::compiler_fence(Ordering::SeqCst);
-        self.node.busy.store(0, Ordering::Relaxed);
-    }
-}
-
-/// In `beat`: joined, and has not looked at the clock yet. Counts as alive, so
-/// that a spinner in a short section never pays for the clock.
-const FRESH: u64 = u64::MAX;
-
-/// A spinner's sense of time: when to stop.
-struct Pace {
-    /// When to give up, and when the clock was last read; unknown before the
-    /// first reading.
-    clock: Option<(Nanos, Nanos)>,
-    turns: u32,
-    /// Turns since the start.
-    spent: u32,
-    /// Turns until the next look, and the most there may be: a turn takes from
-    /// 5 to 60 ns on processors of today, so the limit follows the clock.
-    pauses: u32,
-    most: u32,
-}
-
-impl Pace {
-    fn start<Y: Policy>() -> Self {
-        Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
-    }
-
-    /// Whether the spinner that gives up at `until` has spun for so long that it asks for
-    /// the owner.
-    fn asks<Y: Policy>(until: Nanos, now: Nanos) -> bool {
-        until.since(now) + Y::ASK <= Y::SPIN
-    }
-
-    /// Pauses once; false when it is time to leave.
-    fn turn<P: Platform, Y: Policy>(
-        &mut self,
-        node: &Node<P>,
-        how: &Wait<'_, P>,
-        owner: Option<Slot>,
-    ) -> bool {
-        P::relax_for(self.pauses);
-        self.turns += self.pauses;
-        self.spent = self.spent.saturating_add(self.pauses);
-        self.pauses = self.most.min(Y::FIRST.max(self.spent / Y::PARTS));
-        if self.turns >= Y::TURNS {
-            let now = P::now();
-            let (until, last) = self.clock.unwrap_or((now.after(Y::SPIN), now));
-            let passed = now.since(last);
-            if now >= until
-                || passed > Y::GAP
-                || how.deadline.is_some_and(|deadline| now >= deadline)
-                || how.cancelled()
-                || Self::asks::<Y>(until, now)
-                    && owner.is_some_and(|owner| P::on_cpu(owner) == OnCpu::No)
-            {
-                return false;
-            }
-            if let Some(most) = (Y::LOOK * u64::from(self.turns)).checked_div(passed) {
-                self.most = most.clamp(1, 256) as u32;
-            }
-            self.clock = Some((until, now));
-            self.turns = 0;
-            node.beat.store(now.0, Ordering::Relaxed);
-        }
-        true
-    }
 }
 
 /// Attempts to join the queue that follow each other at once. From then on a failed one
@@ -237,17 +109,6 @@ const TRIES: u32 = 4;
 /// Turns of the spin loop between two attempts from then on, at least: more than before the
 /// first look at the lock, which one at a time takes.
 const APART: u32 = 6;
-
-/// How spinning ended.
-pub(crate) enum Spun {
-    /// With the lock; the word as the acquisition left it.
-    Took(Word),
-    /// The caller should sleep instead.
-    Left,
-    /// The same; and it has set W, which is loose, for sleepers that the queue
-    /// answered for.
-    LeftLoose,
-}
 
 /// Spins for the lock in `word`, in turn.
 pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
@@ -315,20 +176,20 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
 
 /// Hangs `me` behind `predecessor`; true if that makes `me` the head.
 fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
-    let before = &P::participant(predecessor).node;
+    let before = &P::participant(predecessor).attached.node;
     // ord: OSQ-3 acq_rel: release pairs with OSQ-4 (the walk sees a node that
     // is set up), acquire pairs with OSQ-5 (we see the closed node finished).
     if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED {
         return false;
     }
     before.unlink();
-    P::participant(me).node.state.store(HEAD, Ordering::Relaxed);
+    P::participant(me).attached.node.state.store(HEAD, Ordering::Relaxed);
     true
 }
 
 /// Spins in the queue; true once the caller is the head.
 fn wait_for_turn<P: Platform, Y: Policy>(
-    node: &Node<P>,
+    node: &QueueNode<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
 ) -> bool {
@@ -347,38 +208,6 @@ fn wait_for_turn<P: Platform, Y: Policy>(
                 .is_ok()
         {
             return false;
-        }
-    }
-}
-
-/// One look of a spinner at the word. Read before every read-modify-write: a
-/// shared line stays shared until there is something to win.
-fn look<P: Platform, Y: Policy>(word: &P::U64) -> Word {
-    if Y::READ_FIRST {
-        return Word(word.load(Ordering::Relaxed));
-    }
-    // Changes nothing, whatever it finds.
-    let found = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
-    Word(found.unwrap_or_else(|found| found))
-}
-
-/// Spins on the lock word together with all others that do, in no queue: to the lock, each
-/// look that takes it is a newcomer's.
-fn spin_in_a_crowd<P: Platform, K: Kind, Y: Policy>(
-    word: &P::U64,
-    seat: &Seat<P>,
-    pace: &mut Pace,
-    how: &Wait<'_, P>,
-    passed: &mut Passed<P, K, Y>,
-) -> Spun {
-    loop {
-        let seen = look::<P, Y>(word);
-        if K::free(seen) {
-            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
-                return Spun::Took(taken);
-            }
-        } else if passed.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
-            return Spun::Left;
         }
     }
 }
@@ -422,7 +251,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Spun {
     let mut at = me;
     loop {
-        let node = &P::participant(at).node;
+        let node = &P::participant(at).attached.node;
         // ord: OSQ-4 acquire, pairs with OSQ-3.
         let mut next = node.next.load(Ordering::Acquire);
         if next == 0 {
@@ -453,8 +282,8 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
         }
         node.unlink();
         let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
-        let heir = &P::participant(successor).node;
-        let verdict = if heir.beats(P::now(), Y::STALE) { HEAD } else { PASSED };
+        let heir = &P::participant(successor).attached.node;
+        let verdict = if beats::<P>(heir, P::now(), Y::STALE) { HEAD } else { PASSED };
         // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
         // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
         // program order through its link (OSQ-3).
@@ -464,22 +293,5 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
             return Spun::Left;
         }
         at = successor;
-    }
-}
-
-/// One compare-exchange of the lock word; returns the new word.
-#[inline]
-pub(crate) fn exchange<P: Platform, K: Kind>(
-    word: &P::U64,
-    from: Word,
-    to: Word,
-) -> Result<Word, Word> {
-    let to = K::written(to, P::heat());
-    // ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
-    // may be taking), release pairs with WORD-1 of whoever finds our node through
-    // the tail.
-    match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
-        Ok(_) => Ok(to),
-        Err(found) => Err(Word(found)),
     }
 }

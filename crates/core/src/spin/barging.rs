@@ -24,7 +24,7 @@
 //!   a napper is a thread that was preempted: naps cannot lose a wake-up.
 //!
 //! # Progress
-//! A nap ends before the waiter may insist on the lock (`slow.rs`), so that the bound on
+//! A nap ends before the waiter may insist on the lock (`sleep/`), so that the bound on
 //! waiting is the same with naps and without.
 //!
 //! # Source
@@ -33,9 +33,8 @@
 //! (2017), which have the releaser choose who rests. Here who waits finds out, and the
 //! release is not told.
 
-use crate::osq::exchange;
-use crate::participant::Slot;
-use crate::platform::{Atomic32, Nanos, Ordering, Outcome, Platform, Wait};
+use crate::exchange::exchange;
+use crate::platform::Platform;
 use crate::policy::Policy;
 use crate::word::{Kind, Word};
 use core::marker::PhantomData;
@@ -88,19 +87,9 @@ impl<P: Platform, K: Kind, Y: Policy> Passed<P, K, Y> {
         Self::NAPS && self.misses >= Y::MISSES
     }
 
-    /// Sleeps until a timer ends it, or the caller's reasons to give up; not beyond
-    /// `insist`. `sleepers`: as counted by [`Platform::dozing`], the caller included.
-    ///
-    /// Each further miss doubles the nap; and as many as nap at a time, so much longer
-    /// is it, so that they come back at the same pace however many they are.
-    pub(crate) fn nap(&self, me: Slot, how: &Wait<'_, P>, insist: Nanos, sleepers: u32) -> Outcome {
-        let doublings = self.misses.saturating_sub(Y::MISSES).min(Y::DOUBLINGS);
-        let length = (Y::NAP * u64::from(sleepers)) << doublings;
-        let until = P::now().after(length).min(insist);
-        let until = how.deadline.map_or(until, |deadline| deadline.min(until));
-        let bell = &P::participant(me).bell;
-        // Whoever rings it means another lock, and the nap is over early.
-        P::wait32(bell, bell.load(Ordering::Relaxed), &Wait { deadline: Some(until), ..*how })
+    /// How often it has happened.
+    pub(crate) fn misses(&self) -> u32 {
+        self.misses
     }
 
     /// After a nap: what the word says of the time since it was `marked`.

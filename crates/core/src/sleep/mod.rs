@@ -16,7 +16,7 @@
 //! 3. Waited longer than the bound? Become the heir; or, if the lock is free
 //!    and kept for an heir that has not come, take it.
 //! 4. Passed by too often, and owes nothing? Nap, without asking for a wake-up
-//!    (`passed.rs`).
+//!    (`spin/barging.rs`).
 //! 5. Announce a sleeper; see to it that the announcement stands, if it is W; then
 //!    sleep until woken or past the bound.
 //!
@@ -52,13 +52,23 @@
 //! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the
 //! heir is the kernel mutex's handoff (2016) without its wait list.
 
-use crate::giveup::Reasons;
-use crate::osq::{self, Spun, exchange};
-use crate::participant::Slot;
-use crate::passed::Passed;
-use crate::platform::{Address, Atomic64, LockError, Nanos, Ordering, Outcome, Platform, Wait};
+mod backoff;
+mod handoff;
+mod pass_on;
+mod waiter;
+
+use crate::atomic::{Atomic64, Ordering};
+use crate::exchange::exchange;
+use crate::give_up::Reasons;
+use crate::platform::{Address, LockError, Outcome, Platform, Wait};
 use crate::policy::Policy;
+use crate::slot::Slot;
+use crate::spin::{self, Passed, Spun};
 use crate::word::{Kind, Word};
+use backoff::nap;
+use handoff::inherit;
+use pass_on::pay;
+use waiter::Waiter;
 
 /// Spins, then sleeps, until acquired or given up; the word as the acquisition left it.
 /// `me` does not hold it.
@@ -68,7 +78,7 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
     how: &Wait<'_, P>,
 ) -> Result<Word, LockError> {
     let mut passed = Passed::new();
-    let taken = match osq::spin::<P, K, Y>(word, me, how, &mut passed) {
+    let taken = match spin::spin::<P, K, Y>(word, me, how, &mut passed) {
         Spun::Took(taken) => taken,
         Spun::Left => sleep::<P, K, Y>(word, me, how, false, passed)?,
         Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,
@@ -95,28 +105,6 @@ pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
 /// The longest time between two attempts of a waiter past the bound to become
 /// the heir, in bounds.
 const PATIENCE: u64 = 64;
-
-/// What a waiter knows about itself between two sleeps.
-struct Waiter<'a, P: Platform> {
-    reasons: Reasons<'a, P>,
-    /// A wake-up was consumed, or W did not stand, and sleepers were not announced
-    /// since.
-    owes: bool,
-    /// W was set, and may not stand. Such a waiter owes, unless it sees to that.
-    loose: bool,
-}
-
-impl<P: Platform> Waiter<'_, P> {
-    fn heard(&mut self, outcome: Outcome) {
-        self.owes |= outcome == Outcome::Woken;
-        self.reasons.heard(outcome);
-    }
-
-    /// `word` with what the waiter owes.
-    fn settle<Y: Policy>(&self, word: Word) -> Word {
-        if self.owes { word.announced(osq::alive::<P, Y>(word)) } else { word }
-    }
-}
 
 fn sleep<P: Platform, K: Kind, Y: Policy>(
     word: &P::U64,
@@ -175,7 +163,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         let asleep = if naps {
             waiter.settle::<Y>(seen).with_mark()
         } else {
-            seen.announced(osq::alive::<P, Y>(seen))
+            seen.announced(spin::alive::<P, Y>(seen))
         };
         let asleep = K::written(asleep, P::heat());
         // For a nap even where nothing changes: the look may be older than the wake-up
@@ -200,19 +188,19 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         }
         if naps {
             crowd = P::dozing();
-            waiter.heard(passed.nap(me, how, insist, crowd));
+            waiter.heard(nap::<P, Y>(passed.misses(), me, how, insist, crowd));
             P::awake();
             passed.napped(asleep, Word(word.load(Ordering::Relaxed)));
             now = P::now();
             continue;
         }
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
-        let nap = Wait { deadline: Some(until), ..*how };
+        let until = Wait { deadline: Some(until), ..*how };
         crowd = P::dozing();
         let outcome = if K::OWNED {
-            P::wait_low_owned(word, asleep.low(), &nap)
+            P::wait_low_owned(word, asleep.low(), &until)
         } else {
-            P::wait_low(word, asleep.low(), &nap)
+            P::wait_low(word, asleep.low(), &until)
         };
         P::awake();
         waiter.heard(outcome);
@@ -221,138 +209,8 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     }
 }
 
-/// A waiter that owes gives up: it stays until sleepers are announced and that
-/// stands, or it has the lock after all, which somebody has released meanwhile.
-/// `loose`: the heat may be its own, and not stand.
-fn pay<P: Platform, K: Kind, Y: Policy>(
-    word: &P::U64,
-    me: Slot,
-    error: LockError,
-    mut loose: bool,
-) -> Result<Word, LockError> {
-    loop {
-        let seen = Word(word.load(Ordering::Relaxed));
-        let (free, paid) = (K::free(seen), seen.announced(osq::alive::<P, Y>(seen)));
-        // An exchange even where sleepers are seen to be announced: the look at the
-        // word may be older than the wake-up.
-        let Ok(paid) = exchange::<P, K>(word, seen, if free { K::take(paid, me) } else { paid })
-        else {
-            continue;
-        };
-        if free {
-            return Ok(paid);
-        }
-        loose |= paid.waiters() && !seen.hot();
-        if !K::BLIND || !loose {
-            return Err(error);
-        }
-        P::restart_releases();
-        loose = false;
-        let now = Word(word.load(Ordering::Relaxed));
-        if now.waiters() || now.vouched() {
-            return Err(error);
-        }
-    }
-}
-
 /// The owner was left behind by `fork`: waiting would never end.
 fn orphaned<P: Platform, K: Kind>(seen: Word) -> Option<LockError> {
     let owner = K::holder(seen)?;
     P::participant(owner).lost().then_some(LockError::OwnerLost)
-}
-
-/// The heir's wait.
-fn inherit<P: Platform, K: Kind, Y: Policy>(
-    word: &P::U64,
-    me: Slot,
-    how: &Wait<'_, P>,
-    mut waiter: Waiter<'_, P>,
-) -> Result<Word, LockError> {
-    let mut spin = Spin::<P, Y>::start();
-    // K and R, if set, stand.
-    let mut firm = !K::BLIND;
-    loop {
-        let seen = Word(word.load(Ordering::Relaxed));
-        if K::available(seen) {
-            let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
-            match exchange::<P, K>(word, seen, taken) {
-                Ok(taken) => return Ok(taken),
-                Err(_) => continue,
-            }
-        }
-        if let Some(error) = waiter.reasons.given_up() {
-            let left = waiter.settle::<Y>(seen.withdrawn());
-            if exchange::<P, K>(word, seen, left).is_err() {
-                continue;
-            }
-            // Another thread may believe to be the heir, and sleep (below).
-            if seen.ring() {
-                P::wake_heir(P::address_low(word));
-            }
-            // Heat that does not stand is the heir's own, or somebody else's who trusts
-            // in the heir.
-            if K::BLIND && left.waiters() && !(firm && seen.hot()) {
-                return pay::<P, K, Y>(word, me, error, true);
-            }
-            return Err(error);
-        }
-        // Someone took the lock that was kept for us, and E with it. If a third
-        // thread has registered since we cannot know: then there are two heirs,
-        // whoever comes first takes, and the other is back here.
-        // Or a release has erased K unseen, and newcomers took what is kept. (No W went
-        // with it: as long as there is an heir, sleepers are vouched for.)
-        if !seen.heir() || !seen.kept() {
-            let _ = exchange::<P, K>(word, seen, seen.inherited());
-            firm = !K::BLIND;
-            continue;
-        }
-        if spin.turn() {
-            continue;
-        }
-        if !seen.ring() {
-            let _ = exchange::<P, K>(word, seen, seen.with_ring());
-            firm = !K::BLIND;
-            continue;
-        }
-        if !firm {
-            P::restart_releases();
-            firm = true;
-            continue;
-        }
-        let asleep = seen.low();
-        waiter.heard(if K::OWNED {
-            P::wait_heir_owned(word, asleep, how)
-        } else {
-            P::wait_heir(word, asleep, how)
-        });
-    }
-}
-
-/// The spinning of an heir: short, and nobody else's business.
-struct Spin<P: Platform, Y: Policy> {
-    until: Option<Nanos>,
-    turns: u32,
-    policy: core::marker::PhantomData<fn() -> (P, Y)>,
-}
-
-impl<P: Platform, Y: Policy> Spin<P, Y> {
-    fn start() -> Self {
-        Spin {
-            until: Some(P::now().after(Y::HEIR_SPIN)),
-            turns: 0,
-            policy: core::marker::PhantomData,
-        }
-    }
-
-    /// Pauses once; false when it is time to sleep.
-    fn turn(&mut self) -> bool {
-        let Some(until) = self.until else { return false };
-        self.turns += 1;
-        if self.turns.is_multiple_of(Y::TURNS) && P::now() >= until {
-            self.until = None;
-            return false;
-        }
-        P::relax();
-        true
-    }
 }

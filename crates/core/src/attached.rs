@@ -1,0 +1,85 @@
+//! What locks hang on a slot: the place in a queue of spinners, and what wait/wound
+//! contexts show.
+//!
+//! # Role
+//! Data only. The protocols are those of [`crate::spin`] and [`crate::ww`], which stand
+//! above the platform; the table below the platform must hold what they need.
+
+use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::participant::Attachment;
+
+/// How many contexts one thread can have at a time, of whatever classes.
+pub const CONTEXTS_PER_THREAD: usize = 4;
+
+/// Both.
+pub struct Attached<U32, U64> {
+    /// The thread's place in at most one queue of spinners.
+    pub(crate) node: Node<U32, U64>,
+    /// Where others reach the contexts that the thread acquires locks in.
+    pub(crate) records: [Record<U32, U64>; CONTEXTS_PER_THREAD],
+}
+
+impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
+    const UNUSED: Self =
+        Self { node: Node::IDLE, records: [const { Record::VACANT }; CONTEXTS_PER_THREAD] };
+
+    fn is_unlinked(&self) -> bool {
+        self.node.idle()
+    }
+
+    fn forget(&self) {
+        self.records.iter().for_each(Record::clear);
+    }
+}
+
+/// In [`Node::state`]: no queue refers to the node.
+pub(crate) const IDLE: u32 = 0;
+
+/// A participant's place in at most one queue (`spin/queue.rs`).
+pub(crate) struct Node<U32, U64> {
+    pub(crate) state: U32,
+    /// Slot of the successor, 0, or `CLOSED`.
+    pub(crate) next: U32,
+    /// When the thread was last seen to run, in nanoseconds.
+    pub(crate) beat: U64,
+    /// Set while the owner spins. Owner only; an atomic because a signal handler of
+    /// the same thread reads it (Q4).
+    pub(crate) busy: U32,
+}
+
+impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
+    const IDLE: Self = Node { state: U32::ZERO, next: U32::ZERO, beat: U64::ZERO, busy: U32::ZERO };
+
+    /// No queue refers to this node.
+    pub(crate) fn idle(&self) -> bool {
+        // ord: OSQ-1 acquire, pairs with OSQ-2: reuse comes after the unlinking.
+        self.state.load(Ordering::Acquire) == IDLE
+    }
+
+    /// The node leaves its queue. By its owner, or by the walk for a node that
+    /// left or was passed over.
+    pub(crate) fn unlink(&self) {
+        self.next.store(0, Ordering::Relaxed);
+        // ord: OSQ-2 release, pairs with OSQ-1: `next` is cleared, and the
+        // walk's last look at the node is behind it.
+        self.state.store(IDLE, Ordering::Release);
+    }
+}
+
+/// The part of a context that other threads reach (`ww/context.rs`): on the slot of its
+/// thread, whose memory lives for ever (T1).
+pub(crate) struct Record<U32, U64> {
+    /// The context's ticket, A: wounded. Zero: no context.
+    pub(crate) ticket: U64,
+    /// Not zero: look again. The thread's sleeps end when this is set.
+    pub(crate) told: U32,
+}
+
+impl<U32: Atomic32, U64: Atomic64> Record<U32, U64> {
+    const VACANT: Self = Record { ticket: U64::ZERO, told: U32::ZERO };
+
+    /// The context of a thread that has ended is none.
+    pub(crate) fn clear(&self) {
+        self.ticket.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,22 @@
+//! The one step by which all slow paths change a lock word.
+
+use crate::atomic::{Atomic64, Ordering};
+use crate::platform::Platform;
+use crate::word::{Kind, Word};
+
+/// One compare-exchange of the lock word; returns the new word.
+#[inline]
+pub(crate) fn exchange<P: Platform, K: Kind>(
+    word: &P::U64,
+    from: Word,
+    to: Word,
+) -> Result<Word, Word> {
+    let to = K::written(to, P::heat());
+    // ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
+    // may be taking), release pairs with WORD-1 of whoever finds our node through
+    // the tail.
+    match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
+        Ok(_) => Ok(to),
+        Err(found) => Err(Word(found)),
+    }
+}
