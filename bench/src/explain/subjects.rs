@@ -1,7 +1,7 @@
 //! The locks under test: the core's mutex and tuned semaphore with any ingredient
 //! left out, and the semaphore of 2005.
 
-use super::ingredients::{Ingredient, Without, lacks};
+use super::ingredients::Ingredient;
 use super::machines::{Cold, Herd, Locked, Nameless};
 use crate::clock::Ticks;
 use crate::contended::slices::{self, Load, Waits};
@@ -10,6 +10,7 @@ use crate::locks::BenchLock;
 use crate::{Error, LockName, Session, uncontended};
 use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering};
+use lockstead_core::policy::{self, Policy, Standard, Without};
 use lockstead_core::{ClassicSemaphore, Off, Platform, RawMutex, TunedSemaphore};
 use lockstead_linux::Linux;
 use lockstead_linux::owner::{self, Oracle};
@@ -47,124 +48,119 @@ impl Lock {
     }
 }
 
-/// The mutex without the ingredients in `LACKS`, on the machine `P`, which lacks those
-/// that are the machine's.
-struct Mutex<P: Platform, const LACKS: u32>(RawMutex<P, Off, Without<LACKS>>);
+/// A lock of the core as these measurements take it.
+trait Pair: Send + Sync + 'static {
+    fn new() -> Self;
+    fn take(&self);
+    /// Releases what this thread has taken.
+    fn give(&self);
+}
 
-impl<P: Platform, const LACKS: u32> Mutex<P, LACKS> {
+impl<P: Platform, Y: Policy> Pair for RawMutex<P, Off, Y>
+where
+    RawMutex<P, Off, Y>: Send + Sync,
+{
+    fn new() -> Self {
+        Self::new()
+    }
+
     #[inline(always)]
-    fn lock(&self) {
-        let locked = self.0.lock(Location::caller());
+    fn take(&self) {
+        let locked = self.lock(Location::caller());
         locked.expect("a measuring loop takes a lock that it does not hold");
     }
 
     #[inline(always)]
-    fn unlock(&self) {
-        // SAFETY: called by `with` alone, by the thread that has locked it.
-        unsafe { self.0.unlock() };
-    }
-
-    #[inline(never)]
-    fn call_lock(&self) {
-        self.lock();
-    }
-
-    #[inline(never)]
-    fn call_unlock(&self) {
-        self.unlock();
+    fn give(&self) {
+        // SAFETY: `BenchLock::with` alone calls this, on the thread that has just locked it.
+        unsafe { self.unlock() };
     }
 }
 
-impl<P: Platform, const LACKS: u32> BenchLock for Mutex<P, LACKS>
-where
-    RawMutex<P, Off, Without<LACKS>>: Send + Sync,
-{
-    fn new() -> Self {
-        Self(RawMutex::new())
-    }
-
-    #[inline(always)]
-    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-        let called = const { lacks(LACKS, Ingredient::Inline) };
-        if called {
-            self.call_lock();
-        } else {
-            self.lock();
-        }
-        let result = section();
-        if called {
-            self.call_unlock();
-        } else {
-            self.unlock();
-        }
-        result
-    }
-}
-
-/// A semaphore with one permit, without the ingredients in `LACKS`.
+/// Implements [`Pair`] for a semaphore with one permit.
 macro_rules! semaphore {
-    ($(#[$doc:meta])* $name:ident($semaphore:ty)) => {
-        $(#[$doc])*
-        struct $name<P: Platform, const LACKS: u32>($semaphore);
-
-        impl<P: Platform, const LACKS: u32> $name<P, LACKS> {
-            #[inline(always)]
-            fn up(&self) {
-                self.0.up().expect("a measuring loop gives back the one permit it took");
-            }
-
-            #[inline(never)]
-            fn call_down(&self) {
-                self.0.down(Location::caller());
-            }
-
-            #[inline(never)]
-            fn call_up(&self) {
-                self.up();
-            }
-        }
-
-        impl<P: Platform, const LACKS: u32> BenchLock for $name<P, LACKS>
+    ($semaphore:ty, $($generics:tt)*) => {
+        impl<$($generics)*> Pair for $semaphore
         where
             $semaphore: Send + Sync,
         {
             fn new() -> Self {
-                Self(<$semaphore>::new(1).expect("one permit is possible"))
+                Self::new(1).expect("one permit is possible")
             }
 
             #[inline(always)]
-            fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-                let called = const { lacks(LACKS, Ingredient::Inline) };
-                if called {
-                    self.call_down();
-                } else {
-                    self.0.down(Location::caller());
-                }
-                let result = section();
-                if called {
-                    self.call_up();
-                } else {
-                    self.up();
-                }
-                result
+            fn take(&self) {
+                self.down(Location::caller());
+            }
+
+            #[inline(always)]
+            fn give(&self) {
+                self.up().expect("a measuring loop gives back the one permit it took");
             }
         }
     };
 }
 
-semaphore!(
-    /// The tuned semaphore.
-    Semaphore(TunedSemaphore<P, Off, Without<LACKS>>)
-);
-semaphore!(
-    /// The semaphore of 2005, of which only the call can be left out.
-    Classic(ClassicSemaphore<P>)
-);
+semaphore!(TunedSemaphore<P, Off, Y>, P: Platform, Y: Policy);
+semaphore!(ClassicSemaphore<P>, P: Platform);
+
+/// A lock whose fast paths are compiled into the caller.
+struct Inlined<L>(L);
+
+impl<L: Pair> BenchLock for Inlined<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        self.0.take();
+        let result = section();
+        self.0.give();
+        result
+    }
+}
+
+/// A lock without that: each pair is two calls.
+struct Called<L>(L);
+
+impl<L: Pair> Called<L> {
+    #[inline(never)]
+    fn call_take(&self) {
+        self.0.take();
+    }
+
+    #[inline(never)]
+    fn call_give(&self) {
+        self.0.give();
+    }
+}
+
+impl<L: Pair> BenchLock for Called<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        self.call_take();
+        let result = section();
+        self.call_give();
+        result
+    }
+}
+
+/// The mutex on the machine `P`, by the policy `Y`.
+type Mutex<P = Linux, Y = Standard> = RawMutex<P, Off, Y>;
+/// The tuned semaphore.
+type Semaphore<P = Linux, Y = Standard> = TunedSemaphore<P, Off, Y>;
+/// The semaphore of 2005, of which only the call can be left out.
+type Classic = ClassicSemaphore<Linux>;
 
 /// The tuned semaphore with one thing more: who has its permit is written beside it.
 /// What the others may do with it, and spinning, stay as they are.
 struct Owned {
-    semaphore: Semaphore<Linux, 0>,
+    semaphore: Inlined<Semaphore>,
     owner: AtomicU32,
 }
 
@@ -176,7 +172,7 @@ pub(super) const OWNED_BYTES: usize = size_of::<Owned>();
 
 impl BenchLock for Owned {
     fn new() -> Self {
-        Owned { semaphore: Semaphore::new(), owner: AtomicU32::new(0) }
+        Owned { semaphore: Inlined::new(), owner: AtomicU32::new(0) }
     }
 
     #[inline(always)]
@@ -257,19 +253,18 @@ impl Drop for Unasked {
 
 /// The mutex whole, and without each of [`Ingredient::MUTEX`].
 pub(crate) fn mutexes() -> Vec<Subject> {
-    const BESIDE: u32 = Ingredient::Beside.bit();
-    const SPACED: u32 = Ingredient::SpacedLooks.bit();
-    const PREEMPTION: u32 = Ingredient::Preemption.bit();
-    const BOUND: u32 = Ingredient::ShortBound.bit();
     let mutex = |subject: &Subject| subject.lock == Lock::Mutex;
     let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
+    fn without<L: Pair>(ingredient: Ingredient) -> Subject {
+        Subject::new::<Inlined<L>>(Lock::Mutex, Some(ingredient))
+    }
     subjects.extend([
-        Subject::new::<Mutex<Linux, BESIDE>>(Lock::Mutex, Some(Ingredient::Beside)),
-        Subject::new::<Mutex<Linux, SPACED>>(Lock::Mutex, Some(Ingredient::SpacedLooks)),
-        Subject::new::<Mutex<Linux, PREEMPTION>>(Lock::Mutex, Some(Ingredient::Preemption)),
-        Subject::new::<Mutex<Linux, BOUND>>(Lock::Mutex, Some(Ingredient::ShortBound)),
-        Subject::new::<Mutex<Locked, 0>>(Lock::Mutex, Some(Ingredient::OneAtomic)),
-        Subject::new::<Mutex<Cold, 0>>(Lock::Mutex, Some(Ingredient::Heat)),
+        without::<Mutex<Linux, Without<policy::Beside>>>(Ingredient::Beside),
+        without::<Mutex<Linux, Without<policy::SpacedLooks>>>(Ingredient::SpacedLooks),
+        without::<Mutex<Linux, Without<policy::Preemption>>>(Ingredient::Preemption),
+        without::<Mutex<Linux, BoundOfOneMillisecond>>(Ingredient::ShortBound),
+        without::<Mutex<Locked>>(Ingredient::OneAtomic),
+        without::<Mutex<Cold>>(Ingredient::Heat),
     ]);
     subjects
 }
@@ -278,27 +273,31 @@ pub(crate) fn mutexes() -> Vec<Subject> {
 pub(crate) fn all() -> Vec<Subject> {
     let mut subjects = Vec::new();
     macro_rules! makes {
-        ($lock:expr, $type:ident: $($ingredient:ident),*) => {
-            subjects.push(Subject::new::<$type<Linux, 0>>($lock, None));
-            $(subjects.push(Subject::new::<$type<Linux, { Ingredient::$ingredient.bit() }>>(
+        ($lock:expr, $type:ident: $($name:ident = $ingredient:ty),*) => {
+            subjects.push(Subject::new::<Inlined<$type>>($lock, None));
+            subjects.push(Subject::new::<Called<$type>>($lock, Some(Ingredient::Inline)));
+            $(subjects.push(Subject::new::<Inlined<$type<Linux, Without<$ingredient>>>>(
                 $lock,
-                Some(Ingredient::$ingredient),
+                Some(Ingredient::$name),
             ));)*
-            subjects.push(Subject::new::<$type<Herd, 0>>($lock, Some(Ingredient::OneWake)));
+            subjects.push(Subject::new::<Inlined<$type<Herd>>>($lock, Some(Ingredient::OneWake)));
         };
     }
-    makes!(Lock::Mutex, Mutex:
-        Inline, Spinning, Queue, ReadFirst, OwnerRunning, Handoff, WakeUps, Naps);
+    makes!(Lock::Mutex, Mutex: Spinning = policy::Spinning, Queue = policy::Queue,
+        ReadFirst = policy::ReadFirst, Handoff = policy::Bound, WakeUps = policy::Vouching,
+        Naps = policy::BackOff);
+    // The whole mutex, while no owner is asked for: see `Subject::measure`.
+    subjects.push(Subject::new::<Inlined<Mutex>>(Lock::Mutex, Some(Ingredient::OwnerRunning)));
     // A semaphore has no owner who could be seen to run, or to have come back.
-    makes!(Lock::Semaphore, Semaphore: Inline, Spinning, Queue, ReadFirst, Handoff, WakeUps);
+    makes!(Lock::Semaphore, Semaphore: Spinning = policy::Spinning, Queue = policy::Queue,
+        ReadFirst = policy::ReadFirst, Handoff = policy::Bound, WakeUps = policy::Vouching);
     // Who wakes whom is what it is made of: each sleeper is woken by name.
-    subjects.push(Subject::new::<Classic<Linux, 0>>(Lock::Semaphore2005, None));
+    subjects.push(Subject::new::<Inlined<Classic>>(Lock::Semaphore2005, None));
     subjects
 }
 
 /// The subjects of the pair that nobody disputes, where only the fast path counts.
 pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
-    const CALLED: u32 = Ingredient::Inline.bit();
     fn pair<L: BenchLock>(
         lock: Lock,
         without: Option<Ingredient>,
@@ -306,13 +305,22 @@ pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
         (label(lock, without), uncontended::Subject::new::<L>(lock.name()))
     }
     vec![
-        pair::<Mutex<Linux, 0>>(Lock::Mutex, None),
-        pair::<Mutex<Linux, CALLED>>(Lock::Mutex, Some(Ingredient::Inline)),
-        pair::<Mutex<Nameless, 0>>(Lock::Mutex, Some(Ingredient::Owner)),
-        pair::<Semaphore<Linux, 0>>(Lock::Semaphore, None),
-        pair::<Semaphore<Linux, CALLED>>(Lock::Semaphore, Some(Ingredient::Inline)),
+        pair::<Inlined<Mutex>>(Lock::Mutex, None),
+        pair::<Called<Mutex>>(Lock::Mutex, Some(Ingredient::Inline)),
+        pair::<Inlined<Mutex<Nameless>>>(Lock::Mutex, Some(Ingredient::Owner)),
+        pair::<Inlined<Semaphore>>(Lock::Semaphore, None),
+        pair::<Called<Semaphore>>(Lock::Semaphore, Some(Ingredient::Inline)),
         (OWNED.to_owned(), uncontended::Subject::new::<Owned>(OWNED)),
-        pair::<Classic<Linux, 0>>(Lock::Semaphore2005, None),
-        pair::<Classic<Linux, CALLED>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
+        pair::<Inlined<Classic>>(Lock::Semaphore2005, None),
+        pair::<Called<Classic>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
     ]
+}
+
+/// The standard policy with a fixed bound on waiting, however many sleep.
+struct BoundOfOneMillisecond;
+
+impl Policy for BoundOfOneMillisecond {
+    type Base = Standard;
+    const BOUND: u64 = 1_000_000;
+    const SHARE: u64 = 0;
 }

@@ -371,7 +371,8 @@ mod handed_over {
     use super::{LockName, Steps, simulated, stretches, workload};
     use core::panic::Location;
     use core::sync::atomic::Ordering::SeqCst;
-    use lockstead_core::{ClassicSemaphore, NoSpin, Off, RawMutex};
+    use lockstead_core::policy::{Spinning, Without};
+    use lockstead_core::{ClassicSemaphore, Off, RawMutex};
     use lockstead_sim::StepKind;
     use std::time::{Duration, Instant};
 
@@ -435,7 +436,7 @@ mod handed_over {
     #[test]
     fn a_mutex_that_is_handed_to_a_sleeper_takes_the_steps_that_are_simulated() {
         let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        type Mutex = RawMutex<Counted, Off, NoSpin>;
+        type Mutex = RawMutex<Counted, Off, Without<Spinning>>;
         let lock = |mutex: &Mutex| mutex.lock(Location::caller()).expect("held by the other one");
         // SAFETY: called by who has it.
         let unlock = |mutex: &Mutex| unsafe { mutex.unlock() };

@@ -63,7 +63,7 @@ pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use platform::{Address, LockError, Nanos, OnCpu, Outcome, Participant, Platform, Wait};
-pub use policy::{NoSpin, Policy, Standard};
+pub use policy::{Policy, Standard};
 pub use rwlock::RawRwLock;
 pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};
 pub use slot::{MAX_SLOTS, Slot};

@@ -8,68 +8,73 @@
 //! Benchmarks compare policies by name.
 
 use crate::slot::Slot;
+use core::marker::PhantomData;
 
 /// When to spin, for how long, and when to insist.
 pub trait Policy: 'static {
+    /// The policy that gives every number and choice which this one does not state itself.
+    type Base: Policy;
     /// Nanoseconds a spinner waits before it goes to sleep.
-    const SPIN: u64;
+    const SPIN: u64 = <Self::Base as Policy>::SPIN;
     /// Nanoseconds from its first look at the clock in which a spinner does not ask whether
     /// the owner runs. Who has taken the owner's processor for a moment, because its sleep
     /// is over, may be gone sooner.
-    const ASK: u64 = 0;
+    const ASK: u64 = <Self::Base as Policy>::ASK;
     /// Turns of the spin loop between two looks at the clock.
-    const TURNS: u32;
+    const TURNS: u32 = <Self::Base as Policy>::TURNS;
     /// A spinner that finds the clock advanced by more than this between two
     /// looks was itself preempted, and leaves.
-    const GAP: u64;
+    const GAP: u64 = <Self::Base as Policy>::GAP;
     /// A spinner whose last heartbeat is older than this is passed over, and
     /// no longer counts as a reason not to wake a sleeper.
-    const STALE: u64;
+    const STALE: u64 = <Self::Base as Policy>::STALE;
     /// The most nanoseconds between two looks at the lock. Looks start close
     /// together and their distance grows: a look takes the line from the
     /// owner, who in short sections needs it again at once.
-    const LOOK: u64;
+    const LOOK: u64 = <Self::Base as Policy>::LOOK;
     /// The distance of two looks as a part of the time that the spinner has spent: a
     /// release is seen late by no more than this part of the wait.
-    const PARTS: u32 = 6;
+    const PARTS: u32 = <Self::Base as Policy>::PARTS;
     /// Turns of the spin loop before the first look.
-    const FIRST: u32;
+    const FIRST: u32 = <Self::Base as Policy>::FIRST;
     /// Nanoseconds after which a waiter asks to be handed the lock, at least.
-    const BOUND: u64;
+    const BOUND: u64 = <Self::Base as Policy>::BOUND;
     /// Nanoseconds added to the bound for each sleeping thread: a hand-over
     /// costs a sleep and a wake-up, and with many waiters past a fixed bound
     /// the lock would do little else.
-    const SHARE: u64;
+    const SHARE: u64 = <Self::Base as Policy>::SHARE;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
-    const HEIR_SPIN: u64;
+    const HEIR_SPIN: u64 = <Self::Base as Policy>::HEIR_SPIN;
     /// Looks of a spinner before it marks the lock, so as not to disturb a release that
     /// is near.
-    const UNMARKED: u32 = 2;
+    const UNMARKED: u32 = <Self::Base as Policy>::UNMARKED;
     /// How often a waiter sees that the lock was released and taken again by others
     /// before it naps: sleeps by a timer of its own, and is no longer woken. 0: never.
-    const MISSES: u32 = 0;
+    const MISSES: u32 = <Self::Base as Policy>::MISSES;
     /// Nanoseconds of the first nap for each thread that sleeps.
-    const NAP: u64 = 100_000;
+    const NAP: u64 = <Self::Base as Policy>::NAP;
     /// How often a nap may double.
-    const DOUBLINGS: u32 = 2;
+    const DOUBLINGS: u32 = <Self::Base as Policy>::DOUBLINGS;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
-    const QUEUE: bool = true;
+    const QUEUE: bool = <Self::Base as Policy>::QUEUE;
     /// Whether a spinner reads the lock before it tries to change it. Without it
     /// each look is a compare-exchange, which takes the line from the owner.
-    const READ_FIRST: bool = true;
+    const READ_FIRST: bool = <Self::Base as Policy>::READ_FIRST;
     /// Whether a queue of spinners answers for the sleepers, so that a release
     /// that somebody spins for wakes nobody. Without it each release that leaves
     /// sleepers behind wakes one.
-    const VOUCH: bool = true;
+    const VOUCH: bool = <Self::Base as Policy>::VOUCH;
 
     /// Whether a thread may join a queue of spinners whose last one is `tail`.
-    fn joins(tail: Option<Slot>, processors: u32) -> bool;
+    fn joins(tail: Option<Slot>, processors: u32) -> bool {
+        Self::Base::joins(tail, processors)
+    }
 
     /// Whether a thread that may not join spins beside the queue: only for a lock with an
     /// owner, who can be asked for.
-    fn beside(_processors: u32) -> bool {
-        false
+    fn beside(processors: u32) -> bool {
+        Self::Base::beside(processors)
     }
 }
 
@@ -79,17 +84,26 @@ pub trait Policy: 'static {
 pub struct Standard;
 
 impl Policy for Standard {
+    // Whoever adds a number must give it here too: without, the compiler reports a cycle.
+    type Base = Standard;
     const SPIN: u64 = 30_000;
     const ASK: u64 = 5_000;
     const TURNS: u32 = 64;
     const GAP: u64 = 20_000;
     const STALE: u64 = 50_000;
     const LOOK: u64 = 3_000;
+    const PARTS: u32 = 6;
     const FIRST: u32 = 1;
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
     const HEIR_SPIN: u64 = 15_000;
+    const UNMARKED: u32 = 2;
     const MISSES: u32 = 1;
+    const NAP: u64 = 100_000;
+    const DOUBLINGS: u32 = 2;
+    const QUEUE: bool = true;
+    const READ_FIRST: bool = true;
+    const VOUCH: bool = true;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         match processors {
@@ -110,23 +124,128 @@ impl Policy for Standard {
     }
 }
 
-/// Never spins: sleeps as soon as the fast path fails. The baseline that
-/// spinning is measured against.
+/// The policy `Y` without the ingredient `I`. Ingredients compose:
+/// `Without<Spinning, Without<BackOff>>` lacks two of the standard policy's.
+///
+/// Benchmarks, the simulator and the models leave ingredients out by this type alone, so that
+/// what they leave out is the same, and the rest is what is shipped.
+///
+/// ```
+/// use lockstead_core::Policy;
+/// use lockstead_core::policy::{BackOff, Bound, Standard, Without};
+///
+/// type Patient = Without<Bound, Without<BackOff>>;
+/// assert_eq!(Patient::MISSES, 0);
+/// assert_eq!(Patient::SPIN, Standard::SPIN);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct NoSpin;
+pub struct Without<I, Y = Standard>(PhantomData<(I, Y)>);
 
-impl Policy for NoSpin {
-    const SPIN: u64 = 0;
-    const TURNS: u32 = Standard::TURNS;
-    const GAP: u64 = Standard::GAP;
-    const STALE: u64 = Standard::STALE;
-    const LOOK: u64 = 0;
-    const FIRST: u32 = 1;
-    const BOUND: u64 = Standard::BOUND;
-    const SHARE: u64 = Standard::SHARE;
-    const HEIR_SPIN: u64 = 0;
+/// Declares ingredients: each a type, and what a policy without it states.
+macro_rules! ingredients {
+    ($($(#[$doc:meta])* $name:ident { $($without:item)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
 
-    fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
-        false
+        impl<Y: Policy> Policy for Without<$name, Y> {
+            type Base = Y;
+            $($without)*
+        }
+    )*};
+}
+
+/// A bound that nobody reaches: 36 years.
+const NEVER: u64 = 1 << 60;
+
+ingredients! {
+    /// Spinning before sleeping, in the queue, beside it, and for a hand-over. Without it a
+    /// thread sleeps as soon as the fast path fails.
+    Spinning {
+        const SPIN: u64 = 0;
+        // Whoever waits for a hand-over makes so many turns before it asks whether its time is up.
+        const TURNS: u32 = 1;
+        const HEIR_SPIN: u64 = 0;
+
+        fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
+            false
+        }
+
+        fn beside(_processors: u32) -> bool {
+            false
+        }
+    }
+    /// The queue of spinners. Without it all spinners look at the lock.
+    Queue { const QUEUE: bool = false; }
+    /// Reading before each exchange. Without it each look is a compare-exchange.
+    ReadFirst { const READ_FIRST: bool = false; }
+    /// Growing distances between a spinner's looks. Without it each turn is a look.
+    SpacedLooks {
+        const LOOK: u64 = 0;
+        const PARTS: u32 = u32::MAX;
+    }
+    /// Leaving after a preemption. Without it a preempted spinner spins until its time is up.
+    Preemption { const GAP: u64 = NEVER; }
+    /// Spinning beside the queue where only one may stand in it. Without it the others sleep.
+    Beside {
+        fn beside(_processors: u32) -> bool {
+            false
+        }
+    }
+    /// The bound on waiting, after which the lock is handed over. Without it nobody insists.
+    Bound { const BOUND: u64 = NEVER; }
+    /// Spinners that answer for sleepers. Without it each release wakes a sleeper.
+    Vouching { const VOUCH: bool = false; }
+    /// Back-off sleeps: sleeps by a timer after other threads have barged past. Without them a
+    /// waiter asks to be woken each time.
+    BackOff { const MISSES: u32 = 0; }
+}
+
+/// Sleeps as soon as the fast path fails, and only a release wakes it: the simplest waiter,
+/// which models use. It lacks two ingredients; [`Without<Spinning>`](Without) lacks one.
+pub type NoSpin = Without<Spinning, Without<BackOff>>;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// The constants of a policy, by name.
+    fn constants<Y: Policy>() -> Vec<(&'static str, u64)> {
+        macro_rules! list {
+            ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
+        }
+        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HEIR_SPIN UNMARKED MISSES NAP
+              DOUBLINGS QUEUE READ_FIRST VOUCH)
+    }
+
+    /// The names of the constants in which `Y` differs from the standard policy.
+    fn changed<Y: Policy>() -> Vec<&'static str> {
+        let pairs = constants::<Standard>().into_iter().zip(constants::<Y>());
+        pairs.filter(|(standard, without)| standard != without).map(|(s, _)| s.0).collect()
+    }
+
+    #[test]
+    fn an_ingredient_changes_what_it_is_made_of_and_nothing_else() {
+        assert_eq!(changed::<Without<Spinning>>(), ["SPIN", "TURNS", "HEIR_SPIN"]);
+        assert_eq!(changed::<Without<Queue>>(), ["QUEUE"]);
+        assert_eq!(changed::<Without<ReadFirst>>(), ["READ_FIRST"]);
+        assert_eq!(changed::<Without<SpacedLooks>>(), ["LOOK", "PARTS"]);
+        assert_eq!(changed::<Without<Preemption>>(), ["GAP"]);
+        assert_eq!(changed::<Without<Bound>>(), ["BOUND"]);
+        assert_eq!(changed::<Without<Vouching>>(), ["VOUCH"]);
+        assert_eq!(changed::<Without<BackOff>>(), ["MISSES"]);
+        assert!(changed::<Without<Beside>>().is_empty());
+        assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HEIR_SPIN", "MISSES"]);
+        for processors in [1, 2, 64] {
+            assert!(!Without::<Spinning>::joins(None, processors));
+            assert!(!Without::<Spinning>::beside(processors));
+            assert!(!Without::<Beside>::beside(processors));
+            assert_eq!(Without::<Beside>::joins(None, processors), processors > 1);
+            assert_eq!(Without::<Queue>::beside(processors), processors == 2);
+        }
     }
 }

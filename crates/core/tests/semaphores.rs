@@ -290,14 +290,10 @@ fn tuned_an_heir_that_gives_up_leaves_the_next_permit_to_all() {
 struct Eager;
 
 impl Policy for Eager {
+    type Base = Standard;
     const SPIN: u64 = 1000;
+    const ASK: u64 = 0;
     const TURNS: u32 = 4;
-    const GAP: u64 = Standard::GAP;
-    const STALE: u64 = Standard::STALE;
-    const LOOK: u64 = Standard::LOOK;
-    const FIRST: u32 = 1;
-    const BOUND: u64 = Standard::BOUND;
-    const SHARE: u64 = Standard::SHARE;
     const HEIR_SPIN: u64 = 0;
 
     fn joins(_tail: Option<Slot>, _processors: u32) -> bool {

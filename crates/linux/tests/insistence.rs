@@ -7,7 +7,7 @@
 
 mod common;
 
-use lockstead_core::{LockError, Off, Plain, Platform, Policy, RawMutex, Slot, Standard, Wait};
+use lockstead_core::{LockError, Off, Plain, Platform, Policy, RawMutex, Standard, Wait};
 use lockstead_linux::{Cell, Linux};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,25 +17,9 @@ use std::time::{Duration, Instant};
 struct Hasty;
 
 impl Policy for Hasty {
-    const SPIN: u64 = Standard::SPIN;
-    const ASK: u64 = Standard::ASK;
-    const TURNS: u32 = Standard::TURNS;
-    const GAP: u64 = Standard::GAP;
-    const STALE: u64 = Standard::STALE;
-    const LOOK: u64 = Standard::LOOK;
-    const FIRST: u32 = Standard::FIRST;
-    const MISSES: u32 = Standard::MISSES;
+    type Base = Standard;
     const BOUND: u64 = 10_000;
     const SHARE: u64 = 0;
-    const HEIR_SPIN: u64 = Standard::HEIR_SPIN;
-
-    fn joins(tail: Option<Slot>, processors: u32) -> bool {
-        Standard::joins(tail, processors)
-    }
-
-    fn beside(processors: u32) -> bool {
-        Standard::beside(processors)
-    }
 }
 
 struct Shared {

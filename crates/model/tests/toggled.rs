@@ -4,42 +4,11 @@
 mod common;
 
 use common::{Leaves, Mixed, Spins, depth};
+use lockstead_core::policy::{Policy, Queue, ReadFirst, Vouching, Without};
 use lockstead_core::word::Word;
-use lockstead_core::{Off, Policy, RawMutex, Slot, TunedSemaphore};
+use lockstead_core::{Off, RawMutex, TunedSemaphore};
 use lockstead_model::{Cell, Config, Coverage, Model, Scenario};
-use std::marker::PhantomData;
 use std::panic::Location;
-
-const QUEUE: u32 = 1;
-const READ_FIRST: u32 = 2;
-const VOUCH: u32 = 4;
-
-/// `Y` without these ingredients.
-struct Without<Y, const LACKS: u32>(PhantomData<Y>);
-
-impl<Y: Policy, const LACKS: u32> Policy for Without<Y, LACKS> {
-    const SPIN: u64 = Y::SPIN;
-    const ASK: u64 = Y::ASK;
-    const TURNS: u32 = Y::TURNS;
-    const GAP: u64 = Y::GAP;
-    const STALE: u64 = Y::STALE;
-    const LOOK: u64 = Y::LOOK;
-    const FIRST: u32 = Y::FIRST;
-    const BOUND: u64 = Y::BOUND;
-    const SHARE: u64 = Y::SHARE;
-    const HEIR_SPIN: u64 = Y::HEIR_SPIN;
-    const QUEUE: bool = LACKS & QUEUE == 0;
-    const READ_FIRST: bool = LACKS & READ_FIRST == 0;
-    const VOUCH: bool = LACKS & VOUCH == 0;
-
-    fn joins(tail: Option<Slot>, processors: u32) -> bool {
-        Y::joins(tail, processors)
-    }
-
-    fn beside(processors: u32) -> bool {
-        Y::beside(processors)
-    }
-}
 
 /// Each thread adds once; nothing races, is lost or left behind.
 fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
@@ -88,22 +57,24 @@ fn both<Y: Policy>(name: &str) {
 
 #[test]
 fn model_spinning_in_a_crowd() {
-    both::<Without<Spins, QUEUE>>("in a crowd, spinning");
-    both::<Without<Leaves, QUEUE>>("in a crowd, leaving");
+    both::<Without<Queue, Spins>>("in a crowd, spinning");
+    both::<Without<Queue, Leaves>>("in a crowd, leaving");
 }
 
 #[test]
 fn model_looking_by_exchange() {
-    both::<Without<Spins, READ_FIRST>>("looking by exchange, spinning");
+    both::<Without<ReadFirst, Spins>>("looking by exchange, spinning");
 }
 
 #[test]
 fn model_spinners_vouch_for_nobody() {
-    both::<Without<Leaves, VOUCH>>("vouching for nobody, leaving");
-    both::<Without<Mixed, VOUCH>>("vouching for nobody, mixed");
+    both::<Without<Vouching, Leaves>>("vouching for nobody, leaving");
+    both::<Without<Vouching, Mixed>>("vouching for nobody, mixed");
 }
 
 #[test]
 fn model_without_all_three() {
-    both::<Without<Leaves, { QUEUE | READ_FIRST | VOUCH }>>("without all three, leaving");
+    both::<Without<Queue, Without<ReadFirst, Without<Vouching, Leaves>>>>(
+        "without all three, leaving",
+    );
 }

@@ -13,9 +13,8 @@ use lockstead_model::{Config, Kind, Scenario};
 /// What the scenarios need, for the core in scope.
 macro_rules! scenes {
     ($($core:tt)+) => {
-        use $($core)+::slot::Slot;
         use $($core)+::platform::{LockError, Nanos, Wait};
-        use $($core)+::policy::Policy;
+        use $($core)+::policy::{Bound, NoSpin, Policy, Without};
         use $($core)+::ww::{Class, Context, Patience, RawWwMutex, Scheme, WwError};
         use lockstead_model::{Cell, Model, Scenario, freed};
         use std::panic::Location;
@@ -23,25 +22,8 @@ macro_rules! scenes {
         pub(crate) const DIE: Scheme = Scheme::WaitDie;
         pub(crate) const WOUND: Scheme = Scheme::WoundWait;
 
-        /// Sleeps at once.
-        #[derive(Debug)]
-        pub(crate) struct Sleeps;
-
-        impl Policy for Sleeps {
-            const SPIN: u64 = 0;
-            const TURNS: u32 = 1;
-            const GAP: u64 = 500;
-            const STALE: u64 = 0;
-            const LOOK: u64 = 0;
-            const FIRST: u32 = 1;
-            const BOUND: u64 = crate::common::NEVER;
-            const SHARE: u64 = 0;
-            const HEIR_SPIN: u64 = 0;
-
-            fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
-                false
-            }
-        }
+        /// Sleeps at once, and never insists.
+        pub(crate) type Sleeps = Without<Bound, NoSpin>;
 
         ww_scenarios!();
     };

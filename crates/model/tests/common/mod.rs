@@ -21,35 +21,37 @@ macro_rules! policy {
         pub struct $name;
 
         impl Policy for $name {
+            // Models state everything: what they explore does not follow the shipped numbers.
+            type Base = Self;
             const SPIN: u64 = $spin;
-            $(const ASK: u64 = $ask;)?
+            const ASK: u64 = 0 $(+ $ask)?;
             // One turn, one look at the clock: what a spinner does after many
             // turns it does after one.
             const TURNS: u32 = 1;
             const GAP: u64 = 500;
             const STALE: u64 = $stale;
             const LOOK: u64 = 0;
+            const PARTS: u32 = 6;
             const FIRST: u32 = 1;
             const BOUND: u64 = $bound;
             const SHARE: u64 = 0;
             const HEIR_SPIN: u64 = $heir;
-            $(
-                const UNMARKED: u32 = 0;
-                const MISSES: u32 = $misses;
-                const NAP: u64 = 10;
-                const DOUBLINGS: u32 = 1;
-            )?
+            const UNMARKED: u32 = 0;
+            const MISSES: u32 = 0 $(+ $misses)?;
+            const NAP: u64 = 10;
+            const DOUBLINGS: u32 = 1;
+            const QUEUE: bool = true;
+            const READ_FIRST: bool = true;
+            const VOUCH: bool = true;
 
             fn joins(tail: Option<Slot>, processors: u32) -> bool {
                 let joins: fn(Option<Slot>, u32) -> bool = $joins;
                 joins(tail, processors)
             }
 
-            $(
-                fn beside(_processors: u32) -> bool {
-                    $beside
-                }
-            )?
+            fn beside(_processors: u32) -> bool {
+                false $(|| $beside)?
+            }
         }
     };
 }

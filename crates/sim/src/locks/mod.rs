@@ -6,7 +6,6 @@ mod futex;
 mod list;
 mod semaphore;
 pub(crate) mod spin;
-mod without;
 
 use crate::engine::Kind;
 use crate::engine::calls::{at, note, now};
@@ -15,10 +14,10 @@ use crate::platform::Sim;
 use cohort::SpinMutex;
 use counter::{CounterMutex, Steps};
 use futex::Futex;
-use lockstead_core::{ClassicSemaphore, NoSpin, Off, RawMutex, Standard, TunedSemaphore};
+use lockstead_core::policy::{BackOff, Bound, Queue, Spinning, Standard, Without};
+use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
 use semaphore::Semaphore2005;
 use std::panic::Location;
-use without::Without;
 
 /// A lock's name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -111,10 +110,10 @@ pub(crate) enum Lock {
     Semaphore(&'static Semaphore2005),
     Counter(&'static CounterMutex),
     Core(&'static RawMutex<Sim, Off, Standard>),
-    Crowd(&'static RawMutex<Sim, Off, Without<{ without::QUEUE }>>),
-    Unbounded(&'static RawMutex<Sim, Off, Without<{ without::BOUND }>>),
-    Restless(&'static RawMutex<Sim, Off, Without<{ without::NAPS }>>),
-    Sleeping(&'static RawMutex<Sim, Off, NoSpin>),
+    Crowd(&'static RawMutex<Sim, Off, Without<Queue>>),
+    Unbounded(&'static RawMutex<Sim, Off, Without<Bound>>),
+    Restless(&'static RawMutex<Sim, Off, Without<BackOff>>),
+    Sleeping(&'static RawMutex<Sim, Off, Without<Spinning>>),
     Classic(&'static ClassicSemaphore<Sim>),
     Tuned(&'static TunedSemaphore<Sim>),
     Futex(&'static Futex),
