@@ -1,14 +1,14 @@
 //! Tokens that end waits.
 
+use crate::export::c_type;
 use core::sync::atomic::Ordering;
 use lockstead_core::{Atomic32, Platform};
 use lockstead_linux::{Linux, U32};
 
-/// A switch that ends the waits it was given to: `lks_cancel`.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_cancel(U32);
+c_type! {
+    /// The token of C that ends the waits it was given to.
+    lks_cancel(U32): 4, 4
+}
 
 impl lks_cancel {
     pub(crate) fn word(&self) -> &U32 {
@@ -16,7 +16,7 @@ impl lks_cancel {
     }
 }
 
-/// Fires a token, for good.
+/// Fires a token for good, and ends the waits it was given to.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cancel_fire(token: &lks_cancel) {
     // ord: WAIT-2 (relaxed): publishes nothing.
@@ -24,7 +24,7 @@ extern "C" fn lks_cancel_fire(token: &lks_cancel) {
     Linux::wake(Linux::address32(&token.0), u32::MAX);
 }
 
-/// Whether a token was fired: for languages that cannot use the inline one.
+/// Tells whether a token was fired, for languages that cannot use the inline function.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cancel_is_fired(token: &lks_cancel) -> i32 {
     i32::from(token.0.load(Ordering::Relaxed) != 0)

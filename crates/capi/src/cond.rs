@@ -1,48 +1,47 @@
-//! The condition variable.
+//! The condition variable for C.
 
+use crate::export::{also, c_type, destroy};
 use crate::mutex::{lks_mutex, nowhere};
 use crate::own::enter;
 use crate::refuse::refuse;
-use crate::{names, wait};
-use lockstead_core::{LockError, RawCondvar};
+use crate::wait::{self, FOREVER, TIMEOUT};
+use core::mem::MaybeUninit;
+use lockstead_core::{LockError, RawCondvar, Wait};
 use lockstead_linux::Linux;
 
-/// The condition variable of C: the core's, eight bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_cond(pub(crate) RawCondvar<Linux>);
-
-const _: () = assert!(size_of::<lks_cond>() == 8 && align_of::<lks_cond>() == 8);
-
-impl lks_cond {
-    /// # Safety
-    /// The calling thread holds the mutex; `argument` is what `how` takes.
-    pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
-        enter();
-        // SAFETY: as the caller says, until this call ends.
-        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-        // SAFETY: as the caller says.
-        let ended = unsafe { self.0.wait(&mutex.0, &how, nowhere()) };
-        // Only after a signal handler left the wait by fork or by a jump: the caller
-        // believes that it holds the mutex.
-        if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
-            refuse(error, "lks_cond_wait", "mutex", mutex.address());
-        }
-        wait::code(ended)
-    }
+c_type! {
+    /// The condition variable of C: the core's, eight bytes.
+    lks_cond(RawCondvar<Linux>): 8, 8
 }
 
-/// Nothing of a condition variable but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_cond_destroy(cond: &lks_cond) {
-    names::forget(core::ptr::from_ref(cond).addr());
+destroy! { lks_cond_destroy(lks_cond); }
+
+impl lks_cond {
+    /// Releases the mutex, waits, and takes the mutex again.
+    ///
+    /// # Safety
+    /// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
+    pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
+        enter();
+        let wait = |how: &Wait<'_, Linux>| {
+            // SAFETY: CAPI-HOLDER, which the caller keeps.
+            let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
+            // Only after a signal handler left the wait by fork or by a jump: the caller
+            // believes that it holds the mutex.
+            if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
+                refuse(error, "lks_cond_wait", "mutex", mutex.address());
+            }
+            wait::code(ended)
+        };
+        // SAFETY: CAPI-HOW, which the caller keeps.
+        unsafe { wait::waiting(how, argument, wait) }
+    }
 }
 
 /// Releases the mutex, waits, and takes the mutex again.
 ///
 /// # Safety
-/// The calling thread holds the mutex; `argument` is what `how` takes.
+/// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_cond_wait_how(
     cond: &lks_cond,
@@ -50,12 +49,27 @@ unsafe extern "C" fn lks_cond_wait_how(
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOLDER and CAPI-HOW, which the caller keeps.
     unsafe { cond.wait_how(mutex, how, argument) }
 }
 
-/// Wakes one of those that wait, or all.
+/// Wakes one waiter, or all.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cond_notify_slow(cond: &lks_cond, all: i32) {
     if all == 0 { cond.0.notify_one() } else { cond.0.notify_all() }
+}
+
+/// Builds a condition variable, as the inline function of `cond.h` does.
+#[unsafe(no_mangle)]
+extern "C" fn lks_cond_init(cond: &mut MaybeUninit<lks_cond>) {
+    cond.write(lks_cond(RawCondvar::new()));
+}
+
+also! {
+    fn lks_cond_wait(cond: &lks_cond, mutex: &lks_mutex) { let _ = cond.wait_how(mutex, FOREVER, 0); }
+    fn lks_cond_wait_timeout(cond: &lks_cond, mutex: &lks_mutex, nanoseconds: u64) -> i32 {
+        cond.wait_how(mutex, TIMEOUT, nanoseconds)
+    }
+    fn lks_cond_notify_one(cond: &lks_cond) { cond.0.notify_one() }
+    fn lks_cond_notify_all(cond: &lks_cond) { cond.0.notify_all() }
 }

@@ -1,22 +1,23 @@
-//! The mutex.
+//! The mutex for C.
 
+use crate::export::{also, c_type, destroy};
 use crate::own::enter;
 use crate::refuse::{die, refuse};
-use crate::{names, wait};
+use crate::wait::{self, INTERRUPTIBLE, TIMEOUT};
+use core::mem::MaybeUninit;
 use core::panic::Location;
 use core::sync::atomic::{AtomicI32, Ordering};
 use lockstead_core::{RawMutex, Site};
 use lockstead_linux::Linux;
 
-/// The mutex of C: the core's, eight bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_mutex(pub(crate) RawMutex<Linux>);
+c_type! {
+    /// The mutex of C: the core's, eight bytes.
+    lks_mutex(RawMutex<Linux>): 8, 8
+}
 
-const _: () = assert!(size_of::<lks_mutex>() == 8 && align_of::<lks_mutex>() == 8);
+destroy! { lks_mutex_destroy(lks_mutex); }
 
-/// The core wants to know where a call comes from; a hookless lock does not ask.
+/// Returns the place of a call, which the core asks for; a lock without hooks does not look.
 pub(crate) fn nowhere() -> Site {
     Location::caller()
 }
@@ -33,20 +34,17 @@ impl lks_mutex {
         }
     }
 
+    /// Takes the mutex, unless the wait ends before.
+    ///
     /// # Safety
-    /// `argument` is what `how` takes; see `enum lks_how__`.
+    /// CAPI-HOW holds.
     pub(crate) unsafe fn lock_how(&self, how: u32, argument: u64) -> i32 {
         enter();
-        // SAFETY: as the caller says, until this call ends.
-        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-        wait::code(self.0.lock_how(&how, 0, nowhere()))
+        // SAFETY: CAPI-HOW, which the caller keeps.
+        unsafe {
+            wait::waiting(how, argument, |how| wait::code(self.0.lock_how(how, 0, nowhere())))
+        }
     }
-}
-
-/// Nothing of a mutex but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_mutex_destroy(mutex: &lks_mutex) {
-    names::forget(mutex.address());
 }
 
 /// Takes the mutex, or aborts where that would take for ever.
@@ -58,31 +56,51 @@ extern "C" fn lks_mutex_lock_slow(mutex: &lks_mutex) {
 /// Takes the mutex, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_mutex_lock_how(mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOW, which the caller keeps.
     unsafe { mutex.lock_how(how, argument) }
 }
 
-/// Takes the mutex if it is free.
+/// Takes the mutex if it is free; returns 1 if it did.
 #[unsafe(no_mangle)]
 extern "C" fn lks_mutex_trylock_slow(mutex: &lks_mutex) -> i32 {
     enter();
     i32::from(mutex.0.try_lock(nowhere()))
 }
 
-/// Releases where the inline release found more than the owner, and did nothing.
+/// Releases the mutex where the inline release found more than the owner, and did nothing.
 ///
 /// # Safety
-/// The calling thread holds the mutex.
+/// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_mutex_unlock_slow(mutex: &lks_mutex) {
-    // SAFETY: the caller's promise.
+    // SAFETY: CAPI-HOLDER, which the caller keeps.
     unsafe { mutex.0.unlock_slow() };
 }
 
-/// Drops a reference, and takes the mutex if that was the last.
+/// Builds a free mutex, as the inline function of `mutex.h` does.
+#[unsafe(no_mangle)]
+extern "C" fn lks_mutex_init(mutex: &mut MaybeUninit<lks_mutex>) {
+    mutex.write(lks_mutex(RawMutex::new()));
+}
+
+also! {
+    fn lks_mutex_lock(mutex: &lks_mutex) { lks_mutex_lock_slow(mutex) }
+    fn lks_mutex_trylock(mutex: &lks_mutex) -> i32 { lks_mutex_trylock_slow(mutex) }
+    fn lks_mutex_lock_interruptible(mutex: &lks_mutex) -> i32 {
+        mutex.lock_how(INTERRUPTIBLE, 0)
+    }
+    fn lks_mutex_lock_timeout(mutex: &lks_mutex, nanoseconds: u64) -> i32 {
+        mutex.lock_how(TIMEOUT, nanoseconds)
+    }
+    fn lks_mutex_unlock(mutex: &lks_mutex) { mutex.0.unlock() }
+    fn lks_mutex_is_locked(mutex: &lks_mutex) -> i32 { i32::from(mutex.0.is_locked()) }
+}
+
+/// Drops a reference, and takes the mutex if that was the last; returns 1 if it was. Aborts if
+/// there is no reference to drop.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lks_atomic_dec_and_mutex_lock(
     count: &AtomicI32,
@@ -102,7 +120,7 @@ pub(crate) extern "C" fn lks_atomic_dec_and_mutex_lock(
         match decrement_above(0) {
             Ok(1) => return 1,
             left => {
-                // SAFETY: locked above.
+                // SAFETY: CAPI-HOLDER: this call has locked the mutex.
                 unsafe { mutex.0.unlock() };
                 if left.is_ok() {
                     return 0;

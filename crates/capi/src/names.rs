@@ -1,4 +1,4 @@
-//! Names of locks, for messages: by address, since the locks have no room.
+//! Names of locks for messages, by address, because the locks have no room for them.
 
 use core::ffi::{CStr, c_char, c_void};
 use std::collections::HashMap;
@@ -10,28 +10,28 @@ fn names() -> MutexGuard<'static, Option<HashMap<usize, String>>> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of the lock at an address.
+/// Returns the name of the lock at an address.
 pub(crate) fn name(lock: usize) -> Option<String> {
     names().as_ref()?.get(&lock).cloned()
 }
 
-/// The lock at an address is no more.
+/// Forgets the name of the lock at an address, which is no more.
 pub(crate) fn forget(lock: usize) {
     if let Some(names) = names().as_mut() {
         names.remove(&lock);
     }
 }
 
-/// Gives the lock at `lock` a name, or takes it away.
+/// Gives the lock at `lock` a name, or takes it away where `name` is null.
 ///
 /// # Safety
-/// `name` is null or a string.
+/// CAPI-MEMORY holds: `name` is null or a string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_set_name(lock: *const c_void, name: *const c_char) {
     if name.is_null() {
         return forget(lock.addr());
     }
-    // SAFETY: a string (the caller).
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
     names().get_or_insert_default().insert(lock.addr(), name);
 }

@@ -1,15 +1,15 @@
-//! Doing something once.
+//! Doing something once, for C.
 
+use crate::export::c_type;
 use crate::own::enter;
 use crate::wait;
-use lockstead_core::{OnceError, RawOnce};
+use lockstead_core::{OnceError, RawOnce, Wait};
 use lockstead_linux::Linux;
 
-/// The once of C: the core's, four bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_once(RawOnce<Linux>);
+c_type! {
+    /// The once of C: the core's, four bytes.
+    lks_once(RawOnce<Linux>): 4, 4
+}
 
 #[cfg(feature = "check")]
 impl lks_once {
@@ -18,12 +18,10 @@ impl lks_once {
     }
 }
 
-const _: () = assert!(size_of::<lks_once>() == 4 && align_of::<lks_once>() == 4);
-
-/// Asks to do it: 1 if it is the caller's turn, 0 if it is done.
+/// Asks whether it is the caller's turn; returns 1 if it is, 0 if it is done.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lks_once_begin_slow(
     once: &lks_once,
@@ -31,9 +29,7 @@ pub(crate) unsafe extern "C" fn lks_once_begin_slow(
     argument: u64,
 ) -> i32 {
     enter();
-    // SAFETY: as the caller says, until this call ends.
-    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    match once.0.begin(true, &how) {
+    let begin = |how: &Wait<'_, Linux>| match once.0.begin(true, how) {
         Ok(None) => 0,
         Ok(Some(turn)) => {
             core::mem::forget(turn);
@@ -41,16 +37,18 @@ pub(crate) unsafe extern "C" fn lks_once_begin_slow(
         }
         Err(OnceError::NotAwaited(error)) => -wait::errno(error),
         Err(OnceError::Poisoned) => unreachable!("a failure leaves it to the next"),
-    }
+    };
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { wait::waiting(how, argument, begin) }
 }
 
-/// The caller's turn has ended, well or not.
+/// Ends the caller's turn, well or not.
 ///
 /// # Safety
-/// It was its turn.
+/// CAPI-HOLDER holds: it is the caller's turn.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lks_once_end_slow(once: &lks_once, done: i32) {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOLDER, which the caller keeps.
     let turn = unsafe { once.0.turn() };
     if done != 0 {
         turn.complete();

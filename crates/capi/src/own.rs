@@ -6,11 +6,13 @@
 //! cannot export such a word, so assembly defines it.
 //!
 //! # Invariants
-//! - **SELF-SLOT** `lks_self__` is 0 or the thread's slot: it is written by [`enter`] after
-//!   the thread has joined, and erased when it gives its slot up.
-//! - **SELF-UNKNOWN** Whoever finds 0 there calls into the library, which enters.
-//! - **SELF-SECTIONS** `lks_sections__` is null, or what `lockstead_linux::sections` says; it stays
-//!   so to the thread's end.
+//! - **SELF-SLOT** `lks_self__` is 0 or the thread's slot. [`enter`] writes it after the thread has
+//!   joined, and the thread erases it when it gives its slot up.
+//! - **SELF-UNKNOWN** An inline function that finds 0 there calls into the library, which enters.
+//! - **SELF-SECTIONS** `lks_sections__` is null, or what `lockstead_linux::sections` says, which
+//!   stays so to the thread's end.
+//! - **SELF-ALIVE** The words are aligned and live to the thread's end; no reference to them
+//!   outlives the call that asked for it.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -45,7 +47,7 @@ global_asm!(
 /// Sets the calling thread's `lks_sections__`.
 #[cfg(target_arch = "x86_64")]
 fn show_sections() {
-    // SAFETY: as in `own`, and a store to the word whose address that is.
+    // SAFETY: SELF-ALIVE; the address is found as in `own`, and the store keeps SELF-SECTIONS.
     unsafe {
         asm!(
             "mov {at}, qword ptr fs:[0]",
@@ -58,12 +60,12 @@ fn show_sections() {
     }
 }
 
-/// The calling thread's word.
+/// Returns the calling thread's word.
 fn own() -> &'static AtomicU32 {
     let at: *mut u32;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the thread pointer and a constant of the linker's; the sum is
-    // the word's address, as the x86-64 TLS ABI has it.
+    // SAFETY: the x86-64 TLS ABI: the thread pointer and a constant of the linker's add up to the
+    // word's address, and the asm only reads them.
     unsafe {
         asm!(
             "mov {at}, qword ptr fs:[0]",
@@ -73,7 +75,7 @@ fn own() -> &'static AtomicU32 {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above, by the AArch64 TLS ABI.
+    // SAFETY: as above by the AArch64 TLS ABI: the asm only reads thread pointer and constant.
     unsafe {
         asm!(
             "mrs {at}, tpidr_el0",
@@ -85,12 +87,11 @@ fn own() -> &'static AtomicU32 {
             options(nostack, pure, readonly),
         );
     }
-    // SAFETY: aligned, and there until the thread's end; those who hold the
-    // reference do not outlive the call that asked for it.
+    // SAFETY: SELF-ALIVE, which the callers in this file keep.
     unsafe { AtomicU32::from_ptr(at) }
 }
 
-/// Makes the calling thread a participant if it is not, and tells it (SELF-SLOT).
+/// Makes the calling thread a participant if it is not, and writes its slot (SELF-SLOT).
 #[inline]
 pub(crate) fn enter() {
     if own().load(Relaxed) == 0 {
@@ -107,7 +108,7 @@ fn join() {
     own().store(me.get(), Relaxed);
 }
 
-/// The thread gives its slot up.
+/// Erases the thread's number, when it gives its slot up.
 fn leave() {
     #[cfg(feature = "check")]
     crate::check::leaving(own().load(Relaxed));

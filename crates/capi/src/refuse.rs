@@ -1,9 +1,9 @@
-//! The end of calls that could only hang and have no way to say so.
+//! The end of a program whose call could only hang and has no way to say so.
 
 use crate::names;
 use lockstead_core::LockError;
 
-/// Says what is wrong with the lock at `address`, asked for by `call`, and aborts.
+/// Prints what is wrong with the lock at `address` that `call` wants, and aborts.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -> ! {
@@ -25,7 +25,7 @@ pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -
     }
 }
 
-/// Prints last words and aborts.
+/// Prints why, and aborts.
 #[cold]
 pub(crate) fn die(words: &str) -> ! {
     eprintln!("lockstead: {words}");

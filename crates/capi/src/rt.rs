@@ -1,35 +1,44 @@
-//! The mutexes with priority inheritance.
+//! The mutexes with priority inheritance, for C.
 //!
-//! All of it is called: what a word has to hold is the kernel's number of the thread and
-//! the process's generation, which change at `fork`, and so are not for inline code that
-//! was compiled before.
+//! The headers call all of it and inline nothing. A word has to hold the kernel's number of the
+//! thread and the process's generation, which change at `fork`.
+//!
+//! # Invariants
+//! - **RT-AGAIN** Only the thread that holds a recursive mutex reads or writes how often it took
+//!   it again; 0 while nobody holds it.
 
-use crate::{names, wait};
+use crate::export::{c_type, destroy};
+use crate::wait;
 use core::cell::Cell;
+use lockstead_core::Wait;
+use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
-/// The real-time mutex of C: the word that the kernel shares.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_rt_mutex(pub(crate) PiWord);
+c_type! {
+    /// The real-time mutex of C: the word that the kernel shares.
+    lks_rt_mutex(PiWord): 8, 8
+}
 
-/// The same, which its holder may take again.
+destroy! {
+    lks_rt_mutex_destroy(lks_rt_mutex);
+    lks_rt_recursive_mutex_destroy(lks_rt_recursive_mutex);
+}
+
+/// The real-time mutex of C that its holder may take again.
 #[allow(non_camel_case_types, reason = "the type's name in C")]
 #[repr(C)]
 #[derive(Debug)]
 pub struct lks_rt_recursive_mutex {
     pub(crate) word: PiWord,
-    /// Acquisitions after the first one; the holder's alone, 0 while there is none.
+    /// The number of acquisitions after the first one. Only the holder uses it (RT-AGAIN).
     again: Cell<u32>,
     spare: u32,
 }
 
-const _: () = assert!(size_of::<lks_rt_mutex>() == 8 && align_of::<lks_rt_mutex>() == 8);
 const _: () = assert!(size_of::<lks_rt_recursive_mutex>() == 16);
 const _: () = assert!(core::mem::offset_of!(lks_rt_recursive_mutex, again) == 8);
 
-/// What an error is called in C.
+/// Returns the errno of an error.
 fn errno(error: PiError) -> i32 {
     match error {
         PiError::TimedOut => libc::ETIMEDOUT,
@@ -39,29 +48,30 @@ fn errno(error: PiError) -> i32 {
     }
 }
 
-/// Apart, so that who finds a free mutex saves no registers for it.
+/// Takes a mutex that was not free. It stands apart, so that a caller that finds a free mutex
+/// saves no registers for it.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[cold]
 #[inline(never)]
 unsafe fn lock_slow(word: &PiWord, how: u32, argument: u64) -> i32 {
-    // SAFETY: as the caller says, until this call ends.
-    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    match word.lock_slow(&how) {
-        Ok(()) => 0,
-        Err(error) => -errno(error),
-    }
+    let lock =
+        |how: &Wait<'_, Linux>| word.lock_slow(how).map_or_else(|error| -errno(error), |()| 0);
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { wait::waiting(how, argument, lock) }
 }
 
 impl lks_rt_mutex {
+    /// Takes the mutex, unless the wait ends before.
+    ///
     /// # Safety
-    /// `argument` is what `how` takes; see `enum lks_how__`.
+    /// CAPI-HOW holds.
     pub(crate) unsafe fn lock_how(&self, how: u32, argument: u64) -> i32 {
         if self.0.lock_fast() {
             return 0;
         }
-        // SAFETY: as the caller says.
+        // SAFETY: CAPI-HOW, which the caller keeps.
         unsafe { lock_slow(&self.0, how, argument) }
     }
 
@@ -71,7 +81,7 @@ impl lks_rt_mutex {
 }
 
 impl lks_rt_recursive_mutex {
-    /// Once more, if the calling thread has it; `None`: it has it not.
+    /// Takes the mutex once more; `None` if the calling thread does not hold it.
     fn again(&self) -> Option<i32> {
         if !self.word.is_mine() {
             return None;
@@ -81,8 +91,10 @@ impl lks_rt_recursive_mutex {
         Some(0)
     }
 
+    /// Takes the mutex, unless the wait ends before.
+    ///
     /// # Safety
-    /// `argument` is what `how` takes; see `enum lks_how__`.
+    /// CAPI-HOW holds.
     pub(crate) unsafe fn lock_how(&self, how: u32, argument: u64) -> i32 {
         if self.word.lock_fast() {
             return 0;
@@ -90,7 +102,7 @@ impl lks_rt_recursive_mutex {
         if let Some(result) = self.again() {
             return result;
         }
-        // SAFETY: as the caller says.
+        // SAFETY: CAPI-HOW, which the caller keeps.
         unsafe { lock_slow(&self.word, how, argument) }
     }
 
@@ -101,45 +113,41 @@ impl lks_rt_recursive_mutex {
         i32::from(self.again() == Some(0))
     }
 
+    /// Takes one acquisition back, and releases the mutex with the last one.
+    ///
     /// # Safety
-    /// The calling thread has it.
+    /// CAPI-HOLDER holds.
     pub(crate) unsafe fn unlock(&self) {
         match self.again.get() {
-            // SAFETY: as the caller says.
+            // SAFETY: CAPI-HOLDER, which the caller keeps.
             0 => unsafe { self.word.unlock() },
             again => self.again.set(again - 1),
         }
     }
 
-    /// How often the calling thread has it.
+    /// Returns how often the calling thread holds the mutex.
     pub(crate) fn depth(&self) -> u64 {
         if self.word.is_mine() { u64::from(self.again.get()) + 1 } else { 0 }
     }
 }
 
-/// Whether waiting for these mutexes lends priorities here.
+/// Tells whether a waiter for these mutexes lends its priority here.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_inherits() -> i32 {
     i32::from(lockstead_linux::pi::inherits())
 }
 
-/// Nothing of a mutex but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_rt_mutex_destroy(mutex: *const lks_rt_mutex) {
-    names::forget(mutex.addr());
-}
-
 /// Takes the mutex, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_mutex_lock_how(mutex: &lks_rt_mutex, how: u32, argument: u64) -> i32 {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOW, which the caller keeps.
     unsafe { mutex.lock_how(how, argument) }
 }
 
-/// Takes the mutex if it is free.
+/// Takes the mutex if it is free; returns 1 if it did.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_mutex_trylock_slow(mutex: &lks_rt_mutex) -> i32 {
     i32::from(mutex.try_lock())
@@ -148,68 +156,62 @@ extern "C" fn lks_rt_mutex_trylock_slow(mutex: &lks_rt_mutex) -> i32 {
 /// Releases the mutex.
 ///
 /// # Safety
-/// The calling thread has it.
+/// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_mutex_unlock_slow(mutex: &lks_rt_mutex) {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOLDER, which the caller keeps.
     unsafe { mutex.0.unlock() };
 }
 
-/// Whether anybody has the mutex.
+/// Tells whether anybody holds the mutex.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_mutex_is_locked(mutex: &lks_rt_mutex) -> i32 {
     i32::from(mutex.0.is_locked())
 }
 
-/// Whether the calling thread has it.
+/// Tells whether the calling thread holds the mutex.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_mutex_is_mine(mutex: &lks_rt_mutex) -> i32 {
     i32::from(mutex.0.is_mine())
 }
 
-/// Nothing of a mutex but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_rt_recursive_mutex_destroy(mutex: *const lks_rt_recursive_mutex) {
-    names::forget(mutex.addr());
-}
-
 /// Takes the mutex, or takes it again, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_recursive_mutex_lock_how(
     mutex: &lks_rt_recursive_mutex,
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOW, which the caller keeps.
     unsafe { mutex.lock_how(how, argument) }
 }
 
-/// Takes the mutex if it is free or the caller's.
+/// Takes the mutex if it is free or the caller holds it; returns 1 if it did.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_recursive_mutex_trylock_slow(mutex: &lks_rt_recursive_mutex) -> i32 {
     mutex.try_lock()
 }
 
-/// Releases the mutex once.
+/// Takes one acquisition of the mutex back, and releases it with the last one.
 ///
 /// # Safety
-/// The calling thread has it.
+/// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_recursive_mutex_unlock_slow(mutex: &lks_rt_recursive_mutex) {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOLDER, which the caller keeps.
     unsafe { mutex.unlock() };
 }
 
-/// Whether anybody has the mutex.
+/// Tells whether anybody holds the mutex.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_recursive_mutex_is_locked(mutex: &lks_rt_recursive_mutex) -> i32 {
     i32::from(mutex.word.is_locked())
 }
 
-/// How often the calling thread has it.
+/// Returns how often the calling thread holds the mutex.
 #[unsafe(no_mangle)]
 extern "C" fn lks_rt_recursive_mutex_depth(mutex: &lks_rt_recursive_mutex) -> u64 {
     mutex.depth()

@@ -1,28 +1,31 @@
-//! The counting semaphore.
+//! The counting semaphore for C.
 
+use crate::export::{also, c_type, destroy};
 use crate::mutex::nowhere;
 use crate::own::enter;
-use crate::{names, wait};
+use crate::wait::{self, TIMEOUT};
+use core::mem::MaybeUninit;
 use lockstead_core::TunedSemaphore;
 use lockstead_linux::Linux;
 
-/// The semaphore of C: the core's tuned one, eight bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_semaphore(pub(crate) TunedSemaphore<Linux>);
+c_type! {
+    /// The semaphore of C: the core's tuned one, eight bytes.
+    lks_semaphore(TunedSemaphore<Linux>): 8, 8
+}
 
-const _: () = assert!(size_of::<lks_semaphore>() == 8 && align_of::<lks_semaphore>() == 8);
 const _: () = assert!(TunedSemaphore::<Linux>::MAX_PERMITS == 1_048_575);
 
+destroy! { lks_semaphore_destroy(lks_semaphore); }
+
 impl lks_semaphore {
+    /// Takes a permit, unless the wait ends before.
+    ///
     /// # Safety
-    /// `argument` is what `how` takes; see `enum lks_how__`.
+    /// CAPI-HOW holds.
     pub(crate) unsafe fn down_how(&self, how: u32, argument: u64) -> i32 {
         enter();
-        // SAFETY: as the caller says, until this call ends.
-        let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-        wait::code(self.0.down_how(&how, nowhere()))
+        // SAFETY: CAPI-HOW, which the caller keeps.
+        unsafe { wait::waiting(how, argument, |how| wait::code(self.0.down_how(how, nowhere()))) }
     }
 
     pub(crate) fn up(&self) -> i32 {
@@ -33,34 +36,55 @@ impl lks_semaphore {
     }
 }
 
-/// Nothing of a semaphore but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_semaphore_destroy(semaphore: &lks_semaphore) {
-    names::forget(semaphore.0.id().0);
-}
-
 /// Takes a permit, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_semaphore_down_how(
     semaphore: &lks_semaphore,
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-HOW, which the caller keeps.
     unsafe { semaphore.down_how(how, argument) }
 }
 
-/// Takes a permit if one is free: 0, otherwise 1.
+/// Takes a permit if one is free; returns 0 if it did, else 1.
 #[unsafe(no_mangle)]
 extern "C" fn lks_semaphore_down_trylock_slow(semaphore: &lks_semaphore) -> i32 {
     i32::from(!semaphore.0.try_down(nowhere()))
 }
 
-/// Gives a permit back.
+/// Gives a permit back; `-EOVERFLOW` if there were more than the semaphore can count.
 #[unsafe(no_mangle)]
 extern "C" fn lks_semaphore_up_slow(semaphore: &lks_semaphore) -> i32 {
     semaphore.up()
+}
+
+/// Builds a semaphore with so many permits, as the inline function of `semaphore.h` does;
+/// `-EINVAL` if they are too many.
+#[unsafe(no_mangle)]
+extern "C" fn lks_semaphore_init(semaphore: &mut MaybeUninit<lks_semaphore>, permits: u32) -> i32 {
+    match TunedSemaphore::new(permits) {
+        Some(fresh) => {
+            semaphore.write(lks_semaphore(fresh));
+            0
+        }
+        None => -libc::EINVAL,
+    }
+}
+
+also! {
+    fn lks_semaphore_down(semaphore: &lks_semaphore) {
+        enter();
+        semaphore.0.down(nowhere());
+    }
+    fn lks_semaphore_down_trylock(semaphore: &lks_semaphore) -> i32 {
+        lks_semaphore_down_trylock_slow(semaphore)
+    }
+    fn lks_semaphore_down_timeout(semaphore: &lks_semaphore, nanoseconds: u64) -> i32 {
+        semaphore.down_how(TIMEOUT, nanoseconds)
+    }
+    fn lks_semaphore_up(semaphore: &lks_semaphore) -> i32 { semaphore.up() }
 }

@@ -1,4 +1,9 @@
-//! How a wait may end, from C's terms to the core's, and what came of it as errno.
+//! How a wait may end, from C's terms to the core's, and its outcome as an errno.
+//!
+//! # Invariants
+//! - **CAPI-HOW** C passes with `how` the argument that `enum lks_how__` demands; what that points
+//!   to lives until the call returns. The program keeps it; the inline functions of the headers
+//!   keep it for the program.
 
 use crate::cancel::lks_cancel;
 use lockstead_core::{LockError, Nanos, Platform, Wait};
@@ -10,11 +15,28 @@ const KILLABLE: u32 = 2;
 pub(crate) const TIMEOUT: u32 = 3;
 const UNTIL: u32 = 4;
 
-/// The wait that `how` of `enum lks_how__` and its argument mean; `None` if they
-/// mean nothing.
+/// Calls with the wait that `how` of `enum lks_how__` and its argument mean; returns `-EINVAL` if
+/// they mean nothing.
 ///
 /// # Safety
-/// The argument is what `how` takes, and what it points to is there for `'a`.
+/// CAPI-HOW holds.
+pub(crate) unsafe fn waiting(
+    how: u32,
+    argument: u64,
+    call: impl FnOnce(&Wait<'_, Linux>) -> i32,
+) -> i32 {
+    // SAFETY: CAPI-HOW, which the caller keeps, until this call ends.
+    match unsafe { wait(how, argument) } {
+        Some(how) => call(&how),
+        None => -libc::EINVAL,
+    }
+}
+
+/// Returns the wait that `how` of `enum lks_how__` and its argument mean; `None` if they mean
+/// nothing.
+///
+/// # Safety
+/// CAPI-HOW holds, for `'a`.
 pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<Wait<'a, Linux>> {
     let pointer = argument as usize;
     match how {
@@ -22,14 +44,14 @@ pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<Wait<'a, Linux>
         INTERRUPTIBLE => Some(Wait { interruptible: true, ..Wait::FOREVER }),
         KILLABLE => {
             let token = core::ptr::with_exposed_provenance::<lks_cancel>(pointer);
-            // SAFETY: null, or a token that outlives the wait (the caller).
+            // SAFETY: CAPI-HOW, which the caller keeps: null, or a token that outlives the wait.
             let token = unsafe { token.as_ref() };
             Some(Wait { cancel: token.map(lks_cancel::word), ..Wait::FOREVER })
         }
         TIMEOUT => Some(by(Linux::now().after(argument))),
         UNTIL => {
             let deadline = core::ptr::with_exposed_provenance::<Timespec>(pointer);
-            // SAFETY: a time, or null (the caller).
+            // SAFETY: CAPI-HOW, which the caller keeps: null, or a time.
             let deadline = unsafe { deadline.as_ref() }?;
             let nanoseconds = u64::try_from(deadline.nanoseconds).ok()?;
             if nanoseconds >= 1_000_000_000 {
@@ -47,14 +69,14 @@ fn by(deadline: Nanos) -> Wait<'static, Linux> {
     Wait { deadline: Some(deadline), ..Wait::FOREVER }
 }
 
-/// `struct timespec` of 64-bit Linux.
+/// The `struct timespec` of 64-bit Linux.
 #[repr(C)]
 struct Timespec {
     seconds: i64,
     nanoseconds: i64,
 }
 
-/// 0 or a negative errno.
+/// Returns 0 or the negative errno of an outcome.
 pub(crate) fn code(outcome: Result<(), LockError>) -> i32 {
     match outcome {
         Ok(()) => 0,
@@ -62,8 +84,8 @@ pub(crate) fn code(outcome: Result<(), LockError>) -> i32 {
     }
 }
 
-/// What an error is called in C. A fired token is an interruption, as the fatal
-/// signal is to the kernel's `killable` calls.
+/// Returns the errno of an error. A fired token is an interruption, as the fatal signal is to the
+/// kernel's `killable` calls.
 pub(crate) fn errno(error: LockError) -> i32 {
     match error {
         LockError::TimedOut => libc::ETIMEDOUT,

@@ -1,7 +1,7 @@
-//! The wait/wound mutex.
+//! The wait/wound mutex for C.
 
+use crate::export::destroy;
 use crate::mutex::nowhere;
-use crate::names;
 use crate::own::enter;
 use crate::refuse::{die, refuse};
 use crate::wait::INTERRUPTIBLE;
@@ -11,7 +11,7 @@ use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, WwError};
 use lockstead_core::{LockError, Wait};
 use lockstead_linux::Linux;
 
-/// The wait/wound mutex of C: the core's, and the holder's context for itself.
+/// The wait/wound mutex of C: the core's, and the context of its holder.
 #[allow(non_camel_case_types, reason = "the type's name in C")]
 #[repr(C)]
 #[derive(Debug)]
@@ -29,19 +29,22 @@ impl lks_ww_mutex {
         core::ptr::from_ref(self).addr()
     }
 
-    /// It is the caller's, in this context.
+    /// Notes that the caller holds the lock, in this context.
     fn took(&self, ctx: Option<&Context<Linux>>) {
         let ctx = ctx.map_or(core::ptr::null(), core::ptr::from_ref);
         self.ctx.store(ctx.cast_mut(), Ordering::Relaxed);
     }
 
+    /// Releases the lock, which the calling thread took in a context that has not ended.
+    ///
     /// # Safety
-    /// The calling thread holds the lock, and its context has not ended.
+    /// CAPI-HOLDER holds, and CAPI-MEMORY for the context.
     #[cfg(feature = "check")]
     pub(crate) unsafe fn unlock(&self) {
-        // SAFETY: null, or the context that the calling thread took the lock in.
+        // SAFETY: CAPI-HOLDER and CAPI-MEMORY, which the caller keeps: null, or the context that the
+        // calling thread took the lock in.
         let ctx = unsafe { self.ctx.load(Ordering::Relaxed).as_ref() };
-        // SAFETY: as the caller says.
+        // SAFETY: CAPI-HOLDER, which the caller keeps.
         unsafe { self.raw.unlock(ctx) };
     }
 
@@ -82,7 +85,7 @@ impl lks_ww_mutex {
     }
 }
 
-/// Begins a context.
+/// Begins a context of a class; `-EBUSY` if the thread has as many as it can.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lks_ww_ctx_init(
     ctx: &mut MaybeUninit<Context<Linux>>,
@@ -98,17 +101,13 @@ pub(crate) extern "C" fn lks_ww_ctx_init(
     }
 }
 
-/// Ends a context, which holds nothing.
+/// Ends a context that holds nothing.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lks_ww_ctx_fini(ctx: &Context<Linux>) {
     ctx.finish();
 }
 
-/// Nothing of a lock but its name outlives it.
-#[unsafe(no_mangle)]
-extern "C" fn lks_ww_mutex_destroy(mutex: &lks_ww_mutex) {
-    names::forget(mutex.address());
-}
+destroy! { lks_ww_mutex_destroy(lks_ww_mutex); }
 
 /// Takes the lock, in a context or alone.
 #[unsafe(no_mangle)]
@@ -121,7 +120,7 @@ extern "C" fn lks_ww_mutex_lock_how(
     mutex.lock(ctx, how == INTERRUPTIBLE, (false, "lks_ww_mutex_lock"))
 }
 
-/// Takes the lock that a context was refused, or one alone.
+/// Takes the lock that a context was refused, or a lock alone.
 #[unsafe(no_mangle)]
 extern "C" fn lks_ww_mutex_lock_slow_how(
     mutex: &lks_ww_mutex,
@@ -132,7 +131,7 @@ extern "C" fn lks_ww_mutex_lock_slow_how(
     mutex.lock(ctx, how == INTERRUPTIBLE, (true, "lks_ww_mutex_lock_slow"))
 }
 
-/// Takes the lock if it is free.
+/// Takes the lock if it is free; returns 1 if it did.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(
     mutex: &lks_ww_mutex,
@@ -146,12 +145,12 @@ pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(
     i32::from(taken)
 }
 
-/// Releases where the inline release found more than the owner.
+/// Releases the lock where the inline release found more than the owner.
 ///
 /// # Safety
-/// The calling thread holds the lock, and has said so no more.
+/// CAPI-HOLDER holds; the inline release has erased the context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_ww_mutex_unlock_slow(mutex: &lks_ww_mutex) {
-    // SAFETY: the caller's promise.
+    // SAFETY: CAPI-HOLDER, which the caller keeps.
     unsafe { mutex.raw.unlock_slow() };
 }

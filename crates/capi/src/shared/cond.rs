@@ -1,20 +1,20 @@
-//! The condition variable.
+//! The condition variable between processes, for C.
 
 use super::{code, errno, here, lks_shared_mutex};
+use crate::export::c_type;
 use crate::wait;
 use lockstead::shared::SharedError;
 use lockstead::shared::raw::{Outcome, RawCondvar};
 
-/// The condition variable of C for shared mutexes, eight bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_shared_cond(RawCondvar);
+c_type! {
+    /// The condition variable of C for shared mutexes, eight bytes.
+    lks_shared_cond(RawCondvar): 8, 8
+}
 
-/// Releases the mutex, waits, and takes it again.
+/// Releases the mutex, waits, and takes the mutex again.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shared_cond_wait_how(
     cond: Option<&lks_shared_cond>,
@@ -25,12 +25,12 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     let (Some(cond), Some(mutex)) = (cond, mutex) else {
         return code(Err(SharedError::NotInSegment));
     };
-    // SAFETY: as the caller says, until this call ends.
+    // SAFETY: CAPI-HOW, which the caller keeps.
     let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
     if !mutex.0.is_mine() {
         return -libc::EPERM;
     }
-    // The mutex has to be released in here afterwards (HERE-OWES).
+    // The library has to release the mutex afterwards (HERE-WAITED).
     here::hide();
     match cond.0.wait(&mutex.0, &how) {
         Ok(waited) => match (waited.mutex, waited.ended) {
@@ -43,7 +43,7 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     }
 }
 
-/// Wakes one of those that wait, or all.
+/// Wakes one waiter, or all.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_cond_notify_slow(cond: Option<&lks_shared_cond>, all: i32) -> i32 {
     let Some(cond) = cond else { return code(Err(SharedError::NotInSegment)) };

@@ -1,5 +1,5 @@
-//! Who the calling thread is in the segment that it used last, where inline fast paths of
-//! other languages find it.
+//! The participant that the calling thread is in the segment that it used last, where inline fast
+//! paths of other languages find it.
 //!
 //! # Role
 //! `lks_here__` is a thread-local word that C reads by the initial-exec model, as
@@ -8,10 +8,14 @@
 //! addresses it is about; in a forked child, and after leaving, that is none.
 //!
 //! # Invariants
-//! - **HERE-MAPPED** What `lks_here__` leads to is mapped: it is erased when the thread's records go.
-//! - **HERE-UNKNOWN** Whoever finds null, or another segment, calls into the library, which shows.
-//! - **HERE-OWES** It is null while the thread owes anything for a wait for a condition, since then
-//!   a release has more to do than the inline one does.
+//! - **HERE-MAPPED** What `lks_here__` leads to is mapped: the thread erases the word when its
+//!   records go.
+//! - **HERE-UNKNOWN** An inline function that finds null, or another segment, calls into the
+//!   library, which shows the right one.
+//! - **HERE-WAITED** The word is null from a wait for a condition until the release of the mutex,
+//!   which has more to do then than the inline one does.
+//! - **HERE-ALIVE** The word itself is aligned and lives to the thread's end; no reference to it
+//!   outlives the call that asked for it.
 
 use core::arch::{asm, global_asm};
 use core::ptr::{from_ref, null, null_mut};
@@ -30,12 +34,12 @@ global_asm!(
     ".popsection",
 );
 
-/// The calling thread's word.
+/// Returns the calling thread's word.
 fn here() -> &'static AtomicPtr<Member> {
     let at: *mut *mut Member;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the thread pointer and a constant of the linker's; the sum is
-    // the word's address, as the x86-64 TLS ABI has it.
+    // SAFETY: the x86-64 TLS ABI: the thread pointer and a constant of the linker's add up to the
+    // word's address, and the asm only reads them.
     unsafe {
         asm!(
             "mov {at}, qword ptr fs:[0]",
@@ -45,7 +49,7 @@ fn here() -> &'static AtomicPtr<Member> {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above, by the AArch64 TLS ABI.
+    // SAFETY: as above by the AArch64 TLS ABI: the asm only reads thread pointer and constant.
     unsafe {
         asm!(
             "mrs {at}, tpidr_el0",
@@ -57,23 +61,23 @@ fn here() -> &'static AtomicPtr<Member> {
             options(nostack, pure, readonly),
         );
     }
-    // SAFETY: aligned, and there until the thread's end; those who hold the
-    // reference do not outlive the call that asked for it.
+    // SAFETY: HERE-ALIVE, which the callers in this file keep.
     unsafe { AtomicPtr::from_ptr(at) }
 }
 
-/// The thread uses the segment of this address now.
-pub(super) fn show(address: usize) {
+/// Shows the inline functions the segment in which this lock lies.
+pub(super) fn show<L>(lock: &L) {
+    let address = from_ref(lock).addr();
     let member = if releases_by_the_word() { member(address) } else { None };
     let shown = member.map_or(null(), from_ref).cast_mut();
     if here().load(Relaxed) != shown {
-        // Before there is anything to erase.
+        // Before there is anything to erase (HERE-MAPPED).
         at_forgetting(hide);
         here().store(shown, Relaxed);
     }
 }
 
-/// The thread has to call.
+/// Has the inline functions call into the library.
 pub(super) fn hide() {
     here().store(null_mut(), Relaxed);
 }

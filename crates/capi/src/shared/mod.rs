@@ -1,13 +1,12 @@
-//! Locks in memory that processes share, and that memory.
+//! Locks in memory that processes share, and that memory, for C.
 //!
 //! # Role
-//! `lockstead::shared::raw` by its names in C. The locks may lie anywhere in a segment's
-//! root; each call finds out by the address which segment that is, and who the calling
-//! thread is there. So a call about no lock at all, as by a null pointer, is an error like
-//! another one.
+//! The names of `lockstead::shared::raw` in C. The locks may lie anywhere in a segment's root. Each
+//! call finds out by the address which segment that is, and which participant the calling thread
+//! is there. So a call about no lock at all, as by a null pointer, fails with an error.
 //!
-//! The fast paths of the mutex are inline in the header, where `here` tells them who the
-//! thread is; everything else is called.
+//! The fast paths of the mutex are inline in the header, and `here` tells them which participant
+//! the thread is. The header calls everything else.
 
 mod cond;
 mod here;
@@ -25,11 +24,37 @@ pub use segment::{lks_shm_options, lks_shm_segment};
 pub use semaphore::lks_shared_semaphore;
 pub use types::{lks_shm_field, lks_shm_type};
 
+use crate::wait;
 use lockstead::shared::raw::Outcome;
 use lockstead::shared::{JoinError, SharedError};
+use lockstead_core::Wait;
+use lockstead_linux::Linux;
 
-/// What came of an acquisition: 0 or a negative errno, with `-EOWNERDEAD` for a lock that
-/// was got.
+/// Acquires a lock by `how` and its argument; returns as [`code`].
+///
+/// # Safety
+/// CAPI-HOW holds.
+unsafe fn acquire<L>(
+    lock: Option<&L>,
+    how: u32,
+    argument: u64,
+    acquire: impl FnOnce(&L, &Wait<'_, Linux>) -> Result<Outcome, SharedError>,
+) -> i32 {
+    let Some(lock) = lock else { return code(Err(SharedError::NotInSegment)) };
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { wait::waiting(how, argument, |how| code(acquire(lock, how))) }
+}
+
+/// Tries for a lock; returns 1, 0, or a negative errno as [`code`].
+fn attempt<L>(lock: Option<&L>, attempt: impl FnOnce(&L) -> Result<Outcome, SharedError>) -> i32 {
+    match lock.map_or(Err(SharedError::NotInSegment), attempt) {
+        Ok(Outcome::Acquired) => 1,
+        Err(SharedError::Held) => 0,
+        other => code(other),
+    }
+}
+
+/// Returns 0 or the negative errno of an acquisition; after `-EOWNERDEAD` the caller has the lock.
 fn code(outcome: Result<Outcome, SharedError>) -> i32 {
     match outcome {
         Ok(Outcome::Acquired) => 0,
@@ -39,21 +64,12 @@ fn code(outcome: Result<Outcome, SharedError>) -> i32 {
     }
 }
 
-/// What came of an attempt: 1, 0, or a negative errno as of [`code`].
-fn attempt(outcome: Result<Outcome, SharedError>) -> i32 {
-    match outcome {
-        Ok(Outcome::Acquired) => 1,
-        Err(SharedError::Held) => 0,
-        other => code(other),
-    }
-}
-
-/// 0, or `-EPERM`: the calling thread does not have what it was to release or declare.
+/// Returns 0, or `-EPERM` if the calling thread does not have what it was to release or declare.
 fn had(it: bool) -> i32 {
     if it { 0 } else { -libc::EPERM }
 }
 
-/// What an error is called in C. What is not of the moment has its reason told.
+/// Returns the errno of an error, and remembers the reason of one that lasts.
 fn errno(error: SharedError) -> i32 {
     match error {
         SharedError::TimedOut => libc::ETIMEDOUT,
@@ -77,6 +93,7 @@ fn errno(error: SharedError) -> i32 {
     }
 }
 
+/// Returns the errno of a refusal to take part, and remembers the reason.
 fn join_errno(error: JoinError) -> i32 {
     reason::remember(&error);
     match error {

@@ -1,4 +1,4 @@
-//! Why the latest call about a segment failed, in words.
+//! The reason for which the latest call about a segment failed, in words.
 
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char};
@@ -9,10 +9,10 @@ thread_local! {
     static REASON: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Of a thread to which nothing has happened.
+/// The reason of a thread of which no call failed.
 const NONE: &CStr = c"";
 
-/// The calling thread is to be told this.
+/// Remembers for the calling thread why its call fails.
 #[cold]
 pub(super) fn remember(why: &dyn Display) {
     let text = CString::new(why.to_string().replace('\0', " ")).ok();
@@ -25,7 +25,7 @@ pub(super) fn remember(why: &dyn Display) {
     });
 }
 
-/// Why the latest call of this thread about a segment failed that did.
+/// Returns why this thread's latest call about a segment failed that did.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_reason() -> *const c_char {
     let told = REASON.try_with(|reason| {

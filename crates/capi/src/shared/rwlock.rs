@@ -1,68 +1,56 @@
-//! The reader-writer lock.
+//! The reader-writer lock between processes, for C.
 
-use super::{attempt, code, had};
-use crate::wait;
-use lockstead::shared::SharedError;
+use super::{acquire, attempt, had};
+use crate::export::c_type;
 use lockstead::shared::raw::RawRwLock;
 
-/// The reader-writer lock of C that survives its owners, eight bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_shared_rwlock(RawRwLock);
+c_type! {
+    /// The reader-writer lock of C that survives its owners, eight bytes.
+    lks_shared_rwlock(RawRwLock): 8, 8
+}
 
-/// Takes it for reading, unless the wait ends before.
+type RwLock<'a> = Option<&'a lks_shared_rwlock>;
+
+/// Takes the lock for reading, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn lks_shared_rwlock_read_how(
-    lock: Option<&lks_shared_rwlock>,
-    how: u32,
-    argument: u64,
-) -> i32 {
-    let Some(lock) = lock else { return code(Err(SharedError::NotInSegment)) };
-    // SAFETY: as the caller says, until this call ends.
-    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    code(lock.0.read(&how))
+unsafe extern "C" fn lks_shared_rwlock_read_how(lock: RwLock<'_>, how: u32, argument: u64) -> i32 {
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { acquire(lock, how, argument, |lock, how| lock.0.read(how)) }
 }
 
-/// Takes it for reading if that needs no wait.
+/// Takes the lock for reading if that needs no wait.
 #[unsafe(no_mangle)]
-extern "C" fn lks_shared_rwlock_tryread_slow(lock: Option<&lks_shared_rwlock>) -> i32 {
-    attempt(lock.map_or(Err(SharedError::NotInSegment), |lock| lock.0.try_read()))
+extern "C" fn lks_shared_rwlock_tryread_slow(lock: RwLock<'_>) -> i32 {
+    attempt(lock, |lock| lock.0.try_read())
 }
 
-/// Takes it for writing, unless the wait ends before.
+/// Takes the lock for writing, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn lks_shared_rwlock_write_how(
-    lock: Option<&lks_shared_rwlock>,
-    how: u32,
-    argument: u64,
-) -> i32 {
-    let Some(lock) = lock else { return code(Err(SharedError::NotInSegment)) };
-    // SAFETY: as the caller says, until this call ends.
-    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    code(lock.0.write(&how))
+unsafe extern "C" fn lks_shared_rwlock_write_how(lock: RwLock<'_>, how: u32, argument: u64) -> i32 {
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { acquire(lock, how, argument, |lock, how| lock.0.write(how)) }
 }
 
-/// Takes it for writing if that needs no wait.
+/// Takes the lock for writing if that needs no wait.
 #[unsafe(no_mangle)]
-extern "C" fn lks_shared_rwlock_trywrite_slow(lock: Option<&lks_shared_rwlock>) -> i32 {
-    attempt(lock.map_or(Err(SharedError::NotInSegment), |lock| lock.0.try_write()))
+extern "C" fn lks_shared_rwlock_trywrite_slow(lock: RwLock<'_>) -> i32 {
+    attempt(lock, |lock| lock.0.try_write())
 }
 
-/// Releases what the calling thread has of it.
+/// Releases what the calling thread has of the lock.
 #[unsafe(no_mangle)]
-extern "C" fn lks_shared_rwlock_unlock_slow(lock: Option<&lks_shared_rwlock>) -> i32 {
+extern "C" fn lks_shared_rwlock_unlock_slow(lock: RwLock<'_>) -> i32 {
     had(lock.is_some_and(|lock| lock.0.unlock()))
 }
 
 /// Declares what a dead writer left consistent.
 #[unsafe(no_mangle)]
-extern "C" fn lks_shared_rwlock_consistent(lock: Option<&lks_shared_rwlock>) -> i32 {
+extern "C" fn lks_shared_rwlock_consistent(lock: RwLock<'_>) -> i32 {
     had(lock.is_some_and(|lock| lock.0.mark_consistent()))
 }

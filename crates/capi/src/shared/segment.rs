@@ -1,4 +1,4 @@
-//! Segments.
+//! Segments, for C.
 
 use super::types::{form, lks_shm_type};
 use super::{join_errno, reason};
@@ -20,7 +20,7 @@ pub struct lks_shm_segment(RawSegment);
 
 type Fill = unsafe extern "C" fn(root: *mut c_void, argument: *mut c_void);
 
-/// What a new segment is to be like.
+/// The options of a new segment.
 #[allow(non_camel_case_types, reason = "the type's name in C")]
 #[repr(C)]
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct lks_shm_options {
 
 const _: () = assert!(size_of::<lks_shm_options>() == 32);
 
-/// `LKS_SHM_EXCLUSIVE`.
+/// The flag `LKS_SHM_EXCLUSIVE`.
 const EXCLUSIVE: u32 = 1;
 
 impl lks_shm_options {
@@ -56,16 +56,17 @@ impl lks_shm_options {
         Ok(options.mode(self.mode).exclusive(self.flags & EXCLUSIVE != 0))
     }
 
-    /// Calls what the program has put there.
+    /// Calls the function that fills a new root, if the program has given one.
     fn fill(&self, root: NonNull<u8>) {
         if let Some(fill) = self.fill {
-            // SAFETY: the program's function, for a root of the form that it has described,
-            // and with the argument that it has given.
+            // SAFETY: CAPI-MEMORY, which the program keeps: its own function, for a root of the
+            // form that it has described, with the argument that it has given.
             unsafe { fill(root.as_ptr().cast(), self.argument) };
         }
     }
 }
 
+/// Returns the errno of an error.
 fn errno(error: &SegmentError) -> i32 {
     match error {
         SegmentError::Io { error, .. } => error.raw_os_error().unwrap_or(libc::EIO),
@@ -81,7 +82,7 @@ fn errno(error: &SegmentError) -> i32 {
     }
 }
 
-/// Puts what was opened where C wants it.
+/// Writes the opened segment, or null, where C wants it; returns 0 or a negative errno.
 fn give(out: *mut *mut lks_shm_segment, opened: Result<RawSegment, SegmentError>) -> c_int {
     let (segment, code) = match opened {
         Ok(segment) => (Box::into_raw(Box::new(lks_shm_segment(segment))), 0),
@@ -90,50 +91,76 @@ fn give(out: *mut *mut lks_shm_segment, opened: Result<RawSegment, SegmentError>
             (core::ptr::null_mut(), -errno(&error))
         }
     };
-    // SAFETY: a place for a pointer (the callers' callers).
+    // SAFETY: CAPI-MEMORY, which the program keeps: a place for a pointer.
     unsafe { out.write(segment) };
     code
 }
 
+/// Returns the form that a description means, if there is one.
+///
 /// # Safety
-/// Null, or a description.
+/// CAPI-MEMORY holds: null, or a description.
 unsafe fn described(root: *const lks_shm_type) -> Result<Option<Form>, SegmentError> {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let form = unsafe { root.as_ref().map(|root| form(root)) };
     form.transpose()
 }
 
+/// Returns what a new segment is to be like.
+///
 /// # Safety
-/// A description, options or null.
+/// CAPI-MEMORY holds: a description; options or null.
 unsafe fn plan<'a>(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
 ) -> Result<(Form, Options, &'a lks_shm_options), SegmentError> {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let form = unsafe { described(root) }?;
     let Some(form) = form else {
         return Err(SegmentError::Options("a root: say how long it is, by LKS_SHM_BYTES"));
     };
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let given = unsafe { options.as_ref() }.unwrap_or(&lks_shm_options::DEFAULT);
     Ok((form, given.options()?, given))
 }
 
+/// Returns the path in a string.
+///
 /// # Safety
-/// A string.
+/// CAPI-MEMORY holds: null, or a string.
 unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, SegmentError> {
     if path.is_null() {
         return Err(SegmentError::Options("a path"));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// Makes a segment by `make`, given the name, the options, the form, and what fills the root.
+///
+/// # Safety
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
+unsafe fn make(
+    segment: *mut *mut lks_shm_segment,
+    name: *const c_char,
+    root: *const lks_shm_type,
+    options: *const lks_shm_options,
+    make: impl FnOnce(&Path, &Options, &Form, &dyn Fn(NonNull<u8>)) -> Result<RawSegment, SegmentError>,
+) -> c_int {
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
+        // SAFETY: CAPI-MEMORY, which the caller keeps.
+        let path = unsafe { path(name) }?;
+        make(path, &options, &form, &|root| given.fill(root))
+    });
+    give(segment, opened)
 }
 
 /// Makes a segment in a new file.
 ///
 /// # Safety
-/// As `shm.h` says of each argument; so of all functions here.
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_create(
     segment: *mut *mut lks_shm_segment,
@@ -141,19 +168,16 @@ unsafe extern "C" fn lks_shm_create(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
 ) -> c_int {
-    // SAFETY: as the caller says.
-    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
-        // SAFETY: as the caller says.
-        let path = unsafe { path(name) }?;
-        RawSegment::create(path, &options, &form, |root| given.fill(root))
-    });
-    give(segment, opened)
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    unsafe {
+        make(segment, name, root, options, |path, o, f, fill| RawSegment::create(path, o, f, fill))
+    }
 }
 
 /// Opens a segment, or makes it.
 ///
 /// # Safety
-/// As above.
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_open_or_create(
     segment: *mut *mut lks_shm_segment,
@@ -161,19 +185,18 @@ unsafe extern "C" fn lks_shm_open_or_create(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
 ) -> c_int {
-    // SAFETY: as the caller says.
-    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
-        // SAFETY: as the caller says.
-        let path = unsafe { path(name) }?;
-        RawSegment::open_or_create(path, &options, &form, |root| given.fill(root))
-    });
-    give(segment, opened)
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    unsafe {
+        make(segment, name, root, options, |path, o, f, fill| {
+            RawSegment::open_or_create(path, o, f, fill)
+        })
+    }
 }
 
 /// Makes a segment without a name in the file system.
 ///
 /// # Safety
-/// As above.
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_memfd(
     segment: *mut *mut lks_shm_segment,
@@ -181,28 +204,27 @@ unsafe extern "C" fn lks_shm_memfd(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
 ) -> c_int {
-    // SAFETY: as the caller says.
-    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
-        // SAFETY: as the caller says.
-        let name = unsafe { path(name) }?.to_string_lossy();
-        RawSegment::memfd(&name, &options, &form, |root| given.fill(root))
-    });
-    give(segment, opened)
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    unsafe {
+        make(segment, name, root, options, |name, o, f, fill| {
+            RawSegment::memfd(&name.to_string_lossy(), o, f, fill)
+        })
+    }
 }
 
 /// Opens a segment.
 ///
 /// # Safety
-/// As above.
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_open(
     segment: *mut *mut lks_shm_segment,
     name: *const c_char,
     root: *const lks_shm_type,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let opened = unsafe { described(root) }.and_then(|form| {
-        // SAFETY: as the caller says.
+        // SAFETY: CAPI-MEMORY, which the caller keeps.
         RawSegment::open(unsafe { path(name) }?, form.as_ref())
     });
     give(segment, opened)
@@ -211,20 +233,20 @@ unsafe extern "C" fn lks_shm_open(
 /// Opens the segment behind a descriptor, which stays the caller's.
 ///
 /// # Safety
-/// As above.
+/// CAPI-MEMORY holds: each argument is as `shm.h` says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_from_fd(
     segment: *mut *mut lks_shm_segment,
     fd: c_int,
     root: *const lks_shm_type,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     let opened = unsafe { described(root) }.and_then(|form| {
         let doing = "copying the descriptor";
         let copied = if fd < 0 {
             Err(io::Error::from_raw_os_error(libc::EBADF))
         } else {
-            // SAFETY: not negative; if nothing is behind it, copying it fails.
+            // SAFETY: the descriptor is not negative; if nothing is behind it, copying it fails.
             unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
         };
         let fd = copied.map_err(|error| SegmentError::Io { doing, error })?;
@@ -236,23 +258,23 @@ unsafe extern "C" fn lks_shm_from_fd(
 /// Leaves a segment and unmaps it.
 ///
 /// # Safety
-/// As above; it was opened by one of the calls above and not closed since.
+/// CAPI-MEMORY holds: one of the calls above opened the segment, and nobody has closed it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shm_close(segment: *mut lks_shm_segment) -> c_int {
     if segment.is_null() {
         return 0;
     }
-    // SAFETY: made by `give`, and the caller's; its content is moved out, and put back if
-    // it is not closed.
+    // SAFETY: CAPI-MEMORY, which the caller keeps: `give` made it. The content is moved out, and
+    // put back if it is not closed.
     let lks_shm_segment(raw) = unsafe { segment.read() };
     match raw.close() {
         Ok(()) => {
-            // SAFETY: as above; the content is gone already.
+            // SAFETY: CAPI-MEMORY as above: `give` made the box, and its content is gone already.
             drop(unsafe { Box::from_raw(segment.cast::<MaybeUninit<lks_shm_segment>>()) });
             0
         }
         Err((raw, busy)) => {
-            // SAFETY: as above.
+            // SAFETY: CAPI-MEMORY as above: the place still belongs to the caller.
             unsafe { segment.write(lks_shm_segment(raw)) };
             reason::remember(&busy);
             -libc::EBUSY
@@ -260,19 +282,19 @@ unsafe extern "C" fn lks_shm_close(segment: *mut lks_shm_segment) -> c_int {
     }
 }
 
-/// Where the root begins.
+/// Returns where the root begins.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_root(segment: &lks_shm_segment) -> *mut c_void {
     segment.0.root().as_ptr().cast()
 }
 
-/// Bytes of the root.
+/// Returns the number of bytes of the root.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_size(segment: &lks_shm_segment) -> usize {
     segment.0.header().root_bytes as usize
 }
 
-/// The segment's own descriptor.
+/// Returns the segment's own descriptor.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_fd(segment: &lks_shm_segment) -> c_int {
     segment.0.as_fd().as_raw_fd()
@@ -296,7 +318,7 @@ extern "C" fn lks_shm_leave(segment: &lks_shm_segment) -> c_int {
     }
 }
 
-/// Has this process survive that a peer cuts a segment's file.
+/// Has this process survive it when a peer cuts a segment's file.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shm_survive_cuts() -> c_int {
     match survive_cuts() {

@@ -1,20 +1,20 @@
-//! The counting semaphore.
+//! The counting semaphore between processes, for C.
 
 use super::{errno, had};
+use crate::export::c_type;
 use crate::wait;
 use core::mem::MaybeUninit;
 use lockstead::shared::raw::RawSemaphore;
 use lockstead::shared::{OnDeath, SharedError};
 
-/// The semaphore of C of which a dead holder's units are free again, forty bytes.
-#[allow(non_camel_case_types, reason = "the type's name in C")]
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct lks_shared_semaphore(RawSemaphore);
+c_type! {
+    /// The semaphore of C of which a dead holder's units are free again, forty bytes.
+    lks_shared_semaphore(RawSemaphore): 40, 8
+}
 
 type Semaphore<'a> = Option<&'a lks_shared_semaphore>;
 
-/// How many units the dead had, or a negative errno.
+/// Returns how many units dead holders had, or a negative errno.
 fn taken(outcome: Result<u32, SharedError>) -> i32 {
     match outcome {
         Ok(lost) => i32::try_from(lost).unwrap_or(i32::MAX),
@@ -22,11 +22,12 @@ fn taken(outcome: Result<u32, SharedError>) -> i32 {
     }
 }
 
+/// Returns 0 or a negative errno.
 fn given(outcome: Result<bool, SharedError>) -> i32 {
     outcome.map_or_else(|error| -errno(error), had)
 }
 
-/// A semaphore with so many free units.
+/// Builds a semaphore with so many free units.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_semaphore_init(
     semaphore: &mut MaybeUninit<lks_shared_semaphore>,
@@ -40,7 +41,7 @@ extern "C" fn lks_shared_semaphore_init(
 /// Takes units, unless the wait ends before.
 ///
 /// # Safety
-/// `argument` is what `how` takes; see `enum lks_how__`.
+/// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shared_semaphore_acquire_how(
     semaphore: Semaphore<'_>,
@@ -49,9 +50,8 @@ unsafe extern "C" fn lks_shared_semaphore_acquire_how(
     argument: u64,
 ) -> i32 {
     let Some(semaphore) = semaphore else { return taken(Err(SharedError::NotInSegment)) };
-    // SAFETY: as the caller says, until this call ends.
-    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
-    taken(semaphore.0.acquire(units, &how))
+    // SAFETY: CAPI-HOW, which the caller keeps.
+    unsafe { wait::waiting(how, argument, |how| taken(semaphore.0.acquire(units, how))) }
 }
 
 /// Takes units if that needs no wait for them.
@@ -61,13 +61,13 @@ extern "C" fn lks_shared_semaphore_tryacquire_slow(semaphore: Semaphore<'_>, uni
     taken(outcome.unwrap_or(Err(SharedError::NotInSegment)))
 }
 
-/// Gives units back.
+/// Gives units back that the calling thread has.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_semaphore_release_slow(semaphore: Semaphore<'_>, units: u32) -> i32 {
     given(semaphore.map_or(Ok(false), |semaphore| semaphore.0.release(units)))
 }
 
-/// Uses units up.
+/// Uses units up that the calling thread has.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_semaphore_consume(semaphore: Semaphore<'_>, units: u32) -> i32 {
     given(semaphore.map_or(Ok(false), |semaphore| semaphore.0.consume(units)))

@@ -1,4 +1,4 @@
-//! What a root consists of, as C describes it.
+//! The description of a root in C: what it consists of.
 
 use core::ffi::{CStr, c_char};
 use lockstead::shared::inspect::Layout;
@@ -14,11 +14,11 @@ pub struct lks_shm_type {
     name: *const c_char,
     size: usize,
     align: usize,
-    /// Elements of an array, fields of a struct.
+    /// The number of elements of an array, of fields of a struct.
     count: usize,
-    /// From one element to the next; where the data of a lock begins.
+    /// The distance from one element to the next; where the data of a lock begins.
     offset: usize,
-    /// Each element; the data of a lock, or null.
+    /// The type of each element; of the data of a lock, or null.
     inner: *const lks_shm_type,
     fields: *const lks_shm_field,
 }
@@ -35,16 +35,16 @@ pub struct lks_shm_field {
 
 const _: () = assert!(size_of::<lks_shm_type>() == 64 && size_of::<lks_shm_field>() == 24);
 
-/// No description of a root has more parts; one that leads into itself has.
+/// The most parts of a description. One that leads into itself has more.
 const MOST: usize = 1 << 17;
 
-/// The form that is described.
+/// Returns the form that C describes.
 ///
 /// # Safety
-/// A description as `shm.h` has it: all that its kinds say is there.
+/// CAPI-MEMORY holds: all that the kinds of the description say is there.
 pub(super) unsafe fn form(root: &lks_shm_type) -> Result<Form, SegmentError> {
     let mut left = MOST;
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-MEMORY, which the caller keeps.
     match unsafe { layout(root, 48, &mut left) } {
         Some(layout) => Form::new(layout, root.align as u64),
         None => Err(SegmentError::Options(
@@ -54,12 +54,14 @@ pub(super) unsafe fn form(root: &lks_shm_type) -> Result<Form, SegmentError> {
     }
 }
 
+/// Returns the layout of a part; `None` if the description means nothing.
+///
 /// # Safety
-/// As of [`form`].
+/// CAPI-MEMORY holds, as of [`form`].
 unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<Layout> {
     let deep = deep.checked_sub(1)?;
     *left = left.checked_sub(1)?;
-    // SAFETY: null, or a part (the caller).
+    // SAFETY: CAPI-MEMORY, which the caller keeps: null, or a part.
     let mut inner = || unsafe { layout(part.inner.as_ref()?, deep, left) };
     let (size, count, offset) = (part.size as u64, part.count as u64, part.offset as u64);
     let lock = match part.kind {
@@ -68,9 +70,9 @@ unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<L
         2 => {
             let mut fields = Vec::new();
             for at in 0..part.count {
-                // SAFETY: so many fields are there (the caller).
+                // SAFETY: CAPI-MEMORY, which the caller keeps: so many fields are there.
                 let field = unsafe { part.fields.add(at).as_ref() }?;
-                // SAFETY: null, or a part (the caller).
+                // SAFETY: CAPI-MEMORY, which the caller keeps: null, or a part.
                 let of = unsafe { layout(field.of.as_ref()?, deep, left) }?;
                 fields.push((text(field.name)?, field.offset as u64, of));
             }
@@ -86,11 +88,11 @@ unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<L
     Layout::lock(lock, size, offset, data)
 }
 
-/// A name.
+/// Returns a name; `None` if it is null or no UTF-8.
 fn text(name: *const c_char) -> Option<String> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: a string (the caller of `form`).
+    // SAFETY: CAPI-MEMORY, which the caller of `form` keeps: a string.
     Some(unsafe { CStr::from_ptr(name) }.to_str().ok()?.to_owned())
 }
