@@ -82,7 +82,7 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Each field as a `Field`.
+/// Builds a `Field` for each field.
 fn entries(fields: &Fields) -> Vec<TokenStream> {
     fields
         .members()
@@ -108,7 +108,7 @@ fn entries(fields: &Fields) -> Vec<TokenStream> {
         .collect()
 }
 
-/// Whether two programs agree about the layout.
+/// Tells whether two programs agree about the layout.
 fn check_repr(attributes: &[Attribute], name: Span) -> Result<()> {
     let mut fixed = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {

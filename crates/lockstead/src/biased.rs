@@ -85,13 +85,12 @@ pub struct BiasedMutex<T: ?Sized, H: Hooks = Unnamed> {
 #[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<BiasedMutex<()>>() == 16);
 
-// SAFETY: the data is reached from other threads by moving it (into_inner) or
-// through a guard, of which there is one at a time: `T: Send` suffices. The
-// state of the hooks is shared as it is.
+// SAFETY: GUARD-SOLE: other threads reach the data by moving it (into_inner) or through a guard, of
+// which there is one at a time, so `T: Send` suffices. All threads share the state of the hooks.
 unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for BiasedMutex<T, H> {}
 
 impl<T> BiasedMutex<T> {
-    /// A free mutex that guards `value`, and will belong to the first thread that locks it.
+    /// Creates a free mutex that guards `value`, and will belong to the first thread that locks it.
     #[inline]
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
@@ -104,13 +103,13 @@ impl<T> BiasedMutex<T> {
 }
 
 impl<T, H: Hooks> BiasedMutex<T, H> {
-    /// A free mutex that guards `value` and starts with this state of its hooks.
+    /// Creates a free mutex that guards `value` and starts with this state of its hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
         BiasedMutex { raw: RawBiased::with_state(state), data: UnsafeCell::new(value) }
     }
 
-    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    /// Returns the data. Nobody else can hold the mutex: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
@@ -205,8 +204,8 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         }
     }
 
-    /// [`lock`](Self::lock), telling the hooks that this mutex is nested inside another of
-    /// the same class; see [`Mutex::lock_nested`](crate::Mutex::lock_nested).
+    /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside
+    /// another of the same class; see [`Mutex::lock_nested`](crate::Mutex::lock_nested).
     ///
     /// # Panics
     /// On recursive locking and on an owner lost in `fork` (see the type).
@@ -216,8 +215,8 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         self.settle(self.acquire(subclass, || Wait::FOREVER))
     }
 
-    /// Whether it belongs to a thread, at some moment during the call: false before the
-    /// first lock and after another thread has come.
+    /// Tells whether it belongs to a thread, at some moment during the call: false before the first
+    /// lock and after another thread has come.
     #[must_use]
     pub fn is_biased(&self) -> bool {
         self.raw.belongs_to().is_some()
@@ -238,32 +237,32 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         self.raw.rebias();
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// Who holds the mutex, at some moment during the call. Certain only about the calling
-    /// thread itself. (Whose it is, is [`is_biased`](Self::is_biased)'s business.)
+    /// Returns the holder of the mutex, at some moment during the call. Certain only about the
+    /// calling thread itself. (Whom it is biased to is [`is_biased`](Self::is_biased)'s business.)
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.raw.holder().map(Owner::new)
     }
 
-    /// The name given to the mutex.
+    /// Returns the name given to the mutex.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         H::name(self.raw.state())
     }
 
-    /// What the hooks keep in this mutex.
+    /// Returns what the hooks keep in this mutex.
     #[must_use]
     pub fn hook_state(&self) -> &H::State {
         self.raw.state()
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
@@ -278,14 +277,13 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         self.raw.lock_lazily(how, subclass, Location::caller())
     }
 
-    /// For a lock that was just acquired, so.
+    /// Builds the guard of a lock that the caller has just acquired in this way.
     #[inline(always)]
     fn guard(&self, hold: Hold) -> BiasedMutexGuard<'_, T, H> {
         BiasedMutexGuard { mutex: self, hold, not_send: PhantomData }
     }
 
-    /// The guard of a successful acquisition; panics for one that would never
-    /// have ended.
+    /// Returns the guard of a successful acquisition; panics for one that would never have ended.
     #[inline(always)]
     #[track_caller]
     fn settle(&self, outcome: Result<Hold, LockError>) -> BiasedMutexGuard<'_, T, H> {
@@ -354,7 +352,7 @@ pub struct BiasedMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for BiasedMutexGuard<'_, T, H> {}
 
 impl<T: ?Sized, H: Hooks> Deref for BiasedMutexGuard<'_, T, H> {
@@ -362,7 +360,7 @@ impl<T: ?Sized, H: Hooks> Deref for BiasedMutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &*self.mutex.data.get() }
     }
 }
@@ -370,7 +368,7 @@ impl<T: ?Sized, H: Hooks> Deref for BiasedMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for BiasedMutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &mut *self.mutex.data.get() }
     }
 }
@@ -378,7 +376,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for BiasedMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for BiasedMutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard was made by the holder, of how it acquired, and is not Send.
+        // SAFETY: GUARD-HOLDS, which `guard` keeps; `hold` says how the thread acquired.
         unsafe { self.mutex.raw.unlock(self.hold) }
     }
 }

@@ -31,7 +31,7 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// A token that has not been fired.
+    /// Creates a token that has not been fired.
     #[must_use]
     pub const fn new() -> Self {
         CancelToken { fired: <<Linux as Platform>::U32 as Atomic32>::ZERO }
@@ -46,13 +46,13 @@ impl CancelToken {
         Linux::wake(Linux::address32(&self.fired), u32::MAX);
     }
 
-    /// Whether [`cancel`](Self::cancel) has been called.
+    /// Tells whether [`cancel`](Self::cancel) has been called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.fired.load(Ordering::Relaxed) != 0
     }
 
-    /// The wait that this token ends.
+    /// Returns the wait that this token ends.
     pub(crate) fn wait(&self) -> Wait<'_, Linux> {
         Wait { cancel: Some(&self.fired), ..Wait::FOREVER }
     }

@@ -48,7 +48,7 @@ pub struct Condvar {
 const _: () = assert!(size_of::<Condvar>() == 8);
 
 impl Condvar {
-    /// A condition variable that nobody waits for.
+    /// Creates a condition variable that nobody waits for.
     #[must_use]
     pub const fn new() -> Self {
         Condvar { raw: RawCondvar::new() }
@@ -172,15 +172,15 @@ impl Condvar {
         self.raw.notify_all();
     }
 
-    /// The one wait. Returns with the mutex held.
+    /// Waits in all the ways there are, and returns with the mutex held.
     #[track_caller]
     fn sleep<T: ?Sized, H: Hooks>(
         &self,
         guard: &mut MutexGuard<'_, T, H>,
         how: &Wait<'_, Linux>,
     ) -> Result<(), LockError> {
-        // SAFETY: the guard proves that this thread holds the mutex, and being
-        // borrowed exclusively it lends nobody the data meanwhile.
+        // SAFETY: GUARD-HOLDS: this thread holds the mutex; and the guard is borrowed exclusively,
+        // so it lends nobody the data meanwhile (GUARD-SOLE).
         let ended = unsafe { self.raw.wait(MutexGuard::raw(guard), how, Location::caller()) };
         if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
             // Only after a signal handler left the wait by fork or by a jump.

@@ -1,4 +1,12 @@
-//! Proof of holding a mutex.
+//! The guards of a mutex: proof that the thread holds it, and the way to the data.
+//!
+//! # Invariants
+//! The guards of all locks of this crate keep these; each lock's acquisition makes them.
+//!
+//! - **GUARD-HOLDS** A guard exists only while the thread that made it holds the lock. It is not
+//!   Send, so only that thread drops it, and with it gives the hold up.
+//! - **GUARD-SOLE** A guard that gives exclusive access is the one way to the data while it
+//!   lives; one that gives shared access is there with its like only.
 
 use crate::{Hooks, Mutex, Unnamed};
 use core::marker::PhantomData;
@@ -47,23 +55,25 @@ pub struct MutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MutexGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
+    /// Wraps the hold of the calling thread.
+    ///
     /// # Safety
-    /// The calling thread holds `mutex`, and no other guard of it exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it exists.
     #[inline(always)]
     pub(crate) unsafe fn new(mutex: &'a Mutex<T, H>) -> Self {
         MutexGuard { mutex, not_send: PhantomData }
     }
 
-    /// The lock behind the guard.
+    /// Returns the lock behind the guard.
     pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
         &guard.mutex.raw
     }
 
-    /// The panic for a guard whose mutex could not be taken again.
+    /// Panics for a guard whose mutex could not be taken again.
     #[track_caller]
     pub(crate) fn refuse(guard: &Self, error: LockError) -> ! {
         guard.mutex.refuse(error)
@@ -99,7 +109,7 @@ impl<T: ?Sized, H: Hooks> Deref for MutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &*self.mutex.data() }
     }
 }
@@ -107,7 +117,7 @@ impl<T: ?Sized, H: Hooks> Deref for MutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for MutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &mut *self.mutex.data() }
     }
 }
@@ -115,8 +125,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for MutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for MutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard was made by the holder and is not Send, so the
-        // calling thread holds the mutex.
+        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
         unsafe { self.mutex.raw.unlock() }
     }
 }
@@ -131,7 +140,7 @@ pub struct MappedMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MappedMutexGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> MappedMutexGuard<'a, T, H> {
@@ -152,8 +161,8 @@ impl<T: ?Sized, H: Hooks> Deref for MappedMutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: points into the data of a mutex that is held and borrowed
-        // as long as the guard lives; the guard is the one access to it.
+        // SAFETY: GUARD-SOLE: the pointer leads into the data of a mutex that is held and borrowed
+        // as long as the guard lives.
         unsafe { self.data.as_ref() }
     }
 }
@@ -161,7 +170,7 @@ impl<T: ?Sized, H: Hooks> Deref for MappedMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for MappedMutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`.
+        // SAFETY: GUARD-SOLE, as in `deref`; the guard is borrowed exclusively.
         unsafe { self.data.as_mut() }
     }
 }
@@ -169,7 +178,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for MappedMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for MappedMutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: made from a guard of the holder and not Send.
+        // SAFETY: GUARD-HOLDS: `map` made it from a guard of the holder.
         unsafe { self.raw.unlock() }
     }
 }

@@ -20,7 +20,7 @@ pub type RwLockReadGuard<'a, T> = ::lock_api_0_4::RwLockReadGuard<'a, RawRwLock,
 /// The writer's guard of a [`RwLock`].
 pub type RwLockWriteGuard<'a, T> = ::lock_api_0_4::RwLockWriteGuard<'a, RawRwLock, T>;
 
-// SAFETY: the lock is exclusive.
+// SAFETY: the core's mutex is exclusive, as of the traits of version 0.5.
 unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
     const INIT: Self = Self::free();
     type GuardMarker = GuardNoSend;
@@ -39,7 +39,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as for the trait's function.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.release() }
     }
 
@@ -49,7 +49,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: a wait that timed out has acquired nothing.
+// SAFETY: a wait of the core that timed out has acquired nothing.
 unsafe impl ::lock_api_0_4::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
@@ -67,7 +67,7 @@ unsafe impl ::lock_api_0_4::RawMutexTimed for RawMutex {
     }
 }
 
-// SAFETY: readers exclude the writer and the writer everybody.
+// SAFETY: the core's lock keeps the writer apart from everybody, as of the traits of version 0.5.
 unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
     const INIT: Self = Self::free();
     type GuardMarker = GuardNoSend;
@@ -86,7 +86,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_shared(&self) {
-        // SAFETY: as for the trait's function.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.release_shared() }
     }
 
@@ -104,7 +104,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_exclusive(&self) {
-        // SAFETY: as for the trait's function.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.release_exclusive() }
     }
 
@@ -119,15 +119,15 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: no writer comes between the two holds.
+// SAFETY: the core's `downgrade` lets no writer come between the two holds.
 unsafe impl ::lock_api_0_4::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
-        // SAFETY: as for the trait's function.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.turn_shared() }
     }
 }
 
-// SAFETY: a wait that timed out has acquired nothing.
+// SAFETY: a wait of the core that timed out has acquired nothing.
 unsafe impl ::lock_api_0_4::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;

@@ -67,13 +67,12 @@ const _: () = assert!(size_of::<Mutex<()>>() == 8);
 #[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<Mutex<u64>>() == 16);
 
-// SAFETY: the data is reached from other threads by moving it (into_inner) or
-// through a guard, of which there is one at a time: `T: Send` suffices. The
-// state of the hooks is shared as it is.
+// SAFETY: GUARD-SOLE: other threads reach the data by moving it (into_inner) or through a guard, of
+// which there is one at a time, so `T: Send` suffices. All threads share the state of the hooks.
 unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for Mutex<T, H> {}
 
 impl<T> Mutex<T> {
-    /// A free mutex that guards `value`.
+    /// Creates a free mutex that guards `value`.
     #[inline]
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
@@ -86,14 +85,13 @@ impl<T> Mutex<T> {
 }
 
 impl<T, H: Hooks> Mutex<T, H> {
-    /// A free mutex that guards `value` and starts with this state of its
-    /// hooks.
+    /// Creates a free mutex that guards `value` and starts with this state of its hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
         Mutex { raw: RawMutex::with_state(state), data: UnsafeCell::new(value) }
     }
 
-    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    /// Returns the data. Nobody else can hold the mutex: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
@@ -108,7 +106,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T, H> {
         match self.raw.lock(Location::caller()) {
-            // SAFETY: just acquired.
+            // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { MutexGuard::new(self) },
             Err(error) => self.refuse(error),
         }
@@ -126,7 +124,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, H>> {
-        // SAFETY: just acquired.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
         self.raw.try_lock(Location::caller()).then(|| unsafe { MutexGuard::new(self) })
     }
 
@@ -211,10 +209,9 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         }
     }
 
-    /// [`lock`](Self::lock), telling the hooks that this mutex is nested
-    /// inside another of the same class: level `subclass`, 0 for the
-    /// outermost. Means nothing to an ordinary mutex. The kernel's
-    /// `mutex_lock_nested`.
+    /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside
+    /// another of the same class: level `subclass`, 0 for the outermost. Means nothing to an
+    /// ordinary mutex. The kernel's `mutex_lock_nested`.
     ///
     /// # Panics
     /// On recursive locking and on an owner lost in `fork` (see the type).
@@ -224,8 +221,8 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         self.settle(self.acquire(subclass, || Wait::FOREVER))
     }
 
-    /// [`lock_interruptible`](Self::lock_interruptible) with a nesting level,
-    /// as for [`lock_nested`](Self::lock_nested).
+    /// Does what [`lock_interruptible`](Self::lock_interruptible) does, with a nesting level, as
+    /// for [`lock_nested`](Self::lock_nested).
     ///
     /// # Errors
     /// [`Interrupted`]: a handler ran.
@@ -244,14 +241,14 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         }
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// Who holds the mutex, at some moment during the call. Certain only about
-    /// the calling thread itself.
+    /// Returns the holder of the mutex, at some moment during the call. Certain only about the
+    /// calling thread itself.
     ///
     /// ```
     /// let mutex = lockstead::Mutex::new(());
@@ -266,24 +263,24 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         self.raw.owner().map(Owner::new)
     }
 
-    /// The name given to the mutex.
+    /// Returns the name given to the mutex.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         H::name(self.raw.state())
     }
 
-    /// What the hooks keep in this mutex.
+    /// Returns what the hooks keep in this mutex.
     #[must_use]
     pub fn hook_state(&self) -> &H::State {
         self.raw.state()
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 
-    /// The address of the data, for the guards.
+    /// Returns the address of the data, for the guards.
     #[inline(always)]
     pub(crate) fn data(&self) -> *mut T {
         self.data.get()
@@ -299,13 +296,12 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         self.raw.lock_lazily(how, subclass, Location::caller())
     }
 
-    /// The guard of a successful acquisition; panics for one that would never
-    /// have ended.
+    /// Returns the guard of a successful acquisition; panics for one that would never have ended.
     #[inline]
     #[track_caller]
     fn settle(&self, outcome: Result<(), LockError>) -> MutexGuard<'_, T, H> {
         match outcome {
-            // SAFETY: just acquired.
+            // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { MutexGuard::new(self) },
             Err(error) => self.refuse(error),
         }

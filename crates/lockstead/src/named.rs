@@ -20,7 +20,7 @@ pub type NamedRwLock<T> = RwLock<T, Named>;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Named;
 
-/// What [`Named`] keeps in each lock.
+/// The name and the last place that [`Named`] keeps in each lock.
 pub struct Label {
     name: Option<&'static str>,
     /// Written by each holder after it acquired. Null: not acquired so far.
@@ -81,14 +81,14 @@ impl Hooks for Named {
 
     fn acquired_at(label: &Label) -> Option<Site> {
         let site = label.acquired_at.load(Ordering::Relaxed);
-        // SAFETY: null, or made from a `&'static Location` in `acquired`; the
-        // location is a constant of the program that nobody writes.
+        // SAFETY: null, or `acquired` made it from a `&'static Location`, a constant of the program
+        // that nobody writes.
         unsafe { site.as_ref() }
     }
 }
 
 impl<T> NamedMutex<T> {
-    /// A free mutex that guards `value` and is called `name` in messages.
+    /// Creates a free mutex that guards `value` and is called `name` in messages.
     ///
     /// ```
     /// use lockstead::NamedMutex;
@@ -104,8 +104,8 @@ impl<T> NamedMutex<T> {
 }
 
 impl<T: ?Sized> NamedMutex<T> {
-    /// Where the mutex was last acquired; `None` if it never was. Of the
-    /// current holder, if there is one, up to a race with its acquisition.
+    /// Returns where the mutex was last acquired; `None` if it never was. That is the current
+    /// holder's place, if there is one, up to a race with its acquisition.
     #[must_use]
     pub fn acquired_at(&self) -> Option<Site> {
         Named::acquired_at(self.hook_state())
@@ -113,7 +113,7 @@ impl<T: ?Sized> NamedMutex<T> {
 }
 
 impl<T> NamedRwLock<T> {
-    /// A free lock that guards `value` and is called `name` in messages.
+    /// Creates a free lock that guards `value` and is called `name` in messages.
     ///
     /// ```
     /// use lockstead::NamedRwLock;
@@ -128,7 +128,7 @@ impl<T> NamedRwLock<T> {
 }
 
 impl<T: ?Sized> NamedRwLock<T> {
-    /// Where the lock was last acquired; `None` if it never was.
+    /// Returns where the lock was last acquired; `None` if it never was.
     #[must_use]
     pub fn acquired_at(&self) -> Option<Site> {
         Named::acquired_at(self.hook_state())

@@ -1,4 +1,8 @@
 //! Doing something once, and data that is made once.
+//!
+//! # Invariants
+//! - **ONCE-WRITTEN** Only the thread that runs the initialiser touches the value, until the once
+//!   is completed; then it is initialised, and nobody writes it through a shared reference.
 
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::refusal::refuse_once;
@@ -35,13 +39,13 @@ pub struct Once {
 }
 
 impl Once {
-    /// Nothing done yet.
+    /// Creates a once of which nothing is done yet.
     #[must_use]
     pub const fn new() -> Self {
         Once { raw: RawOnce::new() }
     }
 
-    /// Whether it is done. What the initialiser wrote can be read if so.
+    /// Tells whether the initialiser has run; what it wrote can be read then.
     #[inline]
     #[must_use]
     pub fn is_completed(&self) -> bool {
@@ -60,8 +64,8 @@ impl Once {
         }
     }
 
-    /// As [`call_once`](Self::call_once), but runs `f` also when an earlier
-    /// initialiser panicked, and tells it by `true`.
+    /// Does what [`call_once`](Self::call_once) does, but runs `f` also when an earlier initialiser
+    /// panicked, and tells it by `true`.
     ///
     /// # Panics
     /// On recursion and on a runner lost in `fork`.
@@ -73,8 +77,8 @@ impl Once {
         }
     }
 
-    /// As [`call_once`](Self::call_once), but waits for another thread's
-    /// initialiser at most `timeout`. Its own it runs to the end.
+    /// Does what [`call_once`](Self::call_once) does, but waits for another thread's initialiser at
+    /// most `timeout`. Its own it runs to the end.
     ///
     /// # Errors
     /// [`TimedOut`]: the other's initialiser still runs, `f` was not called.
@@ -92,8 +96,8 @@ impl Once {
         }
     }
 
-    /// As [`call_once`](Self::call_once), unless a signal handler runs while
-    /// the thread sleeps for another's initialiser.
+    /// Does what [`call_once`](Self::call_once) does, unless a signal handler runs while the thread
+    /// sleeps for another's initialiser.
     ///
     /// # Errors
     /// [`Interrupted`]: a handler ran, `f` was not called.
@@ -111,7 +115,7 @@ impl Once {
         }
     }
 
-    /// As [`call_once`](Self::call_once), unless `token` is fired while another
+    /// Does what [`call_once`](Self::call_once) does, unless `token` is fired while another
     /// thread's initialiser runs.
     ///
     /// # Errors
@@ -182,12 +186,12 @@ pub struct OnceLock<T> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: threads share `&T` once it is made, and one of them may have made it
-// for another to drop.
+// SAFETY: ONCE-WRITTEN: threads share `&T` once it is made (Sync), and one may have made it for
+// another to drop (Send).
 unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
-    /// An empty cell.
+    /// Creates an empty cell.
     #[must_use]
     pub const fn new() -> Self {
         OnceLock {
@@ -197,22 +201,22 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// The data, if it has been made. Never waits.
+    /// Returns the data, if it has been made. Never waits.
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: completed, so initialised and no longer written.
+        // SAFETY: ONCE-WRITTEN: the once is completed.
         self.once.is_completed().then(|| unsafe { (*self.value.get()).assume_init_ref() })
     }
 
-    /// The data, if it has been made.
+    /// Returns the data, if it has been made.
     #[must_use]
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: completed, so initialised; borrowed exclusively.
+        // SAFETY: ONCE-WRITTEN: the once is completed; the cell is borrowed exclusively.
         self.once.is_completed().then(|| unsafe { self.value.get_mut().assume_init_mut() })
     }
 
-    /// The data; made by `f` if nobody has. Waits if another thread is at it.
+    /// Returns the data; made by `f` if nobody has. Waits if another thread is at it.
     ///
     /// # Panics
     /// On recursion and on a runner lost in `fork`, and if `f` does.
@@ -243,7 +247,7 @@ impl<T> OnceLock<T> {
         value.map_or(Ok(()), Err)
     }
 
-    /// The data, if it has been made.
+    /// Returns the data, if it has been made.
     #[must_use]
     pub fn into_inner(mut self) -> Option<T> {
         self.take()
@@ -252,8 +256,8 @@ impl<T> OnceLock<T> {
     /// Empties the cell and returns what was in it.
     pub fn take(&mut self) -> Option<T> {
         let once = core::mem::take(&mut self.once);
-        // SAFETY: completed, so initialised; the cell is empty from now on, so
-        // the data is read out once.
+        // SAFETY: ONCE-WRITTEN: the once is completed; the cell is empty from now on, so the data
+        // is read out once.
         once.is_completed().then(|| unsafe { self.value.get_mut().assume_init_read() })
     }
 
@@ -262,7 +266,7 @@ impl<T> OnceLock<T> {
     fn init(&self, f: impl FnOnce() -> T) {
         let outcome = self.once.call_once_force(&Wait::FOREVER, |_| {
             let value = f();
-            // SAFETY: the runner alone touches the value until it is completed.
+            // SAFETY: ONCE-WRITTEN: this is the one runner.
             unsafe { (*self.value.get()).write(value) };
         });
         if let Err(error) = outcome {

@@ -16,8 +16,8 @@ impl Owner {
         Owner { slot }
     }
 
-    /// The kernel's id of the thread, as in `/proc/PID/task`; `None` if it has
-    /// ended, which means that it leaked the guard.
+    /// Returns the kernel's id of the thread, as in `/proc/PID/task`; `None` if it has ended, which
+    /// means that it leaked the guard.
     #[must_use]
     pub fn thread_id(self) -> Option<u32> {
         if self.is_lost() {
@@ -26,14 +26,14 @@ impl Owner {
         Linux::participant(self.slot).tid()
     }
 
-    /// Whether it is the calling thread.
+    /// Tells whether it is the calling thread.
     #[must_use]
     pub fn is_current(self) -> bool {
         Linux::me_or_zero() == self.slot.get()
     }
 
-    /// Whether it is a thread of the parent that `fork` did not copy: it will
-    /// never release the lock in this process.
+    /// Tells whether it is a thread of the parent that `fork` did not copy: it will never release
+    /// the lock in this process.
     #[must_use]
     pub fn is_lost(self) -> bool {
         Linux::participant(self.slot).lost()

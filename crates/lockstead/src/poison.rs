@@ -46,12 +46,12 @@ pub struct Mutex<T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// A free mutex that guards `value` and is not poisoned.
+    /// Creates a free mutex that guards `value` and is not poisoned.
     pub const fn new(value: T) -> Self {
         Mutex { poisoned: AtomicBool::new(false), inner: crate::Mutex::new(value) }
     }
 
-    /// The data.
+    /// Returns the data.
     ///
     /// # Errors
     /// [`PoisonError`] with the data if the mutex is poisoned.
@@ -128,7 +128,7 @@ impl<T: ?Sized> Mutex<T> {
         Ok(self.guard(self.inner.lock_killable(token)?))
     }
 
-    /// Whether a holder has panicked and nobody has cleared that.
+    /// Tells whether a holder has panicked and nobody has cleared that.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Relaxed)
@@ -139,19 +139,19 @@ impl<T: ?Sized> Mutex<T> {
         self.poisoned.store(false, Ordering::Relaxed);
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.inner.is_locked()
     }
 
-    /// Who holds the mutex, at some moment during the call.
+    /// Returns the holder of the mutex, at some moment during the call.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.inner.owner()
     }
 
-    /// The data, without locking.
+    /// Returns the data, without locking.
     ///
     /// # Errors
     /// [`PoisonError`] with the data if the mutex is poisoned.

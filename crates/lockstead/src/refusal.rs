@@ -10,11 +10,11 @@ pub(crate) struct Subject {
     pub(crate) kind: &'static str,
     /// The name given to it.
     pub(crate) name: Option<&'static str>,
-    /// What it guards.
+    /// The type of what the lock guards.
     pub(crate) guards: &'static str,
-    /// Its address.
+    /// The address of the lock.
     pub(crate) address: usize,
-    /// Where it was last acquired.
+    /// The place where the lock was last acquired.
     pub(crate) acquired_at: Option<Site>,
 }
 

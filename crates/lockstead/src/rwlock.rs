@@ -49,12 +49,12 @@ pub struct RwLock<T: ?Sized, H: Hooks = Unnamed> {
 #[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<RwLock<()>>() == 16);
 
-// SAFETY: readers share `&T` among threads, the writer may drop or replace the
-// data for another: Send and Sync. The state of the hooks is shared as it is.
+// SAFETY: GUARD-SOLE: readers share `&T` among threads (Sync), and the writer may drop or replace
+// the data for another thread (Send). All threads share the state of the hooks.
 unsafe impl<T: ?Sized + Send + Sync, H: Hooks<State: Sync>> Sync for RwLock<T, H> {}
 
 impl<T> RwLock<T> {
-    /// A free lock that guards `value`.
+    /// Creates a free lock that guards `value`.
     #[inline]
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
@@ -67,13 +67,13 @@ impl<T> RwLock<T> {
 }
 
 impl<T, H: Hooks> RwLock<T, H> {
-    /// A free lock that guards `value` and starts with this state of its hooks.
+    /// Creates a free lock that guards `value` and starts with this state of its hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
         RwLock { raw: RawRwLock::with_state(state), data: UnsafeCell::new(value) }
     }
 
-    /// The data. Nobody else can hold the lock: it is the caller's own.
+    /// Returns the data. Nobody else can hold the lock: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
@@ -94,7 +94,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T, H>> {
-        // SAFETY: just acquired.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
         self.raw.try_read(Location::caller()).then(|| unsafe { RwLockReadGuard::new(self) })
     }
 
@@ -182,7 +182,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T, H>> {
-        // SAFETY: just acquired.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
         self.raw.try_write(Location::caller()).then(|| unsafe { RwLockWriteGuard::new(self) })
     }
 
@@ -256,42 +256,42 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
         }
     }
 
-    /// Whether anybody holds the lock, at some moment during the call.
+    /// Tells whether anybody holds the lock, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// How many readers hold the lock, at some moment during the call.
+    /// Returns how many readers hold the lock, at some moment during the call.
     #[must_use]
     pub fn readers(&self) -> u32 {
         self.raw.readers()
     }
 
-    /// Who holds the lock for writing, at some moment during the call.
+    /// Returns the holder of the lock for writing, at some moment during the call.
     #[must_use]
     pub fn writer(&self) -> Option<Owner> {
         self.raw.writer().map(Owner::new)
     }
 
-    /// The name given to the lock.
+    /// Returns the name given to the lock.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         H::name(self.raw.state())
     }
 
-    /// What the hooks keep in this lock.
+    /// Returns what the hooks keep in this lock.
     #[must_use]
     pub fn hook_state(&self) -> &H::State {
         self.raw.state()
     }
 
-    /// The data, without locking: nobody else can reach the lock.
+    /// Returns the data, without locking: nobody else can reach the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 
-    /// The address of the data, for the guards.
+    /// Returns the address of the data, for the guards.
     #[inline(always)]
     pub(crate) fn data(&self) -> *mut T {
         self.data.get()
@@ -307,7 +307,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[track_caller]
     fn settle_read(&self, outcome: Result<(), LockError>) -> RwLockReadGuard<'_, T, H> {
         match outcome {
-            // SAFETY: just acquired.
+            // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { RwLockReadGuard::new(self) },
             Err(error) => self.refuse(error),
         }
@@ -323,7 +323,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[track_caller]
     fn settle_write(&self, outcome: Result<(), LockError>) -> RwLockWriteGuard<'_, T, H> {
         match outcome {
-            // SAFETY: just acquired.
+            // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { RwLockWriteGuard::new(self) },
             Err(error) => self.refuse(error),
         }

@@ -22,15 +22,17 @@ pub struct RwLockWriteGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RwLockReadGuard<'_, T, H> {}
-// SAFETY: as above.
+// SAFETY: as of the guard for reading.
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RwLockWriteGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> RwLockReadGuard<'a, T, H> {
+    /// Wraps a hold for reading of the calling thread.
+    ///
     /// # Safety
-    /// The calling thread holds `lock` for reading, and this guard alone
-    /// stands for that hold.
+    /// GUARD-HOLDS: the calling thread holds `lock` for reading, and this guard alone stands for
+    /// that hold.
     #[inline(always)]
     pub(crate) unsafe fn new(lock: &'a RwLock<T, H>) -> Self {
         RwLockReadGuard { lock, not_send: PhantomData }
@@ -38,9 +40,11 @@ impl<'a, T: ?Sized, H: Hooks> RwLockReadGuard<'a, T, H> {
 }
 
 impl<'a, T: ?Sized, H: Hooks> RwLockWriteGuard<'a, T, H> {
+    /// Wraps the hold for writing of the calling thread.
+    ///
     /// # Safety
-    /// The calling thread holds `lock` for writing, and no other guard of it
-    /// exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `lock` for writing, and no other guard
+    /// of it exists.
     #[inline(always)]
     pub(crate) unsafe fn new(lock: &'a RwLock<T, H>) -> Self {
         RwLockWriteGuard { lock, not_send: PhantomData }
@@ -61,8 +65,8 @@ impl<'a, T: ?Sized, H: Hooks> RwLockWriteGuard<'a, T, H> {
     /// ```
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T, H> {
         let guard = ManuallyDrop::new(guard);
-        // SAFETY: the guard, which is not dropped, stood for the hold for
-        // writing; the new one stands for the hold for reading.
+        // SAFETY: GUARD-HOLDS: the guard, which is not dropped, stood for the hold for writing; the
+        // new one stands for the hold for reading.
         unsafe {
             guard.lock.raw.downgrade();
             RwLockReadGuard::new(guard.lock)
@@ -75,7 +79,7 @@ impl<T: ?Sized, H: Hooks> Deref for RwLockReadGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: no writer has access while the guard lives.
+        // SAFETY: GUARD-SOLE: no writer has access while the guard lives.
         unsafe { &*self.lock.data() }
     }
 }
@@ -85,7 +89,7 @@ impl<T: ?Sized, H: Hooks> Deref for RwLockWriteGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &*self.lock.data() }
     }
 }
@@ -93,7 +97,7 @@ impl<T: ?Sized, H: Hooks> Deref for RwLockWriteGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for RwLockWriteGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &mut *self.lock.data() }
     }
 }
@@ -101,7 +105,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for RwLockWriteGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for RwLockReadGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard stands for a hold for reading.
+        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
         unsafe { self.lock.raw.unlock_read() }
     }
 }
@@ -109,8 +113,7 @@ impl<T: ?Sized, H: Hooks> Drop for RwLockReadGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for RwLockWriteGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard was made by the holder and is not Send, so the
-        // calling thread holds the lock for writing.
+        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
         unsafe { self.lock.raw.unlock_write() }
     }
 }

@@ -24,8 +24,8 @@ macro_rules! semaphore {
             /// The most permits that can be free at a time.
             pub const MAX_PERMITS: u32 = $raw::<Linux>::MAX_PERMITS;
 
-            /// A semaphore with this many free permits. 0: the first `down`
-            /// waits for an `up`. 1: a mutex that any thread may release.
+            /// Creates a semaphore with this many free permits. 0: the first `down` waits for an
+            /// `up`. 1: a mutex that any thread may release.
             ///
             /// # Panics
             /// If `permits` exceeds [`MAX_PERMITS`](Self::MAX_PERMITS); in a
@@ -134,13 +134,13 @@ macro_rules! semaphore {
                 }
             }
 
-            /// Free permits, at some moment during the call.
+            /// Returns the number of free permits, at some moment during the call.
             #[must_use]
             pub fn permits(&self) -> u32 {
                 self.raw.permits()
             }
 
-            /// [`down`](Self::down) with the [`up`](Self::up) in the guard.
+            /// Does what [`down`](Self::down) does, with the [`up`](Self::up) in the guard.
             #[inline]
             #[track_caller]
             pub fn acquire(&self) -> Permit<'_> {
@@ -148,15 +148,15 @@ macro_rules! semaphore {
                 Permit { semaphore: self }
             }
 
-            /// [`try_down`](Self::try_down) with the `up` in the guard.
+            /// Does what [`try_down`](Self::try_down) does, with the `up` in the guard.
             #[inline]
             #[track_caller]
             pub fn try_acquire(&self) -> Option<Permit<'_>> {
                 self.try_down().then(|| Permit { semaphore: self })
             }
 
-            /// [`down_interruptible`](Self::down_interruptible) with the `up`
-            /// in the guard.
+            /// Does what [`down_interruptible`](Self::down_interruptible) does, with the `up` in
+            /// the guard.
             ///
             /// # Errors
             /// [`Interrupted`]: a handler ran.
@@ -167,8 +167,7 @@ macro_rules! semaphore {
                 Ok(Permit { semaphore: self })
             }
 
-            /// [`down_killable`](Self::down_killable) with the `up` in the
-            /// guard.
+            /// Does what [`down_killable`](Self::down_killable) does, with the `up` in the guard.
             ///
             /// # Errors
             /// [`Cancelled`]: the token was fired and no permit was free.
@@ -179,7 +178,7 @@ macro_rules! semaphore {
                 Ok(Permit { semaphore: self })
             }
 
-            /// [`down_timeout`](Self::down_timeout) with the `up` in the guard.
+            /// Does what [`down_timeout`](Self::down_timeout) does, with the `up` in the guard.
             ///
             /// # Errors
             /// [`TimedOut`], not before the time is over.
@@ -196,8 +195,8 @@ macro_rules! semaphore {
                 self.raw.down_lazily(how, Location::caller())
             }
 
-            /// A semaphore has no owner, so a wait ends in no way that was not
-            /// asked for.
+            /// Checks the outcome of a wait: a semaphore has no owner, so it ends in no way that
+            /// nobody asked for.
             #[inline]
             fn settle(&self, outcome: Result<(), LockError>) {
                 if let Err(error) = outcome {

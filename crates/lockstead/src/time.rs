@@ -4,14 +4,14 @@ use lockstead_core::{Nanos, Platform, Wait};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
-/// The wait that ends after `timeout`. A time beyond the clock's range (584
-/// years) means never.
+/// Returns the wait that ends after `timeout`. A time beyond the clock's range (584 years) means
+/// never.
 pub(crate) fn within(timeout: Duration) -> Wait<'static, Linux> {
     let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     by(Linux::now().after(nanos))
 }
 
-/// The wait that ends at `deadline`.
+/// Returns the wait that ends at `deadline`.
 ///
 /// An [`Instant`] does not say which clock it is of, so the time left is
 /// carried over. It is computed before the platform's clock is read: the

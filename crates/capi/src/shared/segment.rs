@@ -137,79 +137,47 @@ unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, SegmentError> {
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// Makes a segment by `make`, given the name, the options, the form, and what fills the root.
-///
-/// # Safety
-/// CAPI-MEMORY holds: each argument is as `shm.h` says.
-unsafe fn make(
-    segment: *mut *mut lks_shm_segment,
-    name: *const c_char,
-    root: *const lks_shm_type,
-    options: *const lks_shm_options,
-    make: impl FnOnce(&Path, &Options, &Form, &dyn Fn(NonNull<u8>)) -> Result<RawSegment, SegmentError>,
-) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
-    let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
-        // SAFETY: CAPI-MEMORY, which the caller keeps.
-        let path = unsafe { path(name) }?;
-        make(path, &options, &form, &|root| given.fill(root))
-    });
-    give(segment, opened)
+/// Defines functions that make a segment, given where to put it, a name, the form and options.
+macro_rules! makes {
+    ($($(#[$doc:meta])* fn $name:ident = $make:expr;)+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// CAPI-MEMORY holds: each argument is as `shm.h` says.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            segment: *mut *mut lks_shm_segment,
+            name: *const c_char,
+            root: *const lks_shm_type,
+            options: *const lks_shm_options,
+        ) -> c_int {
+            // SAFETY: CAPI-MEMORY, which the caller keeps.
+            let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
+                // SAFETY: CAPI-MEMORY, which the caller keeps.
+                let path = unsafe { path(name) }?;
+                $make(path, &options, &form, |root| given.fill(root))
+            });
+            give(segment, opened)
+        }
+    )+};
 }
 
-/// Makes a segment in a new file.
-///
-/// # Safety
-/// CAPI-MEMORY holds: each argument is as `shm.h` says.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_shm_create(
-    segment: *mut *mut lks_shm_segment,
-    name: *const c_char,
-    root: *const lks_shm_type,
-    options: *const lks_shm_options,
-) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
-    unsafe {
-        make(segment, name, root, options, |path, o, f, fill| RawSegment::create(path, o, f, fill))
-    }
+makes! {
+    /// Makes a segment in a new file.
+    fn lks_shm_create = RawSegment::create;
+    /// Opens a segment, or makes it.
+    fn lks_shm_open_or_create = RawSegment::open_or_create;
+    /// Makes a segment without a name in the file system.
+    fn lks_shm_memfd = memfd;
 }
 
-/// Opens a segment, or makes it.
-///
-/// # Safety
-/// CAPI-MEMORY holds: each argument is as `shm.h` says.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_shm_open_or_create(
-    segment: *mut *mut lks_shm_segment,
-    name: *const c_char,
-    root: *const lks_shm_type,
-    options: *const lks_shm_options,
-) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
-    unsafe {
-        make(segment, name, root, options, |path, o, f, fill| {
-            RawSegment::open_or_create(path, o, f, fill)
-        })
-    }
-}
-
-/// Makes a segment without a name in the file system.
-///
-/// # Safety
-/// CAPI-MEMORY holds: each argument is as `shm.h` says.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_shm_memfd(
-    segment: *mut *mut lks_shm_segment,
-    name: *const c_char,
-    root: *const lks_shm_type,
-    options: *const lks_shm_options,
-) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
-    unsafe {
-        make(segment, name, root, options, |name, o, f, fill| {
-            RawSegment::memfd(&name.to_string_lossy(), o, f, fill)
-        })
-    }
+fn memfd(
+    name: &Path,
+    options: &Options,
+    form: &Form,
+    fill: impl FnOnce(NonNull<u8>),
+) -> Result<RawSegment, SegmentError> {
+    RawSegment::memfd(&name.to_string_lossy(), options, form, fill)
 }
 
 /// Opens a segment.

@@ -74,7 +74,7 @@ pub(super) struct Lock {
     pub(super) offset: u64,
     pub(super) state: &'static str,
     pub(super) owner: Option<Who>,
-    pub(super) heir: Option<Who>,
+    pub(super) reserved_for: Option<Who>,
     pub(super) waiters: Vec<u32>,
     pub(super) shares: Vec<Share>,
     pub(super) units: Option<u32>,
@@ -187,7 +187,7 @@ impl Gathering<'_> {
             offset: lock.offset,
             state: self.state(lock),
             owner: lock.owner.map(|owner| self.who(owner)),
-            heir: lock.heir.map(|heir| self.who(heir)),
+            reserved_for: lock.reserved_for.map(|reserved_for| self.who(reserved_for)),
             waiters,
             shares: lock
                 .claims

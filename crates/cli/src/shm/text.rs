@@ -151,8 +151,8 @@ fn condition(lock: &Lock) -> String {
     if let (Some(units), Some(free)) = (lock.units, lock.units_free) {
         text += &format!(", {free} of {units} units free");
     }
-    if let Some(heir) = lock.heir {
-        text += &format!(", next: slot {}", heir.slot);
+    if let Some(next) = lock.reserved_for {
+        text += &format!(", next: slot {}", next.slot);
     }
     text
 }

@@ -25,38 +25,39 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// after it for process number 1, and so on. No file is that long.
 pub const LOCKS_FROM: i64 = 1 << 40;
 
-/// The device and the inode of a file; `None`: the error is in `errno`.
+/// Returns the device and the inode of a file; `None`: the error is in `errno`.
 pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
     let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: room for what is told.
+    // SAFETY: SYSCALL-LIVE: room for the answer.
     if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: filled in, since the call said so.
+    // SAFETY: the call has said that it filled the structure in.
     let about = unsafe { about.assume_init() };
     Some((about.st_dev, about.st_ino))
 }
 
-/// Whether a mapping of a file of this file system refers to the file's own description, and so
-/// keeps its record locks, as far as is known of kinds of file systems. False if it is not told.
+/// Tells whether a mapping of a file of this file system refers to the file's own description, and
+/// so keeps its record locks, as far as is known of kinds of file systems. False if it is not told.
 #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
 pub(super) fn keeps_locks_of_mappings(file: c_int) -> bool {
-    /// Of the kinds whose mappings are of another file system's files, always or at times.
+    /// The kinds of file systems whose mappings are of another file system's files, always or at
+    /// times.
     const OTHERS: [i64; 2] = [libc::OVERLAYFS_SUPER_MAGIC as i64, libc::FUSE_SUPER_MAGIC as i64];
     origin::file_system(file).is_some_and(|kind| !OTHERS.contains(&kind))
 }
 
-/// How the byte of a number is locked.
+/// The lock on the byte of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// Not at all.
+    /// Nobody has locked it.
     Free,
-    /// By somebody who may only be able to read the file.
+    /// Somebody has locked it who may only be able to read the file.
     Shared {
         /// This byte and no other.
         exactly: bool,
     },
-    /// By somebody who may write the file.
+    /// Somebody has locked it who may write the file.
     Alone {
         /// This byte and no other.
         exactly: bool,
@@ -65,12 +66,12 @@ pub enum Standing {
     Unknown(i32),
 }
 
-/// How the byte of this number of a segment is locked, by others than the description that
+/// Asks how the byte of this number of a segment is locked, by others than the description that
 /// `file` refers to.
 #[must_use]
 pub fn standing(file: c_int, number: u32) -> Standing {
     let mut range = byte(number, libc::F_WRLCK);
-    // SAFETY: reads and writes a live structure. By the bare call: no point of cancellation.
+    // SAFETY: SYSCALL-LIVE, which this function keeps. The bare call is no point of cancellation.
     let told = unsafe { libc::syscall(libc::SYS_fcntl, file, libc::F_OFD_GETLK, &raw mut range) };
     if told != 0 {
         return Standing::Unknown(sys::errno());
@@ -84,7 +85,7 @@ pub fn standing(file: c_int, number: u32) -> Standing {
 }
 
 fn byte(number: u32, kind: c_int) -> libc::flock {
-    // SAFETY: plain bits, for which zero is valid.
+    // SAFETY: the structure is plain bits, for which zero is valid.
     let mut range: libc::flock = unsafe { core::mem::zeroed() };
     range.l_type = kind as libc::c_short;
     range.l_whence = libc::SEEK_SET as libc::c_short;
@@ -130,7 +131,7 @@ impl Description {
     /// somebody's lock is in the way.
     pub(super) fn lock(&self, number: u32, shared: bool) -> Result<bool, i32> {
         let range = byte(number, if shared { libc::F_RDLCK } else { libc::F_WRLCK });
-        // SAFETY: reads a live structure.
+        // SAFETY: SYSCALL-LIVE, which this function keeps.
         let done = unsafe {
             libc::syscall(libc::SYS_fcntl, self.file, libc::F_OFD_SETLK, &raw const range)
         };
@@ -145,12 +146,13 @@ impl Description {
 
 impl Drop for Description {
     fn drop(&mut self) {
-        // SAFETY: ours, opened in `open`. With it go its locks, unless something maps it.
+        // SAFETY: DESCRIPTOR-OURS: `open` opened it. Its locks go with it, unless something maps
+        // it.
         unsafe { libc::syscall(libc::SYS_close, self.file) };
     }
 }
 
-/// `/proc/self/fd/` and the number.
+/// Builds the path `/proc/self/fd/` and the number.
 fn path_of(file: c_int) -> Option<[u8; 26]> {
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut rest = u32::try_from(file).ok()?;
@@ -165,7 +167,7 @@ fn path_of(file: c_int) -> Option<[u8; 26]> {
 /// Opens the file at a path, if it is this one.
 fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
     let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
-    // SAFETY: a live path. By the bare call: no point of cancellation.
+    // SAFETY: SYSCALL-LIVE: a live path. The bare call is no point of cancellation.
     let fresh = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
     let fresh = c_int::try_from(fresh).unwrap_or(-1);
     if fresh < 0 {
@@ -176,7 +178,7 @@ fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
     if identify(fresh) == Some(identity) {
         return Ok(fresh);
     }
-    // SAFETY: ours, opened above.
+    // SAFETY: DESCRIPTOR-OURS: it was opened above.
     unsafe { libc::syscall(libc::SYS_close, fresh) };
     Err(libc::ESTALE)
 }
@@ -188,7 +190,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// The error is that of a thread that is about to fork: a handler of its forks, or of a
+    /// Returns the error is that of a thread that is about to fork: a handler of its forks, or of a
     /// signal, has come here.
     fn new() -> Result<Self, i32> {
         let signals = NoSignals::new();
@@ -206,7 +208,7 @@ impl Drop for Alone {
 }
 
 enum Seized {
-    /// Just now.
+    /// A thread does so at this moment.
     Now,
     /// The calling thread had it already.
     Before,
@@ -222,14 +224,14 @@ fn seize() -> Seized {
         match by.compare_exchange(0, me, success, failure) {
             Ok(_) => return Seized::Now,
             Err(found) if found == me => return Seized::Before,
-            // SAFETY: takes no argument.
+            // SAFETY: the call takes no argument.
             Err(_) => unsafe { libc::sched_yield() },
         };
     }
 }
 
-/// Nothing happens if the calling thread has not seized: in a child of `fork`, which finds the word
-/// zeroed; and where a segment was attached while it forked.
+/// Gives back what the calling thread has seized. Nothing happens if it has not: in a child of
+/// `fork`, which finds the word zeroed; and where a segment was attached while it forked.
 fn release() {
     if let Some(by) = process::describes() {
         // ord: SHL-1 (release): as above.
@@ -252,7 +254,7 @@ extern "C" fn after_fork() {
 pub(super) fn watch_forks() {
     static WATCHED: AtomicU32 = AtomicU32::new(0);
     if WATCHED.swap(1, Ordering::Relaxed) == 0 {
-        // SAFETY: functions that live as long as this library, and only store and load.
+        // SAFETY: the functions live as long as this library, and only store and load.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
     }
 }

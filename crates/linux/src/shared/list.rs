@@ -18,6 +18,8 @@
 //!   no pointer is taken from there but by the kernel, at the thread's end.
 //! - **LIST-WHOLE** Every change of the list is one store; before and after it the list is
 //!   whole. While a slot is taken or given up, its life word is the pending one.
+//! - **LIST-HEAD** The head that the kernel knows is the libc's or the page's; it lives as long as
+//!   the thread, and only the thread writes its fields.
 //! - **LIST-PENDING** What the libc's head has as pending is `List::coming` or `List::pending`,
 //!   unless the libc has put it there: the first is written before the head is, the second
 //!   after, so that a signal handler that comes in between takes neither for the libc's.
@@ -35,13 +37,13 @@ use core::sync::atomic::{
 /// Robust mutexes in front of our slots that the kernel is sure to walk past.
 const FARTHEST: usize = 2000;
 
-/// From the node in the slot to its life word, in a list of the libc's kind.
+/// The distance from the node in the slot to its life word, in a list of the libc's kind.
 const OWN_OFFSET: isize = -32;
-/// The same where the head stands before the node in the slot.
+/// The same distance where the head stands before the node in the slot.
 const IN_SLOT_OFFSET: isize = -40;
-/// Where the head stands in the slot then.
+/// The offset of the head in the slot then.
 const IN_SLOT_HEAD: usize = 16;
-/// Where a slot has room for a node and the address before it.
+/// The offsets at which a slot has room for a node and the address before it.
 const LINK: core::ops::Range<isize> = 24..41;
 
 /// The kernel's `struct robust_list_head`.
@@ -58,10 +60,10 @@ const LIBCS: u32 = 1;
 const OWN: u32 = 2;
 const IN_SLOT: u32 = 3;
 
-/// Never pending.
+/// A value that is never pending.
 const UNKNOWN: usize = 1;
 
-/// What a thread knows of its list.
+/// A thread's knowledge of its robust list.
 #[repr(C)]
 pub(super) struct List {
     head: AtomicPtr<Head>,
@@ -71,14 +73,14 @@ pub(super) struct List {
     is_mixed: AtomicU32,
     /// The word that is named now.
     named: AtomicPtr<U32>,
-    /// What is named while nothing else is.
+    /// The word that is named while nothing else is: that of the deferred wake.
     deferred: AtomicPtr<U32>,
-    /// What this code has last put into the head as pending; `UNKNOWN` if that is the
+    /// The word that this code has last put into the head as pending; `UNKNOWN` if that is the
     /// libc's business again.
     pending: AtomicUsize,
-    /// What it is about to put there (LIST-PENDING).
+    /// The word that this code is about to put there (LIST-PENDING).
     coming: AtomicUsize,
-    /// What the libc had put there, in an operation in the middle of which a signal
+    /// The word that the libc had put there, in an operation in the middle of which a signal
     /// handler names something.
     libcs_pending: AtomicUsize,
     /// The libc's head, displaced by one of our own.
@@ -86,19 +88,19 @@ pub(super) struct List {
     own: Head,
 }
 
-/// The head that the kernel knows; the error where it does not tell.
+/// Returns the head that the kernel knows; the error where it does not tell.
 fn registered() -> Result<*mut Head, JoinError> {
     let mut head: *mut Head = null_mut();
     let mut size = 0usize;
-    // SAFETY: writes to two live variables.
+    // SAFETY: SYSCALL-LIVE, which this function keeps.
     let result =
         unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
     if result == 0 { Ok(head) } else { Err(JoinError::NoRobustList) }
 }
 
 fn register(head: *mut Head) -> Result<(), JoinError> {
-    // SAFETY: the kernel reads the head when the thread ends; it lies in the thread's
-    // page, in its slot, or is the libc's.
+    // SAFETY: PAGE-UNMAPPED and SEGMENT-MAPPED: the kernel reads the head when the thread ends; the
+    // head lies in the thread's page or its slot, or is the libc's.
     let result = unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
     if result == 0 { Ok(()) } else { Err(JoinError::NoRobustList) }
 }
@@ -107,7 +109,7 @@ fn register(head: *mut Head) -> Result<(), JoinError> {
 /// one of ours.
 #[cfg(target_env = "musl")]
 fn have_libc_register() {
-    // SAFETY: a mutex of our own, used as it should be.
+    // SAFETY: the mutex is a variable of this function, which initialises, uses and destroys it.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
         let mut mutex: libc::pthread_mutex_t = core::mem::zeroed();
@@ -123,12 +125,12 @@ fn have_libc_register() {
     }
 }
 
-/// glibc registers its heads itself.
+/// Does nothing, for glibc registers its heads itself.
 #[cfg(not(target_env = "musl"))]
 fn have_libc_register() {}
 
-/// Should the calling thread end, one that sleeps on the word is woken; returns what was
-/// named before.
+/// Names a word: should the calling thread end, the kernel wakes one that sleeps on it. Returns
+/// what was named before.
 pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
     let list = &page::get()?.list;
     let before = list.named.load(Relaxed);
@@ -136,17 +138,17 @@ pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
     NonNull::new(before)
 }
 
-/// As [`name`], whenever nothing is named, while the thread owns locks of the word's
-/// segment. False, and nothing has changed, if the thread does that for another segment
+/// Names a word as [`name`] does, whenever nothing else is named, while the thread owns locks of
+/// the word's segment. False, and nothing has changed, if the thread does that for another segment
 /// or uses robust mutexes of the libc: these leave nothing pending when they are done.
 pub(super) fn defer_wake(word: &U32) -> bool {
     page::get().is_some_and(|page| page.list.defer_wake(page, word))
 }
 
-/// The segment that lies there is about to be unmapped. In a child made by the libc's
+/// Forgets a deferred wake in a segment that is about to be unmapped. In a child made by the libc's
 /// `fork` the head may still say what the parent's thread had named there.
 pub(super) fn forget((base, len): (usize, usize)) {
-    // SAFETY: null, or the head of the calling thread, which lives as long as it.
+    // SAFETY: LIST-HEAD: null, or the head of the calling thread.
     let Some(head) = registered().ok().and_then(|head| unsafe { head.as_ref() }) else { return };
     let word = head.pending.load(Relaxed).wrapping_add_signed(head.offset.load(Relaxed));
     if word.wrapping_sub(base) < len {
@@ -170,8 +172,8 @@ impl List {
             // Left there when the last slot was given up.
             found = self.libcs.load(Relaxed);
         }
-        // SAFETY: null, or the head of the libc's list of this thread, which lives as
-        // long as the thread; its fields are words that only this thread writes.
+        // SAFETY: LIST-HEAD: null, or the head of the libc's list of this thread, whose fields only
+        // this thread writes.
         if let Some(head) = unsafe { found.as_ref() } {
             if exclusive && head.next.load(Relaxed) != found.addr() {
                 return Err(JoinError::ListInUse);
@@ -198,7 +200,7 @@ impl List {
     }
 
     fn adopt(&self, head: *mut Head, offset: isize, kind: u32) {
-        // SAFETY: the libc's head of this thread, or the page's.
+        // SAFETY: LIST-HEAD: the libc's head of this thread, or the page's.
         let pending = unsafe { &*head }.pending.load(Relaxed);
         self.coming.store(pending, Relaxed);
         self.pending.store(pending, Relaxed);
@@ -207,8 +209,8 @@ impl List {
         self.kind.store(kind, Relaxed);
     }
 
-    /// Whether the kernel comes to the slots when the thread ends: the program has not given it
-    /// another list, nor has the libc put more in front than the kernel walks past.
+    /// Tells whether the kernel comes to the slots when the thread ends: the program has not given
+    /// it another list, nor has the libc put more in front than the kernel walks past.
     pub(super) fn is_walked(&self, page: &Page) -> bool {
         let head = self.head.load(Relaxed);
         if registered().is_ok_and(|registered| !core::ptr::eq(registered, head)) {
@@ -221,7 +223,7 @@ impl List {
         self.libc_nodes(head.expose_provenance()).any(|at| next_of(at) == node)
     }
 
-    /// The kernel is not to look into the page any more: no slot is left.
+    /// Keeps the kernel from looking into the page any more: no slot is left.
     pub(super) fn retire(&self) {
         if registered().is_ok_and(|head| core::ptr::eq(head, &self.own)) {
             let _ = register(self.libcs.load(Relaxed));
@@ -231,7 +233,7 @@ impl List {
     fn set_named(&self, word: *mut U32) {
         self.named.store(word, Relaxed);
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: null, or the thread's head (see `choose`).
+        // SAFETY: LIST-HEAD, which `choose` keeps: null, or the thread's head.
         if let Some(head) = unsafe { self.head.load(Relaxed).as_ref() } {
             let found = head.pending.load(Relaxed);
             let is_libcs = self.kind.load(Relaxed) == LIBCS;
@@ -256,7 +258,7 @@ impl List {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// What the head of this list should have as pending.
+    /// Returns what the head of this list should have as pending.
     fn to_be_pending(&self) -> usize {
         let named = self.named.load(Relaxed);
         let word = if named.is_null() { self.deferred.load(Relaxed) } else { named };
@@ -272,7 +274,7 @@ impl List {
         if self.is_mixed.load(Relaxed) != 0 || !(deferred.is_null() || deferred == word) {
             return false;
         }
-        // SAFETY: null, or the thread's head (see `choose`).
+        // SAFETY: LIST-HEAD, which `choose` keeps: null, or the thread's head.
         let head = unsafe { self.head.load(Relaxed).as_ref() };
         let (Some(head), Some(first)) = (head, page.linked().next()) else { return false };
         if head.next.load(Relaxed) & !1 != self.node(first.record_address()) {
@@ -287,7 +289,7 @@ impl List {
         true
     }
 
-    /// The thread owns nothing in the segment that lies there.
+    /// Ends a deferred wake: the thread owns nothing in the segment that lies there.
     pub(super) fn redeem(&self, (base, len): (usize, usize)) {
         let deferred = self.deferred.load(Relaxed);
         if deferred.addr().wrapping_sub(base) < len {
@@ -296,7 +298,7 @@ impl List {
         }
     }
 
-    /// Where the node of a slot is, given the slot's address.
+    /// Returns where the node of a slot is, given the slot's address.
     fn node(&self, record: usize) -> usize {
         record.wrapping_sub_signed(self.offset.load(Relaxed))
     }
@@ -330,8 +332,8 @@ impl List {
     fn settle(&self, record: usize, first: usize) -> Result<(), JoinError> {
         let head: *mut Head = with_exposed_provenance_mut(record + IN_SLOT_HEAD);
         let pending = self.to_be_pending();
-        // SAFETY: the slot is the thread's own, in a segment that it is counted in for;
-        // its link has room for a head and a node.
+        // SAFETY: SEGMENT-MAPPED: the slot is the thread's own, in a segment that it is counted in
+        // for; its link has room for a head and a node.
         unsafe { &*head }.set_up(first, IN_SLOT_OFFSET, pending);
         register(head)?;
         self.head.store(head, Relaxed);
@@ -361,8 +363,8 @@ impl List {
         Ok(())
     }
 
-    /// The head leaves a slot that is given up, for another one of the thread's or for
-    /// the page.
+    /// Moves the head out of a slot that is given up, to another one of the thread's or to the
+    /// page.
     fn move_out(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
         let others = || page.linked().filter(|other| !core::ptr::eq(*other, member));
         let Some(host) = others().next() else {
@@ -383,14 +385,14 @@ impl List {
         self.settle(host.record_address(), self.node(host.record_address()))
     }
 
-    /// The end of what the libc has in the list: where the first of our slots is put.
+    /// Returns the end of what the libc has in the list: where the first of our slots is put.
     fn last_of_libc(&self, head: usize) -> Result<usize, JoinError> {
         // A child of musl's `fork` finds the slots of its parent behind its own.
         let ends = |&at: &usize| next_of(at) == head || registry::is_in_record(next_of(at));
         self.libc_nodes(head).find(ends).ok_or(JoinError::ListTooLong)
     }
 
-    /// The head, and the libc's mutexes in the list.
+    /// Returns the head, and the libc's mutexes in the list.
     fn libc_nodes(&self, head: usize) -> impl Iterator<Item = usize> + use<> {
         let step = move |&at: &usize| Some(next_of(at)).filter(|&next| next != head && next != 0);
         core::iter::successors(Some(head), step).take(FARTHEST)
@@ -410,31 +412,31 @@ impl Head {
 #[repr(C, packed)]
 struct Pointer(usize);
 
-/// What a head or a node leads to. Its lowest bit says of which kind that is.
+/// Returns what a head or a node leads to. Its lowest bit says of which kind that is.
 fn next_of(node: usize) -> usize {
-    // SAFETY: the head, or a node of the libc's list of this thread: see `libc_nodes`,
-    // which stops at our slots.
+    // SAFETY: LIST-TAIL: the head, or a node of the libc's list of this thread, for `libc_nodes`
+    // stops at our slots.
     let next = unsafe { with_exposed_provenance::<Pointer>(node).read_volatile() };
     next.0 & !1
 }
 
-/// One store, which the thread either comes to or does not.
+/// Writes a link by one store, which the thread either comes to or does not (LIST-WHOLE).
 fn write(node: usize, value: usize) {
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: in the thread's own slot, in its head, or a node of the libc's list of this
-    // thread, which no other thread touches.
+    // SAFETY: LIST-TAIL: the node is in the thread's own slot, in its head, or of the libc's list
+    // of this thread, which no other thread touches.
     unsafe { with_exposed_provenance_mut::<Pointer>(node).write_volatile(Pointer(value)) };
     compiler_fence(Ordering::SeqCst);
 }
 
-/// musl's `pthread_exit` walks the list itself, and reads before each node whether
-/// sleepers are of other processes: the type of the mutex, of which bit 128 says so. For
-/// a slot that word is the last one of the slot before, where nothing else is.
+/// Marks a slot for musl's `pthread_exit`, which walks the list itself, and reads before each node
+/// whether sleepers are of other processes: the type of the mutex, of which bit 128 says so. For a
+/// slot that word is the last one of the slot before, where nothing else is.
 fn mark_for_musl(record: usize, offset: isize) {
     if offset == -28 {
         let before: *const AtomicU32 = with_exposed_provenance(record - 4);
-        // SAFETY: in the padding of the slot before, which exists, for number 0 is not
-        // given away; aligned, and accessed as an atomic only.
+        // SAFETY: SEGMENT-MAPPED: the word is in the padding of the slot before, which exists, for
+        // nobody has number 0; it is aligned, and accessed as an atomic only.
         unsafe { &*before }.fetch_or(128, Relaxed);
     }
 }

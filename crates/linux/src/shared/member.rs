@@ -49,7 +49,7 @@ pub struct Member {
     len: AtomicUsize,
     /// The bits of its identity; 0: nobody.
     me: AtomicU32,
-    /// How many locks it owns.
+    /// The number of locks that it owns.
     held: AtomicU32,
     life: AtomicU64,
     attached: AtomicPtr<Attached>,
@@ -61,10 +61,10 @@ pub struct Member {
 const _: () = assert!(offset_of!(Member, base) == 0 && offset_of!(Member, len) == 8);
 const _: () = assert!(offset_of!(Member, me) == 16 && offset_of!(Member, held) == 20);
 
-/// Of threads that are members nowhere.
+/// The member of threads that are members nowhere.
 struct Nobody(Member);
 
-// SAFETY: nobody ever writes there: `Member` changes only members of pages.
+// SAFETY: nobody ever writes there, for `Member` changes only members of pages (PAGE-ONE-THREAD).
 unsafe impl Sync for Nobody {}
 
 static NOBODY: Nobody = Nobody(Member {
@@ -81,26 +81,26 @@ thread_local! {
     static CURRENT: Cell<*const Member> = const { Cell::new(&raw const NOBODY.0) };
 }
 
-/// The calling thread as a member of the segment of this address, if it used that
-/// segment last. `None`: ask [`join`].
+/// Returns the calling thread as a member of the segment of this address, if it used that segment
+/// last. `None`: ask [`join`].
 #[inline(always)]
 #[must_use]
 pub fn member(address: usize) -> Option<&'static Member> {
-    // SAFETY: a member of the thread's page, or the static one of those that are
+    // SAFETY: PAGE-UNMAPPED: a member of the thread's page, or the static one of those that are
     // nobody; `forget` resets the pointer before the page is unmapped.
     let current = unsafe { &*CURRENT.get() };
     current.has(address).then_some(current)
 }
 
-/// Who the calling thread is in the segment of this address; as [`member`].
+/// Returns the name of the calling thread in the segment of this address, as [`member`] does.
 #[inline(always)]
 #[must_use]
 pub fn me(address: usize) -> Option<Identity> {
     member(address)?.identity()
 }
 
-/// The calling thread as a member of the segment of this address; it becomes one if it
-/// is none yet.
+/// Returns the calling thread as a member of the segment of this address; it becomes one if it is
+/// none yet.
 ///
 /// # Errors
 /// As [`JoinError`] says.
@@ -125,7 +125,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
     Ok(member)
 }
 
-/// The calling thread as a member of the segment of this address, if it is one.
+/// Returns the calling thread as a member of the segment of this address, if it is one.
 #[cold]
 #[must_use]
 pub fn participant_at(address: usize) -> Option<&'static Member> {
@@ -134,7 +134,7 @@ pub fn participant_at(address: usize) -> Option<&'static Member> {
     Some(member)
 }
 
-/// The calling thread's party in the segment of this address, as [`join`].
+/// Returns the calling thread's party in the segment of this address, as [`join`].
 ///
 /// # Errors
 /// As [`JoinError`] says.
@@ -143,7 +143,7 @@ pub fn party(address: usize) -> Result<Party<'static, Linux>, JoinError> {
     join(address)?.party().ok_or(JoinError::Foreign)
 }
 
-/// Whether the participant with this life word in this slot of a segment is the calling
+/// Tells whether the participant with this life word in this slot of a segment is the calling
 /// thread, which is a member of the same file's segment at another address.
 pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
     let Some(page) = page::get() else { return false };
@@ -155,7 +155,7 @@ pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
     })
 }
 
-/// The calling thread gives its slot in the segment up, if it has one.
+/// Gives up the slot of the calling thread in the segment, if it has one.
 ///
 /// # Errors
 /// Why it has kept it.
@@ -167,7 +167,7 @@ pub fn leave(handle: &Handle) -> Result<(), Busy> {
     member.map_or(Ok(()), |(page, member)| member.leave(page))
 }
 
-/// What [`at_forgetting`] was told, as a data pointer; null: nothing.
+/// The function that [`at_forgetting`] was given, as a data pointer; null: none.
 static AT_FORGETTING: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 /// Has `forget` called by each thread that ends and has left all segments, before its
@@ -178,7 +178,7 @@ pub fn at_forgetting(forget: fn()) {
     AT_FORGETTING.store(forget as *mut (), Ordering::Relaxed);
 }
 
-/// The calling thread has left all segments.
+/// Tells the function of [`at_forgetting`] that the calling thread has left all segments.
 pub(super) fn forget() {
     CURRENT.set(&raw const NOBODY.0);
     let told = AT_FORGETTING.load(Ordering::Relaxed);
@@ -209,7 +209,7 @@ fn occupy(page: &'static Page, attached: &'static Attached) -> Result<&'static M
     }
 }
 
-/// How long to wait for who scrubs, in milliseconds.
+/// The longest wait for a thread that scrubs, in milliseconds.
 const PATIENCE: u32 = 2000;
 
 /// Takes a slot, if there is one.
@@ -256,8 +256,8 @@ fn sit(
     Ok(Ok(member))
 }
 
-/// The tenant leaves, and takes its note along: that would vouch for the next one that comes
-/// under the same life word, before it has introduced itself.
+/// Frees the slot of a tenant that leaves, and takes its note along: that would vouch for the next
+/// one that comes under the same life word, before it has introduced itself.
 fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
     record.note.store(0, Ordering::Relaxed);
     // The exchange comes after: SHR-9 (release).
@@ -267,7 +267,7 @@ fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
 /// Tells who sits there.
 fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec; this clock always exists.
+    // SAFETY: SYSCALL-LIVE, which this function keeps; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     let since = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     record.process.store(std::process::id(), Ordering::Relaxed);
@@ -280,7 +280,7 @@ fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
     record.waits_for.store(0, Ordering::Relaxed);
 }
 
-/// The half of a slot's life word that the kernel marks.
+/// Returns the half of a slot's life word that the kernel marks.
 fn life_word(record: &SlotRecord<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(record.life.low_half().cast_mut().cast())
 }
@@ -292,25 +292,24 @@ impl Member {
         address.wrapping_sub(base) < self.len.load(Ordering::Relaxed)
     }
 
-    /// Who it is; `None` in a forked child, and after leaving.
+    /// Returns the name of the member; `None` in a forked child, and after leaving.
     #[inline(always)]
     #[must_use]
     pub fn identity(&self) -> Option<Identity> {
         Identity::from_bits(self.me.load(Ordering::Relaxed))
     }
 
-    /// What all but the mutex's fast path need.
+    /// Returns what everything but the mutex's fast path needs.
     #[inline]
     #[must_use]
     pub fn party(&self) -> Option<Party<'static, Linux>> {
         let me = self.identity()?;
-        // SAFETY: null, or an entry of the static table of attached segments.
+        // SAFETY: REGISTRY-FROZEN: null, or an entry of the static table of attached segments.
         let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() }?;
         Some(Party { domain: attached.domain(), me })
     }
 
-    /// It owns one lock more: it will not leave before it has [given](Self::gave) it
-    /// back.
+    /// Counts one lock more: it will not leave before it has [given](Self::gave) it back.
     #[inline(always)]
     pub fn took(&self) {
         // Not a read-modify-write: only this thread counts, and a handler that comes in
@@ -318,31 +317,31 @@ impl Member {
         self.held.store(self.held.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// It owns one lock less.
+    /// Counts one lock less.
     #[inline(always)]
     pub fn gave(&self) {
         self.held.store(self.held.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
     }
 
-    /// How many locks it owns.
+    /// Returns how many locks it owns.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The life word of its slot.
+    /// Returns the life word of its slot.
     pub(super) fn life(&self) -> Life {
         Life(self.life.load(Ordering::Relaxed))
     }
 
-    /// The segment, if it is a member of one.
+    /// Returns the segment, if it is a member of one.
     pub(super) fn segment(&self) -> Option<&'static Attached> {
         self.identity()?;
-        // SAFETY: as in `party`.
+        // SAFETY: REGISTRY-FROZEN, as in `party`.
         unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Where its slot is.
+    /// Returns where its slot is.
     pub(super) fn record_address(&self) -> usize {
         let record = self.party().and_then(|party| party.record());
         record.map_or(0, |record| core::ptr::from_ref(record).expose_provenance())
@@ -350,7 +349,7 @@ impl Member {
 
     /// Gives the slot up. Signals are held off.
     pub(super) fn leave(&self, page: &Page) -> Result<(), Busy> {
-        // SAFETY: as in `party`.
+        // SAFETY: REGISTRY-FROZEN, as in `party`.
         let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() };
         let (Some(attached), Some(party)) = (attached, self.party()) else { return Ok(()) };
         let claims = party.domain.claims_of(party.me.slot());
@@ -379,9 +378,9 @@ impl Member {
         Ok(())
     }
 
-    /// The thread ends, holds something, and the kernel will not tell of that: tells itself.
-    /// Signals are held off. From here on the thread is nobody there, so that what else it does
-    /// at its end is not done under a dead name.
+    /// Declares the thread dead that ends and holds something, where the kernel will not tell of
+    /// that. Signals are held off. From here on the thread is nobody there, so that what else it
+    /// does at its end is not done under a dead name.
     pub(super) fn die(&self, page: &Page) {
         let (Some(attached), Some(party)) = (self.segment(), self.party()) else { return };
         // Not from the list, which nobody walks any more; to take the last slot out of an

@@ -1,21 +1,28 @@
-//! Linux under the shared locks of `lockstead_core::robust`: deaths that the kernel
-//! reports, threads as participants of segments, and what else tells that one has ended.
+//! Linux under the locks of `lockstead_core::robust`: deaths that the kernel reports, threads as
+//! participants of segments, and the second source on who has ended.
 //!
 //! # Role
-//! A segment's file, its layout and its types are the business of the crate
-//! `lockstead`. It [`attach`]es what it has mapped, and asks by [`member`], at each
-//! lock operation, who the calling thread is in the segment of an address.
+//! ```text
+//!   lockstead::shared ── attach ──▶ registry: the segments of this process
+//!          │                            │
+//!          └── member, join ──▶ page: the segments that this thread takes part in
+//!                                       │
+//!   kernel ◀── list: life words, named ─┘      number, origin, oracle: who else has ended
+//! ```
+//! The crate `lockstead` has a segment's file, its layout and its types. It [`attach`]es what it
+//! has mapped, and asks by [`member`], at each lock operation, which participant the calling
+//! thread is in the segment of an address.
 //!
 //! | file | what |
 //! |---|---|
-//! | `sleep` | the futex calls: sleeping on several words, waking, ringing |
+//! | `sleep` | the futex calls: sleeping on several words, waking |
 //! | `list` | the robust list: the libc's, or one of the thread's own |
 //! | `page` | what a thread knows of itself; vanishes in a forked child |
 //! | `member` | taking a slot in a segment, and giving it up |
 //! | `refusal` | why a thread is not let in, or not out |
 //! | `registry` | the segments that this process has attached |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
-//! | `ring` | adding and waking in one step |
+//! | `wake_op` | adding and waking in one step |
 //! | `description` | record locks on the segment's file, and descriptions of one's own |
 //! | `number` | by what a process is known: its number, which a record lock keeps |
 //! | `origin` | which start of the system, which file, which process |
@@ -28,6 +35,14 @@
 //! kernel wipes in a forked child (`MADV_WIPEONFORK`), whichever call made the child:
 //! there the pointer leads to zeroes, no address is in range, and the child joins as
 //! somebody new. A guard therefore keeps the member and not the identity.
+//!
+//! # Invariants
+//! - **SYSCALL-LIVE** The memory that a system call reads or writes lives until the call returns,
+//!   and nobody else uses it. The function that makes the call keeps it.
+//! - **DESCRIPTOR-OURS** A descriptor that this code closes or changes was opened by it, and it has
+//!   told nobody the number.
+//! - **MAPPING-OURS** A mapping that this code advises on or unmaps was made by it, and nobody
+//!   refers to it any more where it is unmapped.
 //!
 //! # Limits
 //! - A child made by `vfork` shares the memory of its parent and cannot be told from
@@ -50,8 +65,8 @@ mod process;
 mod refusal;
 mod registry;
 mod release;
-mod ring;
 mod sleep;
+mod wake_op;
 
 pub use description::{LOCKS_FROM, Standing, standing};
 pub use member::{Member, at_forgetting, join, leave, me, member, participant_at, party};

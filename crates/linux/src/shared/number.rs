@@ -36,19 +36,20 @@ use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
 use lockstead_core::robust::life::LAST_PROCESS;
 
-/// In the number of a process: its lock is shared with readers of the file.
+/// The bit in the number of a process whose lock is shared with readers of the file.
 pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
 /// The last number of a process, without [`SHARED`].
 pub const LAST_NUMBER: u32 = LAST_PROCESS >> 1;
 
-/// So many numbers are passed over that somebody seems to have for reading.
+/// The number of numbers that a process passes over because somebody seems to have them for
+/// reading.
 const PASSED: u32 = 64;
 
 /// The length of the mapping that keeps the record lock.
 const HOLD: usize = 4096;
 
-/// The number of this process in the segment, which is taken if it has none. The caller is a
-/// member, or about to be, or attaches.
+/// Returns the number of this process in the segment, which is taken if it has none. The caller is
+/// a member, or about to be, or attaches.
 ///
 /// # Errors
 /// Why it can have none: nobody would learn of the end of its threads where the kernel's
@@ -78,7 +79,7 @@ pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
 fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
     let file = Description::open(attached).map_err(JoinError::NoDescription)?;
     let number = draw(attached, &file)?;
-    // SAFETY: a mapping of our own, at an address of the kernel's choice, without access.
+    // SAFETY: MAPPING-OURS: a fresh mapping at an address of the kernel's choice, without access.
     let hold = unsafe {
         let (nowhere, alike) = (core::ptr::null_mut(), libc::MAP_SHARED);
         libc::mmap(nowhere, HOLD, libc::PROT_NONE, alike, file.file(), 0)
@@ -86,10 +87,10 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
     if hold == libc::MAP_FAILED {
         return Err(JoinError::NoMemory(sys::errno()));
     }
-    // SAFETY: advice on the mapping made above.
+    // SAFETY: MAPPING-OURS: the mapping made above.
     if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
         let error = sys::errno();
-        // SAFETY: mapped above, known to nobody.
+        // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
         unsafe { libc::munmap(hold, HOLD) };
         return Err(JoinError::NoMemory(error));
     }
@@ -101,7 +102,7 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
     kept.map(|()| number)
 }
 
-/// Whether the lock is there still when only the mapping refers to its description. A file
+/// Tells whether the lock is there still when only the mapping refers to its description. A file
 /// system whose mappings are those of another one's files refers to these instead.
 fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), JoinError> {
     let kind_keeps = description::keeps_locks_of_mappings(file.file());
@@ -145,11 +146,11 @@ fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
     Err(JoinError::TooManyProcesses)
 }
 
-/// The process leaves the segment. None of its threads is a member.
+/// Takes the process out of the segment, of which none of its threads is a member.
 pub(super) fn forget(place: &Place) {
     let hold = place.hold.swap(0, Ordering::Relaxed);
     if hold != 0 {
-        // SAFETY: mapped by `take`, accessed by nobody.
+        // SAFETY: MAPPING-OURS: `take` mapped it, and nobody accesses it.
         unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(hold), HOLD) };
     }
     place.number.store(0, Ordering::Relaxed);

@@ -51,7 +51,7 @@ use lockstead_core::robust::SlotRecord;
 use lockstead_core::robust::life::{LIFE_NUMBER, Life};
 use lockstead_core::{Atomic32, Atomic64};
 
-/// Whether the participant that sits in this slot with this life word has ended. Then it has
+/// Tells whether the participant that sits in this slot with this life word has ended. Then it has
 /// been marked there, and all sleepers of the segment look.
 pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
@@ -71,8 +71,8 @@ pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     dead
 }
 
-/// From here on a newcomer cannot pass for the one about which is asked: the doubt goes with
-/// it. False if it has gone already.
+/// Marks the participant about which is asked, so that a newcomer cannot pass for it: the doubt
+/// goes with it. False if it has gone already.
 fn doubt(record: &SlotRecord<Linux>, life: Life) -> bool {
     record.change(life, life.doubted()) || record.current() == life.doubted()
 }
@@ -100,11 +100,11 @@ pub(super) fn ask_about_own(attached: &Attached) {
     }
 }
 
-/// See [`ask_about_own`].
+/// The time between two questions of [`ask_about_own`], in nanoseconds.
 const OWN: u64 = 500_000_000;
 
-/// The process has just got this number, and none of its threads sits anywhere yet: who does
-/// under it is dead. Asks about all others, too.
+/// Declares dead who has a slot under the number that this process has just got: none of its
+/// threads has one yet. Asks about all others, too.
 pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
     let _errno = KeepErrno::new();
     let mut any = false;
@@ -119,12 +119,12 @@ pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
     }
 }
 
-/// Whether anybody sits anywhere.
+/// Tells whether anybody has a slot.
 pub(super) fn lives_anybody(attached: &Attached) -> bool {
     taken(attached).any(|(_, _, life)| life.is_alive())
 }
 
-/// Whether somebody sits somewhere under this number.
+/// Tells whether somebody has a slot under this number.
 pub(super) fn is_named(attached: &Attached, number: u32) -> bool {
     taken(attached).any(|(_, _, life)| life.process() & !SHARED == number)
 }
@@ -136,7 +136,7 @@ fn taken(attached: &Attached) -> impl Iterator<Item = (u32, &SlotRecord<Linux>, 
         .filter(|(_, _, life)| life.is_taken())
 }
 
-/// What is known of the process of a life word from its number: whether the process has
+/// Returns what is known of the process of a life word from its number: whether the process has
 /// ended. Asked by any descriptor of the segment's file.
 #[must_use]
 pub fn process_has_ended(file: c_int, life: Life) -> Option<bool> {
@@ -162,7 +162,7 @@ fn process_ended(attached: &Attached, life: Life) -> bool {
     judge(life, |number| ask(attached, number)) == Some(true)
 }
 
-/// How the byte of a number of a segment is locked. The program may close our descriptor, and
+/// Asks how the byte of a number of a segment is locked. The program may close our descriptor, and
 /// give its number to something else, at any time.
 pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
     let (file, identity, _) = attached.file();
@@ -179,19 +179,19 @@ pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
     }
 }
 
-/// Whether it came in another start of the system, or to another file than this copy of it.
+/// Tells whether it came in another start of the system, or to another file than this copy of it.
 fn came_elsewhere(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
     let (here, there) = (attached.origin(), &record.origin[0]);
     // Who prepares a slot has not said who it is; its predecessor may have, under the same note.
     !life.is_prepared() && is_vouched(record, life) && differ(here, there.load(Ordering::Relaxed))
 }
 
-/// Both are certain, and they are not the same.
+/// Tells whether both numbers are certain, and are not the same.
 fn differ(one: u64, other: u64) -> bool {
     one != 0 && other != 0 && one != other
 }
 
-/// Whether the kernel has no such thread any more, if it can be asked.
+/// Tells whether the kernel has no such thread any more, if it can be asked.
 fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
     // Who prepares a slot names no thread.
     if life.is_prepared() {
@@ -203,14 +203,14 @@ fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> 
         || noted != 0 && differ(noted, origin::of_process(process))
 }
 
-/// Whether what the slot says of its tenant is said by the one with this life word.
+/// Tells whether what the slot says of its tenant is said by the one with this life word.
 fn is_vouched(record: &SlotRecord<Linux>, life: Life) -> bool {
     // ord: SHL-4 (acquire): what the note vouches for.
     record.note.load(Ordering::Acquire) == life.high()
 }
 
-/// The process of who sits there, as this one's namespace numbers it; `None`: it is in
-/// another one, or has not said so.
+/// Returns the process of the tenant, as this one's namespace numbers it; `None`: it is in another
+/// one, or has not said so.
 fn process_of(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> Option<u32> {
     let vouched = is_vouched(record, life);
     let here = process::namespace();
@@ -220,7 +220,7 @@ fn process_of(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> Op
     (vouched && same).then(|| record.process.load(Ordering::Relaxed))
 }
 
-/// Whether there is no such thread in this process namespace.
+/// Tells whether there is no such thread in this process namespace.
 fn is_gone(process: u32, thread: u32) -> bool {
     let (Ok(process), Ok(thread)) = (c_int::try_from(process), c_int::try_from(thread)) else {
         return false;
@@ -228,7 +228,7 @@ fn is_gone(process: u32, thread: u32) -> bool {
     if process == 0 || thread == 0 {
         return false;
     }
-    // SAFETY: signal 0 only asks.
+    // SAFETY: the call with signal 0 only asks, and takes numbers.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
     result != 0 && sys::errno() == libc::ESRCH
 }

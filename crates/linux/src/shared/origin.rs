@@ -35,17 +35,17 @@ const STEADY: [i64; 7] = [
 /// The kind of file system on which the pidfds of Linux 6.9 and later are.
 const PIDFS: i64 = 0x5049_4446;
 
-/// The kind of the file system on which a file is, if it is told.
+/// Returns the kind of the file system on which a file is, if it is told.
 #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
 pub(super) fn file_system(file: c_int) -> Option<i64> {
     let mut about = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: room for what is told.
+    // SAFETY: SYSCALL-LIVE: room for the answer.
     let told = unsafe { libc::fstatfs(file, about.as_mut_ptr()) } == 0;
-    // SAFETY: filled in, since the call said so.
+    // SAFETY: the call has said that it filled the structure in.
     told.then(|| unsafe { about.assume_init() }.f_type as i64)
 }
 
-/// A number for this start of the system and this file together, as slots note it of their
+/// Returns a number for this start of the system and this file together, as slots note it of their
 /// tenants; 0: not certain, and nothing follows from a difference.
 pub fn of_file(file: c_int) -> u64 {
     if !file_system(file).is_some_and(|kind| STEADY.contains(&kind)) {
@@ -78,37 +78,38 @@ fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// What `statx` tells; a filter may not know that call.
+/// Returns what `statx` tells; a filter may not know that call.
 fn examine(file: c_int) -> Option<libc::statx> {
     let mut about = MaybeUninit::<libc::statx>::zeroed();
     let (wanted, how) = (libc::STATX_INO | libc::STATX_BTIME, libc::AT_EMPTY_PATH);
-    // SAFETY: a live string, and room for what is told. By the bare call: the libc's may go
-    // without the kernel's, and then nobody's moment is known.
+    // SAFETY: SYSCALL-LIVE: a live string, and room for the answer. The libc's function may do
+    // without the kernel's call, and then nobody's moment is known.
     let told = unsafe {
         libc::syscall(libc::SYS_statx, file, c"".as_ptr(), how, wanted, about.as_mut_ptr())
     };
-    // SAFETY: zeroed, and filled in where the call said so.
+    // SAFETY: the structure is zeroed, and the call has filled it in where it said so.
     (told == 0).then(|| unsafe { about.assume_init() })
 }
 
-/// The kernel's number for this start of the system, as it is written: 32 digits and dashes.
+/// Returns the kernel's number for this start of the system, as it is written: 32 digits and
+/// dashes.
 fn start() -> Option<[u8; 40]> {
     const WRITTEN: usize = 36;
     let mut text = [0; 40];
     let file = open(c"/proc/sys/kernel/random/boot_id")?;
     #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
     let is_kernels = file_system(file) == Some(libc::PROC_SUPER_MAGIC as i64);
-    // SAFETY: room for so many bytes.
+    // SAFETY: SYSCALL-LIVE: room for so many bytes.
     let read = unsafe { libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), WRITTEN) };
     close(file);
     (is_kernels && read == WRITTEN as i64).then_some(text)
 }
 
-/// A number for the process that this PID namespace gives this one now, which no other process has
-/// had since the system was started; 0: not certain.
+/// Returns a number for the process that this PID namespace gives this one now, which no other
+/// process has had since the system was started; 0: not certain.
 pub(super) fn of_process(process: u32) -> u64 {
     let _errno = sys::KeepErrno::new();
-    // SAFETY: takes numbers.
+    // SAFETY: the call takes numbers only.
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
     let Some(file) = c_int::try_from(file).ok().filter(|&file| file >= 0) else { return 0 };
     let is_told = file_system(file) == Some(PIDFS);
@@ -119,13 +120,13 @@ pub(super) fn of_process(process: u32) -> u64 {
 
 fn open(path: &CStr) -> Option<c_int> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: a live path. By the bare call: no point of cancellation.
+    // SAFETY: SYSCALL-LIVE: a live path. The bare call is no point of cancellation.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
     c_int::try_from(file).ok().filter(|&file| file >= 0)
 }
 
 fn close(file: c_int) {
-    // SAFETY: opened by the caller, known to nobody else.
+    // SAFETY: DESCRIPTOR-OURS: the caller opened it.
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 

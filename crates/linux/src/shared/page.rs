@@ -45,26 +45,25 @@ thread_local! {
 /// The key plus one; 0 before there is one.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// The calling thread's page, if it has one and it is not its forked parent's.
+/// Returns the calling thread's page, if it has one and it is not its forked parent's.
 pub(super) fn get() -> Option<&'static Page> {
-    // SAFETY: null, or the thread's own page, which is unmapped at the thread's end
-    // only, and the pointer cleared then.
+    // SAFETY: PAGE-UNMAPPED: null, or the thread's own page.
     let page = unsafe { PAGE.get().as_ref() }?;
     (page.ready.load(Relaxed) != 0).then_some(page)
 }
 
-/// Whether the calling thread is what it took itself for.
+/// Tells whether the calling thread is what it took itself for.
 pub(super) fn is_ready() -> bool {
     get().is_some()
 }
 
-/// The calling thread's page. Signals are held off.
+/// Returns the calling thread's page. Signals are held off.
 pub(super) fn of_thread() -> Result<&'static Page, JoinError> {
     if PAGE.get().is_null() {
         let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
         PAGE.set(page.cast::<Page>().as_ptr());
     }
-    // SAFETY: as in `get`; valid when it is all zeroes.
+    // SAFETY: PAGE-UNMAPPED, as in `get`; all zeroes are valid (WIPED-ZEROES).
     let page = unsafe { &*PAGE.get() };
     if page.ready.load(Relaxed) == 0 {
         attend();
@@ -74,17 +73,17 @@ pub(super) fn of_thread() -> Result<&'static Page, JoinError> {
 }
 
 impl Page {
-    /// The member whose segment has this address.
+    /// Returns the member whose segment has this address.
     pub(super) fn find(&self, address: usize) -> Option<&Member> {
         self.members.iter().find(|member| member.has(address))
     }
 
-    /// A member that is none.
+    /// Creates a member that is none.
     pub(super) fn vacant(&self) -> Option<(usize, &Member)> {
         self.members.iter().enumerate().find(|(_, member)| member.identity().is_none())
     }
 
-    /// The members whose slots are linked, in the order of the list.
+    /// Returns the members whose slots are linked, in the order of the list.
     pub(super) fn linked(&self) -> impl DoubleEndedIterator<Item = &Member> + ExactSizeIterator {
         let linked = self.linked.load(Relaxed) as usize;
         self.order[..linked.min(MEMBERS)]
@@ -92,14 +91,14 @@ impl Page {
             .map(|index| &self.members[usize::from(index.load(Relaxed)) % MEMBERS])
     }
 
-    /// The member of this index is the last one in the list.
+    /// Notes that the member of this index is the last one in the list.
     pub(super) fn push(&self, index: usize) {
         let linked = self.linked.load(Relaxed);
         self.order[linked as usize].store(index as u8, Relaxed);
         self.linked.store(linked + 1, Relaxed);
     }
 
-    /// A member is in the list no more.
+    /// Notes that a member is in the list no more.
     pub(super) fn remove(&self, member: &Member) {
         let Some(at) = self.linked().position(|other| core::ptr::eq(other, member)) else {
             return;
@@ -118,26 +117,27 @@ fn attend() {
     crate::stay();
     if KEY.load(Relaxed) == 0 {
         let mut key = 0;
-        // SAFETY: `key` is live; the destructor is a function of this library, which stays (`stay`).
+        // SAFETY: SYSCALL-LIVE: `key` is live; the destructor is a function of this library, which
+        // stays loaded (`stay`).
         if unsafe { libc::pthread_key_create(&mut key, Some(end)) } != 0 {
             return;
         }
         if KEY.compare_exchange(0, key + 1, Relaxed, Relaxed).is_err() {
-            // SAFETY: created above, known to nobody.
+            // SAFETY: the key was created above, and nobody knows it.
             unsafe { libc::pthread_key_delete(key) };
         }
     }
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // Any value but null makes the libc call the destructor.
         let value = core::ptr::without_provenance::<c_void>(1);
-        // SAFETY: the key was created above and is never deleted.
+        // SAFETY: the key was created above, and nobody deletes it.
         unsafe { libc::pthread_setspecific(key, value) };
     }
 }
 
-/// At the thread's end: leaves the segments in which it holds nothing. What it holds
-/// elsewhere, the kernel reports when the thread is gone; or the thread itself, if the kernel
-/// will not come to its slots.
+/// Leaves, at the thread's end, the segments in which it holds nothing. What it holds elsewhere,
+/// the kernel reports when the thread is gone; or the thread itself, if the kernel will not come to
+/// its slots.
 extern "C" fn end(_value: *mut c_void) {
     let _errno = sys::KeepErrno::new();
     let _signals = sys::NoSignals::new();
@@ -161,7 +161,8 @@ extern "C" fn end(_value: *mut c_void) {
     super::member::forget();
     let address = NonNull::from(page).cast();
     PAGE.set(null());
-    // SAFETY: mapped by `of_thread` with this size; no member is left to whom a guard
-    // could refer, the kernel knows no list there, and the pointers are cleared.
+    // SAFETY: MAPPING-OURS and PAGE-UNMAPPED: `of_thread` mapped it with this size; no member is
+    // left to which a guard could refer, the kernel knows no list there, and the pointers are
+    // cleared.
     unsafe { sys::unmap(address, size_of::<Page>()) };
 }

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 /// Segments that a process can have attached at a time.
 pub(super) const SEGMENTS: usize = 256;
 
-/// What this process has to do with one attached segment.
+/// The part of one attached segment that is this process's own.
 #[repr(C)]
 pub(super) struct Place {
     /// Its number among the processes of the segment, see [`number`](super::number); 0: it has
@@ -36,7 +36,7 @@ pub(super) struct Place {
 struct Process {
     /// The process namespace, plus one; 0: not asked yet.
     namespace: AtomicU64,
-    /// As [`origin`](super::origin) tells it; 0: not asked yet.
+    /// The number of the process that [`origin`](super::origin) tells; 0: not asked yet.
     incarnation: AtomicU64,
     /// The thread that has a description of its own, or forks; 0: none. See
     /// [`description`](super::description).
@@ -47,23 +47,23 @@ struct Process {
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 
-/// Zeroed pages that a forked child finds zeroed again; the error is the kernel's.
+/// Maps zeroed pages that a forked child finds zeroed again; the error is the kernel's.
 pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
     let pages = sys::map_zeroed(bytes).ok_or(libc::ENOMEM)?;
-    // SAFETY: advice on our own fresh mapping.
+    // SAFETY: MAPPING-OURS: a fresh mapping.
     if unsafe { libc::madvise(pages.as_ptr().cast(), bytes, libc::MADV_WIPEONFORK) } != 0 {
         let error = sys::errno();
-        // SAFETY: mapped above, known to nobody.
+        // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
         unsafe { sys::unmap(pages, bytes) };
         return Err(error);
     }
     Ok(pages)
 }
 
-/// Whether the kernel wipes pages of forked children; its error if not.
+/// Tells whether the kernel wipes pages of forked children; its error if not.
 pub(crate) fn wipes_on_fork() -> Result<(), i32> {
     let page = map_wiped(4096)?;
-    // SAFETY: mapped just now, known to nobody.
+    // SAFETY: MAPPING-OURS: mapped just now, and nobody knows it.
     unsafe { sys::unmap(page, 4096) };
     Ok(())
 }
@@ -80,24 +80,24 @@ pub(super) fn prepare() -> Result<(), i32> {
     // Relaxed: the kernel has zeroed the pages before anybody knows the address.
     let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
     if PROCESS.compare_exchange(null_mut(), fresh, success, failure).is_err() {
-        // SAFETY: mapped above; another thread's are in use.
+        // SAFETY: MAPPING-OURS: mapped above; the pages of another thread are in use instead.
         unsafe { sys::unmap(pages, bytes) };
     }
     Ok(())
 }
 
 fn process() -> Option<&'static Process> {
-    // SAFETY: mapped by `prepare`, large enough, valid as it is (WIPED-ZEROES), never unmapped.
+    // SAFETY: WIPED-ZEROES: `prepare` mapped it, large enough, and nobody unmaps it.
     unsafe { PROCESS.load(Ordering::Relaxed).as_ref() }
 }
 
-/// What this process has to do with the segment of this index, once one is attached.
+/// Returns the part of the segment of this index that is this process's own, once one is attached.
 pub(super) fn place(index: usize) -> Option<&'static Place> {
     process()?.places.get(index)
 }
 
-/// The thread that has a description of its own, or forks, once a segment is attached. A child
-/// by whichever call finds none: it has not inherited the thread.
+/// Returns the word that names the thread that has a description of its own, or forks, once a
+/// segment is attached. A child by whichever call finds none: it has not inherited the thread.
 pub(super) fn describes() -> Option<&'static AtomicU32> {
     process().map(|process| &process.describes)
 }
@@ -112,16 +112,16 @@ pub(super) fn namespace() -> u64 {
     }
     let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
     let path = c"/proc/self/ns/pid".as_ptr();
-    // SAFETY: a live path, and room for what is told.
+    // SAFETY: SYSCALL-LIVE: a live path, and room for the answer.
     let told = unsafe { libc::fstatat(libc::AT_FDCWD, path, about.as_mut_ptr(), 0) } == 0;
-    // SAFETY: filled in, since the call said so.
+    // SAFETY: the call has said that it filled the structure in.
     let namespace = if told { unsafe { about.assume_init().st_ino } } else { 0 };
     process.namespace.store(namespace.wrapping_add(1), Ordering::Relaxed);
     namespace
 }
 
-/// A number for this process that no other one has had, see [`origin`](super::origin); 0: not
-/// certain.
+/// Returns a number for this process that no other one has had, see [`origin`](super::origin); 0:
+/// not certain.
 pub(super) fn incarnation() -> u64 {
     let Some(process) = process() else { return 0 };
     let known = process.incarnation.load(Ordering::Relaxed);
@@ -140,14 +140,14 @@ impl Place {
         let signals = sys::NoSignals::new();
         // ord: SHL-1 (acquire): what the last one did to the number.
         while self.busy.swap(1, Ordering::Acquire) != 0 {
-            // SAFETY: takes no argument.
+            // SAFETY: the call takes no argument.
             unsafe { libc::sched_yield() };
         }
         Alone { place: self, _signals: signals }
     }
 }
 
-/// See [`Place::alone`].
+/// The right to be alone at a [`Place`], which [`Place::alone`] gives.
 pub(super) struct Alone<'a> {
     place: &'a Place,
     _signals: sys::NoSignals,

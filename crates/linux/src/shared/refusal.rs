@@ -1,6 +1,6 @@
 //! Why a thread is not let into a segment, or does not get out of it, and what to do then.
 
-/// Why a thread did not become a participant.
+/// The reason for which a thread did not become a participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinError {
     /// No segment is attached there.
@@ -137,7 +137,7 @@ impl core::fmt::Display for JoinError {
 
 impl core::error::Error for JoinError {}
 
-/// Why a slot was not given up.
+/// The reason for which a slot was not given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
     /// The thread holds a lock, shares one, or has units of a semaphore there.

@@ -26,14 +26,14 @@ use lockstead_core::robust::word::LAST_SLOT;
 use lockstead_core::robust::{Claim, Domain, Life, SlotRecord};
 use std::ffi::CString;
 
-/// What a segment consists of, as it is mapped here.
+/// The parts of a segment, as it is mapped here.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
-    /// Where the mapping begins.
+    /// The address at which the mapping begins.
     pub base: NonNull<u8>,
-    /// How long it is, in bytes.
+    /// The length of the mapping in bytes.
     pub len: usize,
-    /// The doorbell.
+    /// The doorbell of the segment.
     pub doorbell: NonNull<U32>,
     /// The slots; number 0 is not used.
     pub records: NonNull<[SlotRecord<Linux>]>,
@@ -41,7 +41,7 @@ pub struct Parts {
     pub claims: NonNull<[Claim<Linux>]>,
     /// The mapped file, open for reading and writing. A duplicate is kept.
     pub file: c_int,
-    /// Who knows where the segment's locks are, if anybody does.
+    /// The code that knows where the segment's locks are, if there is any.
     pub scrub: Option<Scrub>,
     /// Threads join by robust lists of their own, with the head in the segment: their
     /// death is noticed even if the kernel has taken the process's memory away before.
@@ -49,7 +49,7 @@ pub struct Parts {
     pub exclusive: bool,
 }
 
-/// What goes through the segment's locks, for what [`Chore`] says.
+/// The code that goes through the segment's locks, for what [`Chore`] says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scrub {
     /// Given `what` and the segment, does it; how many slots it changed.
@@ -58,7 +58,7 @@ pub struct Scrub {
     pub what: *const (),
 }
 
-/// Why to go through the locks of a segment.
+/// The purpose of going through the locks of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chore {
     /// To make worn-out slots usable again: a thread wants to join, and finds no other slot.
@@ -69,7 +69,7 @@ pub enum Chore {
     EndNames,
 }
 
-/// Why a segment was not attached.
+/// The reason for which a segment was not attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachError {
     /// A part lies outside of the mapping, is not aligned, or has the wrong size.
@@ -126,11 +126,11 @@ pub struct Attached {
     claims_each: AtomicUsize,
     device: AtomicU64,
     inode: AtomicU64,
-    /// As [`origin`](super::origin) tells it; 0: not certain.
+    /// The number of start and file that [`origin`](super::origin) tells; 0: not certain.
     origin: AtomicU64,
-    /// Where the file was, to open it anew where there is no `/proc`; null: unknown.
+    /// The path at which the file was, to open it anew where there is no `/proc`; null: unknown.
     path: AtomicPtr<c_char>,
-    /// As [`Scrub`]; the function as a data pointer, null: none.
+    /// The function of [`Scrub`] as a data pointer; null: none.
     scrub_by: AtomicPtr<()>,
     scrub_what: AtomicPtr<()>,
 }
@@ -167,13 +167,13 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The segment.
+    /// Returns the segment.
     #[must_use]
     pub fn attached(&self) -> &Attached {
         &TABLE[self.index]
     }
 
-    /// What all participants see of it.
+    /// Returns what all participants see of it.
     #[must_use]
     pub fn domain(&self) -> Domain<'_, Linux> {
         self.attached().domain()
@@ -199,12 +199,12 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     let file = duplicate(parts.file).map_err(AttachError::BadFile)?;
     let Some((device, inode)) = description::identify(file) else {
         let error = sys::errno();
-        // SAFETY: ours, opened above.
+        // SAFETY: DESCRIPTOR-OURS: it was opened above.
         unsafe { libc::close(file) };
         return Err(AttachError::BadFile(error));
     };
     let Some(index) = reserve() else {
-        // SAFETY: ours, opened above.
+        // SAFETY: DESCRIPTOR-OURS: it was opened above.
         unsafe { libc::close(file) };
         return Err(AttachError::TooMany);
     };
@@ -237,17 +237,17 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     Ok(Handle { index })
 }
 
-/// A descriptor of the same description that is closed by `exec`; the error is the system's.
+/// Returns a descriptor of the same description that is closed by `exec`; the error is the
+/// system's.
 fn duplicate(file: c_int) -> Result<c_int, i32> {
-    // SAFETY: duplicates a descriptor, or fails.
+    // SAFETY: the call takes numbers: it duplicates a descriptor, or fails.
     let fresh = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, 3) };
     if fresh >= 0 || matches!(sys::errno(), libc::EBADF | libc::EMFILE) {
         return if fresh >= 0 { Ok(fresh) } else { Err(sys::errno()) };
     }
-    // A filter of system calls; not all know this way.
-    // SAFETY: as above.
+    // A filter of system calls; not all know this way. SAFETY: as of the first call.
     let fresh = unsafe { libc::dup(file) };
-    // SAFETY: changes a descriptor of our own, or none.
+    // SAFETY: DESCRIPTOR-OURS: the fresh one, or none.
     if fresh < 0 || unsafe { libc::ioctl(fresh, libc::FIOCLEX) } != 0 {
         return Err(sys::errno());
     }
@@ -325,14 +325,14 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
     list::forget(entry.range());
     let path = entry.path.swap(null_mut(), Ordering::Relaxed);
     if !path.is_null() {
-        // SAFETY: of `attach`; who uses the entry has counted itself in, and nobody has.
+        // SAFETY: REGISTRY-COUNTED: nobody uses the entry; `attach` made the string.
         drop(unsafe { CString::from_raw(path) });
     }
     let (file, identity, _) = entry.file();
     entry.file.store(-1, Ordering::Relaxed);
     // The program may have closed it, and have another file under its number.
     if description::identify(file) == Some(identity) {
-        // SAFETY: ours since `attach`.
+        // SAFETY: DESCRIPTOR-OURS since `attach`.
         unsafe { libc::close(file) };
     }
     // ord: SHL-2 (release): the entry is used no more.
@@ -344,8 +344,8 @@ fn entries() -> impl Iterator<Item = (usize, &'static Attached)> {
     TABLE.iter().enumerate().take(HIGHEST.load(Ordering::Relaxed))
 }
 
-/// The segment of an address, with the caller counted in; [`Attached::exit`] takes it
-/// out again.
+/// Returns the segment of an address, with the caller counted in; [`Attached::exit`] takes it out
+/// again.
 pub(super) fn enter(address: usize) -> Option<&'static Attached> {
     entries().find_map(|(index, entry)| {
         if !entry.contains(address) {
@@ -362,7 +362,7 @@ pub(super) fn enter(address: usize) -> Option<&'static Attached> {
     })
 }
 
-/// Whether an address is that of a slot of an attached segment.
+/// Tells whether an address is that of a slot of an attached segment.
 pub(super) fn is_in_record(address: usize) -> bool {
     entries().any(|(_, entry)| {
         let records = entry.records.load(Ordering::Relaxed).addr();
@@ -383,7 +383,7 @@ impl Attached {
                 < self.len.load(Ordering::Relaxed)
     }
 
-    /// The caller uses the entry no more.
+    /// Takes the caller out of the count of those that use the entry.
     pub(super) fn exit(&self) {
         if let Some(place) = self.place() {
             // ord: SHL-3 (seq_cst): release: the caller's use.
@@ -396,28 +396,29 @@ impl Attached {
         process::place(offset / size_of::<Attached>())
     }
 
-    /// Where it begins and how long it is.
+    /// Returns where it begins and how long it is.
     #[must_use]
     pub fn range(&self) -> (usize, usize) {
         (self.base.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed))
     }
 
-    /// Whether threads join by lists of their own.
+    /// Tells whether threads join by lists of their own.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         self.exclusive.load(Ordering::Relaxed)
     }
 
-    /// The process's own descriptor of its file, the file's device and inode, and its path.
+    /// Returns the process's own descriptor of its file, the file's device and inode, and its path.
     pub(super) fn file(&self) -> (c_int, (u64, u64), Option<&CStr>) {
         let identity = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
         let path = self.path.load(Ordering::Relaxed);
-        // SAFETY: a string of `attach`, which `detach` frees when nobody uses the entry.
+        // SAFETY: REGISTRY-COUNTED: `attach` made the string, and `detach` frees it when nobody
+        // uses the entry.
         let path = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
         (self.file.load(Ordering::Relaxed), identity, path)
     }
 
-    /// Which start of the system and which file this is; 0: not certain.
+    /// Returns the number of this start of the system and this file; 0: not certain.
     pub(super) fn origin(&self) -> u64 {
         self.origin.load(Ordering::Relaxed)
     }
@@ -428,7 +429,7 @@ impl Attached {
         if by.is_null() {
             return 0;
         }
-        // SAFETY: `attach` stores functions of this type only.
+        // SAFETY: REGISTRY-FROZEN: `attach` stores functions of this type only.
         let by = unsafe {
             core::mem::transmute::<*mut (), fn(*const (), &Attached, Chore) -> usize>(by)
         };
@@ -455,7 +456,7 @@ impl Attached {
         Ok(Some(life))
     }
 
-    /// What a party sees of it. Who has a reference is counted in, or has the segment's
+    /// Returns what a party sees of it. Who has a reference is counted in, or has the segment's
     /// handle.
     #[inline]
     #[must_use]
@@ -464,9 +465,9 @@ impl Attached {
         let records = slice_from_raw_parts(records, self.slot_count.load(Ordering::Relaxed));
         let claims = self.claims.load(Ordering::Relaxed).cast_const();
         let claims = slice_from_raw_parts(claims, self.claim_count.load(Ordering::Relaxed));
-        // SAFETY: mapped and shared, as who attached them has promised, aligned as
-        // `check` has seen, made of atomics only, for which any bits are valid. Nobody
-        // detaches the segment while it is used (REGISTRY-COUNTED).
+        // SAFETY: REGISTRY-COUNTED: nobody detaches the segment while it is used. The caller of
+        // `attach` has promised that the parts are mapped and shared; `check` has seen that they
+        // are aligned; they consist of atomics, for which any bits are valid.
         unsafe {
             Domain {
                 doorbell: &*self.doorbell.load(Ordering::Relaxed),

@@ -14,7 +14,7 @@ pub(super) fn choose() {
     SUBTRACTS.store(looks_are_cheap(), Ordering::Relaxed);
 }
 
-/// Whether to subtract.
+/// Tells whether to subtract.
 #[inline(always)]
 pub(super) fn subtracts() -> bool {
     // Relaxed: either way of releasing is right at any time.
@@ -35,7 +35,7 @@ fn looks_are_cheap() -> bool {
 
 #[cfg(test)]
 mod tests {
-    /// `cpuid` by itself against what the kernel says.
+    /// Compares `cpuid` with what the kernel says.
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn the_maker_is_the_one_that_the_kernel_names() {

@@ -22,7 +22,7 @@
 //! # Errors of the kernel
 //! As in [`futex`]; none of them consumes a wake-up.
 
-use super::{list, member, oracle, page, registry::Attached, release, ring};
+use super::{list, member, oracle, page, registry::Attached, release, wake_op};
 use crate::atomics::{U32, U64};
 use crate::futex::{self, Channel, Owned, Scope, Until};
 use crate::platform::Linux;
@@ -36,16 +36,16 @@ use lockstead_core::{Nanos, Outcome, Wait};
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
 const GLANCE: u64 = 20_000_000;
 
-/// What one call watches at most, and one cancellation word.
+/// The number of words that one call can watch, with a cancellation word.
 const MOST: usize = 128;
 
-/// How long short sleeps are kept up after a wake-up was missed, in nanoseconds.
+/// The time for which sleeps stay short after a wake-up was missed, in nanoseconds.
 const WARY: u64 = 60_000_000_000;
 
 /// Until when, as [`futex::now`] tells it; 0: none was missed.
 static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
 
-/// When a sleep that is to be short is over.
+/// Returns the moment at which a sleep is over that is to be short.
 fn soon() -> Option<Nanos> {
     let until = WARY_UNTIL.load(Ordering::Relaxed);
     if until == 0 {
@@ -78,8 +78,8 @@ impl Robust for Linux {
         let _errno = KeepErrno::new();
         let joined = page::is_ready();
         let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(999_999_999) as i64 };
-        // Not by the libc's function, where a thread can be cancelled.
-        // SAFETY: reads a live timespec; what is left of the time is not wanted.
+        // Not by the libc's function, where a thread can be cancelled. SAFETY: SYSCALL-LIVE: a live
+        // timespec; the call is asked for no remainder.
         unsafe {
             let clock = libc::CLOCK_MONOTONIC;
             let rest = core::ptr::null_mut::<libc::timespec>();
@@ -111,7 +111,7 @@ impl Robust for Linux {
     }
 
     fn add_and_wake(word: &U32, add: Addend, count: u32) {
-        ring::add_and_wake(word.get(), add, count);
+        wake_op::add_and_wake(word.get(), add, count);
     }
 
     fn at_death_wake(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
@@ -136,8 +136,8 @@ impl Robust for Linux {
     }
 }
 
-/// The address of a watched word, what it is to hold, and who can wake there: what is
-/// only compared is slept on by this process alone, in which nobody wakes it.
+/// Returns the address of a watched word, what it is to hold, and who can wake there: what is only
+/// compared is slept on by this process alone, in which nobody wakes it.
 fn place(watch: &Watch<'_, Linux>) -> (*const u32, u32, Scope) {
     match *watch {
         Watch::Word(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Shared),
@@ -169,7 +169,7 @@ fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken
         let (address, value, scope) = place(watch);
         push(address, value, scope);
     }
-    // SAFETY: the first `used` entries were written above.
+    // SAFETY: the loop above has written the first `used` entries.
     let vector = unsafe { vector[..used].assume_init_ref() };
     let first = usize::from(how.cancel.is_some());
     let soon = soon().filter(|soon| how.deadline.is_none_or(|deadline| *soon < deadline));
@@ -201,8 +201,7 @@ fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
     }
     let differs = |watch: &Watch<'_, Linux>| {
         let (address, value, _) = place(watch);
-        // SAFETY: the address is that of a live atomic's, or of half of one; the watch
-        // borrows it.
+        // SAFETY: the address is that of an atomic, or of half of one, which the watch borrows.
         let word = unsafe { AtomicU32::from_ptr(address.cast_mut()) };
         word.load(Ordering::Relaxed) != value
     };

@@ -24,7 +24,7 @@ impl RawCondvar {
     /// The calling thread holds `mutex`.
     #[track_caller]
     unsafe fn sleep(&self, mutex: &RawMutex, how: &Wait<'_, Linux>) -> bool {
-        // SAFETY: as for this function.
+        // SAFETY: LOCK-API-STATE, which the caller keeps.
         match unsafe { self.raw.wait(mutex.core(), how, Location::caller()) } {
             Ok(()) => false,
             Err(LockError::TimedOut) => true,
@@ -33,16 +33,16 @@ impl RawCondvar {
     }
 }
 
-// SAFETY: the sequence number makes unlocking and waiting one step for the
-// notifiers; the mutex is held again on return, and otherwise the process ends.
-// Waiting with several mutexes at a time is harmless.
+// SAFETY: the sequence number of the core's condition variable makes unlocking and waiting one step
+// for the notifiers. `sleep` returns with the mutex held, or ends the process. Waiting with several
+// mutexes at a time is harmless.
 unsafe impl ::lock_api::RawCondvar for RawCondvar {
     const INIT: Self = RawCondvar { raw: lockstead_core::RawCondvar::new() };
     type RawMutex = RawMutex;
 
     #[track_caller]
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
-        // SAFETY: the guard state stands for this thread's acquisition.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.sleep(mutex, &Wait::FOREVER) };
     }
 
@@ -57,7 +57,7 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
     }
 }
 
-// SAFETY: as above; deadlines are rounded up only.
+// SAFETY: as of `RawCondvar`; `time` rounds deadlines up only.
 unsafe impl ::lock_api::RawCondvarTimed for RawCondvar {
     fn checked_duration_to_instant(timeout: &Duration) -> Option<Instant> {
         Instant::now().checked_add(*timeout)
@@ -70,7 +70,7 @@ unsafe impl ::lock_api::RawCondvarTimed for RawCondvar {
         _guard: &mut GuardNoSend,
         timeout: &Instant,
     ) -> bool {
-        // SAFETY: the guard state stands for this thread's acquisition.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.sleep(mutex, &time::until(*timeout)) }
     }
 }

@@ -1,5 +1,7 @@
-//! The locks behind the traits of the crate `lock_api` 0.5, for code that is
-//! generic over its locks. With the feature `lock_api_0_4` the raw types have
+//! The locks behind the traits of the crate `lock_api` 0.5, for code that is generic over its
+//! locks.
+//!
+//! With the feature `lock_api_0_4` the raw types have
 //! the traits of 0.4 as well, and the module `lock_api_0_4` the aliases.
 //!
 //! [`Mutex`], [`RwLock`] and [`Condvar`] have the same names and sizes here as
@@ -16,6 +18,10 @@
 //! let routes = RwLock::new(vec!["/"]);
 //! assert_eq!(routes.read().len(), 1);
 //! ```
+//!
+//! # Invariants
+//! - **LOCK-API-STATE** Whoever calls an unlocking function of the traits has the hold that the
+//!   function ends. `lock_api` keeps it by its guards, which do not leave their thread.
 
 mod condvar;
 mod mutex;

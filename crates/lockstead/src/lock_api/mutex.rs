@@ -47,11 +47,13 @@ impl RawMutex {
         self.raw.try_lock(Location::caller())
     }
 
+    /// Releases the mutex.
+    ///
     /// # Safety
-    /// The calling thread holds the mutex.
+    /// LOCK-API-STATE: the calling thread holds the mutex.
     #[inline]
     pub(crate) unsafe fn release(&self) {
-        // SAFETY: as for this function.
+        // SAFETY: LOCK-API-STATE, which the caller keeps.
         unsafe { self.raw.unlock() }
     }
 
@@ -89,9 +91,9 @@ impl RawMutex {
     }
 }
 
-// SAFETY: exclusive, acquires and releases as required; a lock operation that
-// unwinds (recursion, lost owner) has acquired nothing. A mutex that is moved
-// or dropped while locked has no waiter, since those borrow it.
+// SAFETY: the core's mutex is exclusive, acquires and releases. A lock operation that unwinds
+// (recursion, lost owner) has acquired nothing. A mutex that is moved or dropped while locked has
+// no waiter, since those borrow it.
 unsafe impl ::lock_api::RawMutex for RawMutex {
     const INIT: Self = Self::free();
     type Guard = GuardNoSend;
@@ -111,7 +113,7 @@ unsafe impl ::lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self, _guard: GuardNoSend) {
-        // SAFETY: the guard state stands for this thread's acquisition.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
         unsafe { self.release() }
     }
 
@@ -121,8 +123,8 @@ unsafe impl ::lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: as above; a wait that timed out has acquired nothing, and deadlines
-// are rounded up only.
+// SAFETY: as of `RawMutex`; a wait of the core that timed out has acquired nothing, and `time`
+// rounds deadlines up only.
 unsafe impl ::lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;

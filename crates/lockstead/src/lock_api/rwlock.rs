@@ -65,26 +65,32 @@ impl RawRwLock {
         self.raw.try_write(Location::caller())
     }
 
+    /// Releases a hold for reading.
+    ///
     /// # Safety
-    /// The caller answers for a hold for reading.
+    /// LOCK-API-STATE: the caller answers for a hold for reading.
     #[inline]
     pub(crate) unsafe fn release_shared(&self) {
-        // SAFETY: as for this function.
+        // SAFETY: LOCK-API-STATE, which the caller keeps.
         unsafe { self.raw.unlock_read() }
     }
 
+    /// Releases the hold for writing.
+    ///
     /// # Safety
-    /// The calling thread holds the lock for writing.
+    /// LOCK-API-STATE: the calling thread holds the lock for writing.
     #[inline]
     pub(crate) unsafe fn release_exclusive(&self) {
-        // SAFETY: as for this function.
+        // SAFETY: LOCK-API-STATE, which the caller keeps.
         unsafe { self.raw.unlock_write() }
     }
 
+    /// Turns the hold for writing into one for reading.
+    ///
     /// # Safety
-    /// The calling thread holds the lock for writing.
+    /// LOCK-API-STATE: the calling thread holds the lock for writing.
     pub(crate) unsafe fn turn_shared(&self) {
-        // SAFETY: as for this function.
+        // SAFETY: LOCK-API-STATE, which the caller keeps.
         unsafe { self.raw.downgrade() }
     }
 
@@ -123,10 +129,9 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: readers exclude the writer and the writer everybody; acquires and
-// releases as required; an operation that unwinds (recursion, lost owner) has
-// acquired nothing. A lock that is moved or dropped while held has no waiter,
-// since those borrow it.
+// SAFETY: the core's lock keeps the writer apart from everybody, acquires and releases. An
+// operation that unwinds (recursion, lost owner) has acquired nothing. A lock that is moved or
+// dropped while held has no waiter, since those borrow it.
 unsafe impl ::lock_api::RawRwLock for RawRwLock {
     const INIT: Self = Self::free();
     type SharedGuard = GuardNoSend;
@@ -147,7 +152,7 @@ unsafe impl ::lock_api::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_shared(&self, _guard: GuardNoSend) {
-        // SAFETY: the guard state stands for a hold for reading.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps for a hold for reading.
         unsafe { self.release_shared() }
     }
 
@@ -166,7 +171,7 @@ unsafe impl ::lock_api::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_exclusive(&self, _guard: GuardNoSend) {
-        // SAFETY: the guard state stands for this thread's hold for writing.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps for the hold for writing.
         unsafe { self.release_exclusive() }
     }
 
@@ -181,17 +186,17 @@ unsafe impl ::lock_api::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: no writer comes between the two holds.
+// SAFETY: the core's `downgrade` lets no writer come between the two holds.
 unsafe impl ::lock_api::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self, guard: GuardNoSend) -> GuardNoSend {
-        // SAFETY: the guard state stands for this thread's hold for writing.
+        // SAFETY: LOCK-API-STATE, which `lock_api` keeps for the hold for writing.
         unsafe { self.turn_shared() };
         guard
     }
 }
 
-// SAFETY: a wait that timed out has acquired nothing, and deadlines are rounded
-// up only.
+// SAFETY: a wait of the core that timed out has acquired nothing, and `time` rounds deadlines up
+// only.
 unsafe impl ::lock_api::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;

@@ -26,12 +26,14 @@ pub struct RtMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RtMutexGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> RtMutexGuard<'a, T, H> {
+    /// Wraps the hold of the calling thread.
+    ///
     /// # Safety
-    /// The calling thread holds `mutex`, and no other guard of it exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it exists.
     #[inline(always)]
     pub(super) unsafe fn new(mutex: &'a RtMutex<T, H>) -> Self {
         RtMutexGuard { mutex, not_send: PhantomData }
@@ -43,7 +45,7 @@ impl<T: ?Sized, H: Hooks> Deref for RtMutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &*self.mutex.data() }
     }
 }
@@ -51,7 +53,7 @@ impl<T: ?Sized, H: Hooks> Deref for RtMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for RtMutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &mut *self.mutex.data() }
     }
 }
@@ -59,8 +61,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for RtMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for RtMutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard was made by the holder and is not Send, so the calling
-        // thread holds the mutex.
+        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
         unsafe { self.mutex.raw().unlock() }
     }
 }
@@ -75,7 +76,7 @@ pub struct MappedRtMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MappedRtMutexGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> MappedRtMutexGuard<'a, T, H> {
@@ -100,8 +101,8 @@ impl<T: ?Sized, H: Hooks> Deref for MappedRtMutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: points into the data of a mutex that is held and borrowed as long as
-        // the guard lives; the guard is the one access to it.
+        // SAFETY: GUARD-SOLE: the pointer leads into the data of a mutex that is held and borrowed
+        // as long as the guard lives.
         unsafe { self.data.as_ref() }
     }
 }
@@ -109,7 +110,7 @@ impl<T: ?Sized, H: Hooks> Deref for MappedRtMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for MappedRtMutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`.
+        // SAFETY: GUARD-SOLE, as in `deref`; the guard is borrowed exclusively.
         unsafe { self.data.as_mut() }
     }
 }
@@ -117,7 +118,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for MappedRtMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for MappedRtMutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: made from a guard of the holder and not Send.
+        // SAFETY: GUARD-HOLDS: `map` made it from a guard of the holder.
         unsafe { self.raw.unlock() }
     }
 }

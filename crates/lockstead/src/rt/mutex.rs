@@ -58,13 +58,12 @@ const _: () = assert!(size_of::<RtMutex<()>>() == 8);
 #[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<NamedRtMutex<()>>() == 32);
 
-// SAFETY: the data is reached from other threads by moving it (into_inner) or through a
-// guard, of which there is one at a time: `T: Send` suffices. The state of the hooks is
-// shared as it is.
+// SAFETY: GUARD-SOLE: other threads reach the data by moving it (into_inner) or through a guard, of
+// which there is one at a time, so `T: Send` suffices. All threads share the state of the hooks.
 unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for RtMutex<T, H> {}
 
 impl<T> RtMutex<T> {
-    /// A free mutex that guards `value`.
+    /// Creates a free mutex that guards `value`.
     #[inline]
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
@@ -77,14 +76,14 @@ impl<T> RtMutex<T> {
 }
 
 impl<T> NamedRtMutex<T> {
-    /// A free mutex that guards `value` and is called `name` in messages.
+    /// Creates a free mutex that guards `value` and is called `name` in messages.
     pub const fn named(name: &'static str, value: T) -> Self {
         RtMutex::with_hooks(Label::new(Some(name)), value)
     }
 }
 
 impl<T: ?Sized> NamedRtMutex<T> {
-    /// Where the mutex was last acquired; `None` if it never was.
+    /// Returns where the mutex was last acquired; `None` if it never was.
     #[must_use]
     pub fn acquired_at(&self) -> Option<Site> {
         Named::acquired_at(self.raw.state())
@@ -92,13 +91,13 @@ impl<T: ?Sized> NamedRtMutex<T> {
 }
 
 impl<T, H: Hooks> RtMutex<T, H> {
-    /// A free mutex that guards `value` and starts with this state of its hooks.
+    /// Creates a free mutex that guards `value` and starts with this state of its hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
         RtMutex { raw: Raw::new(state), data: UnsafeCell::new(value) }
     }
 
-    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    /// Returns the data. Nobody else can hold the mutex: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
@@ -120,7 +119,7 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<RtMutexGuard<'_, T, H>> {
-        // SAFETY: just acquired.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
         self.raw.try_lock(Location::caller()).then(|| unsafe { RtMutexGuard::new(self) })
     }
 
@@ -193,8 +192,8 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
         }
     }
 
-    /// [`lock`](Self::lock), telling the hooks that this mutex is nested inside another
-    /// of the same class: level `subclass`, 0 for the outermost.
+    /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside
+    /// another of the same class: level `subclass`, 0 for the outermost.
     ///
     /// # Panics
     /// If the wait would never end (see the type).
@@ -204,51 +203,51 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
         self.settle(self.raw.lock(|| Wait::FOREVER, subclass, Location::caller()))
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.word().is_locked()
     }
 
-    /// Who holds the mutex, at some moment during the call. Certain only about the
+    /// Returns the holder of the mutex, at some moment during the call. Certain only about the
     /// calling thread itself.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.raw.owner()
     }
 
-    /// Whether an owner has ended while it held the mutex, and somebody has found out:
-    /// nobody acquires it any more. The data is reached by [`get_mut`](Self::get_mut)
-    /// and [`into_inner`](Self::into_inner) only.
+    /// Tells whether an owner has ended while it held the mutex, and somebody has found out: nobody
+    /// acquires it any more. The data is reached by [`get_mut`](Self::get_mut) and
+    /// [`into_inner`](Self::into_inner) only.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.raw.word().is_lost()
     }
 
-    /// The name given to the mutex.
+    /// Returns the name given to the mutex.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         H::name(self.raw.state())
     }
 
-    /// What the hooks keep in this mutex.
+    /// Returns what the hooks keep in this mutex.
     #[must_use]
     pub fn hook_state(&self) -> &H::State {
         self.raw.state()
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 
-    /// The address of the data, for the guards.
+    /// Returns the address of the data, for the guards.
     #[inline(always)]
     pub(super) fn data(&self) -> *mut T {
         self.data.get()
     }
 
-    /// The lock without the data, for the guards.
+    /// Returns the lock without the data, for the guards.
     #[inline(always)]
     pub(super) fn raw(&self) -> &Raw<H> {
         &self.raw
@@ -258,7 +257,7 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
     #[track_caller]
     fn settle(&self, outcome: Result<(), PiError>) -> RtMutexGuard<'_, T, H> {
         match outcome {
-            // SAFETY: just acquired.
+            // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { RtMutexGuard::new(self) },
             Err(error) => refuse(error, &self.raw.subject::<T>("real-time mutex")),
         }

@@ -9,24 +9,24 @@ use lockstead_linux::pi::PiOwner;
 pub struct Owner(pub(super) PiOwner);
 
 impl Owner {
-    /// The kernel's id of the thread, as in `/proc/PID/task`; `None` if it has ended,
-    /// or was left behind by `fork`.
+    /// Returns the kernel's id of the thread, as in `/proc/PID/task`; `None` if it has ended, or
+    /// was left behind by `fork`.
     #[must_use]
     pub fn thread_id(self) -> Option<u32> {
         if self.is_current() {
-            // SAFETY: takes no argument, cannot fail.
+            // SAFETY: the call takes no argument and cannot fail.
             return u32::try_from(unsafe { libc::gettid() }).ok();
         }
         (!self.is_lost()).then(|| self.0.tid())
     }
 
-    /// Whether it is the calling thread.
+    /// Tells whether it is the calling thread.
     #[must_use]
     pub fn is_current(self) -> bool {
         self.0.is_current()
     }
 
-    /// Whether it will never release the lock: it has ended, or `fork` did not copy it.
+    /// Tells whether it will never release the lock: it has ended, or `fork` did not copy it.
     #[must_use]
     pub fn is_lost(self) -> bool {
         self.0.is_lost()

@@ -69,12 +69,14 @@ impl<H: Hooks> Raw<H> {
         taken
     }
 
+    /// Releases the lock.
+    ///
     /// # Safety
-    /// The calling thread holds the lock.
+    /// GUARD-HOLDS: the calling thread holds the lock.
     #[inline]
     pub(super) unsafe fn unlock(&self) {
         H::releasing(&self.state, self.id());
-        // SAFETY: the caller's promise.
+        // SAFETY: GUARD-HOLDS, which the caller keeps.
         unsafe { self.word.unlock() }
     }
 
@@ -82,7 +84,7 @@ impl<H: Hooks> Raw<H> {
         self.word.owner().map(Owner)
     }
 
-    /// The lock as it appears in a message.
+    /// Describes the lock as it appears in a message.
     pub(super) fn subject<T: ?Sized>(&self, kind: &'static str) -> crate::refusal::Subject {
         crate::refusal::Subject {
             kind,

@@ -16,8 +16,8 @@ use lockstead_linux::Linux;
 use lockstead_linux::pi::PiError;
 use std::time::{Duration, Instant};
 
-/// As [`RtMutex`](super::RtMutex), but its holder may acquire it again, and releases it
-/// with the last of its guards.
+/// An [`RtMutex`](super::RtMutex) that its holder may acquire again, and releases with the last of
+/// its guards.
 ///
 /// 16 bytes beside the data; all-zero bytes are an unlocked mutex. Several guards of one
 /// thread live at a time: they share the data, so that it is changed by way of a
@@ -52,13 +52,12 @@ pub struct RtRecursiveMutex<T: ?Sized, H: Hooks = Unnamed> {
 #[cfg(not(feature = "check"))]
 const _: () = assert!(size_of::<RtRecursiveMutex<()>>() == 16);
 
-// SAFETY: the data and `again` are reached by the holder's thread only, which is one at
-// a time, or by moving them: `T: Send` suffices. The state of the hooks is shared as it
-// is.
+// SAFETY: GUARD-SOLE: only the holder's thread reaches the data and `again`, which is one at a
+// time, or whoever moves them, so `T: Send` suffices. All threads share the state of the hooks.
 unsafe impl<T: ?Sized + Send, H: Hooks<State: Sync>> Sync for RtRecursiveMutex<T, H> {}
 
 impl<T> RtRecursiveMutex<T> {
-    /// A free mutex that guards `value`.
+    /// Creates a free mutex that guards `value`.
     #[inline]
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
@@ -71,13 +70,13 @@ impl<T> RtRecursiveMutex<T> {
 }
 
 impl<T, H: Hooks> RtRecursiveMutex<T, H> {
-    /// A free mutex that guards `value` and starts with this state of its hooks.
+    /// Creates a free mutex that guards `value` and starts with this state of its hooks.
     #[inline]
     pub const fn with_hooks(state: H::State, value: T) -> Self {
         RtRecursiveMutex { raw: Raw::new(state), again: Cell::new(0), data: value }
     }
 
-    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    /// Returns the data. Nobody else can hold the mutex: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data
     }
@@ -182,38 +181,38 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
         }
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.word().is_locked()
     }
 
-    /// Who holds the mutex, at some moment during the call. Certain only about the
+    /// Returns the holder of the mutex, at some moment during the call. Certain only about the
     /// calling thread itself.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.raw.owner()
     }
 
-    /// As [`RtMutex::is_lost`](super::RtMutex::is_lost).
+    /// Does what [`RtMutex::is_lost`](super::RtMutex::is_lost) does.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.raw.word().is_lost()
     }
 
-    /// How many guards the calling thread has; 0 if it does not hold the mutex.
+    /// Returns how many guards the calling thread has; 0 if it does not hold the mutex.
     #[must_use]
     pub fn depth(&self) -> u64 {
         if self.raw.word().is_mine() { u64::from(self.again.get()) + 1 } else { 0 }
     }
 
-    /// The name given to the mutex.
+    /// Returns the name given to the mutex.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         H::name(self.raw.state())
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.data
     }
@@ -228,7 +227,7 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
         self.raw.lock(how, 0, Location::caller())
     }
 
-    /// By the holder only.
+    /// Counts one acquisition more. Only the holder calls it.
     #[inline]
     #[track_caller]
     fn enter_again(&self) {
@@ -276,7 +275,7 @@ pub struct RtRecursiveMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RtRecursiveMutexGuard<'_, T, H> {}
 
 impl<T: ?Sized, H: Hooks> Deref for RtRecursiveMutexGuard<'_, T, H> {
@@ -292,8 +291,7 @@ impl<T: ?Sized, H: Hooks> Drop for RtRecursiveMutexGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
         match self.mutex.again.get() {
-            // SAFETY: guards are made by the holder and are not Send, and this is its
-            // last one: the calling thread holds the mutex.
+            // SAFETY: GUARD-HOLDS, and this is the last guard of the thread.
             0 => unsafe { self.mutex.raw.unlock() },
             again => self.mutex.again.set(again - 1),
         }

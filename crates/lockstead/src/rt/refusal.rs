@@ -32,7 +32,7 @@ pub(super) fn refuse(error: PiError, subject: &Subject) -> ! {
     }
 }
 
-/// The panic for an acquisition too many.
+/// Panics for an acquisition too many.
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -1,4 +1,9 @@
 //! A segment's file as this process has it: open, mapped, and known to its threads.
+//!
+//! # Invariants
+//! - **SEGMENT-MAPPED** A segment stays mapped at its address while anybody refers to it: while a
+//!   `Segment` lives, and while a thread of the process is a participant or counted in.
+//!   [`Attachment`]'s drop unmaps it only when detaching has succeeded.
 
 use super::Busy;
 use super::cut;
@@ -20,8 +25,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// See the module. Dropping it detaches and unmaps, or leaves all as it is if threads
-/// still use it.
+/// A mapping that `lockstead_linux` knows. Dropping it detaches and unmaps, or leaves all as it is
+/// if threads still use it.
 #[derive(Debug)]
 pub(super) struct Attachment {
     map: ManuallyDrop<Map>,
@@ -29,15 +34,16 @@ pub(super) struct Attachment {
     /// The file's device and inode.
     identity: (u64, u64),
     header: Box<Header>,
-    /// What the root is made of. Threads that join refer to it while it is attached.
+    /// The description of what the root is made of. Threads that join refer to it while it is
+    /// attached.
     scrubber: ManuallyDrop<Box<Scrubber>>,
     /// `None` once it is detached.
     handle: Option<Handle>,
 }
 
 impl Attachment {
-    /// Of a file with this header and layout, which were checked; `path` leads to it, if it
-    /// has a name.
+    /// Maps and attaches a file with this header and layout, which were checked. `path` leads to
+    /// it, if it has a name.
     pub(super) fn new(
         file: File,
         header: &Header,
@@ -63,8 +69,8 @@ impl Attachment {
             exclusive: header.exclusive,
         };
         cut::remember(&map);
-        // SAFETY: the parts lie in the mapping (`Header`), which is shared and can be
-        // read and written, and is not unmapped before they are detached (`drop`).
+        // SAFETY: SEGMENT-MAPPED, which `drop` keeps: the parts lie in the mapping (checked by
+        // `Header`), which is shared and can be read and written.
         let handle =
             unsafe { attach(&parts, path.as_deref()) }.inspect_err(|_| cut::forget(&map))?;
         let (map, file) = (ManuallyDrop::new(map), ManuallyDrop::new(file));
@@ -73,7 +79,7 @@ impl Attachment {
         Ok(Attachment { map, file, identity, header, scrubber, handle: Some(handle) })
     }
 
-    /// What its root is made of.
+    /// Returns what its root is made of.
     pub(super) fn layout(&self) -> &Layout {
         &self.scrubber.layout
     }
@@ -83,23 +89,23 @@ impl Attachment {
         self.scrubber.scrub(self.handle().attached())
     }
 
-    /// The file.
+    /// Returns the file.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// What `lockstead_linux` knows it by.
+    /// Returns what `lockstead_linux` knows it by.
     pub(super) fn handle(&self) -> &Handle {
         self.handle.as_ref().expect("attached until it is dropped")
     }
 
-    /// What its participants see.
+    /// Returns what its participants see.
     pub(super) fn domain(&self) -> Domain<'_, Linux> {
         let header = &self.header;
         let records = header.slots as usize;
         let claims = records * header.claims_each as usize;
-        // SAFETY: in the mapping (`Header`), which lives as long as this, aligned as the
-        // header's places are; made of atomics only, for which any bits are valid.
+        // SAFETY: SEGMENT-MAPPED, which `drop` keeps: the parts lie in the mapping, aligned
+        // (checked by `Header`). They consist of atomics, for which any bits are valid.
         unsafe {
             Domain {
                 doorbell: self.at(header.doorbell).cast().as_ref(),
@@ -112,12 +118,12 @@ impl Attachment {
         }
     }
 
-    /// What the file's first page said.
+    /// Returns what the file's first page said.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The address of an offset that the header gives.
+    /// Returns the address of an offset that the header gives.
     pub(super) fn at(&self, offset: u64) -> NonNull<u8> {
         address(&self.map, offset)
     }
@@ -148,7 +154,7 @@ fn identify(file: &File) -> std::io::Result<(u64, u64)> {
 
 fn address(map: &Map, offset: u64) -> NonNull<u8> {
     assert!(offset <= map.bytes() as u64, "an offset of the header lies in the segment");
-    // SAFETY: within the mapping, or just behind it.
+    // SAFETY: the offset is within the mapping or just behind it (checked by `Header`).
     unsafe { map.base().add(offset as usize) }
 }
 
@@ -156,8 +162,8 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         if self.detach().is_ok() {
             cut::forget(&self.map);
-            // SAFETY: dropped once, here, and not used afterwards. Nobody has the memory
-            // any more: it is detached.
+            // SAFETY: SEGMENT-MAPPED: nobody refers to the memory any more, for it is detached.
+            // Each field is dropped once, here, and not used afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.map);
                 // The program may have closed it, and have another file under its number.

@@ -13,13 +13,13 @@ use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::{Atomic32, Ordering};
 use lockstead_linux::Linux;
 
-/// So many segments at once.
+/// The number of segments whose claims a thread counts at once.
 const SEGMENTS: usize = 8;
 const WORDS: usize = MOST_CLAIMS as usize / 64;
 
 /// The claims of the thread in one segment.
 struct Used {
-    /// Where the segment begins, and who the thread is there.
+    /// The address of the segment, and the name of the thread there.
     base: Cell<usize>,
     me: Cell<u32>,
     bits: [Cell<u64>; WORDS],
@@ -44,7 +44,7 @@ std::thread_local! {
     static USED: [Used; SEGMENTS] = const { [const { Used::new() }; SEGMENTS] };
 }
 
-/// A claim of the calling thread that it does not use; it does from now on.
+/// Takes a claim of the calling thread that it does not use.
 #[inline]
 pub(super) fn take(party: &Party) -> Option<usize> {
     let each = party.domain.claims_each.min(MOST_CLAIMS as usize);
@@ -66,7 +66,7 @@ pub(super) fn take(party: &Party) -> Option<usize> {
     })
 }
 
-/// The claim of the calling thread, among those that it uses, that names `what` in the
+/// Returns the claim of the calling thread, among those that it uses, that names `what` in the
 /// segment.
 pub(super) fn find(party: &Party, what: u32) -> Option<usize> {
     let claims = party.domain.claims_of(party.me.slot());
@@ -80,7 +80,7 @@ pub(super) fn find(party: &Party, what: u32) -> Option<usize> {
     })
 }
 
-/// The calling thread does not use this claim any longer.
+/// Gives a claim back that the calling thread does not use any longer.
 #[inline]
 pub(super) fn put(party: &Party, number: usize) {
     USED.with(|all| {

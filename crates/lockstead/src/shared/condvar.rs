@@ -52,7 +52,7 @@ pub struct SharedCondvar {
 
 const _: () = assert!(size_of::<SharedCondvar>() == 8);
 
-// SAFETY: words of which every value is one; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: atomic words; `repr(C)`.
 unsafe impl Shareable for SharedCondvar {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::Condvar,
@@ -62,13 +62,13 @@ unsafe impl Shareable for SharedCondvar {
     };
 }
 
-/// How a wait for a condition that may be given up has ended.
+/// The end of a wait for a condition that the caller may give up.
 #[must_use = "the mutex is released as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Waited<G> {
     /// The mutex, taken back.
     pub mutex: Locked<G>,
-    /// Why the wait was given up; `None`: it was notified, or woken for no reason.
+    /// The reason for which the caller gave up; `None`: it was notified, or woken for no reason.
     pub ended: Option<SharedError>,
 }
 
@@ -76,7 +76,7 @@ type Guard<'a, T> = SharedMutexGuard<'a, T>;
 type Outcome<'a, T> = Result<Waited<Guard<'a, T>>, SharedError>;
 
 impl SharedCondvar {
-    /// One on which nobody waits. Zeroed memory is one, too.
+    /// Creates a condition variable on which nobody waits. Zeroed memory is one, too.
     #[must_use]
     pub const fn new() -> Self {
         SharedCondvar { raw: robust::SharedCondvar::new() }
@@ -97,7 +97,7 @@ impl SharedCondvar {
         self.wait_as(guard, &Wait::FOREVER).map(|waited| waited.mutex)
     }
 
-    /// [`wait`](Self::wait), at most for `timeout`; taking the mutex back may take
+    /// Does what [`wait`](Self::wait) does, at most for `timeout`; taking the mutex back may take
     /// longer.
     ///
     /// # Errors
@@ -110,8 +110,8 @@ impl SharedCondvar {
         self.wait_as(guard, &time::within(timeout))
     }
 
-    /// [`wait`](Self::wait), until `deadline` at most; taking the mutex back may take
-    /// longer.
+    /// Does what [`wait`](Self::wait) does, until `deadline` at most; taking the mutex back may
+    /// take longer.
     ///
     /// # Errors
     /// As [`wait_timeout`](Self::wait_timeout).
@@ -123,7 +123,7 @@ impl SharedCondvar {
         self.wait_as(guard, &time::until(deadline))
     }
 
-    /// [`wait`](Self::wait), unless a signal handler runs on this thread meanwhile.
+    /// Does what [`wait`](Self::wait) does, unless a signal handler runs on this thread meanwhile.
     ///
     /// # Errors
     /// As [`wait`](Self::wait). That a handler ran is said in [`Waited::ended`].
@@ -131,7 +131,7 @@ impl SharedCondvar {
         self.wait_as(guard, &time::INTERRUPTIBLE)
     }
 
-    /// [`wait`](Self::wait), unless `token` is fired, before the call or meanwhile.
+    /// Does what [`wait`](Self::wait) does, unless `token` is fired, before the call or meanwhile.
     ///
     /// # Errors
     /// As [`wait`](Self::wait). That the token was fired is said in [`Waited::ended`].
@@ -164,7 +164,7 @@ impl SharedCondvar {
         Ok(Locked::Acquired(guard))
     }
 
-    /// [`wait_while`](Self::wait_while), at most for `timeout`.
+    /// Does what [`wait_while`](Self::wait_while) does, at most for `timeout`.
     ///
     /// # Errors
     /// As [`wait_timeout`](Self::wait_timeout).
@@ -207,8 +207,8 @@ impl SharedCondvar {
     }
 }
 
-/// How the mutex was taken back, which error that was if it failed, and why the wait was
-/// given up, if it was.
+/// The end of taking the mutex back, the error if that failed, and the reason of giving up, if the
+/// caller did.
 pub(super) type Ended = (End, SharedError, Option<SharedError>);
 
 /// Releases the mutex, waits as `how` says, and takes it back.

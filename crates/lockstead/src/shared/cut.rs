@@ -22,25 +22,24 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-/// As many as `lockstead_linux` attaches.
+/// The number of segments that `lockstead_linux` attaches.
 const MAPS: usize = 256;
 
 /// The mappings of segments: where each begins (0: none) and ends.
 static PLACES: [(AtomicUsize, AtomicUsize); MAPS] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; MAPS];
 
-/// Who had the signal before.
+/// The handler that had the signal before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// The size of a page. 0: the handler is not installed.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// How many pages were replaced.
+/// The number of pages that were replaced.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
 
-/// From now on this process survives that a peer cuts the file of one of its segments:
-/// the locks behind the cut are not recoverable then
-/// ([`Locked::NotRecoverable`](super::Locked::NotRecoverable),
-/// [`SharedError::Spoiled`](super::SharedError::Spoiled)), and what they protect reads as
-/// ones. Without this, touching what is gone ends the process, by `SIGBUS`.
+/// Has this process survive it when a peer cuts the file of one of its segments: the locks behind
+/// the cut are not recoverable then ([`Locked::NotRecoverable`](super::Locked::NotRecoverable),
+/// [`SharedError::Spoiled`](super::SharedError::Spoiled)), and what they protect reads as ones.
+/// Without this, touching what is gone ends the process, by `SIGBUS`.
 ///
 /// Installs a handler of `SIGBUS` for the whole process, once; it hands all that does not
 /// concern a segment to the handler that there was before. Install other handlers of that
@@ -62,21 +61,22 @@ pub fn survive_cuts() -> io::Result<()> {
     if *done {
         return Ok(());
     }
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
     PAGE.store(page, Ordering::Relaxed);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks who has the signal, into a place for that.
+    // SAFETY: the call writes who has the signal into a place for that.
     if unsafe { libc::sigaction(libc::SIGBUS, core::ptr::null(), before.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: plain data, zeroed or written by the call.
+    // SAFETY: plain data, which is zeroed or which the call has written.
     let _ = BEFORE.set(unsafe { before.assume_init() });
     // SAFETY: plain data, of which zeroes are a value.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = on_bus_error as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-    // SAFETY: a handler that makes system calls and uses atomics only.
+    // SAFETY: CUT-OWN-PAGES: the handler only makes system calls and uses atomics, and passes on
+    // what is not ours.
     if unsafe { libc::sigaction(libc::SIGBUS, &action, null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -84,8 +84,8 @@ pub fn survive_cuts() -> io::Result<()> {
     Ok(())
 }
 
-/// How many pages of segments this process has lost to cuts, of those that it has
-/// touched. 0 without [`survive_cuts`].
+/// Returns how many pages of segments this process has lost to cuts, of those that it has touched.
+/// 0 without [`survive_cuts`].
 ///
 /// ```
 /// assert_eq!(lockstead::shared::pages_cut(), 0);
@@ -107,7 +107,7 @@ pub(super) fn remember(map: &Map) {
     }
 }
 
-/// The mapping is about to go.
+/// Forgets a mapping that is about to go.
 pub(super) fn forget(map: &Map) {
     let base = map.base().addr().get();
     for (from, to) in &PLACES {
@@ -126,11 +126,12 @@ fn is_ours(address: usize) -> bool {
     })
 }
 
-/// The handler.
+/// Handles `SIGBUS`.
 unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel's, as the handler was asked for with SA_SIGINFO.
+    // SAFETY: the kernel passes the information, because the handler was installed with SA_SIGINFO.
     let address = unsafe { (*info).si_addr() }.addr();
-    // SAFETY: as above. What was sent by a process has another code.
+    // SAFETY: the kernel passes the information, as above. A signal that a process sent has another
+    // code.
     let is_fault = unsafe { (*info).si_code } == libc::BUS_ADRERR;
     if is_fault && is_ours(address) && replace(address) {
         return;
@@ -138,9 +139,9 @@ unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, con
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: plain data, of which zeroes are a value: the default. A fault
-            // happens again, and ends the process; a signal that was sent is lost if it
-            // was ignored before, and else sent again.
+            // SAFETY: plain data, of which zeroes are a value: the default. A fault happens again,
+            // and ends the process; a signal that a process sent is lost if it was ignored before,
+            // and else sent again.
             unsafe {
                 if before.sa_sigaction == libc::SIG_IGN && !is_fault {
                     return;
@@ -153,13 +154,15 @@ unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, con
             }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: a handler of this form, as who installed it has said.
+            // SAFETY: the program that installed the handler has said by the flags that it has this
+            // form.
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                 unsafe { core::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: a handler of this form, as who installed it has said.
+            // SAFETY: the program that installed the handler has said by the flags that it has this
+            // form.
             let handler: extern "C" fn(c_int) = unsafe { core::mem::transmute(handler) };
             handler(signal);
         }
@@ -169,15 +172,16 @@ unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, con
 /// Puts a page of ones at this address; whether that could be done. `errno` is left
 /// alone.
 fn replace(address: usize) -> bool {
-    // SAFETY: the thread's own.
+    // SAFETY: the call returns the place of the thread's own `errno`.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: the place is the thread's own `errno`.
     let kept = unsafe { errno.read() };
     let page = PAGE.load(Ordering::Relaxed);
     let at = address & !(page - 1);
-    // SAFETY: a new page at an address of the kernel's choice, filled, and then moved to
-    // a page of a segment's mapping, which has lost what was there. References into the
-    // segment stay what they were: to memory in which any bits are valid.
+    // SAFETY: CUT-WHOLE-PAGE and CUT-OWN-PAGES: a new page at an address of the kernel's choice is
+    // filled, and then moved to a page of a segment's mapping, which has lost what was there.
+    // References into the segment still lead to memory in which any bits are valid
+    // (SHAREABLE-BITS).
     let done = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -197,7 +201,7 @@ fn replace(address: usize) -> bool {
     if done {
         REPLACED.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: as above.
+    // SAFETY: the place is the thread's own `errno`.
     unsafe { errno.write(kept) };
     done
 }

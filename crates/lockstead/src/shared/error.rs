@@ -4,15 +4,15 @@ use super::JoinError;
 use core::fmt;
 use std::io;
 
-/// Why a segment could not be made or opened.
+/// The reason for which a segment could not be made or opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The system refused.
+    /// The system refused to do something.
     Io {
-        /// What was being done.
+        /// The step that the system refused.
         doing: &'static str,
-        /// What the system said.
+        /// The error that the system returned.
         error: io::Error,
     },
     /// It is not a plain file.
@@ -21,23 +21,23 @@ pub enum SegmentError {
     NotASegment,
     /// It was made in a format that this program does not know.
     Version {
-        /// Which.
+        /// The version of the file.
         found: u32,
     },
     /// It was made on a machine of the other byte order.
     ByteOrder,
     /// It is shorter, or longer, than it was made.
     Truncated {
-        /// How long it was made.
+        /// The length with which it was made.
         should: u64,
-        /// How long it is.
+        /// The length that it has now.
         is: u64,
     },
     /// It does not make sense.
     Damaged(&'static str),
     /// It was made for another type of root.
     OtherRoot {
-        /// Where the two differ.
+        /// The place where the two differ first.
         difference: String,
     },
     /// There is no segment with such options; what they may be.
@@ -103,7 +103,7 @@ pub(super) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> SegmentError 
     move |error| SegmentError::Io { doing, error }
 }
 
-/// Why a lock in a segment was not acquired. Nothing is held then.
+/// The reason for which a lock in a segment was not acquired; the caller holds nothing then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SharedError {
@@ -118,7 +118,7 @@ pub enum SharedError {
     Held,
     /// The calling thread has it already; or a peer has written so.
     Recursive,
-    /// Of a semaphore, which repairs itself: a peer has written over its words.
+    /// A peer has written over the words of a semaphore, which repairs itself otherwise.
     Spoiled,
     /// The thread has as many permits at once as the segment has claims for each
     /// participant.

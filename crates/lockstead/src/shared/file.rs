@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path, write: bool) -> Result<File, SegmentError> {
     options.open(path).map_err(io("opening the segment"))
 }
 
-/// An empty file in memory.
+/// Makes an empty file in memory.
 pub(super) fn memory(name: &str) -> Result<File, SegmentError> {
     let name = CString::new(name).map_err(|_| SegmentError::Options("a name without zeroes"))?;
     // SAFETY: the name is a live string that ends in a zero.
@@ -80,7 +80,7 @@ pub(super) fn memory(name: &str) -> Result<File, SegmentError> {
     if fd < 0 {
         return Err(io("making a memory file")(Error::last_os_error()));
     }
-    // SAFETY: a descriptor that was just made, and is nobody else's.
+    // SAFETY: the descriptor was just made, and nobody else has it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn memory(name: &str) -> Result<File, SegmentError> {
 /// who made it, or a filter of system calls, forbids that.
 pub(super) fn seal(file: &File) -> Result<(), SegmentError> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    // SAFETY: changes the file behind an open descriptor only.
+    // SAFETY: the call changes the file behind an open descriptor only.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
         0 => Ok(()),
         _ => Err(io("sealing the memory file against changes of its size")(Error::last_os_error())),
@@ -99,7 +99,7 @@ pub(super) fn seal(file: &File) -> Result<(), SegmentError> {
 pub(super) fn fill(file: &File, header: &Header, directory: &[u8]) -> Result<(), SegmentError> {
     file.set_len(header.total).map_err(io("giving the segment its size"))?;
     let length = header.total as libc::off_t;
-    // SAFETY: changes the file behind an open descriptor only.
+    // SAFETY: the call changes the file behind an open descriptor only.
     let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
     match refused {
         0 => {}
@@ -136,8 +136,8 @@ impl Drop for Temporary {
     }
 }
 
-/// A file in the folder of `path`, with these permissions: without a name, or where the
-/// file system does not know that, under one of its own.
+/// Makes a file in the folder of `path`, with these permissions: without a name, or where the file
+/// system does not know that, under one of its own.
 pub(super) fn draft(path: &Path, mode: u32) -> Result<(File, Option<Temporary>), SegmentError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -179,12 +179,12 @@ fn named(folder: &Path) -> Result<(File, Option<Temporary>), SegmentError> {
     }
 }
 
-/// How the names of files begin that are not segments yet.
+/// The beginning of the names of files that are not segments yet.
 const DRAFT: &str = ".lockstead-draft-";
 
 /// Locks the file of this name; false if somebody else has, or it has the name no more.
 fn lock(file: &File, path: &Path) -> bool {
-    // SAFETY: locks an open descriptor's file only.
+    // SAFETY: the call locks the file of an open descriptor only.
     let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
     let identity = |about: std::fs::Metadata| (about.dev(), about.ino());
     let named = std::fs::symlink_metadata(path).map(identity).ok();
@@ -226,7 +226,7 @@ pub(super) fn link(
     if let Some(Temporary(from)) = &temporary {
         std::fs::hard_link(from, path).map_err(io(doing))?;
         drop(temporary);
-        // SAFETY: unlocks an open descriptor's file only.
+        // SAFETY: the call unlocks the file of an open descriptor only.
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
         return Ok(());
     }
@@ -235,7 +235,7 @@ pub(super) fn link(
     let (Ok(from), Ok(to)) = (from, to) else {
         return Err(io(doing)(ErrorKind::InvalidInput.into()));
     };
-    // SAFETY: both are live strings that end in a zero.
+    // SAFETY: both names are live strings that end in a zero.
     let linked = unsafe {
         let here = libc::AT_FDCWD;
         libc::linkat(here, from.as_ptr(), here, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
@@ -250,13 +250,13 @@ pub(super) struct Map {
     bytes: usize,
 }
 
-// SAFETY: an address and a length; what is done with the memory is up to who does it.
+// SAFETY: the type is an address and a length. Whoever uses the memory keeps SEGMENT-MAPPED.
 unsafe impl Send for Map {}
-// SAFETY: as above.
+// SAFETY: as of Send.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// The whole of a file.
+    /// Returns the whole of a file.
     pub(super) fn new(file: &File, header: &Header) -> Result<Map, SegmentError> {
         let doing = "mapping the segment";
         let Ok(bytes) = usize::try_from(header.total) else {
@@ -288,7 +288,7 @@ impl Map {
         }
     }
 
-    /// Where it begins.
+    /// Returns where it begins.
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -301,7 +301,7 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: what `new` has mapped, and whoever drops this refers to it no more.
+        // SAFETY: SEGMENT-MAPPED: `new` has mapped this, and whoever drops it refers to it no more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

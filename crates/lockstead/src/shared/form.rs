@@ -12,7 +12,7 @@ use super::shape::{self, Shape};
 /// not list them, and no worn-out slot is used again, since their words may name it.
 pub const UNKNOWN: &str = "bytes";
 
-/// What a segment's root is like: its layout and its alignment.
+/// The form of a segment's root: its layout and its alignment.
 ///
 /// [`Segment`](super::Segment) has it from its type. This is for
 /// [`RawSegment`](super::raw::RawSegment), and so for programs in other languages, and for
@@ -45,7 +45,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Of a root with this layout, aligned to so many bytes.
+    /// Builds the form of a root with this layout, aligned to so many bytes.
     ///
     /// # Errors
     /// [`SegmentError::Options`]: what it may be.
@@ -65,8 +65,8 @@ impl Form {
         }
     }
 
-    /// Of a root of so many bytes, of which nothing is said. It begins with a page, and
-    /// locks may lie in it, at multiples of 8; `lockstead shm` does not see them.
+    /// Builds the form of a root of so many bytes, of which nothing is said. It begins with a page,
+    /// and locks may lie in it, at multiples of 8; `lockstead shm` does not see them.
     #[must_use]
     pub fn unknown(size: u64) -> Form {
         let layout = Layout::plain(UNKNOWN, size);
@@ -74,7 +74,7 @@ impl Form {
         Form { layout, align: 1, directory }
     }
 
-    /// Of a root that is a `T`.
+    /// Builds the form of a root that is a `T`.
     ///
     /// # Panics
     /// If `T` describes itself with more than 1 MiB, or 48 levels, of types.
@@ -88,7 +88,7 @@ impl Form {
         form.expect("the root type describes itself with at most 1 MiB, and in order")
     }
 
-    /// What it consists of.
+    /// Returns what it consists of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -100,12 +100,12 @@ impl Form {
         self.align
     }
 
-    /// As it stands in a file.
+    /// Returns the form as it stands in a file.
     pub(super) fn directory(&self) -> &[u8] {
         &self.directory
     }
 
-    /// Where what a file says differs from this first.
+    /// Returns where what a file says differs from this first.
     pub(super) fn difference(&self, layout: &Layout, align: u32) -> Option<String> {
         let (there, here) = (u64::from(align), self.align);
         let aligned = || format!("aligned to {there} there, to {here} here");
@@ -132,7 +132,8 @@ fn layout_of(shape: &Shape, deep: usize) -> Option<Layout> {
     }
 }
 
-/// As it stands in a file; `None` if that would be longer or deeper than a reader accepts.
+/// Encodes a layout as it stands in a file; `None` if that would be longer or deeper than a reader
+/// accepts.
 fn encode(layout: &Layout) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     write(layout, &mut bytes, shape::DEEPEST)?;

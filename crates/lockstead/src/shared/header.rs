@@ -48,15 +48,15 @@ const MAGIC: [u8; 8] = *b"lockseg\0";
 const ORDER: u32 = 0x0a0b_0c0d;
 const SLOT_BYTES: u64 = 128;
 const CLAIM: u64 = 8;
-/// What a claim can name ends here.
+/// The offset at which ends what a claim can name.
 const LARGEST: u64 = 8 << 31;
 
 /// The most claims that a participant may have.
 pub(super) const MOST_CLAIMS: u32 = 256;
-/// The most participants.
+/// The largest number of participants of a segment.
 pub(super) const MOST_PARTICIPANTS: u32 = LAST_SLOT;
 
-/// What a segment's first page says, checked.
+/// The content of a segment's first page, checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Header {
@@ -64,21 +64,21 @@ pub struct Header {
     pub version: u32,
     /// Bytes of the file.
     pub total: u64,
-    /// Where the directory is.
+    /// The offset at which the directory begins.
     pub directory: u64,
     /// Bytes of the directory.
     pub directory_bytes: u64,
-    /// Where the doorbell is.
+    /// The offset of the doorbell.
     pub doorbell: u64,
-    /// Where the slots begin, of 128 bytes each.
+    /// The offset at which the slots begin, of 128 bytes each.
     pub slots_at: u64,
-    /// How many slots there are, with number 0, in which nobody sits.
+    /// The number of slots, including number 0, which nobody has.
     pub slots: u32,
-    /// Where the claims begin, of 8 bytes each.
+    /// The offset at which the claims begin, of 8 bytes each.
     pub claims_at: u64,
-    /// How many claims each slot has.
+    /// The number of claims that each slot has.
     pub claims_each: u32,
-    /// Where the root is.
+    /// The offset at which the root begins.
     pub root: u64,
     /// Bytes of the root.
     pub root_bytes: u64,
@@ -91,7 +91,7 @@ pub struct Header {
     pub hash: u64,
 }
 
-/// What a segment is made of.
+/// The parts of which a segment is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     pub(super) directory: &'a [u8],
@@ -103,7 +103,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Header {
-    /// Of a segment with these parts.
+    /// Lays out a segment with these parts.
     pub(super) fn new(parts: &Parts<'_>) -> Result<Header, SegmentError> {
         let refuse = |what| Err(SegmentError::Options(what));
         if parts.participants == 0 || parts.participants > MOST_PARTICIPANTS {
@@ -130,7 +130,7 @@ impl Header {
         }
     }
 
-    /// As it stands in the file.
+    /// Encodes the header as it stands in the file.
     pub(super) fn encode(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let mut at = 0;
@@ -159,7 +159,7 @@ impl Header {
         bytes
     }
 
-    /// What these bytes say, the first ones of a file of `length` bytes.
+    /// Decodes these bytes, the first ones of a file of `length` bytes.
     pub(super) fn decode(bytes: &[u8; BYTES], length: u64) -> Result<Header, SegmentError> {
         let short = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
         let long = |at: usize| u64::from(short(at)) | u64::from(short(at + 4)) << 32;
@@ -209,7 +209,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Where everything lies; `None` if there is no such segment.
+    /// Computes where everything lies; `None` if there is no such segment.
     fn place(&self) -> Option<Header> {
         let counts = (2..=MOST_PARTICIPANTS + 1).contains(&self.slots)
             && self.claims_each <= MOST_CLAIMS

@@ -12,42 +12,42 @@ use super::shape::{self, LockKind};
 /// A part of a segment's root, as the file's directory describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// How many locks are in it.
+    /// The number of locks inside.
     pub locks: u64,
-    /// What it is.
+    /// The description of what lies there.
     pub node: Node,
 }
 
-/// What a [`Layout`] describes.
+/// The kinds of things that a [`Layout`] describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Node {
     /// Data of a type of this name.
     Plain(String),
-    /// The same thing several times.
+    /// An array of one thing.
     Array {
-        /// How often.
+        /// The number of elements.
         count: u64,
-        /// From one to the next, in bytes.
+        /// The distance from one element to the next, in bytes.
         stride: u64,
-        /// What it is.
+        /// The layout of each element.
         element: Box<Layout>,
     },
     /// Several things, each under a name.
     Struct {
-        /// What the type is called.
+        /// The name of the type.
         name: String,
         /// Name, offset and type of each.
         fields: Vec<(String, u64, Layout)>,
     },
-    /// A lock.
+    /// A lock, with the data that it protects.
     Lock {
-        /// What kind of lock.
+        /// The kind of the lock.
         kind: LockKind,
-        /// Where in it the data is.
+        /// The offset of the data in it.
         offset: u64,
-        /// The data.
+        /// The layout of the data.
         data: Box<Layout>,
     },
 }
@@ -55,15 +55,15 @@ pub enum Node {
 /// A lock that [`Layout::visit`] has come to.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// How a program would name it, from the root on: `accounts[3].lock`.
+    /// The name that a program would use, from the root on: `accounts[3].lock`.
     pub path: &'a str,
-    /// What kind of lock.
+    /// The kind of the lock.
     pub kind: LockKind,
-    /// Where it begins in the root.
+    /// The offset in the root.
     pub offset: u64,
 }
 
-/// What is left to decode.
+/// The bytes that are left to decode.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -85,7 +85,7 @@ impl Bytes<'_> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// A name. What a terminal might take for more than text is not one.
+    /// Decodes a name. What a terminal might take for more than text is not one.
     fn name(&mut self) -> Option<String> {
         let length = usize::from(self.short()?);
         let name = core::str::from_utf8(self.take(length)?).ok()?;
@@ -94,7 +94,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Whether it may be a sign of a script that identifiers are written in: of the characters
+/// Tells whether it may be a sign of a script that identifiers are written in: of the characters
 /// beyond the Latin ones what does not change how others are shown, and is no space.
 fn is_mark(c: char) -> bool {
     let formats = matches!(
@@ -107,7 +107,7 @@ fn is_mark(c: char) -> bool {
 }
 
 impl Layout {
-    /// From the bytes of a directory; `None` if they are not one.
+    /// Decodes the bytes of a directory; `None` if they are not one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Layout> {
         if bytes.len() > shape::LONGEST {
             return None;
@@ -145,13 +145,13 @@ impl Layout {
         }
     }
 
-    /// Data of a type of this name and so many bytes.
+    /// Describes data of a type of this name and so many bytes.
     #[must_use]
     pub fn plain(name: impl Into<String>, size: u64) -> Layout {
         Layout { size, locks: 0, node: Node::Plain(name.into()) }
     }
 
-    /// `count` times the same thing, from one to the next `stride` bytes; `None` if they
+    /// Describes `count` times the same thing, from one to the next `stride` bytes; `None` if they
     /// overlap, or locks are not aligned.
     #[must_use]
     pub fn array(count: u64, stride: u64, element: Layout) -> Option<Layout> {
@@ -162,8 +162,8 @@ impl Layout {
         fits.then_some(Layout { size, locks, node })
     }
 
-    /// Several things in a struct of this name and size, each with its name and offset;
-    /// `None` if one does not lie in it, or a lock is not aligned.
+    /// Describes a struct of this name and size, of fields with a name and an offset each; `None`
+    /// if one does not lie in it, or a lock is not aligned.
     #[must_use]
     pub fn structure(
         name: impl Into<String>,
@@ -178,7 +178,7 @@ impl Layout {
         Some(Layout { size, locks, node: Node::Struct { name: name.into(), fields } })
     }
 
-    /// A lock that takes so many bytes with its data, which begins at `offset`; `None` if
+    /// Describes a lock that takes so many bytes with its data, which begins at `offset`; `None` if
     /// that does not fit.
     #[must_use]
     pub fn lock(kind: LockKind, size: u64, offset: u64, data: Layout) -> Option<Layout> {
@@ -188,13 +188,13 @@ impl Layout {
         (offset >= kind.size()).then_some(Layout { size, locks, node })
     }
 
-    /// Whether it fits at this place of what has `size` bytes.
+    /// Tells whether it fits at this place of what has `size` bytes.
     fn lies_at(&self, offset: u64, size: u64) -> Option<()> {
         let fits = offset.checked_add(self.size)? <= size;
         (fits && (self.locks == 0 || offset.is_multiple_of(8))).then_some(())
     }
 
-    /// Whether nothing is said of some part of it, where locks may be: see
+    /// Tells whether nothing is said of some part of it, where locks may be: see
     /// [`UNKNOWN`](super::raw::UNKNOWN).
     #[must_use]
     pub fn has_unknown(&self) -> bool {
@@ -257,7 +257,7 @@ impl Layout {
         }
     }
 
-    /// Where the two differ first; `None` if they are the same.
+    /// Returns where the two differ first; `None` if they are the same.
     pub(super) fn difference(&self, other: &Layout) -> Option<String> {
         self.differs(other, &mut String::from("root"))
     }

@@ -26,7 +26,7 @@ use core::ops::{Deref, DerefMut};
 #[must_use = "the lock is released as soon as this is dropped"]
 #[derive(Debug)]
 pub enum Locked<G> {
-    /// As its last owner left it.
+    /// The lock is as its last owner left it.
     Acquired(G),
     /// Its last owner died while it had the lock, or found a dead owner's work and
     /// released the lock by dying too: what it protects is to be looked at, repaired,
@@ -37,8 +37,8 @@ pub enum Locked<G> {
 }
 
 impl<G: Held> Locked<G> {
-    /// The guard, after `repair` has put in order what a dead owner left. It is not
-    /// called if no owner died.
+    /// Returns the guard, after `repair` has put in order what a dead owner left. It is not called
+    /// if no owner died.
     ///
     /// # Errors
     /// [`NotRecoverable`].
@@ -65,8 +65,8 @@ impl<G: Held> Locked<G> {
         }
     }
 
-    /// The guard, if no owner died. If one did the lock is released, and not
-    /// recoverable: for what cannot be repaired.
+    /// Returns the guard, if no owner died. If one did the lock is released, and not recoverable:
+    /// for what cannot be repaired.
     ///
     /// ```
     /// use lockstead::shared::{Options, Segment, SharedMutex};
@@ -83,7 +83,7 @@ impl<G: Held> Locked<G> {
         }
     }
 
-    /// Whether an owner died, now or before.
+    /// Tells whether an owner died, now or before.
     #[must_use]
     pub fn is_inconsistent(&self) -> bool {
         !matches!(self, Locked::Acquired(_))
@@ -131,7 +131,7 @@ impl<G: fmt::Debug> fmt::Debug for Inconsistent<G> {
 
 /// Guards that [`Locked`] gives; not for others to implement, and nothing to call.
 pub trait Held: Deref + sealed::Sealed {
-    /// The lock is held alone, by this guard.
+    /// Reaches the data of a lock that this guard holds alone.
     #[doc(hidden)]
     fn repair(&mut self, ours: sealed::Ours) -> &mut Self::Target;
 

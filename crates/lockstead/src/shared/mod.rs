@@ -115,7 +115,7 @@ use lockstead_linux::shared::Member;
 /// The calling thread, in one segment.
 type Party = robust::Party<'static, Linux>;
 
-/// Who has a lock: what a guard keeps that is not one pointer.
+/// The holder of a lock, for a guard that is not one pointer.
 ///
 /// In a forked child the member may be another participant by then, the child; that one
 /// has the same lock by another guard, if it has it.
@@ -125,14 +125,15 @@ struct Holder {
 }
 
 impl Holder {
-    /// The thread that has it; `None` in a forked child.
+    /// Returns the holder as a participant; `None` in a forked child.
     #[inline]
     fn party(&self) -> Option<Party> {
         self.member.party().filter(|party| party.me == self.me)
     }
 }
 
-/// The calling thread in the segment of an address; joins if needed.
+/// Returns the calling thread as a participant of the segment of an address; it joins if it has
+/// not.
 #[inline]
 fn party(address: usize) -> Result<(&'static Member, Party), SharedError> {
     let member = match lockstead_linux::shared::member(address) {
@@ -153,7 +154,7 @@ fn join(address: usize) -> Result<&'static Member, SharedError> {
     })
 }
 
-/// What the core's errors are called here. That a lock is not recoverable is said by
+/// Returns the error of this crate for one of the core. That a lock is not recoverable is said by
 /// [`Locked`].
 fn error_of(error: robust::SharedError) -> SharedError {
     match error {
@@ -167,7 +168,7 @@ fn error_of(error: robust::SharedError) -> SharedError {
     }
 }
 
-/// The error of a form that only tries.
+/// Returns the error of a form that only tries.
 fn held_error(error: SharedError) -> SharedError {
     match error {
         SharedError::TimedOut => SharedError::Held,

@@ -61,12 +61,11 @@ pub struct SharedMutex<T> {
 const _: () = assert!(size_of::<SharedMutex<()>>() == 8);
 const _: () = assert!(size_of::<SharedMutex<u64>>() == 16);
 
-// SAFETY: the data is reached through a guard, of which there is one at a time among
-// those that keep to the protocol; a peer that does not can write any bits there, all of
-// which are values of a `Shareable` type.
+// SAFETY: GUARD-SOLE among the peers that keep to the protocol. Another peer can write any bits
+// there, and those are values of the type (SHAREABLE-BITS).
 unsafe impl<T: Shareable> Sync for SharedMutex<T> {}
 
-// SAFETY: two words of which every value is one, and a `T` that may lie there; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: two atomic words, and a `T`; `repr(C)`.
 unsafe impl<T: Shareable> Shareable for SharedMutex<T> {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::Mutex,
@@ -76,11 +75,11 @@ unsafe impl<T: Shareable> Shareable for SharedMutex<T> {
     };
 }
 
-/// What an acquisition of a mutex comes to.
+/// The outcome of an acquisition of a mutex.
 type Outcome<'a, T> = Result<Locked<SharedMutexGuard<'a, T>>, SharedError>;
 
 impl<T: Shareable> SharedMutex<T> {
-    /// A free mutex around `value`, to be put into a segment by
+    /// Creates a free mutex around `value`, to be put into a segment by
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
@@ -191,19 +190,19 @@ impl<T: Shareable> SharedMutex<T> {
         }
     }
 
-    /// Whether anybody has the mutex, dead or alive, at some moment during the call.
+    /// Tells whether anybody has the mutex, dead or alive, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         let word = self.raw.peek();
         Identity::from_bits(word).is_some() && word != NOT_RECOVERABLE
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 
-    /// The fast path of all acquisitions.
+    /// Takes the mutex if it is free: the fast path of all acquisitions.
     #[inline(always)]
     fn take(&self) -> Option<SharedMutexGuard<'_, T>> {
         take(&self.raw).then(|| SharedMutexGuard::new(self))
@@ -221,7 +220,7 @@ impl<T: Shareable> SharedMutex<T> {
         self.settle(slow(&self.raw, None, &mut error), error)
     }
 
-    /// What the calling thread, which has made an acquisition, makes of its outcome.
+    /// Turns the end of an acquisition by the calling thread into its outcome.
     #[inline]
     pub(super) fn settle(&self, end: End, error: SharedError) -> Outcome<'_, T> {
         match end {
@@ -233,8 +232,8 @@ impl<T: Shareable> SharedMutex<T> {
     }
 }
 
-/// How an acquisition has ended. In a register, as guards are: what is passed through
-/// memory costs more than the lock.
+/// The end of an acquisition. It fits a register, as guards are: what is passed through memory
+/// costs more than the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Clean,
@@ -281,7 +280,7 @@ pub(super) fn slow(
     }
 }
 
-/// What the core says, counted.
+/// Turns the outcome of the core into an end, and counts the lock.
 pub(super) fn end_of(
     member: &Member,
     outcome: Result<Got, robust::SharedError>,
@@ -321,17 +320,17 @@ pub struct SharedMutexGuard<'a, T: Shareable> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: Shareable> Sync for SharedMutexGuard<'_, T> {}
 
 impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
-    /// Of a mutex that the calling thread has.
+    /// Builds the guard of a mutex that the calling thread has.
     #[inline(always)]
     pub(super) fn new(mutex: &'a SharedMutex<T>) -> Self {
         SharedMutexGuard { mutex, not_send: PhantomData }
     }
 
-    /// The mutex, not released.
+    /// Returns the mutex without releasing it.
     pub(super) fn leak(self) -> &'a SharedMutex<T> {
         ManuallyDrop::new(self).mutex
     }
@@ -369,7 +368,7 @@ fn release_slow(raw: &robust::SharedMutex<Linux>) -> bool {
     released
 }
 
-/// The calling thread in the segment of an address, if it is a participant there.
+/// Returns the calling thread as a participant of the segment of an address, if it is one.
 pub(super) fn party_at(address: usize) -> Option<(&'static Member, Party)> {
     let member = participant_at(address)?;
     Some((member, member.party()?))
@@ -386,8 +385,8 @@ impl<T: Shareable> Deref for SharedMutexGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives, among those
-        // that keep to the protocol; whatever others write is a `T`.
+        // SAFETY: GUARD-SOLE among the peers that keep to the protocol; whatever others write is a
+        // `T` (SHAREABLE-BITS).
         unsafe { &*self.mutex.data.get() }
     }
 }
@@ -395,7 +394,7 @@ impl<T: Shareable> Deref for SharedMutexGuard<'_, T> {
 impl<T: Shareable> DerefMut for SharedMutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`.
+        // SAFETY: GUARD-SOLE and SHAREABLE-BITS, as in `deref`.
         unsafe { &mut *self.mutex.data.get() }
     }
 }

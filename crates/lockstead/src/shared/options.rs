@@ -1,6 +1,6 @@
 //! What a new segment is to be like.
 
-/// What a segment is made with; what opens it takes it as it is.
+/// The options with which a segment is made; whoever opens it takes it as it is.
 ///
 /// ```
 /// use lockstead::shared::{Options, Segment, SharedMutex};
@@ -18,34 +18,33 @@ pub struct Options {
 }
 
 impl Options {
-    /// 256 participants with 64 claims each, in a file that nobody but its owner may
-    /// open.
+    /// Creates options for 256 participants with 64 claims each, in a file that nobody but its
+    /// owner may open.
     #[must_use]
     pub const fn new() -> Self {
         Options { participants: 256, claims: 64, exclusive: false, mode: 0o600 }
     }
 
-    /// How many threads, of all processes, may use the segment at the same time: 1 to
-    /// 16,382. Each has a slot of 128 bytes and its claims, used or not. (A slot is used
-    /// again when its thread has ended.)
+    /// Sets how many threads, of all processes, may use the segment at the same time: 1 to 16,382.
+    /// Each has a slot of 128 bytes and its claims, used or not. (A slot is used again when its
+    /// thread has ended.)
     #[must_use]
     pub const fn participants(mut self, participants: u32) -> Self {
         self.participants = participants;
         self
     }
 
-    /// How many [`SharedRwLock`](super::SharedRwLock)s a thread may read under at the
-    /// same time without keeping other readers out, and how many
-    /// [`Permit`](super::Permit)s of semaphores it may have: at most 256. With 0 there
-    /// are no semaphores, and readers are alone.
+    /// Sets how many [`SharedRwLock`](super::SharedRwLock)s a thread may read under at the same
+    /// time without keeping other readers out, and how many [`Permit`](super::Permit)s of
+    /// semaphores it may have: at most 256. With 0 there are no semaphores, and readers are alone.
     #[must_use]
     pub const fn claims(mut self, claims: u32) -> Self {
         self.claims = claims;
         self
     }
 
-    /// Whether each thread gives the kernel a list of robust locks that lies in this
-    /// segment, instead of joining the one that its libc has.
+    /// Sets whether each thread gives the kernel a list of robust locks that lies in this segment,
+    /// instead of joining the one that its libc has.
     ///
     /// It then ends without a trace even where the kernel has thrown the memory of its
     /// process away before it looks at the list (a process killed for want of memory).
@@ -57,10 +56,9 @@ impl Options {
         self
     }
 
-    /// The permissions of the file, exactly as given, whatever the process's umask:
-    /// 0o600 unless said otherwise. Whoever may write the file may use the locks, and may
-    /// spoil what they protect; whoever may only read it may look at it with
-    /// `lockstead shm`.
+    /// Sets the permissions of the file, exactly as given, whatever the process's umask: 0o600
+    /// unless said otherwise. Whoever may write the file may use the locks, and may spoil what they
+    /// protect; whoever may only read it may look at it with `lockstead shm`.
     #[must_use]
     pub const fn mode(mut self, mode: u32) -> Self {
         self.mode = mode & 0o777;

@@ -14,16 +14,16 @@ use core::ptr::NonNull;
 use lockstead_core::robust::Robust;
 use lockstead_linux::{Linux, U32};
 
-/// So many mutexes at once.
+/// The number of mutexes that a thread can owe for at once.
 const MOST: usize = 8;
 
 /// The address of a mutex, and what was named before the wait.
 type Entry = Cell<(usize, Option<NonNull<U32>>)>;
 
 struct Owed {
-    /// How many entries are in use: the first ones.
+    /// The number of entries in use, from the first one on.
     count: Cell<usize>,
-    /// In the order of the waits.
+    /// The entries in the order of the waits.
     entries: [Entry; MOST],
 }
 
@@ -40,8 +40,8 @@ impl Owed {
     }
 }
 
-/// The calling thread has waited with the mutex at this address, before which it had
-/// named this.
+/// Notes that the calling thread has waited with the mutex at this address, before which it had
+/// named this word.
 #[cold]
 pub(super) fn owe(mutex: usize, named: Option<NonNull<U32>>) {
     OWED.with(|owed| {
@@ -56,13 +56,13 @@ pub(super) fn owe(mutex: usize, named: Option<NonNull<U32>>) {
     });
 }
 
-/// Whether the calling thread owes anything, so that a release has more to do.
+/// Tells whether the calling thread owes anything, so that a release has more to do.
 #[inline(always)]
 pub(super) fn is_owing() -> bool {
     OWED.with(|owed| owed.count.get()) != 0
 }
 
-/// The calling thread has released the mutex at this address.
+/// Names again what the calling thread had named, after it has released the mutex at this address.
 #[inline(always)]
 pub(super) fn settle(mutex: usize) {
     if is_owing() {

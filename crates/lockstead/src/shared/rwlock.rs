@@ -50,12 +50,11 @@ pub struct SharedRwLock<T> {
 
 const _: () = assert!(size_of::<SharedRwLock<u64>>() == 16);
 
-// SAFETY: the data is reached through guards, of which there are one of a writer or
-// several of readers among those that keep to the protocol; a peer that does not can
-// write any bits there, all of which are values of a `Shareable` type.
+// SAFETY: GUARD-SOLE among the peers that keep to the protocol. Another peer can write any bits
+// there, and those are values of the type (SHAREABLE-BITS).
 unsafe impl<T: Shareable> Sync for SharedRwLock<T> {}
 
-// SAFETY: two words of which every value is one, and a `T` that may lie there; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: two atomic words, and a `T`; `repr(C)`.
 unsafe impl<T: Shareable> Shareable for SharedRwLock<T> {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::RwLock,
@@ -69,7 +68,7 @@ type Reading<'a, T> = Result<Locked<SharedReadGuard<'a, T>>, SharedError>;
 type Writing<'a, T> = Result<Locked<SharedWriteGuard<'a, T>>, SharedError>;
 
 impl<T: Shareable> SharedRwLock<T> {
-    /// A free lock around `value`, to be put into a segment by
+    /// Creates a free lock around `value`, to be put into a segment by
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
@@ -185,7 +184,7 @@ impl<T: Shareable> SharedRwLock<T> {
         self.write_as(&token.wait())
     }
 
-    /// The data, without locking: nobody else can reach the lock.
+    /// Returns the data, without locking: nobody else can reach the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
@@ -259,7 +258,7 @@ pub(super) fn read_by(
     }
 }
 
-/// The same for writing.
+/// Takes the lock for writing by `how`, as `read_by` does for reading.
 #[inline]
 pub(super) fn write_by(
     address: usize,
@@ -299,7 +298,7 @@ pub struct SharedReadGuard<'a, T: Shareable> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: Shareable> Sync for SharedReadGuard<'_, T> {}
 
 impl<T: Shareable> Deref for SharedReadGuard<'_, T> {
@@ -307,8 +306,8 @@ impl<T: Shareable> Deref for SharedReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: while the guard lives nobody writes, of those that keep to the
-        // protocol; whatever others write is a `T`.
+        // SAFETY: GUARD-SOLE: no peer that keeps to the protocol writes while the guard lives;
+        // whatever others write is a `T` (SHAREABLE-BITS).
         unsafe { &*self.lock.data.get() }
     }
 }
@@ -330,8 +329,7 @@ impl<T: Shareable> sealed::Sealed for SharedReadGuard<'_, T> {}
 
 impl<T: Shareable> Held for SharedReadGuard<'_, T> {
     fn repair(&mut self, _: sealed::Ours) -> &mut T {
-        // SAFETY: called for a guard that was got with a dead owner, and that has the
-        // lock alone.
+        // SAFETY: GUARD-SOLE: the guard of an acquisition after a dead owner has the lock alone.
         unsafe { &mut *self.lock.data.get() }
     }
 
@@ -357,7 +355,7 @@ pub struct SharedWriteGuard<'a, T: Shareable> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: Shareable> Sync for SharedWriteGuard<'_, T> {}
 
 impl<T: Shareable> Deref for SharedWriteGuard<'_, T> {
@@ -365,8 +363,8 @@ impl<T: Shareable> Deref for SharedWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives, among those
-        // that keep to the protocol; whatever others write is a `T`.
+        // SAFETY: GUARD-SOLE among the peers that keep to the protocol; whatever others write is a
+        // `T` (SHAREABLE-BITS).
         unsafe { &*self.lock.data.get() }
     }
 }
@@ -374,7 +372,7 @@ impl<T: Shareable> Deref for SharedWriteGuard<'_, T> {
 impl<T: Shareable> DerefMut for SharedWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`.
+        // SAFETY: GUARD-SOLE and SHAREABLE-BITS, as in `deref`.
         unsafe { &mut *self.lock.data.get() }
     }
 }

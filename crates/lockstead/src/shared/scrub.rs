@@ -15,10 +15,10 @@
 //! last one, and its participant has died, the slot is taken by nobody any more.
 //!
 //! It may begin with 0 again once no word of the segment names it. Words name a
-//! participant in two places, a lock's owner and its heir, which the directory leads to;
+//! participant in two places, a lock's owner and its hand-off waiter, which the directory leads to;
 //! only the participant itself writes its name there, and there is none in a slot that is
 //! worn out. So the names that are found are erased, one word after the other, and then
-//! there are none until somebody takes the slot. The name of a dead heir means nothing.
+//! there are none until somebody takes the slot. The name of a dead hand-off waiter means nothing.
 //! That of a dead owner is erased as its successor would erase it, but for the successor's
 //! own name: what is left is a lock that nobody has and that is inconsistent. Claims name
 //! locks and not slots, and those of a slot are void while nobody lives there and given
@@ -45,18 +45,18 @@ use lockstead_core::robust::{Identity, Life};
 use lockstead_linux::U32;
 use lockstead_linux::shared::{Attached, Chore, Scrub};
 
-/// What is to be known of a segment to scrub it.
+/// The knowledge of a segment that scrubbing it needs.
 #[derive(Debug)]
 pub(super) struct Scrubber {
-    /// What its root is made of.
+    /// The layout of the root.
     pub(super) layout: Layout,
-    /// Where that is.
+    /// The offset at which the root begins.
     pub(super) root: u64,
 }
 
 impl Scrubber {
-    /// For `lockstead_linux`, of which threads join; to live as long as the segment is
-    /// attached.
+    /// Returns the hook that `lockstead_linux` calls when threads join. The scrubber lives as long
+    /// as the segment is attached.
     pub(super) fn hook(&self) -> Scrub {
         Scrub { by: scrub_by, what: core::ptr::from_ref(self).cast() }
     }
@@ -80,8 +80,8 @@ impl Scrubber {
         if worn.iter().all(Option::is_none) {
             return 0;
         }
-        self.each_lock(attached, |owner, heir| {
-            erase(&worn, heir, |_| 0);
+        self.each_lock(attached, |owner, reserved_for| {
+            erase(&worn, reserved_for, |_| 0);
             erase(&worn, owner, |word| match word {
                 NOT_RECOVERABLE => word,
                 _ if word & UNTOUCHED != 0 => word & (WAITERS | RESERVED | INCONSISTENT),
@@ -97,14 +97,13 @@ impl Scrubber {
         begun
     }
 
-    /// Nobody lives in the segment: ends the names in locks that somebody could bear who comes;
-    /// returns of how many slots. Where a part of the root is unknown, in the locks that are
-    /// known.
+    /// Ends the names in locks that a newcomer could bear, in a segment in which nobody lives;
+    /// returns of how many slots. Where a part of the root is unknown, in the locks that are known.
     fn end_names(&self, attached: &Attached) -> usize {
         let domain = attached.domain();
         let mut ended = 0;
-        self.each_lock(attached, |owner, heir| {
-            for word in [owner, heir].map(|word| word.load(Ordering::Relaxed)) {
+        self.each_lock(attached, |owner, reserved_for| {
+            for word in [owner, reserved_for].map(|word| word.load(Ordering::Relaxed)) {
                 let named = Identity::from_bits(word).filter(|_| word != NOT_RECOVERABLE);
                 ended += usize::from(named.is_some_and(|who| domain.end_name(who)));
             }
@@ -112,15 +111,16 @@ impl Scrubber {
         ended
     }
 
-    /// The two words of each lock that name participants: the owner's and the heir's.
+    /// Returns the two words of each lock that name participants: the owner's and the hand-off
+    /// waiter's.
     fn each_lock(&self, attached: &Attached, mut then: impl FnMut(&AtomicU32, &AtomicU32)) {
         let base = attached.domain().base;
         self.layout.visit(&mut |lock| {
             if lock.kind != LockKind::Condvar {
                 let word = base + (self.root + lock.offset) as usize;
                 let at = |address| {
-                    // SAFETY: a word of a lock within the root (LAYOUT-WITHIN), which is mapped while
-                    // the segment is attached; an atomic, for which any bits are valid.
+                    // SAFETY: LAYOUT-WITHIN and SEGMENT-MAPPED: a word of a lock within the root,
+                    // an atomic, for which any bits are valid.
                     let word: &U32 = unsafe { &*with_exposed_provenance(address) };
                     word.get()
                 };
@@ -131,9 +131,10 @@ impl Scrubber {
     }
 }
 
-/// As [`Scrub::by`] is to be.
+/// Scrubs, or ends names, for [`Scrub::by`].
 fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
-    // SAFETY: of `hook`; the segment is attached, since there is a reference to it.
+    // SAFETY: SEGMENT-MAPPED: `hook` gave this pointer, and the segment is attached, since there is
+    // a reference to it.
     let scrubber = unsafe { &*what.cast::<Scrubber>() };
     match chore {
         Chore::Scrub => scrubber.scrub(attached),

@@ -55,10 +55,10 @@ pub struct Segment<T: Shareable> {
     root: NonNull<T>,
 }
 
-// SAFETY: the pointer leads into the segment's mapping, to a `T`, which may be used by
-// all threads (`Shareable`).
+// SAFETY: SEGMENT-MAPPED: the pointer leads into the segment's mapping, to a `T`, which all threads
+// may use (SHAREABLE-BITS).
 unsafe impl<T: Shareable> Send for Segment<T> {}
-// SAFETY: as above.
+// SAFETY: as of Send.
 unsafe impl<T: Shareable> Sync for Segment<T> {}
 
 impl<T: Shareable> Segment<T> {
@@ -77,8 +77,8 @@ impl<T: Shareable> Segment<T> {
         Self::create_with(path, options, |_| ())
     }
 
-    /// [`create`](Self::create), with a root that `fill` has changed before anybody else
-    /// sees it. It is zeroes at first.
+    /// Does what [`create`](Self::create) does, with a root that `fill` has changed before anybody
+    /// else sees it. It is zeroes at first.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -121,8 +121,8 @@ impl<T: Shareable> Segment<T> {
         RawSegment::open(path, Some(&Form::of::<T>())).map(Self::with)
     }
 
-    /// [`open`](Self::open), or [`create`](Self::create) if there is no such file; of
-    /// several processes that do this at the same time, one makes it.
+    /// Does what [`open`](Self::open) does, or what [`create`](Self::create) does if there is no
+    /// such file; of several processes that do this at the same time, one makes it.
     ///
     /// # Errors
     /// As the two.
@@ -158,7 +158,7 @@ impl<T: Shareable> Segment<T> {
         Self::memfd_with(name, options, |_| ())
     }
 
-    /// [`memfd`](Self::memfd), with a root that `fill` has changed.
+    /// Does what [`memfd`](Self::memfd) does, with a root that `fill` has changed.
     ///
     /// # Errors
     /// As [`memfd`](Self::memfd).
@@ -184,20 +184,19 @@ impl<T: Shareable> Segment<T> {
         RawSegment::from_fd(fd, Some(&Form::of::<T>())).map(Self::with)
     }
 
-    /// What lies in the segment.
+    /// Returns what lies in the segment.
     ///
     /// Everything in it that is not an atomic or a lock is to be left as it is once the
     /// segment was created, by everybody.
     #[inline]
     #[must_use]
     pub fn root(&self) -> &T {
-        // SAFETY: mapped as long as the segment lives, of this size and alignment
-        // (`with`), any bits are a value (`Shareable`). Peers that keep to the protocol
-        // change atomics, and what locks protect, only.
+        // SAFETY: SEGMENT-MAPPED, of this size and alignment (`with`), and SHAREABLE-BITS. Peers
+        // that keep to the protocol change atomics, and what locks protect, only.
         unsafe { self.root.as_ref() }
     }
 
-    /// What the file's first page said when it was opened.
+    /// Returns what the file's first page said when it was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
         self.raw.header()
@@ -243,17 +242,17 @@ impl<T: Shareable> Segment<T> {
         self.raw.scrub()
     }
 
-    /// Of a segment that was made or opened with the form of a `T`.
+    /// Wraps a segment that was made or opened with the form of a `T`.
     fn with(raw: RawSegment) -> Self {
         let root = raw.root().cast();
         Segment { raw, root }
     }
 }
 
-/// `fill` for a root that is a `T`.
+/// Turns a `fill` for a `T` into one for a root.
 fn filled_by<T: Shareable>(fill: impl FnOnce(&mut T)) -> impl FnOnce(NonNull<u8>) {
-    // SAFETY: a new segment's root, of the form of a `T`, mapped and zeroes, which are one;
-    // nobody else knows the file, or its mapping.
+    // SAFETY: SEGMENT-MAPPED and SHAREABLE-BITS: a new segment's root, of the form of a `T`, all
+    // zeroes. Nobody else knows the file, or its mapping.
     |root| fill(unsafe { root.cast().as_mut() })
 }
 

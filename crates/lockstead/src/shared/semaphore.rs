@@ -13,10 +13,10 @@ use lockstead_core::robust::{self, Units};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
-/// What becomes of the units of a holder that dies. They are free again either way.
+/// The report about the units of a holder that dies, which are free again either way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnDeath {
-    /// Nothing is said.
+    /// Nobody is told of it.
     #[default]
     Return,
     /// The next acquisition that succeeds is told how many there were, once:
@@ -57,7 +57,7 @@ pub struct SharedSemaphore {
 
 const _: () = assert!(size_of::<SharedSemaphore>() as u64 == 40);
 
-// SAFETY: words of which every value is one; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: atomic words; `repr(C)`.
 unsafe impl Shareable for SharedSemaphore {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::Semaphore,
@@ -70,7 +70,7 @@ unsafe impl Shareable for SharedSemaphore {
 type Taking<'a> = Result<Taken<'a>, SharedError>;
 
 impl SharedSemaphore {
-    /// One with so many free units, to be put into a segment by
+    /// Creates a semaphore with so many free units, to be put into a segment by
     /// [`Segment::create_with`](super::Segment::create_with).
     #[must_use]
     pub fn new(units: u32, on_death: OnDeath) -> Self {
@@ -156,14 +156,14 @@ impl SharedSemaphore {
         self.raw.add(&party, units).map_err(super::error_of)
     }
 
-    /// Free units, at some moment during the call. Those of a holder that has died are
-    /// counted when somebody wants them.
+    /// Returns the number of free units, at some moment during the call. Those of a holder that has
+    /// died are counted when somebody wants them.
     #[must_use]
     pub fn free(&self) -> u32 {
         self.raw.peek().1
     }
 
-    /// All units, free or not, at some moment during the call.
+    /// Returns the number of all units, free or not, at some moment during the call.
     #[must_use]
     pub fn total(&self) -> u32 {
         self.raw.peek().0
@@ -223,15 +223,15 @@ pub enum Taken<'a> {
     /// stand for may want a look. Of semaphores with [`OnDeath::Report`]; nobody else is
     /// told of these.
     HolderDied {
-        /// What was taken.
+        /// The units that were taken.
         permit: Permit<'a>,
-        /// How many units the dead had.
+        /// The number of units that the dead had.
         lost: u32,
     },
 }
 
 impl<'a> Taken<'a> {
-    /// What was taken, whoever died.
+    /// Returns what was taken, whoever died.
     pub fn permit(self) -> Permit<'a> {
         match self {
             Taken::Acquired(permit) | Taken::HolderDied { permit, .. } => permit,
@@ -251,7 +251,7 @@ pub struct Permit<'a> {
 }
 
 impl Permit<'_> {
-    /// How many.
+    /// Returns the number of units of the permit.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.units

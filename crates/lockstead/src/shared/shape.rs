@@ -11,43 +11,43 @@
 //! | struct | `2`, name, size: u64, fields: u16, and of each field name, offset: u64, node |
 //! | lock | `3`, kind: u8, size: u64, offset of the data: u64, node of the data |
 
-/// How a [`Shareable`](super::Shareable) type is laid out.
+/// The layout of a [`Shareable`](super::Shareable) type, known at compile time.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// Data without a lock in it.
     Plain {
-        /// What the type is called.
+        /// The name of the type.
         name: &'static str,
-        /// Its bytes.
+        /// The size in bytes.
         size: usize,
     },
-    /// The same thing several times.
+    /// An array of one thing.
     Array {
-        /// How often.
+        /// The number of elements.
         count: usize,
-        /// From one to the next, in bytes.
+        /// The distance from one element to the next, in bytes.
         stride: usize,
-        /// What it is.
+        /// The shape of each element.
         element: &'static Shape,
     },
     /// Several things, each under a name.
     Struct {
-        /// What the type is called.
+        /// The name of the type.
         name: &'static str,
-        /// Its bytes.
+        /// The size in bytes.
         size: usize,
-        /// What is in it, in the order of the source.
+        /// The fields in the order of the source.
         fields: &'static [Field],
     },
-    /// A lock.
+    /// A lock, with the data that it protects.
     Lock {
-        /// What kind of lock.
+        /// The kind of the lock.
         kind: LockKind,
         /// Its bytes, with the data.
         size: usize,
-        /// Where in it the data is that it protects.
+        /// The offset of the data that it protects.
         offset: usize,
-        /// Of the data.
+        /// The shape of the data.
         data: &'static Shape,
     },
 }
@@ -55,24 +55,24 @@ pub enum Shape {
 /// A field of a [`Shape::Struct`].
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: &'static str,
-    /// Where it begins in the struct.
+    /// The offset in the struct.
     pub offset: usize,
-    /// Its type.
+    /// The shape of its type.
     pub shape: &'static Shape,
 }
 
 /// The kinds of locks that lie in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockKind {
-    /// [`SharedMutex`](super::SharedMutex).
+    /// The mutex, [`SharedMutex`](super::SharedMutex).
     Mutex,
-    /// [`SharedRwLock`](super::SharedRwLock).
+    /// The reader-writer lock, [`SharedRwLock`](super::SharedRwLock).
     RwLock,
-    /// [`SharedSemaphore`](super::SharedSemaphore).
+    /// The semaphore, [`SharedSemaphore`](super::SharedSemaphore).
     Semaphore,
-    /// [`SharedCondvar`](super::SharedCondvar).
+    /// The condition variable, [`SharedCondvar`](super::SharedCondvar).
     Condvar,
 }
 
@@ -80,7 +80,7 @@ impl LockKind {
     const ALL: [LockKind; 4] =
         [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Condvar];
 
-    /// As it stands in a file.
+    /// Returns the kind as it stands in a file.
     pub(super) fn code(self) -> u8 {
         Self::ALL.iter().position(|&kind| kind == self).map_or(0, |at| at as u8 + 1)
     }
@@ -89,7 +89,7 @@ impl LockKind {
         Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
-    /// What the lock itself takes, without data.
+    /// Returns what the lock itself takes, without data.
     #[must_use]
     pub fn size(self) -> u64 {
         match self {
@@ -98,7 +98,7 @@ impl LockKind {
         }
     }
 
-    /// As text: `mutex`, `rwlock`, `semaphore`, `condvar`.
+    /// Returns the kind as text: `mutex`, `rwlock`, `semaphore`, `condvar`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -115,9 +115,9 @@ pub(super) const ARRAY: u8 = 1;
 pub(super) const STRUCT: u8 = 2;
 pub(super) const LOCK: u8 = 3;
 
-/// So deep may nodes lie in one another.
+/// The depth to which nodes may lie in one another.
 pub(super) const DEEPEST: usize = 48;
-/// So many bytes may a shape take.
+/// The number of bytes that a shape may take.
 pub(super) const LONGEST: usize = 1 << 20;
 
 impl Shape {
@@ -133,7 +133,7 @@ impl Shape {
     }
 }
 
-/// The number by which shapes are told from one another (FNV-1a).
+/// Returns the number that tells shapes from one another (FNV-1a).
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

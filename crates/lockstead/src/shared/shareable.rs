@@ -1,4 +1,9 @@
-//! What may lie in a segment, and how its types describe themselves.
+//! The types that may lie in a segment, and how they describe themselves.
+//!
+//! # Invariants
+//! - **SHAREABLE-BITS** Every bit pattern of the size of a [`Shareable`] type is a value of it, and
+//!   zeroes are a fresh one: a peer may write anything at any time. The implementations keep it,
+//!   and the derive checks it field by field.
 
 use super::shape::Shape;
 use core::marker::PhantomData;
@@ -51,16 +56,15 @@ use core::sync::atomic::{
             every bit pattern: use `u8` or `u32` instead"
 )]
 pub unsafe trait Shareable: Sized + Send + Sync + 'static {
-    /// How the type is laid out, and where its locks are. [`Segment`](super::Segment)
-    /// writes it into the file, so that programs that do not agree about it find out,
-    /// and `lockstead shm` can name the locks.
+    /// The layout of the type, and the places of its locks. [`Segment`](super::Segment) writes it
+    /// into the file, so that programs that do not agree about it find out, and `lockstead shm` can
+    /// name the locks.
     const SHAPE: Shape;
 }
 
 macro_rules! plain {
     ($($type:ty)*) => {$(
-        // SAFETY: a number, or an atomic one of the same layout: no padding, every bit
-        // pattern is a value of it.
+        // SAFETY: SHAREABLE-BITS: a number, or an atomic one of the same layout, has no padding.
         unsafe impl Shareable for $type {
             const SHAPE: Shape = Shape::Plain { name: stringify!($type), size: size_of::<Self>() };
         }
@@ -73,22 +77,22 @@ plain! {
     AtomicI8 AtomicI16 AtomicI32 AtomicI64 AtomicIsize
 }
 
-// SAFETY: no bytes at all.
+// SAFETY: SHAREABLE-BITS: the type has no bytes at all.
 unsafe impl Shareable for () {
     const SHAPE: Shape = Shape::Plain { name: "()", size: 0 };
 }
 
-// SAFETY: no bytes at all.
+// SAFETY: SHAREABLE-BITS: the type has no bytes at all.
 unsafe impl<T: Shareable> Shareable for PhantomData<T> {
     const SHAPE: Shape = Shape::Plain { name: "PhantomData", size: 0 };
 }
 
-// SAFETY: the same bytes as a `T` (`repr(transparent)`), which may lie there.
+// SAFETY: SHAREABLE-BITS: the same bytes as a `T` (`repr(transparent)`).
 unsafe impl<T: Shareable> Shareable for Wrapping<T> {
     const SHAPE: Shape = T::SHAPE;
 }
 
-// SAFETY: `N` times a `T`, one after the other, as the shape says.
+// SAFETY: SHAREABLE-BITS: `N` times a `T`, one after the other, as the shape says.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
     const SHAPE: Shape = Shape::Array { count: N, stride: size_of::<T>(), element: &T::SHAPE };
 }

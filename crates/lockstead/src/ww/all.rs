@@ -3,26 +3,26 @@
 use super::{Context, Error, WwGuard, WwMutex};
 use core::fmt;
 
-/// Why [`lock_all`] holds nothing.
+/// The reason for which [`lock_all`] holds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockAllError {
     /// The same lock stands at these two places of the list.
     Duplicate {
-        /// The first place.
+        /// The first of the two places.
         first: usize,
-        /// The second place.
+        /// The second of the two places.
         second: usize,
     },
     /// The context held the lock at this place before the call.
     Already {
-        /// The place.
+        /// The place of the lock in the list.
         index: usize,
     },
     /// The context held other locks before the call, which `lock_all` cannot
     /// release, and must back off: drop their guards, take the lock at this place
     /// by [`WwMutex::lock_slow`], and begin again.
     Deadlock {
-        /// The place.
+        /// The place of the lock in the list.
         index: usize,
     },
 }
@@ -99,7 +99,7 @@ pub fn lock_all<'a, T: ?Sized>(
     }
 }
 
-/// Two places of the list with the same lock, if there are any.
+/// Finds two places of the list with the same lock, if there are any.
 fn duplicate<T: ?Sized>(locks: &[&WwMutex<T>]) -> Option<(usize, usize)> {
     let mut places: Vec<(usize, usize)> =
         locks.iter().enumerate().map(|(index, lock)| (lock.address(), index)).collect();

@@ -13,14 +13,14 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class whose contexts are refused as soon as they meet an older one.
+    /// Creates a class whose contexts are refused as soon as they meet an older one.
     #[must_use]
     pub const fn wait_die(name: &'static str) -> Self {
         Class { raw: raw::Class::new(Scheme::WaitDie), name }
     }
 
-    /// A class whose contexts are refused when an older one has met them and they
-    /// have to wait themselves.
+    /// Creates a class whose contexts are refused when an older one has met them and they have to
+    /// wait themselves.
     #[must_use]
     pub const fn wound_wait(name: &'static str) -> Self {
         Class { raw: raw::Class::new(Scheme::WoundWait), name }
@@ -95,14 +95,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// All locks are held: no further one will be asked for. Checked with the
+    /// Notes that the context holds all its locks and will ask for no further one. Checked with the
     /// feature `check`; else it says something to the reader only.
     #[track_caller]
     pub fn done(&self) {
         self.rules.done(self, Location::caller());
     }
 
-    /// How many locks it holds.
+    /// Returns how many locks it holds.
     #[must_use]
     pub fn acquired(&self) -> u32 {
         self.raw.acquired()

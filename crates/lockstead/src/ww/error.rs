@@ -1,13 +1,12 @@
-//! Why a context did not get a lock.
+//! The reason for which a context did not get a lock.
 
 use core::fmt;
 
-/// Why a context did not get a lock.
+/// The reason for which a context did not get a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Error {
-    /// To wait might be to wait for ever: drop all guards of the context, take
-    /// this lock by [`WwMutex::lock_slow`](super::WwMutex::lock_slow), and begin
-    /// again. The kernel's `-EDEADLK`.
+    /// The context might wait for ever: drop all guards of the context, take this lock by
+    /// [`WwMutex::lock_slow`](super::WwMutex::lock_slow), and begin again. The kernel's `-EDEADLK`.
     Deadlock,
     /// The context holds this lock already. The kernel's `-EALREADY`.
     Already,

@@ -13,19 +13,21 @@ pub struct WwGuard<'a, T: ?Sized> {
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives no more than `&T`.
+// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync> Sync for WwGuard<'_, T> {}
 
 impl<'a, T: ?Sized> WwGuard<'a, T> {
+    /// Wraps the hold of the calling thread.
+    ///
     /// # Safety
-    /// The calling thread has acquired `mutex` in `context`, or without one, and no
-    /// other guard of it exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread has acquired `mutex` in `context`, or without
+    /// one, and no other guard of it exists.
     #[inline(always)]
     pub(super) unsafe fn new(mutex: &'a WwMutex<T>, context: Option<&'a Context>) -> Self {
         WwGuard { mutex, context, not_send: PhantomData }
     }
 
-    /// The mutex that is held.
+    /// Returns the mutex that the guard holds.
     ///
     /// A function, not a method, so that it cannot hide one of `T`.
     #[must_use]
@@ -39,7 +41,7 @@ impl<T: ?Sized> Deref for WwGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &*self.mutex.data() }
     }
 }
@@ -47,7 +49,7 @@ impl<T: ?Sized> Deref for WwGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WwGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the one access to the data while it lives.
+        // SAFETY: GUARD-SOLE, which the lock keeps.
         unsafe { &mut *self.mutex.data() }
     }
 }
@@ -58,9 +60,8 @@ impl<T: ?Sized> Drop for WwGuard<'_, T> {
         if let Some(context) = self.context {
             context.rules.released();
         }
-        // SAFETY: the guard was made by the holder, with the context that it
-        // acquired in, which outlives it; and it is not Send, so the calling thread
-        // holds the mutex.
+        // SAFETY: GUARD-HOLDS, which the callers of `new` keep; the context in which the thread
+        // acquired outlives the guard.
         unsafe { self.mutex.raw.unlock(self.context.map(|context| &context.raw)) }
     }
 }

@@ -30,12 +30,12 @@ pub struct WwMutex<T: ?Sized> {
 
 const _: () = assert!(size_of::<RawWwMutex<Linux>>() == 24);
 
-// SAFETY: the data is reached from other threads by moving it (into_inner) or
-// through a guard, of which there is one at a time: `T: Send` suffices.
+// SAFETY: GUARD-SOLE: other threads reach the data by moving it (into_inner) or through a guard, of
+// which there is one at a time, so `T: Send` suffices.
 unsafe impl<T: ?Sized + Send> Sync for WwMutex<T> {}
 
 impl<T> WwMutex<T> {
-    /// A free mutex of this class that guards `value`.
+    /// Creates a free mutex of this class that guards `value`.
     #[must_use]
     pub const fn new(class: &'static Class, value: T) -> Self {
         WwMutex {
@@ -45,7 +45,7 @@ impl<T> WwMutex<T> {
         }
     }
 
-    /// The data. Nobody else can hold the mutex: it is the caller's own.
+    /// Returns the data. Nobody else can hold the mutex: it is the caller's own.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
@@ -65,7 +65,7 @@ impl<T: ?Sized> WwMutex<T> {
         self.acquire(context, &Patience::ENDLESS)
     }
 
-    /// [`lock`](Self::lock), unless a signal handler runs on this thread while it
+    /// Does what [`lock`](Self::lock) does, unless a signal handler runs on this thread while it
     /// sleeps.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl<T: ?Sized> WwMutex<T> {
         self.acquire(context, &INTERRUPTIBLE)
     }
 
-    /// [`lock`](Self::lock), waiting at most `timeout`.
+    /// Does what [`lock`](Self::lock) does, waiting at most `timeout`.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), and [`Error::TimedOut`].
@@ -109,7 +109,7 @@ impl<T: ?Sized> WwMutex<T> {
         }
     }
 
-    /// [`lock_slow`](Self::lock_slow), unless a signal handler runs on this thread
+    /// Does what [`lock_slow`](Self::lock_slow) does, unless a signal handler runs on this thread
     /// while it sleeps.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl<T: ?Sized> WwMutex<T> {
             return None;
         }
         context.rules.acquired();
-        // SAFETY: just acquired, in this context.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock in this context.
         Some(unsafe { WwGuard::new(self, Some(context)) })
     }
 
@@ -152,7 +152,7 @@ impl<T: ?Sized> WwMutex<T> {
         }
     }
 
-    /// [`lock_alone`](Self::lock_alone), waiting at most `timeout`.
+    /// Does what [`lock_alone`](Self::lock_alone) does, waiting at most `timeout`.
     ///
     /// # Errors
     /// [`TimedOut`], not before the time is over.
@@ -172,40 +172,40 @@ impl<T: ?Sized> WwMutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock_alone(&self) -> Option<WwGuard<'_, T>> {
-        // SAFETY: just acquired, without a context.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock without a context.
         self.raw.try_lock(None, Location::caller()).then(|| unsafe { WwGuard::new(self, None) })
     }
 
-    /// Whether anybody holds the mutex, at some moment during the call.
+    /// Tells whether anybody holds the mutex, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// Whether this context holds the mutex.
+    /// Tells whether this context holds the mutex.
     #[must_use]
     pub fn is_held_in(&self, context: &Context) -> bool {
         self.raw.is_held_in(&context.raw)
     }
 
-    /// Who holds the mutex, at some moment during the call.
+    /// Returns the holder of the mutex, at some moment during the call.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.raw.owner().map(Owner::new)
     }
 
-    /// The data, without locking: nobody else can reach the mutex.
+    /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 
-    /// The address of the data, for the guards.
+    /// Returns the address of the data, for the guards.
     #[inline(always)]
     pub(super) fn data(&self) -> *mut T {
         self.data.get()
     }
 
-    /// What tells this lock from others.
+    /// Returns what tells this lock from others.
     pub(super) fn address(&self) -> usize {
         core::ptr::from_ref(&self.raw).addr()
     }
@@ -232,7 +232,7 @@ impl<T: ?Sized> WwMutex<T> {
         match lock(here) {
             Ok(()) => {
                 context.rules.acquired();
-                // SAFETY: just acquired, in this context.
+                // SAFETY: GUARD-HOLDS: this call has just acquired the lock in this context.
                 Ok(unsafe { WwGuard::new(self, Some(context)) })
             }
             Err(error) => {
@@ -268,7 +268,7 @@ impl<T: ?Sized> WwMutex<T> {
     fn acquire_alone(&self, how: &Wait<'_, Linux>) -> Result<WwGuard<'_, T>, LockError> {
         self.rules.asked_alone(Location::caller());
         self.raw.lock_alone(how, Location::caller())?;
-        // SAFETY: just acquired, without a context.
+        // SAFETY: GUARD-HOLDS: this call has just acquired the lock without a context.
         Ok(unsafe { WwGuard::new(self, None) })
     }
 

@@ -62,7 +62,7 @@ mod on {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
-    /// What others of the thread's calls see of a context.
+    /// A context as the thread's other calls see it.
     struct Live {
         class: &'static Class,
         begun: Site,
@@ -74,7 +74,7 @@ mod on {
         static LIVE: RefCell<Vec<Rc<Live>>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// A live context of the class on this thread.
+    /// Returns a live context of the class on this thread.
     fn live(class: &'static Class, wanted: impl Fn(&Live) -> bool) -> Option<Rc<Live>> {
         let found = |live: &&Rc<Live>| core::ptr::eq(live.class, class) && wanted(live);
         LIVE.try_with(|all| all.borrow().iter().find(found).cloned()).ok().flatten()

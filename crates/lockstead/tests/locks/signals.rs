@@ -58,7 +58,7 @@ fn handler_ends_every_interruptible_wait(signal: libc::c_int, flags: libc::c_int
 
     install(signal, flags);
     let held = (MUTEX.lock(), LOCK.write());
-    // Past the bound a waiter sleeps elsewhere: as the heir, or in the waiting
+    // Past the bound a waiter sleeps elsewhere: as the hand-off waiter, or in the waiting
     // room of the reader-writer lock.
     for delay in [Duration::ZERO, Duration::from_millis(20)] {
         ends(signal, delay, || MUTEX.lock_interruptible().map(drop));

@@ -198,8 +198,8 @@ fn a_thread_that_died_with_many_locks_leaves_none_locked() {
 
 /// Who waits longest sleeps at a place of its own.
 #[test]
-fn an_heir_is_woken_when_the_lock_is_lost() {
-    let _watchdog = Watchdog::new("an_heir_is_woken_when_the_lock_is_lost");
+fn a_handoff_waiter_is_woken_when_the_lock_is_lost() {
+    let _watchdog = Watchdog::new("a_handoff_waiter_is_woken_when_the_lock_is_lost");
     let told = || {
         let segment = segment::<[SharedMutex<u64>; 2]>();
         let lock = &segment.root()[0];
@@ -209,8 +209,8 @@ fn an_heir_is_woken_when_the_lock_is_lost() {
         let left = lock.lock().expect("a slot");
         assert!(matches!(left, Locked::OwnerDied(_)));
         thread::scope(|s| {
-            let heir = s.spawn(|| assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable))));
-            // It becomes the heir when it looks again after some milliseconds.
+            let waiter = s.spawn(|| assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable))));
+            // It becomes the hand-off waiter when it looks again after some milliseconds.
             for _ in 0..5 {
                 thread::sleep(Duration::from_millis(10));
                 party(core::ptr::from_ref(lock).addr()).expect("a slot").domain.wake_everybody();
@@ -218,7 +218,7 @@ fn an_heir_is_woken_when_the_lock_is_lost() {
             thread::sleep(Duration::from_millis(10));
             let start = Instant::now();
             drop(left);
-            heir.join().expect("it was told");
+            waiter.join().expect("it was told");
             start
         })
     };

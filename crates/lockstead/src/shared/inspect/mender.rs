@@ -17,11 +17,11 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Mender {
     attachment: Attachment,
-    /// Who lived, as far as the segment knew, before this asked about anybody.
+    /// The participants that lived, as far as the segment knew, before this asked about any.
     living: Vec<Identity>,
 }
 
-/// What was done about a lock.
+/// The repair of a lock, if it needed one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Mended {
@@ -56,13 +56,13 @@ impl Mender {
         Ok(Mender { attachment, living })
     }
 
-    /// What the first page said when it was opened.
+    /// Returns what the first page said when it was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
         self.attachment.header()
     }
 
-    /// What the root is made of.
+    /// Returns what the root is made of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         self.attachment.layout()
@@ -113,7 +113,7 @@ impl Mender {
         let outcome = match kind {
             LockKind::Condvar => return Ok(Mended::Fine),
             LockKind::Mutex => {
-                // SAFETY: as said above the match.
+                // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let lock = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
                 lock.try_lock(&party).inspect(|_| {
                     lock.mark_consistent(&party);
@@ -121,7 +121,7 @@ impl Mender {
                 })
             }
             LockKind::RwLock => {
-                // SAFETY: as said above the match.
+                // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let lock = unsafe { at.cast::<SharedRwLock<Linux>>().as_ref() };
                 lock.try_write(&party).inspect(|_| {
                     lock.mark_consistent(&party);
@@ -129,9 +129,9 @@ impl Mender {
                 })
             }
             LockKind::Semaphore => {
-                // SAFETY: as said above the match.
+                // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let mutex = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
-                // SAFETY: as said above the match.
+                // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
                 let owner = robust::Identity::from_bits(mutex.peek());
                 let died =
@@ -151,11 +151,11 @@ impl Mender {
             Err(robust::SharedError::TimedOut | robust::SharedError::Recursive) => Ok(Mended::Held),
             Err(robust::SharedError::NotRecoverable) if reset => {
                 let words = at.cast::<U32>();
-                // SAFETY: as said above the match.
-                let (word, heir) = unsafe { (words.as_ref().get(), words.add(1).as_ref()) };
+                // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
+                let (word, reserved_for) = unsafe { (words.as_ref().get(), words.add(1).as_ref()) };
                 let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
                 let done = word.compare_exchange(NOT_RECOVERABLE, 0, success, failure).is_ok();
-                Linux::wake_shared(heir, u32::MAX);
+                Linux::wake_shared(reserved_for, u32::MAX);
                 Ok(if done { Mended::Reset } else { Mended::Held })
             }
             Err(robust::SharedError::NotRecoverable) => Ok(Mended::NotRecoverable),
@@ -163,7 +163,7 @@ impl Mender {
         }
     }
 
-    /// As [`Segment::scrub`](crate::shared::Segment::scrub).
+    /// Does what [`Segment::scrub`](crate::shared::Segment::scrub) does.
     pub fn scrub(&self) -> usize {
         self.attachment.scrub()
     }

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// A slot that is, or was, somebody's.
+/// A participant that is there, or was.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// The number of its slot.
+    /// The number of the participant's slot.
     pub slot: u32,
-    /// How many have died there before.
+    /// The number of participants that died there before.
     pub generation: u32,
     /// The life word's low half: 0 for a slot that was left; else bit 31 and a thread
     /// number, or `0xc0000000`.
@@ -30,7 +30,7 @@ pub struct Participant {
     pub worn_out: bool,
     /// Its process and thread as it calls itself, in its own namespace.
     pub process: u32,
-    /// See `process`.
+    /// The participant's thread as it calls itself.
     pub thread: u32,
     /// The inode of its PID namespace; 0: unknown.
     pub namespace: u64,
@@ -44,7 +44,7 @@ pub struct Participant {
     /// any more by which its process was known, or it came in another start of the system, or to
     /// another file, of which this one is a copy.
     pub unnoticed: bool,
-    /// What it shares, of the locks that it claims.
+    /// The locks that it reads under, or has units of.
     pub claims: Vec<Claimed>,
 }
 
@@ -52,11 +52,11 @@ pub struct Participant {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Claimed {
-    /// Whose it is.
+    /// The slot of the participant whose claim it is.
     pub slot: u32,
-    /// Of the lock at this offset in the segment.
+    /// The offset of the claimed lock in the segment.
     pub lock: u64,
-    /// Of a semaphore, how many units.
+    /// The number of units, of a semaphore.
     pub units: u32,
     /// Somebody sleeps until it is given back.
     pub awaited: bool,
@@ -66,14 +66,15 @@ pub struct Claimed {
 #[derive(Clone, Debug, Default)]
 pub struct People {
     all: Vec<Participant>,
-    /// By lock; of those that live.
+    /// The claims of living participants, sorted by lock.
     claims: Vec<Claimed>,
 }
 
 const SLOT_BYTES: usize = 128;
 
 impl People {
-    /// From the bytes of all slots and of all claims, and the locks on the file.
+    /// Reads the participants from the bytes of all slots and all claims, and from the locks on the
+    /// file.
     pub(super) fn new(file: &File, header: &Header, records: &[u8], claims: &[u8]) -> People {
         let each = header.claims_each as usize * 8;
         let mut people = People::default();
@@ -89,27 +90,27 @@ impl People {
         people
     }
 
-    /// Everybody who is there or was, by the number of the slot.
+    /// Returns everybody who is there or was, by the number of the slot.
     #[must_use]
     pub fn all(&self) -> &[Participant] {
         &self.all
     }
 
-    /// Who sits, or sat last, in the slot of a slot.
+    /// Returns the participant that has a slot, or had it last.
     #[must_use]
     pub fn in_slot(&self, slot: u32) -> Option<&Participant> {
         let at = self.all.binary_search_by_key(&slot, |participant| participant.slot).ok()?;
         self.all.get(at)
     }
 
-    /// A participant that a word names, if it lives.
+    /// Returns a participant that a word names, if it lives.
     #[must_use]
     pub fn living(&self, who: Identity) -> Option<&Participant> {
         self.in_slot(who.slot())
             .filter(|participant| participant.alive && participant.generation == who.generation())
     }
 
-    /// What living participants claim of the lock at this offset in the segment.
+    /// Returns what living participants claim of the lock at this offset in the segment.
     #[must_use]
     pub fn claims_on(&self, lock: u64) -> &[Claimed] {
         let first = self.claims.partition_point(|claim| claim.lock < lock);
@@ -117,7 +118,7 @@ impl People {
         &self.claims[first..first + count]
     }
 
-    /// Who sleeps for the lock at this offset in the segment.
+    /// Returns the participants that sleep for the lock at this offset in the segment.
     pub fn waiting_for(&self, lock: u64) -> impl Iterator<Item = &Participant> {
         self.all
             .iter()
@@ -126,7 +127,7 @@ impl People {
 }
 
 impl Participant {
-    /// `None` of a slot in which nobody has ever been.
+    /// Reads one participant; `None` of a slot that nobody has ever had.
     fn new(asker: &Asker<'_>, slot: u32, record: &[u8], claims: &[u8]) -> Option<Participant> {
         let life = Life(long(record, 0));
         if life.0 == 0 && long(record, 8) == 0 {
@@ -160,13 +161,13 @@ impl Participant {
         })
     }
 
-    /// How the locks' words name it.
+    /// Returns the name by which the locks' words know it.
     #[must_use]
     pub fn identity(&self) -> Option<Identity> {
         Identity::new(self.slot, self.generation)
     }
 
-    /// The number by which the kernel knows it in its namespace, as the life word has it.
+    /// Returns the number by which the kernel knows it in its namespace, as the life word has it.
     #[must_use]
     pub fn number(&self) -> Option<u32> {
         (self.life != LIFE_DEAD && self.alive).then_some(self.life & LIFE_NUMBER)
@@ -195,7 +196,7 @@ impl Asker<'_> {
         noted == life.high() && self.origin != 0 && there != 0 && self.origin != there
     }
 
-    /// As it is now.
+    /// Reads the life word as it is now.
     fn life(&self, slot: u32) -> Option<Life> {
         let mut word = [0; 8];
         let at = self.slots_at + u64::from(slot) * SLOT_BYTES as u64;
@@ -204,7 +205,7 @@ impl Asker<'_> {
     }
 }
 
-/// A word of the machine at this place.
+/// Returns a word of the machine at this place.
 pub(super) fn short(bytes: &[u8], at: usize) -> u32 {
     let taken: Option<[u8; 4]> = bytes.get(range(at, 4)).and_then(|four| four.try_into().ok());
     taken.map_or(0, u32::from_ne_bytes)

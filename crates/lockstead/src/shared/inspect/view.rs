@@ -20,7 +20,7 @@ pub struct View {
     pub(super) layout: Layout,
 }
 
-/// What a lock's word says.
+/// The state of a lock by its word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LockState {
@@ -35,7 +35,7 @@ pub enum LockState {
     OwnerDead,
     /// Nobody has it, and what a dead owner left was not looked at.
     Inconsistent,
-    /// Not recoverable.
+    /// The lock is not recoverable.
     NotRecoverable,
 }
 
@@ -43,32 +43,32 @@ pub enum LockState {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LockView<'a> {
-    /// How the program names it, from the root on: `accounts[3].lock`.
+    /// The name that the program has for it, from the root on: `accounts[3].lock`.
     pub path: &'a str,
-    /// What kind of lock.
+    /// The kind of the lock.
     pub kind: LockKind,
-    /// Where it is in the segment.
+    /// The offset of the lock in the segment.
     pub offset: u64,
     /// Its first word: the owner and flags; of a condition variable, how often it was
     /// notified.
     pub word: u32,
-    /// Its second word: the heir.
+    /// The second word, which names the hand-off waiter.
     pub other: u32,
-    /// What these say. Always [`LockState::Free`] of a condition variable.
+    /// The state that these words mean. Always [`LockState::Free`] of a condition variable.
     pub state: LockState,
-    /// Who has it alone, or had when it died.
+    /// The participant that has it alone, or had when it died.
     pub owner: Option<Identity>,
-    /// For whom it is kept when it comes free.
-    pub heir: Option<Identity>,
+    /// The hand-off waiter, for which it is reserved.
+    pub reserved_for: Option<Identity>,
     /// Somebody may sleep for it.
     pub waiters: bool,
-    /// Of a semaphore: all units, and the free ones among them.
+    /// All units of a semaphore, and the free ones among them.
     pub units: Option<(u32, u32)>,
-    /// What living participants claim of it: its readers, or who has units.
+    /// The claims of living participants: its readers, or the holders of units.
     pub claims: &'a [Claimed],
 }
 
-/// So many bytes are read at once.
+/// The number of bytes that are read at once.
 const CHUNK: u64 = 1 << 18;
 /// No lock's words are longer.
 const WORDS: u64 = 40;
@@ -91,19 +91,19 @@ impl View {
         Ok(View { file, header, layout })
     }
 
-    /// What the first page said when it was opened.
+    /// Returns what the first page said when it was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What the root is made of.
+    /// Returns what the root is made of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The doorbell: the two highest bits count how often it was rung.
+    /// Reads the doorbell, whose two highest bits count how often everybody was woken.
     ///
     /// # Errors
     /// [`SegmentError::Io`], [`SegmentError::Truncated`].
@@ -113,7 +113,7 @@ impl View {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// Who takes part, or did.
+    /// Reads who takes part, or did.
     ///
     /// # Errors
     /// As [`doorbell`](Self::doorbell).
@@ -150,7 +150,7 @@ impl View {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The name of the lock at this offset in the segment.
+    /// Returns the name of the lock at this offset in the segment.
     #[must_use]
     pub fn path_of(&self, offset: u64) -> Option<String> {
         let mut named = None;
@@ -181,7 +181,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// So many bytes at this offset, which lie in the root.
+    /// Reads so many bytes at this offset, which lie in the root.
     fn words(&mut self, view: &View, offset: u64, count: u64) -> Result<&[u8], SegmentError> {
         let end = self.at + self.bytes.len() as u64;
         if offset < self.at || offset + count > end {
@@ -212,7 +212,7 @@ impl<'a> LockView<'a> {
             other,
             state: LockState::Free,
             owner: None,
-            heir: None,
+            reserved_for: None,
             waiters: false,
             units: None,
             claims: people.claims_on(offset),
@@ -230,7 +230,7 @@ impl<'a> LockView<'a> {
         view.owner = Identity::from_bits(word);
         view.waiters = word & WAITERS != 0;
         if word & RESERVED != 0 {
-            view.heir = Identity::from_bits(other);
+            view.reserved_for = Identity::from_bits(other);
         }
         view.state = match view.owner {
             Some(owner) => match people.living(owner) {

@@ -13,13 +13,13 @@ pub struct RawCondvar(SharedCondvar<Linux>);
 
 const _: () = assert!(size_of::<RawCondvar>() == 8 && align_of::<RawCondvar>() == 8);
 
-/// How a wait for a condition has ended.
+/// The end of a wait for a condition.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Waited {
-    /// How the mutex was taken back.
+    /// The outcome of taking the mutex back.
     pub mutex: Outcome,
-    /// Why the wait was given up; `None`: it was notified, or woken for no reason.
+    /// The reason for which the caller gave up; `None`: it was notified, or woken for no reason.
     pub ended: Option<SharedError>,
 }
 

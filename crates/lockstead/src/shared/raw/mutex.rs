@@ -16,10 +16,10 @@ pub struct RawMutex(pub(super) SharedMutex<Linux>);
 
 const _: () = assert!(size_of::<RawMutex>() == 8 && align_of::<RawMutex>() == 8);
 
-/// Whether a release by the calling thread is an exchange of the word, and the count of what
-/// it holds, and nothing else: it owes nothing to others that wait for conditions. For fast
-/// paths in other languages, which may take and release mutexes by themselves as long as
-/// this holds: until the thread waits for a condition.
+/// Tells whether a release by the calling thread is an exchange of the word, and the count of what
+/// it holds, and nothing else: it owes nothing to others that wait for conditions. For fast paths
+/// in other languages, which may take and release mutexes by themselves as long as this holds:
+/// until the thread waits for a condition.
 #[must_use]
 pub fn releases_by_the_word() -> bool {
     !owed::is_owing()
@@ -79,21 +79,21 @@ impl RawMutex {
         mark_consistent(&self.0)
     }
 
-    /// Whether an owner has died since what it protects was last declared consistent; or
-    /// it is not recoverable, for that reason.
+    /// Tells whether an owner has died since what it protects was last declared consistent; or it
+    /// is not recoverable, for that reason.
     #[must_use]
     pub fn is_inconsistent(&self) -> bool {
         self.0.peek() & INCONSISTENT != 0
     }
 
-    /// Whether anybody has it, dead or alive, at some moment during the call.
+    /// Tells whether anybody has it, dead or alive, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         let word = self.0.peek();
         Identity::from_bits(word).is_some() && word != NOT_RECOVERABLE
     }
 
-    /// Whether the calling thread has it.
+    /// Tells whether the calling thread has it.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         let address = core::ptr::from_ref(self).addr();

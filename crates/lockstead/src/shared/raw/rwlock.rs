@@ -84,8 +84,8 @@ impl RawRwLock {
         party.is_some_and(|(_, party)| self.0.mark_consistent(&party))
     }
 
-    /// Whether a writer has died since what it protects was last declared consistent; or
-    /// it is not recoverable, for that reason.
+    /// Tells whether a writer has died since what it protects was last declared consistent; or it
+    /// is not recoverable, for that reason.
     #[must_use]
     pub fn is_inconsistent(&self) -> bool {
         self.0.peek() & lockstead_core::robust::word::INCONSISTENT != 0

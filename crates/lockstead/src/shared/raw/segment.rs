@@ -51,8 +51,9 @@ impl RawSegment {
         Self::of(file::open(path.as_ref(), true)?, form, Some(path.as_ref()))
     }
 
-    /// [`open`](Self::open), or [`create`](Self::create) if there is no such file; of
-    /// several processes that do this at the same time, one makes it, and calls `fill`.
+    /// Does what [`open`](Self::open) does, or what [`create`](Self::create) does if there is no
+    /// such file; of several processes that do this at the same time, one makes it, and calls
+    /// `fill`.
     ///
     /// # Errors
     /// As the two.
@@ -108,26 +109,26 @@ impl RawSegment {
         Self::of(File::from(fd), form, None)
     }
 
-    /// Where the root begins, of [`Header::root_bytes`]. Mapped as long as this lives, and
+    /// Returns where the root begins, of [`Header::root_bytes`]. Mapped as long as this lives, and
     /// shared with others that may write any bits there at any time.
     #[must_use]
     pub fn root(&self) -> NonNull<u8> {
         self.attachment.at(self.header().root)
     }
 
-    /// What the file's first page said when it was opened.
+    /// Returns what the file's first page said when it was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
         self.attachment.header()
     }
 
-    /// What the root consists of.
+    /// Returns what the root consists of.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         self.attachment.layout()
     }
 
-    /// As [`Segment::participate`](super::super::Segment::participate).
+    /// Does what [`Segment::participate`](super::super::Segment::participate) does.
     ///
     /// # Errors
     /// [`JoinError`] says what is in the way.
@@ -137,7 +138,7 @@ impl RawSegment {
         lockstead_linux::shared::join(address).map(drop)
     }
 
-    /// As [`Segment::leave`](super::super::Segment::leave).
+    /// Does what [`Segment::leave`](super::super::Segment::leave) does.
     ///
     /// # Errors
     /// [`Busy`] if the calling thread holds a lock here; nothing has changed then.
@@ -145,7 +146,7 @@ impl RawSegment {
         lockstead_linux::shared::leave(self.attachment.handle())
     }
 
-    /// As [`Segment::close`](super::super::Segment::close).
+    /// Does what [`Segment::close`](super::super::Segment::close) does.
     ///
     /// # Errors
     /// The segment again, and who is in the way.
@@ -154,13 +155,13 @@ impl RawSegment {
         closed.map_err(|(attachment, busy)| (RawSegment { attachment }, busy))
     }
 
-    /// As [`Segment::scrub`](super::super::Segment::scrub). Where a part of the root is
+    /// Does what [`Segment::scrub`](super::super::Segment::scrub) does. Where a part of the root is
     /// [`UNKNOWN`](super::UNKNOWN) nothing is done: words of locks there may name the slot.
     pub fn scrub(&self) -> usize {
         self.attachment.scrub()
     }
 
-    /// Of a new and empty file that nobody else has.
+    /// Makes a segment of a new and empty file that nobody else has.
     fn make(
         file: File,
         header: &Header,

@@ -13,7 +13,7 @@ use lockstead_linux::Linux;
 #[repr(C)]
 pub struct RawSemaphore {
     raw: SharedSemaphore<Linux>,
-    /// As of [`SharedSemaphore`](super::super::SharedSemaphore).
+    /// The [`OnDeath`] of the semaphore, 0 or 1.
     reports: AtomicU32,
     spare: AtomicU32,
 }
@@ -21,7 +21,7 @@ pub struct RawSemaphore {
 const _: () = assert!(size_of::<RawSemaphore>() == 40 && align_of::<RawSemaphore>() == 8);
 
 impl RawSemaphore {
-    /// One with so many free units.
+    /// Creates a semaphore with so many free units.
     #[must_use]
     pub fn new(units: u32, on_death: OnDeath) -> Self {
         RawSemaphore {
@@ -75,7 +75,7 @@ impl RawSemaphore {
         self.raw.add(&party, units).map_err(error_of)
     }
 
-    /// All units, and the free ones among them, at some moment during the call.
+    /// Reads all units, and the free ones among them, at some moment during the call.
     #[must_use]
     pub fn units(&self) -> (u32, u32) {
         self.raw.peek()

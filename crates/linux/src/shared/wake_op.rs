@@ -38,7 +38,8 @@ pub(super) fn add_and_wake(word: &AtomicU32, add: Addend, count: u32) {
     let _errno = KeepErrno::new();
     let count = libc::c_int::try_from(count).unwrap_or(libc::c_int::MAX);
     let address = word.as_ptr();
-    // SAFETY: the kernel changes the word as an atomic, which the reference keeps.
+    // SAFETY: SYSCALL-LIVE: the kernel changes the word as an atomic, which the reference keeps
+    // alive.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
