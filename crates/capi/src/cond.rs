@@ -66,7 +66,9 @@ extern "C" fn lks_cond_init(cond: &mut MaybeUninit<lks_cond>) {
 }
 
 also! {
-    fn lks_cond_wait(cond: &lks_cond, mutex: &lks_mutex) { let _ = cond.wait_how(mutex, FOREVER, 0); }
+    fn lks_cond_wait(cond: &lks_cond, mutex: &lks_mutex) {
+        let _ = cond.wait_how(mutex, FOREVER, 0);
+    }
     fn lks_cond_wait_timeout(cond: &lks_cond, mutex: &lks_mutex, nanoseconds: u64) -> i32 {
         cond.wait_how(mutex, TIMEOUT, nanoseconds)
     }

@@ -41,8 +41,8 @@ impl lks_ww_mutex {
     /// CAPI-HOLDER holds, and CAPI-MEMORY for the context.
     #[cfg(feature = "check")]
     pub(crate) unsafe fn unlock(&self) {
-        // SAFETY: CAPI-HOLDER and CAPI-MEMORY, which the caller keeps: null, or the context that the
-        // calling thread took the lock in.
+        // SAFETY: CAPI-HOLDER and CAPI-MEMORY, which the caller keeps: null, or the context that
+        // the calling thread took the lock in.
         let ctx = unsafe { self.ctx.load(Ordering::Relaxed).as_ref() };
         // SAFETY: CAPI-HOLDER, which the caller keeps.
         unsafe { self.raw.unlock(ctx) };

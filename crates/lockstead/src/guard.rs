@@ -62,7 +62,8 @@ impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
     /// Wraps the hold of the calling thread.
     ///
     /// # Safety
-    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it
+    /// exists.
     #[inline(always)]
     pub(crate) unsafe fn new(mutex: &'a Mutex<T, H>) -> Self {
         MutexGuard { mutex, not_send: PhantomData }

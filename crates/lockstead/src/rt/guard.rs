@@ -33,7 +33,8 @@ impl<'a, T: ?Sized, H: Hooks> RtMutexGuard<'a, T, H> {
     /// Wraps the hold of the calling thread.
     ///
     /// # Safety
-    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it exists.
+    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it
+    /// exists.
     #[inline(always)]
     pub(super) unsafe fn new(mutex: &'a RtMutex<T, H>) -> Self {
         RtMutexGuard { mutex, not_send: PhantomData }
