@@ -11,8 +11,9 @@ use crate::{Error, Session, stats};
 use core::panic::Location;
 use lockstead_core::{OnCpu, Platform, RawMutex, Slot};
 use lockstead_linux::Linux;
-use lockstead_linux::oncpu;
+use lockstead_linux::oncpu::status;
 use lockstead_linux::owner::{Oracle, ask};
+use lockstead_oncpu::{Refusal, start, stop};
 use serde::Serialize;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Mutex;
@@ -84,7 +85,7 @@ const ROUNDS: usize = 7;
 #[derive(Debug)]
 pub enum Failure {
     /// There is no table, and none can be started.
-    Table(oncpu::Refusal),
+    Table(Refusal),
     /// Somebody has stopped the table on the way.
     Stopped,
     /// As in other measurements.
@@ -104,7 +105,7 @@ impl Drop for Started {
     fn drop(&mut self) {
         if self.0 {
             // Whoever could start it can stop it.
-            let _ = oncpu::stop();
+            let _ = stop();
         }
     }
 }
@@ -115,9 +116,9 @@ impl Drop for Started {
 /// # Errors
 /// [`Failure`].
 pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Failure> {
-    let is_kept = || match oncpu::status() {
+    let is_kept = || match status() {
         Ok(found) => Ok(found.is_some_and(|running| running.kept)),
-        Err(why) => Err(Failure::Table(why)),
+        Err(why) => Err(Failure::Table(why.into())),
     };
     let kept = is_kept()?;
     let mut progress = Progress::new(ROUNDS + 2 * SOURCES.len() - 1);
@@ -127,14 +128,14 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, F
         progress.step(session, "the cost of a switch")?;
         let without = switch_ns();
         let begin = Instant::now();
-        oncpu::start().map_err(Failure::Table)?;
+        start().map_err(Failure::Table)?;
         starts.push(begin.elapsed().as_secs_f64() * 1e3);
         added.push(switch_ns() - without);
         plain.push(without);
-        oncpu::stop().map_err(Failure::Table)?;
+        stop().map_err(Failure::Table)?;
     }
     if !kept {
-        oncpu::start().map_err(Failure::Table)?;
+        start().map_err(Failure::Table)?;
     }
     let mut sources = Vec::new();
     for (name, oracle) in SOURCES {
@@ -155,7 +156,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, F
     progress.end(session)?;
     if started.0 {
         started.0 = false;
-        oncpu::stop().map_err(Failure::Table)?;
+        stop().map_err(Failure::Table)?;
     }
     let middle = |values: &[f64]| (!values.is_empty()).then(|| stats::median(values));
     Ok(Report {

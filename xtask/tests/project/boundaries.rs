@@ -12,9 +12,8 @@ use xtask::{files, root, text};
 /// asked.
 const OWN_SYSCALL: [&str; 1] = ["crates/lockstead/tests/shared_identity/windows.rs"];
 
-/// Names of the dependencies of `package`, of the given kinds (`null` in the
-/// metadata is a normal one).
-fn dependencies(package: &str, kinds: &[Option<&str>]) -> Vec<String> {
+/// The packages of the workspace, as cargo describes them.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
@@ -22,7 +21,13 @@ fn dependencies(package: &str, kinds: &[Option<&str>]) -> Vec<String> {
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
-    let packages = metadata["packages"].as_array().expect("packages");
+    metadata["packages"].as_array().expect("packages").clone()
+}
+
+/// Names of the dependencies of `package`, of the given kinds (`null` in the
+/// metadata is a normal one).
+fn dependencies(package: &str, kinds: &[Option<&str>]) -> Vec<String> {
+    let packages = packages();
     let package = packages
         .iter()
         .find(|p| p["name"] == package)
@@ -99,6 +104,24 @@ fn the_linux_crate_stands_on_the_core_alone() {
     assert_eq!(found, ["libc", "lockstead-core"]);
 }
 
+/// Programs read the table of who runs where; only the command and the benchmarks link the
+/// loader of the eBPF program that keeps it.
+#[test]
+fn programs_do_not_link_the_loader_of_the_table() {
+    let mut found = dependencies("lockstead-oncpu", &[None, Some("build")]);
+    found.sort();
+    assert_eq!(found, ["libc", "lockstead-linux"]);
+    let mut users = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("name").to_owned();
+        if dependencies(&name, &[None, Some("build")]).contains(&"lockstead-oncpu".into()) {
+            users.push(name);
+        }
+    }
+    users.sort();
+    assert_eq!(users, ["lockstead-bench", "lockstead-cli"]);
+}
+
 /// What everybody gets who uses the crate; `syn` comes with the macro crate only, which is
 /// a feature.
 #[test]
@@ -157,7 +180,8 @@ fn the_order_graph_knows_nothing_but_data() {
 fn the_preload_library_brings_little_into_a_program() {
     let mut found = dependencies("lockstead-preload", &[None]);
     found.sort();
-    assert_eq!(found, ["gimli", "libc", "lockstead-ledger"]);
+    assert_eq!(found, ["libc", "lockstead-ledger", "lockstead-unwind"]);
+    assert_eq!(dependencies("lockstead-unwind", &[None, Some("build")]), ["gimli"]);
     let manifest = text(&root().join("Cargo.toml"));
     let gimli = manifest.lines().find(|line| line.starts_with("gimli "));
     let gimli = gimli.expect("gimli in the workspace's manifest");
@@ -167,6 +191,8 @@ fn the_preload_library_brings_little_into_a_program() {
 
 #[test]
 fn the_ledger_and_the_preload_library_use_neither_std_nor_alloc() {
+    without_std("crates/unwind/src", &[]);
+    assert!(has_attribute("crates/unwind/src", "forbid", Some("unsafe_code")));
     without_std("crates/ledger/src", &[]);
     without_std("crates/preload/src", &[]);
 }

@@ -8,7 +8,8 @@ pub(crate) use flags::{HELP, Oncpu};
 use crate::failure::Failure;
 use crate::output;
 use lockstead_bench::machine::{Machine, utc};
-use lockstead_linux::oncpu::{self, Refusal, Running};
+use lockstead_linux::oncpu::{Running, layout::FOLDER, status};
+use lockstead_oncpu::{Refusal, start, stop};
 use serde_json::{Value, json};
 
 /// Starts, stops or shows.
@@ -22,16 +23,16 @@ pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
     };
     match what {
         Oncpu::Start => {
-            let running = oncpu::start().map_err(failed("start"))?;
+            let running = start().map_err(failed("start"))?;
             output::print(&text(Some(&running)))
         }
         Oncpu::Stop => {
-            let was = oncpu::stop().map_err(failed("stop"))?;
+            let was = stop().map_err(failed("stop"))?;
             output::print(if was { "stopped; nothing is left of it\n" } else { NONE })
         }
         Oncpu::Check(flags) => check::run(flags),
         Oncpu::Status(flags) => {
-            let found = oncpu::status().map_err(failed("read"))?;
+            let found = status().map_err(Refusal::from).map_err(failed("read"))?;
             if flags.json {
                 output::print_json(&to_json(found.as_ref()))?;
             } else {
@@ -45,7 +46,7 @@ pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
 const NONE: &str = "there is no table: locks ask for processor-time clocks\n";
 
 fn folder() -> std::borrow::Cow<'static, str> {
-    oncpu::FOLDER.to_string_lossy()
+    FOLDER.to_string_lossy()
 }
 
 fn text(found: Option<&Running>) -> String {

@@ -21,7 +21,7 @@
 //! after that a frame costs a look-up and a read of memory that was fetched in
 //! one piece with its neighbours.
 
-mod expression;
+mod registers;
 mod row;
 mod search;
 mod table;
@@ -31,69 +31,17 @@ use crate::maps::{Backing, Maps};
 use crate::memory::Memory;
 use crate::modules::{Modules, Place};
 use crate::stack::{CodeAddress, End};
-use gimli::Register;
-use row::{Row, Stop};
+use lockstead_unwind::{RBP, RSP, Stop};
+use row::Row;
 use std::collections::HashMap;
 use std::rc::Rc;
 use table::Table;
 use window::Window;
 
+pub use registers::Registers;
+
 /// No stack is followed further than this.
 pub const MAX_FRAMES: usize = 256;
-
-const REGISTERS: usize = 17;
-const RBP: Register = gimli::X86_64::RBP;
-const RSP: Register = gimli::X86_64::RSP;
-
-/// What is known of a thread's registers, by their numbers in DWARF.
-#[derive(Clone, Copy, Debug)]
-pub struct Registers {
-    pc: u64,
-    known: [Option<u64>; REGISTERS],
-}
-
-impl Registers {
-    /// Program counter and stack pointer, as `/proc/PID/task/TID/syscall` gives
-    /// them.
-    #[must_use]
-    pub fn new(pc: u64, sp: u64) -> Self {
-        let mut known = [None; REGISTERS];
-        known[usize::from(RSP.0)] = Some(sp);
-        Registers { pc, known }
-    }
-
-    /// The same with the frame pointer.
-    #[must_use]
-    pub fn with_frame_pointer(self, bp: u64) -> Self {
-        self.with(RBP, Some(bp))
-    }
-
-    /// All of a thread that is held, in the order of DWARF.
-    pub(crate) fn all(from: &libc::user_regs_struct) -> Self {
-        let known = [
-            from.rax, from.rdx, from.rcx, from.rbx, from.rsi, from.rdi, from.rbp, from.rsp,
-            from.r8, from.r9, from.r10, from.r11, from.r12, from.r13, from.r14, from.r15, from.rip,
-        ];
-        Registers { pc: from.rip, known: known.map(Some) }
-    }
-
-    /// The stack pointer.
-    #[must_use]
-    pub fn stack_pointer(&self) -> Option<u64> {
-        self.get(RSP)
-    }
-
-    fn with(mut self, register: Register, value: Option<u64>) -> Self {
-        if let Some(place) = self.known.get_mut(usize::from(register.0)) {
-            *place = value;
-        }
-        self
-    }
-
-    fn get(&self, register: Register) -> Option<u64> {
-        self.known.get(usize::from(register.0)).copied().flatten()
-    }
-}
 
 /// The walk over one stack: addresses without names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,7 +172,7 @@ impl Unwinder {
                 address: here,
                 module: self.module_name(at.lookup()),
             },
-            Stop::Unsupported => {
+            Stop::Unsupported | Stop::Damaged => {
                 End::NoUnwindInformation { address: here, module: self.module_name(at.lookup()) }
             }
         })?;

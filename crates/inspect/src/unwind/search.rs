@@ -27,9 +27,11 @@
 //! function which an indirect call had run from where the true caller stands.
 //! Frames found so are marked.
 
-use super::{MAX_FRAMES, RBP, RSP, Registers, Unwinder};
+use super::registers::Registers;
+use super::{MAX_FRAMES, Unwinder};
 use crate::memory::Memory;
 use crate::stack::{CodeAddress, End};
+use lockstead_unwind::{RBP, RSP};
 
 /// How far above the stack pointer: more than most frames take.
 const RANGE: u64 = 256 << 10;

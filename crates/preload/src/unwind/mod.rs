@@ -1,4 +1,4 @@
-//! The call stack of the calling thread, from inside one of its lock calls.
+//! Walks the call stack of the calling thread, from inside one of its lock calls.
 //!
 //! # Role
 //! Runs in other people's programs, on the thread itself, whenever a lock call
@@ -17,11 +17,11 @@
 //!    is marked as [`guessed`](Walk::guessed).
 //!
 //! # Invariants
-//! - S1: the stack is read through [`Memory`] alone, which refuses what is not
+//! - **WALK-STACK** The stack is read through [`Memory`] alone, which refuses what is not
 //!   an aligned word of the part of the stack that is in use.
-//! - S2: the stack pointer grows with every frame; it may leap only out of a
+//! - **WALK-UPWARDS** The stack pointer grows with every frame; it may leap only out of a
 //!   signal handler's frame, and from one stack to another only once.
-//! - S3: unwind tables are read through [`Image`] alone, within the mapping of
+//! - **WALK-TABLES** Unwind tables are read through [`Image`] alone, within the mapping of
 //!   the module they belong to.
 //!
 //! From these: a walk never faults and always ends, whatever the stack or the
@@ -34,51 +34,19 @@
 //! call is made; a rule that needs another ends the walk
 //! ([`End::Unknown`]).
 
-mod expression;
+mod ends;
 mod module;
-mod row;
 mod rules;
 mod stack;
 mod step;
-mod table;
 
-pub use module::{FindObject, Image, Loaded, Modules};
+pub use ends::{End, Start};
+pub use lockstead_unwind::Image;
+pub use module::{FindObject, Loaded, Modules};
 pub use rules::Rules;
 pub use stack::{Memory, Stack};
 
 use step::Frame;
-
-/// Where a walk starts: the caller of an interposed function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// The address to which the interposed function returns.
-    pub pc: u64,
-    /// The stack pointer after it has returned: one word above that address.
-    pub sp: u64,
-    /// rbp as it was at the call.
-    pub bp: u64,
-}
-
-/// Why a walk ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// At the outermost function of the thread.
-    Bottom,
-    /// The place for return addresses was used up; there are more frames.
-    Full,
-    /// Nothing describes the frame of the last address, and rbp points at no
-    /// plausible one.
-    Uncharted,
-    /// The rule of the last frame reads a word outside the stack, or leads
-    /// downwards. So ends a stack that was overwritten, and one that the caller
-    /// did not name.
-    OffStack,
-    /// The rule of the last frame needs a register or an operation that is not
-    /// followed.
-    Unknown,
-    /// The unwind tables of the last frame's module cannot be parsed.
-    Damaged,
-}
 
 /// How many further return addresses [`Walk::slots`] locates.
 pub const SLOTS: usize = 3;

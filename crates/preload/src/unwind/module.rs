@@ -1,6 +1,7 @@
 //! The loaded modules, and how glibc finds them without a lock.
 
 use core::ffi::{c_int, c_void};
+use lockstead_unwind::Image;
 
 /// The modules of a process, by address.
 pub trait Modules {
@@ -11,12 +12,6 @@ pub trait Modules {
 
     /// The module that holds `pc`, with the address of its `.eh_frame_hdr`.
     fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)>;
-}
-
-/// The mapped bytes of a module.
-pub trait Image {
-    /// The `len` bytes at `address`, if all lie in the mapping.
-    fn bytes(&self, address: u64, len: u64) -> Option<&[u8]>;
 }
 
 /// Without a way to find modules there are none, and frame pointers are all

@@ -19,9 +19,8 @@
 //! that called nobody, or ends early. It cannot fault, since the stack is read
 //! with checks whatever the rule says.
 
-use super::module::Image;
-use super::row::{Cfa, Found, RBP, RSP, Saved};
 use core::sync::atomic::{AtomicU64, Ordering};
+use lockstead_unwind::{Cfa, Followed, Found, Image, RBP, RSP, Saved};
 
 /// Log2 of the number of words.
 const ORDER: u32 = 13;
@@ -72,17 +71,19 @@ pub(super) enum Rule {
 
 impl Rule {
     /// The rule that was found in `image`, if it is of the common kind.
-    pub(super) fn of(found: &Found, image: &impl Image) -> Option<Self> {
-        let (base, distance) = match (found.row.ra, found.row.cfa) {
+    pub(super) fn of<F: Followed>(found: &Found<F>, image: &impl Image) -> Option<Self> {
+        let (mut followed, row) = (found.row.followed, found.row);
+        let (base, distance) = match (row.ra, row.cfa) {
             (Saved::Lost, _) => return Some(Self::Bottom),
             (Saved::At(-8), Cfa::Register(RSP, distance)) => (Base::Rsp, distance),
             (Saved::At(-8), Cfa::Register(RBP, distance)) => (Base::Rbp, distance),
             (Saved::At(-8), Cfa::Expression(place)) => {
-                (Base::BelowRbp, below_rbp(found.expression(place, image).ok()?.0.slice())?)
+                let (at, len) = found.place(place);
+                (Base::BelowRbp, below_rbp(image.bytes(at, len)?)?)
             }
             _ => return None,
         };
-        let rbp = match found.row.rbp {
+        let rbp = match *followed.rule(RBP)? {
             Saved::Same => CallersRbp::Kept,
             Saved::Lost => CallersRbp::Lost,
             Saved::At(distance) if distance < 0 => {

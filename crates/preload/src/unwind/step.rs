@@ -1,12 +1,12 @@
-//! From a frame to its caller's.
+//! Leaves a frame for its caller's.
 
-use super::expression::{self, Registers};
-use super::row::{self, Cfa, Found, Saved};
-use super::rules::{Base, CallersRbp, Rule};
+use super::ends::{End, Start};
+use super::module::Modules;
+use super::rules::{Base, CallersRbp, Rule, Rules};
 use super::stack::Memory;
-use super::{End, Image, Modules, Rules, Start, table};
+use lockstead_unwind::{Followed, Found, Image, RA, RBP, RSP, Register, Saved, Stop, at, piece};
 
-/// A frame on the way.
+/// A frame that the walk has come to.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     pub(super) pc: u64,
@@ -23,13 +23,51 @@ impl Frame {
     }
 }
 
-/// A frame that was left.
+/// The outcome of leaving a frame.
 pub(super) struct Left {
     pub(super) caller: Frame,
-    /// Where the caller's `pc` was found, if it was on the stack.
+    /// Where the caller's `pc` was found, if that is on the stack.
     pub(super) slot: Option<u64>,
-    /// Nothing but the frame pointer said so.
+    /// Whether nothing but the frame pointer said so.
     pub(super) guessed: bool,
+}
+
+/// The rule of rbp, the one register that a walk follows beside rsp and the return address.
+#[derive(Clone, Copy)]
+pub(super) struct OnlyRbp(pub(super) Saved);
+
+impl Followed for OnlyRbp {
+    const ABI: Self = OnlyRbp(Saved::Same);
+
+    fn rule(&mut self, register: Register) -> Option<&mut Saved> {
+        (register == RBP).then_some(&mut self.0)
+    }
+}
+
+/// What rules of any kind may use of a frame.
+struct Known<'a, I, M> {
+    frame: &'a Frame,
+    image: &'a I,
+    memory: &'a M,
+}
+
+impl<'a, I: Image, M: Memory> lockstead_unwind::Frame<'a> for Known<'a, I, M> {
+    fn register(&self, register: Register) -> Option<u64> {
+        match register {
+            RSP => Some(self.frame.sp),
+            RBP => self.frame.bp,
+            RA => Some(self.frame.pc),
+            _ => None,
+        }
+    }
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        self.memory.word(address)
+    }
+
+    fn expression(&self, at: u64, len: u64) -> Option<&'a [u8]> {
+        self.image.bytes(at, len)
+    }
 }
 
 /// Leaves `frame`, which is passed by value so that along frames whose rules are
@@ -50,7 +88,7 @@ pub(super) fn leave(
     by_table(modules, rules, &frame, memory)
 }
 
-/// By the module's tables. Apart, so that frames whose rule is known pay nothing
+/// Leaves the frame by the module's tables. Apart, so that frames whose rule is known pay nothing
 /// for its large stack frame.
 #[cold]
 #[inline(never)]
@@ -78,16 +116,15 @@ fn by_table(
     }
 }
 
-/// What the module says about `pc`. Apart, so that the stack it takes is given
+/// Returns what the module says about `pc`. Apart, so that the stack it takes is given
 /// back before the rules are applied.
 #[inline(never)]
-fn look_up(image: &impl Image, header: u64, pc: u64) -> Result<Option<Found>, End> {
-    match table::piece(image, header, pc)? {
-        Some(piece) => row::at(&piece, pc),
-        None => Ok(None),
-    }
+fn look_up(image: &impl Image, header: u64, pc: u64) -> Result<Option<Found<OnlyRbp>>, End> {
+    let Some(piece) = piece(image, header, pc)? else { return Ok(None) };
+    Ok(at(&piece, piece.address, pc)?)
 }
 
+/// Leaves the frame by a rule that is remembered.
 #[inline(always)]
 fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
     let Rule::Frame { base, distance, rbp } = rule else { return Err(End::Bottom) };
@@ -114,54 +151,34 @@ fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End>
     arrive(Frame { pc, sp: address, bp, interrupted: false }, Some(slot), false)
 }
 
-/// By rules of any kind: signal handlers, assembler, the linker's stubs.
+/// Leaves the frame by rules of any kind: signal handlers, assembler, the linker's stubs.
 #[inline(never)]
 fn by_row(
-    found: &Found,
+    found: &Found<OnlyRbp>,
     image: &impl Image,
     frame: &Frame,
     memory: &mut impl Memory,
 ) -> Result<Left, End> {
-    let registers = Registers { pc: frame.pc, sp: frame.sp, bp: frame.bp };
-    let evaluate = |place, initial| {
-        expression::value(found.expression(place, image)?, initial, &registers, memory)
+    let mut left = Known { frame, image, memory: &*memory };
+    let address = found.frame_address(&mut left)?;
+    let ra = found.recover(RA, found.row.ra, address, &mut left)?;
+    let bp = match found.recover(RBP, found.row.followed.0, address, &mut left) {
+        Ok(recovered) => Some(recovered.value),
+        // An error only for a frame further on that needs it.
+        Err(Stop::Unknown(_)) => None,
+        Err(stop) => return Err(stop.into()),
     };
-    let address = match found.row.cfa {
-        Cfa::Register(register, distance) => {
-            registers.get(register)?.wrapping_add_signed(distance.into())
-        }
-        Cfa::Expression(place) => evaluate(place, None)?,
-    };
-    // The value of a register in the caller, and where in memory it was.
-    let recover = |saved, current| {
-        let place = match saved {
-            Saved::Same => return Ok((current, None)),
-            Saved::Lost => return Ok((None, None)),
-            Saved::Value(distance) => {
-                return Ok((Some(address.wrapping_add_signed(distance.into())), None));
-            }
-            Saved::In(register) => return Ok((Some(registers.get(register)?), None)),
-            Saved::ValueExpression(place) => {
-                return Ok((Some(evaluate(place, Some(address))?), None));
-            }
-            Saved::At(distance) => address.wrapping_add_signed(distance.into()),
-            Saved::AtExpression(place) => evaluate(place, Some(address))?,
-        };
-        Ok((Some(memory.word(place).ok_or(End::OffStack)?), Some(place)))
-    };
-    let (pc, slot) = recover(found.row.ra, Some(frame.pc))?;
-    let pc = pc.ok_or(End::Bottom)?;
-    let (bp, _) = recover(found.row.rbp, frame.bp)?;
     // The stack only grows towards the caller, unless a signal changed stacks.
     if (address <= frame.sp || memory.word(address & !7).is_none())
         && !(found.signal && memory.enter(address))
     {
         return Err(End::OffStack);
     }
-    arrive(Frame { pc, sp: address, bp, interrupted: found.signal }, slot, false)
+    let caller = Frame { pc: ra.value, sp: address, bp, interrupted: found.signal };
+    arrive(caller, ra.place, false)
 }
 
-/// By the convention that rbp points at the caller's rbp, right below the return
+/// Leaves the frame by the convention that rbp points at the caller's rbp, right below the return
 /// address. Code that nothing describes may have used rbp for something else;
 /// then it seldom points into this part of the stack, and at such a pair.
 fn by_frame_pointer(frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
@@ -184,7 +201,8 @@ fn by_frame_pointer(frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
     arrive(caller, Some(slot), true)
 }
 
-/// Address 0 returns nowhere: some thread libraries end their stacks so.
+/// Ends the walk at address 0, which returns nowhere: some thread libraries end their
+/// stacks so.
 #[inline(always)]
 fn arrive(caller: Frame, slot: Option<u64>, guessed: bool) -> Result<Left, End> {
     if caller.pc == 0 { Err(End::Bottom) } else { Ok(Left { caller, slot, guessed }) }

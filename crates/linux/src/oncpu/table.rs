@@ -1,6 +1,3 @@
-//! The table as locks read it.
-//!
-//! # Role
 //! Maps the table for reading, if there is one, and answers who runs.
 //!
 //! # Protocol
@@ -11,22 +8,22 @@
 //! one it knows its number, and so notices a table that is not kept.
 //!
 //! # Invariants
-//! - **RD1** [`ENTRIES`] is not 0 ⇒ the mapping at [`BASE`] has as many bytes as
-//!   [`super::size`] says, for good.
+//! - **ONCPU-MAPPED** [`ENTRIES`] is not 0 ⇒ the mapping at [`BASE`] has as many bytes as
+//!   [`size`] says, for good: the one thread that found it never unmaps it.
 //!
 //! The numbers in the table are hints, read without order.
 
-use super::{CPUS, Header, LINE, LIVE, TABLE, acceptable, bpf, size, spread};
+use super::layout::{CPUS, Header, LINE, LIVE, TABLE, size, spread};
 use crate::{rseq, sys};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 static LOOKED: AtomicBool = AtomicBool::new(false);
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static PROCESSORS: AtomicU32 = AtomicU32::new(0);
 static ENTRIES: AtomicU32 = AtomicU32::new(0);
-/// The process lives in another PID namespace than the first.
+/// Whether the process lives in another PID namespace than the first.
 static NESTED: AtomicBool = AtomicBool::new(false);
 
 /// Maps the table unless that has been tried. At most one call is refused.
@@ -35,42 +32,65 @@ pub(crate) fn find() {
         return;
     }
     let _errno = sys::KeepErrno::new();
-    // SAFETY: the path is a live C string.
-    let exists =
-        unsafe { libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, TABLE.as_ptr(), libc::R_OK) };
-    if exists == 0
+    if exists()
         && let Some(table) = Mapping::open()
     {
         table.use_it();
     }
 }
 
-/// A mapped table.
+/// Tells whether there is a file in the table's place that the process may read.
+pub(super) fn exists() -> bool {
+    let path = TABLE.as_ptr();
+    // SAFETY: the path is a static C string, and the kernel only reads it.
+    unsafe { libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path, libc::R_OK) == 0 }
+}
+
+/// Opens the map behind the table's name.
+fn open() -> Option<OwnedFd> {
+    #[repr(C)]
+    struct GetObject {
+        path: *const libc::c_char,
+        file: u32,
+        flags: u32,
+    }
+    const OBJ_GET: libc::c_int = 7;
+    let argument = GetObject { path: TABLE.as_ptr(), file: 0, flags: 0 };
+    let size = size_of::<GetObject>();
+    // SAFETY: the kernel reads a live structure of this size, and in it the path, a static
+    // C string.
+    let map = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET, &raw const argument, size) };
+    // SAFETY: the kernel has just made the descriptor for this call alone.
+    (map >= 0).then(|| unsafe { OwnedFd::from_raw_fd(map as libc::c_int) })
+}
+
+/// A mapped table, unmapped when dropped.
 pub(super) struct Mapping {
     base: *mut u8,
     pub(super) header: Header,
 }
 
 impl Mapping {
-    /// The table of this machine; `None` if there is none, or none that can be read.
+    /// Maps the table of this machine; `None` if there is none, or none that can be read.
     pub(super) fn open() -> Option<Self> {
-        let map = bpf::open(TABLE).ok()?;
+        let map = open()?;
         let look = |bytes| {
-            // SAFETY: a new mapping, of a map, whose size never changes.
+            // SAFETY: a new mapping at an address of the kernel's choice; the size of a map
+            // never changes, so the kernel keeps all of it readable.
             let base = unsafe {
                 libc::mmap(null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, map.as_raw_fd(), 0)
             };
             if base == libc::MAP_FAILED { None } else { Some(base.cast::<u8>()) }
         };
         let first = look(size_of::<Header>())?;
-        // SAFETY: a page at least; any bytes are a header, and nobody but us is told
-        // of the mapping.
+        // SAFETY: `look` has mapped a page at least; any bytes are a header, and nobody
+        // but this function knows the mapping.
         let header = unsafe {
             let header = first.cast::<Header>().read_volatile();
             libc::munmap(first.cast(), size_of::<Header>());
             header
         };
-        if !acceptable(&header) {
+        if !header.is_acceptable() {
             return None;
         }
         let base = look(size(header.processors, header.threads))?;
@@ -80,14 +100,15 @@ impl Mapping {
     /// Hands the mapping over to the locks of the process.
     fn use_it(self) {
         BASE.store(self.base, Relaxed);
-        NESTED.store(nested(), Relaxed);
+        NESTED.store(is_nested(), Relaxed);
         PROCESSORS.store(self.header.processors, Relaxed);
-        // Read without order: who sees it before the others sees zeros, and no table.
+        // Read without order: a thread that sees this store before the others sees zeros
+        // in those, and takes it for no table.
         ENTRIES.store(self.header.threads, Relaxed);
         core::mem::forget(self);
     }
 
-    /// The table behind it.
+    /// Returns the table, which is valid as long as the mapping.
     pub(super) fn table(&self) -> Table {
         let Header { processors, threads, .. } = self.header;
         Table { base: self.base, processors, entries: threads }
@@ -96,10 +117,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `open` with this size.
-        unsafe {
-            libc::munmap(self.base.cast(), size(self.header.processors, self.header.threads))
-        };
+        let bytes = size(self.header.processors, self.header.threads);
+        // SAFETY: `open` has mapped this size, and `table` says that no table outlives it.
+        unsafe { libc::munmap(self.base.cast(), bytes) };
     }
 }
 
@@ -112,7 +132,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// That of the process, if it has found one that is kept.
+    /// Returns the table of the process, if it has found one that is kept.
     #[inline]
     pub(crate) fn here() -> Option<Self> {
         let table = Table {
@@ -121,23 +141,23 @@ impl Table {
             entries: ENTRIES.load(Relaxed),
         };
         let there = !table.base.is_null() && table.processors != 0 && table.entries != 0;
-        (there && table.live()).then_some(table)
+        (there && table.is_live()).then_some(table)
     }
 
-    /// The word at a byte of the table.
+    /// Returns the word at a byte of the table.
     fn word(&self, at: usize) -> u32 {
-        // SAFETY: RD1, and the callers stay below `size`. The memory is written to by
-        // the kernel, so the access is atomic; a load of 32 bits never writes, also
-        // where only reading is allowed.
+        // SAFETY: the callers stay below `size`, which ONCPU-MAPPED, kept by `find`, says is
+        // mapped. The kernel writes to the memory, so the access is atomic; a load of
+        // 32 bits never writes, also where only reading is allowed.
         unsafe { AtomicU32::from_ptr(self.base.add(at).cast_mut().cast()).load(Relaxed) }
     }
 
-    /// ON2.
-    pub(super) fn live(&self) -> bool {
+    /// Tells whether the keeper has not stopped the program (ONCPU-LIVE).
+    pub(super) fn is_live(&self) -> bool {
         self.word(LIVE) != 0
     }
 
-    /// The thread on a processor; 0: none, or there is no such processor.
+    /// Returns the thread on a processor; 0: none, or there is no such processor.
     fn on(&self, processor: u32) -> u32 {
         if processor >= self.processors {
             return 0;
@@ -145,24 +165,24 @@ impl Table {
         self.word(CPUS + processor as usize * LINE)
     }
 
-    /// Whether the entry of a thread says that it runs.
+    /// Tells whether the entry of a thread says that it runs.
     fn has(&self, thread: u32) -> bool {
         let entry = spread(thread, self.entries) as usize;
         let at = CPUS + self.processors as usize * LINE + entry * size_of::<u32>();
         self.word(at) == thread
     }
 
-    /// Whether `thread` runs, asked by `me`; both are names of the table. `None` if the
-    /// table denies that `me` runs: it is not kept, or I was just now moved.
+    /// Tells whether `thread` runs, asked by `me`; both are names of the table. `None` if
+    /// the table denies that `me` runs: nobody keeps it, or `me` was moved just now.
     pub(crate) fn runs(&self, thread: u32, me: u32) -> Option<bool> {
         let kept = thread != 0 && me != 0 && self.on(rseq::current_cpu()?) == me;
         kept.then(|| self.has(thread))
     }
 
-    /// The calling thread's name in the table; 0: it cannot tell. `number` is what the
-    /// kernel calls it here, if that is its name.
+    /// Returns the calling thread's name in the table; 0: the table cannot tell. `number`
+    /// is what the kernel calls the thread here, if that is its name.
     pub(crate) fn my_name(&self, number: Option<u32>) -> u32 {
-        // Where I was moved between the two looks, somebody else's name was read.
+        // If the thread was moved between the two looks, it has read another's name.
         let look = || {
             let before = rseq::current_cpu()?;
             let name = self.on(before);
@@ -184,19 +204,20 @@ impl Table {
 /// How often a thread asks for its name until two answers in a row agree.
 const ATTEMPTS: u32 = 8;
 
-/// The calling thread's name in the table of the process; 0: there is none.
+/// Returns the calling thread's name in the table of the process; 0: there is none.
 pub(crate) fn introduce() -> u32 {
     let number = || if NESTED.load(Relaxed) { None } else { Some(sys::gettid()) };
     Table::here().map_or(0, |table| table.my_name(number()))
 }
 
-/// Whether the calling process lives in another PID namespace than the first, whose
+/// Tells whether the calling process lives in another PID namespace than the first, whose
 /// number is part of the kernel's ABI.
-pub(super) fn nested() -> bool {
+pub(super) fn is_nested() -> bool {
     const FIRST: &[u8] = b"pid:[4026531836]";
     let path = c"/proc/self/ns/pid".as_ptr();
     let mut target = [0_u8; 32];
-    // SAFETY: the path is a live C string; the kernel writes at most as much as fits.
+    // SAFETY: the path is a static C string; the kernel writes at most `target.len()` bytes
+    // to `target`, which lives as long as the call.
     let length = unsafe {
         libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, target.as_mut_ptr(), target.len())
     };
@@ -206,7 +227,6 @@ pub(super) fn nested() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oncpu::{MAGIC, VERSION};
 
     /// Memory that looks like a table, for `f`.
     fn with_table(f: impl FnOnce(&mut [u32], Table)) {
@@ -223,30 +243,6 @@ mod tests {
 
     fn thread_word(thread: u32) -> usize {
         (CPUS + 4 * LINE) / 4 + spread(thread, 64) as usize
-    }
-
-    #[test]
-    fn headers_of_another_kind_or_with_wild_numbers_are_refused() {
-        let good = Header {
-            magic: MAGIC,
-            version: VERSION,
-            processors: 2,
-            threads: 1024,
-            live: 1,
-            started: 0,
-        };
-        assert!(acceptable(&good));
-        for bad in [
-            Header { magic: [0; 8], ..good },
-            Header { version: VERSION + 1, ..good },
-            Header { processors: 0, ..good },
-            Header { processors: u32::MAX, ..good },
-            Header { threads: 0, ..good },
-            Header { threads: 1000, ..good },
-            Header { threads: 1 << 31, ..good },
-        ] {
-            assert!(!acceptable(&bad), "{bad:?}");
-        }
     }
 
     #[test]
@@ -283,7 +279,7 @@ mod tests {
             assert_eq!(table.on(4), 0);
             assert_eq!(table.on(u32::MAX), 0);
             assert!(!table.has(u32::MAX));
-            assert!(table.live());
+            assert!(table.is_live());
         });
     }
 }

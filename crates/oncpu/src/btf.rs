@@ -7,11 +7,11 @@
 
 /// What [`find`] looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Offset of `pid` in `struct task_struct`, in bytes.
-    pub(super) number_at: u32,
+    pub(crate) number_at: u32,
     /// The type `btf_trace_sched_switch`.
-    pub(super) tracepoint: u32,
+    pub(crate) tracepoint: u32,
 }
 
 const STRUCT: u32 = 4;
@@ -111,7 +111,7 @@ impl<'a> Types<'a> {
 }
 
 /// `data` is what `/sys/kernel/btf/vmlinux` says.
-pub(super) fn find(data: &[u8]) -> Option<Facts> {
+pub(crate) fn find(data: &[u8]) -> Option<Facts> {
     let types = Types::parse(data)?;
     let task = types.by_name(STRUCT, b"task_struct")?;
     let bits = types.member(task, b"pid", 4)?;

@@ -4,30 +4,33 @@
 //! All in children with a `/run` of their own: nothing of the machine's is touched, and
 //! nothing is left behind, not even by a test that fails.
 
+#[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
 use common::{Watchdog, apart, ask, beside, count_with, in_child, my_slot, pin, spin, until};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::{OnCpu, Platform, Slot};
+use lockstead_linux::Linux;
+use lockstead_linux::oncpu::{layout::FOLDER, status};
 use lockstead_linux::owner::{Oracle, set_oracle};
-use lockstead_linux::{Linux, oncpu};
+use lockstead_oncpu::{start, stop};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn folder() -> &'static Path {
-    Path::new(oncpu::FOLDER.to_str().expect("plain text"))
+    Path::new(FOLDER.to_str().expect("plain text"))
 }
 
 /// Runs `body` again in a process with a `/run` of its own, where the table can be
 /// started; skips with the reason where it cannot.
 fn with_table(name: &str, body: impl FnOnce()) {
     let _watchdog = Watchdog::new(100);
-    apart(name, || match oncpu::start() {
+    apart(name, || match start() {
         Ok(running) => {
             assert!(running.kept);
             body();
-            oncpu::stop().expect("what was started is stopped");
+            stop().expect("what was started is stopped");
         }
         Err(why) => println!("skipped: {why}"),
     });
@@ -36,18 +39,18 @@ fn with_table(name: &str, body: impl FnOnce()) {
 #[test]
 fn nothing_is_left_of_a_table_that_is_stopped() {
     with_table("nothing_is_left_of_a_table_that_is_stopped", || {
-        let first = oncpu::status().expect("readable").expect("there");
-        assert_eq!(oncpu::start().expect("a second start finds the first"), first);
+        let first = status().expect("readable").expect("there");
+        assert_eq!(start().expect("a second start finds the first"), first);
         assert!(first.kept && first.processors > 0 && first.threads >= 1024, "{first:?}");
-        assert!(oncpu::stop().expect("stopped"));
+        assert!(stop().expect("stopped"));
         assert!(!folder().exists() && !folder().parent().expect("above").exists());
         let mounts = std::fs::read_to_string("/proc/self/mounts").expect("readable");
         assert!(!mounts.contains("lockstead"), "{mounts}");
-        assert_eq!(oncpu::status(), Ok(None));
-        assert!(!oncpu::stop().expect("a second stop has nothing to do"));
+        assert_eq!(status(), Ok(None));
+        assert!(!stop().expect("a second stop has nothing to do"));
         // And once more, over what a killed start has left.
         std::fs::create_dir_all(folder()).expect("a folder");
-        assert!(oncpu::start().expect("started again").kept);
+        assert!(start().expect("started again").kept);
     });
 }
 
@@ -140,7 +143,7 @@ fn locks_exclude_with_the_table_and_after_it() {
         beside(spin, |slot| {
             set_oracle(Oracle::Table);
             assert_ne!(ask(slot, 20), [0; 3]);
-            assert!(oncpu::stop().expect("stopped"));
+            assert!(stop().expect("stopped"));
             let [yes, no, unknown] = ask(slot, 20);
             assert!(yes == 0 && no == 0 && unknown > 0, "an old table is believed");
             set_oracle(Oracle::Chain);
@@ -148,7 +151,7 @@ fn locks_exclude_with_the_table_and_after_it() {
             until("the clock answers instead", || clock(slot));
         });
         count_with(8, 10_000);
-        let _ = oncpu::start();
+        let _ = start();
     });
 }
 
@@ -170,7 +173,7 @@ fn a_table_that_nobody_keeps_is_noticed() {
             });
             std::thread::sleep(Duration::from_millis(20));
             std::fs::remove_file(folder().join("link")).expect("removed");
-            let kept = || oncpu::status().expect("readable").expect("there").kept;
+            let kept = || status().expect("readable").expect("there").kept;
             until("a new thread is unknown to it", || {
                 !std::thread::spawn(kept).join().expect("an answer")
             });
@@ -190,10 +193,10 @@ fn those_without_privileges_may_read_and_not_write() {
             let me = Slot::new(my_slot()).expect("a slot");
             let runs = (0..1_000).any(|_| Linux::on_cpu(me) == OnCpu::Yes);
             assert!(runs, "the table does not know who asks");
-            assert!(oncpu::start().is_ok(), "what is there need not be started");
-            assert!(oncpu::stop().is_err(), "nobody stops it");
+            assert!(start().is_ok(), "what is there need not be started");
+            assert!(stop().is_err(), "nobody stops it");
             assert!(!writable(c"/run/lockstead/oncpu/table"), "nobody can change it");
-            assert!(oncpu::status().expect("readable").expect("there").kept);
+            assert!(status().expect("readable").expect("there").kept);
             true
         });
     });
@@ -216,7 +219,7 @@ fn writable(path: &CStr) -> bool {
     }
     const MAP_UPDATE_ELEM: i32 = 2;
     const OBJ_GET: i32 = 7;
-    let bytes = oncpu::status().expect("readable").expect("there").bytes;
+    let bytes = status().expect("readable").expect("there").bytes;
     let open = Open { path: path.as_ptr(), file: 0, flags: 0 };
     let value = vec![0_u8; bytes.next_multiple_of(8)];
     // SAFETY: the kernel reads live structures, and writes nothing of ours.

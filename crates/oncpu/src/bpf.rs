@@ -1,29 +1,28 @@
-//! The system call `bpf`, as far as the table needs it.
-//!
-//! # Role
-//! One function a command. The kernel takes a structure whose meaning depends on the
+//! Calls the system call `bpf`, as far as the table needs it: one function a command.
+//! The kernel takes a structure whose meaning depends on the
 //! command, reads as much of it as the caller says, and takes the rest for zeros.
 
-use super::assembler::Instruction;
-use crate::sys;
+use crate::assembler::Instruction;
 use core::ffi::CStr;
 use libc::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The error of a call.
-pub(super) type Errno = c_int;
+/// The number of an error, as the kernel returns it.
+pub(crate) type Errno = c_int;
 
 fn bpf<T>(command: c_int, argument: &mut T) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads and writes no more than `size_of::<T>()` bytes of a live
-    // structure, and through the pointers in it what the functions below hand over.
+    // structure. Through the pointers in it, it reaches only what the functions of this
+    // file keep alive for the call.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, core::ptr::from_mut(argument), size_of::<T>())
     };
-    if result < 0 { Err(sys::errno()) } else { Ok(result as c_int) }
+    if result < 0 { Err(crate::errno()) } else { Ok(result as c_int) }
 }
 
 fn owned(file: c_int) -> OwnedFd {
-    // SAFETY: called with a descriptor that the kernel has just made.
+    // SAFETY: the functions of this file pass descriptors that the kernel has just made for
+    // them alone.
     unsafe { OwnedFd::from_raw_fd(file) }
 }
 
@@ -39,8 +38,8 @@ struct CreateMap {
     name: [u8; 16],
 }
 
-/// An array of one element, which can be mapped.
-pub(super) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno> {
+/// Creates an array of one element, which can be mapped.
+pub(crate) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno> {
     const MAP_CREATE: c_int = 0;
     const ARRAY: u32 = 2;
     const MAPPABLE: u32 = 1 << 10;
@@ -59,7 +58,7 @@ pub(super) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno
 
 /// How a program is entered.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// By a tracepoint, with its arguments by their types: the number of its type.
     Typed(u32),
     /// By [`run`] only.
@@ -91,8 +90,8 @@ struct Load {
 }
 
 /// Has the kernel check and translate a program. The error comes with what the kernel's
-/// checker says, which is nothing if it did not get that far.
-pub(super) fn load(
+/// verifier says, which is nothing if it did not get that far.
+pub(crate) fn load(
     name: &[u8; 16],
     entry: Entry,
     program: &[Instruction],
@@ -150,7 +149,7 @@ struct RawTracepoint {
 
 /// Hangs a program that was loaded as [`Entry::Typed`] into its tracepoint, as long as
 /// what is returned, or a name of it, exists.
-pub(super) fn attach(program: &OwnedFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn attach(program: &OwnedFd) -> Result<OwnedFd, Errno> {
     const RAW_TRACEPOINT_OPEN: c_int = 17;
     let mut argument = RawTracepoint { name: 0, program: program.as_raw_fd() as u32, padding: 0 };
     bpf(RAW_TRACEPOINT_OPEN, &mut argument).map(owned)
@@ -164,20 +163,20 @@ struct Object {
 }
 
 /// Gives a map or a link a name in a file system of eBPF.
-pub(super) fn pin(object: &OwnedFd, path: &CStr) -> Result<(), Errno> {
+pub(crate) fn pin(object: &OwnedFd, path: &CStr) -> Result<(), Errno> {
     const OBJ_PIN: c_int = 6;
     let file = object.as_raw_fd() as u32;
     bpf(OBJ_PIN, &mut Object { path: path.as_ptr().cast(), file, flags: 0 }).map(drop)
 }
 
-/// Opens what has such a name.
-pub(super) fn open(path: &CStr) -> Result<OwnedFd, Errno> {
+/// Opens the map or link that has such a name.
+pub(crate) fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     const OBJ_GET: c_int = 7;
     bpf(OBJ_GET, &mut Object { path: path.as_ptr().cast(), file: 0, flags: 0 }).map(owned)
 }
 
-/// From now on nobody but programs writes to the map.
-pub(super) fn freeze(map: &OwnedFd) -> Result<(), Errno> {
+/// Freezes the map: from now on nobody but programs writes to it (ONCPU-FROZEN).
+pub(crate) fn freeze(map: &OwnedFd) -> Result<(), Errno> {
     const MAP_FREEZE: c_int = 22;
     bpf(MAP_FREEZE, &mut (map.as_raw_fd() as u32)).map(drop)
 }
@@ -199,7 +198,7 @@ struct Run {
 }
 
 /// Runs a program that was loaded as [`Entry::Raw`], once, here.
-pub(super) fn run(program: &OwnedFd) -> Result<(), Errno> {
+pub(crate) fn run(program: &OwnedFd) -> Result<(), Errno> {
     const PROG_TEST_RUN: c_int = 10;
     let mut argument = Run {
         program: program.as_raw_fd() as u32,

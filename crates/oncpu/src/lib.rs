@@ -1,23 +1,44 @@
-//! Starts the table, stops it, and says whether it is kept.
+//! Keeps the table of who runs on which processor: starts it and stops it.
 //!
 //! # Role
-//! For the privileged command; allocates, opens files. What it leaves behind while the
-//! table is kept is one file system at [`FOLDER`], with two names in it; after
-//! [`stop`], or a [`start`] that fails on the way, nothing.
+//! For the privileged command `lockstead oncpu`; programs link only the reader,
+//! `lockstead_linux::oncpu`, which also has the layout and says whether a table is kept.
+//! While the table is kept, one file system lies at [`FOLDER`], with two names in it; after
+//! [`stop`], or a [`start`] that fails on the way, nothing is left.
+//!
+//! # Parts
+//! ```text
+//! btf       two numbers from the kernel's description of its types
+//! program   the two programs, written with the words of assembler
+//! bpf       the system call
+//! lib       creates the map, loads the program, gives both their names
+//! ```
+//!
+//! # Why by hand
+//! `aya-obj` and `libbpf-rs` load object files that a compiler for eBPF has made, and adapt
+//! them to the kernel. Here is no object file: the program is 30 instructions that are
+//! written with the two numbers in place, so that building and starting need no compiler.
+//! `aya-obj` would replace none of the system calls, and parse the types without telling
+//! the offset of a member; `libbpf-rs` would bring a library in C, and that of ELF.
 
-use super::program::{Geometry, at_switch, at_the_end};
-use super::reader::{self, Mapping, Table};
-use super::{
-    FOLDER, Header, LINK, LIVE, MAGIC, MOST_CPUS, MOST_THREADS, TABLE, VERSION, bpf, btf, size,
-};
+mod assembler;
+mod bpf;
+mod btf;
+mod program;
+
 use core::ffi::CStr;
 use core::fmt;
 use core::ptr::null_mut;
+use lockstead_linux::oncpu::layout::{
+    FOLDER, Header, LINK, MAGIC, MOST_CPUS, MOST_THREADS, TABLE, VERSION, size,
+};
+use lockstead_linux::oncpu::{Running, Unreadable, status};
+use program::{Geometry, at_switch, at_the_end};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Why the table could not be started or stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,19 +75,10 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// A table that is kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Running {
-    /// The processors that it has lines for.
-    pub processors: u32,
-    /// The threads that it has entries for, by the low bits of their numbers.
-    pub threads: u32,
-    /// Its size.
-    pub bytes: usize,
-    /// When it was started, in seconds since 1970.
-    pub started: u64,
-    /// Whether it knows that the calling thread runs: it is really kept.
-    pub kept: bool,
+impl From<Unreadable> for Refusal {
+    fn from(why: Unreadable) -> Self {
+        Refusal::Kernel("open the table", why.to_string())
+    }
 }
 
 fn folder() -> &'static str {
@@ -77,6 +89,10 @@ fn why(errno: i32) -> String {
     std::io::Error::from_raw_os_error(errno).to_string()
 }
 
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}
+
 fn refused(step: &'static str) -> impl Fn(i32) -> Refusal {
     move |errno| match errno {
         libc::EPERM => Refusal::Privileges(step),
@@ -85,53 +101,13 @@ fn refused(step: &'static str) -> impl Fn(i32) -> Refusal {
 }
 
 fn result(value: libc::c_int) -> Result<(), i32> {
-    if value == 0 { Ok(()) } else { Err(crate::sys::errno()) }
+    if value == 0 { Ok(()) } else { Err(errno()) }
 }
 
-/// The table that is kept now; `None` if there is none.
+/// Starts the table, and returns it. A table that is kept already stays as it is.
 ///
 /// # Errors
-/// There is a file in its place that cannot be read.
-pub fn status() -> Result<Option<Running>, Refusal> {
-    if !Path::new(TABLE.to_str().unwrap_or_default()).exists() {
-        return Ok(None);
-    }
-    let Some(mapping) = Mapping::open() else {
-        return Err(Refusal::Kernel(
-            "open the table",
-            format!("{TABLE:?} is no table of this version; `lockstead oncpu stop` removes it"),
-        ));
-    };
-    let header = mapping.header;
-    let table = mapping.table();
-    Ok(Some(Running {
-        processors: header.processors,
-        threads: header.threads,
-        bytes: size(header.processors, header.threads),
-        started: header.started,
-        kept: table.live() && knows_me(&table),
-    }))
-}
-
-/// Whether the table has the calling thread. One that was not switched in since the
-/// program is at work sleeps for a moment, to be.
-fn knows_me(table: &Table) -> bool {
-    let number = if reader::nested() { None } else { Some(crate::sys::gettid()) };
-    (0..ATTEMPTS).any(|attempt| {
-        if attempt > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        table.my_name(number) != 0
-    })
-}
-
-/// More than two, for the kernel hangs programs in and out a little later than it says.
-const ATTEMPTS: u32 = 4;
-
-/// Starts the table, and returns it. One that is kept already stays as it is.
-///
-/// # Errors
-/// [`Refusal`]; then nothing was left behind.
+/// [`Refusal`]; then nothing is left behind.
 pub fn start() -> Result<Running, Refusal> {
     if let Some(running) = status()?.filter(|running| running.kept) {
         return Ok(running);
@@ -154,7 +130,7 @@ pub fn start() -> Result<Running, Refusal> {
     status()?.ok_or(Refusal::Kernel("find the table again", "it has vanished".into()))
 }
 
-/// Stops it; false if there was none. Programs that have mapped it fall back to what
+/// Stops the table; false if there was none. Programs that have mapped it fall back to what
 /// they use without.
 ///
 /// # Errors
@@ -163,10 +139,10 @@ pub fn stop() -> Result<bool, Refusal> {
     if !Path::new(folder()).exists() {
         return Ok(false);
     }
-    // What is no table has no mark to make, and goes with the folder.
+    // A file that is no table has no `live` to clear, and goes with the folder.
     let map = bpf::open(TABLE).ok();
     remove()?;
-    // Last, for whoever is refused this has stopped it all the same.
+    // Last, for a caller that is refused this has stopped the table all the same.
     if let Some(map) = map {
         let program = at_the_end(map.as_raw_fd());
         let program = bpf::load(NAME, bpf::Entry::Raw, &program)
@@ -176,10 +152,10 @@ pub fn stop() -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// What the kernel shows of map and program.
+/// The name that the kernel shows for map and program.
 const NAME: &[u8; 16] = b"lockstead_oncpu\0";
 
-/// The table with its header, and the program in its place.
+/// Creates the table with its header, and puts the program in its place.
 fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refusal> {
     let Geometry { processors, threads, .. } = *geometry;
     let bytes = size(processors, threads);
@@ -193,13 +169,13 @@ fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refu
         live: 1,
         started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
     };
-    // SAFETY: a new mapping of a new map; any bytes are a header; nothing refers to the
-    // mapping when it is given back.
+    // SAFETY: a new mapping of a new map, of at least a header's size, which only this block
+    // knows; any bytes are a header.
     unsafe {
         let (writable, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         let page = libc::mmap(null_mut(), bytes, writable, shared, map.as_raw_fd(), 0);
         if page == libc::MAP_FAILED {
-            return Err(refused("map the table")(crate::sys::errno()));
+            return Err(refused("map the table")(errno()));
         }
         page.cast::<Header>().write_volatile(header);
         libc::munmap(page, bytes);
@@ -219,7 +195,7 @@ fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refu
     Ok((map, link))
 }
 
-/// Names for both, the table's for everybody.
+/// Gives both their names, and lets everybody read the table.
 fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), Refusal> {
     bpf::pin(link, LINK).map_err(refused("keep the program"))?;
     bpf::pin(map, TABLE).map_err(refused("keep the table"))?;
@@ -228,13 +204,14 @@ fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), Refusal> {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
             .map_err(|error| Refusal::Kernel("let everybody read the table", error.to_string()))
     };
-    // A map is opened for writing too, or cannot be mapped; frozen, it cannot be
-    // written to (ON1).
+    // A map that is not opened for writing too cannot be mapped; frozen, it cannot be
+    // written to (ONCPU-FROZEN).
     opened(TABLE, 0o666)
 }
 
+/// Mounts the file system of eBPF.
 fn mount() -> Result<(), Refusal> {
-    // Of an attempt that was killed on the way.
+    // What a start left that was killed on the way.
     if Path::new(folder()).exists() {
         remove()?;
     }
@@ -244,7 +221,7 @@ fn mount() -> Result<(), Refusal> {
     })?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let (kind, options) = (c"bpf".as_ptr(), c"mode=0755".as_ptr().cast());
-    // SAFETY: all are live C strings.
+    // SAFETY: all are static C strings, and the kernel only reads them.
     let mounted = unsafe { libc::mount(kind, FOLDER.as_ptr(), kind, flags, options) };
     result(mounted).map_err(|errno| {
         let _ = remove_folders();
@@ -266,8 +243,8 @@ fn remove() -> Result<(), Refusal> {
             _ => {}
         }
     }
-    // SAFETY: the path is a live C string. Detached at once, also from those who are in
-    // the folder.
+    // SAFETY: the path is a static C string, and the kernel only reads it. Detached at once,
+    // also from processes that stand in the folder.
     let unmounted = unsafe { libc::umount2(FOLDER.as_ptr(), libc::MNT_DETACH) };
     match result(unmounted) {
         // EINVAL: nothing is mounted there.
@@ -276,7 +253,7 @@ fn remove() -> Result<(), Refusal> {
     }
 }
 
-/// The folder, and the one above it unless others use it.
+/// Removes the folder, and the one above it unless others use it.
 fn remove_folders() -> Result<(), Refusal> {
     let folder = Path::new(folder());
     fs::remove_dir(folder)
@@ -287,25 +264,25 @@ fn remove_folders() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Processors that there may ever be: the table is not made anew when one is plugged in.
+/// Returns how many processors there may ever be: the table is not made anew when one is
+/// plugged in.
 fn processors() -> u32 {
     let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     last_of(&text).map_or(MOST_CPUS, |last| (last + 1).min(MOST_CPUS))
 }
 
-/// The last number of a list such as `0-3,8`.
+/// Returns the last number of a list such as `0-3,8`.
 fn last_of(list: &str) -> Option<u32> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// Entries for threads: for each number there may be, if they are not too many.
+/// Returns how many entries for threads the table gets: one for each number that there may
+/// be, if they are not too many.
 fn threads() -> u32 {
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     let most = text.trim().parse::<u32>().unwrap_or(MOST_THREADS);
     most.clamp(1024, MOST_THREADS).next_power_of_two()
 }
-
-const _: () = assert!(LIVE < super::LINE);
 
 #[cfg(test)]
 mod tests {

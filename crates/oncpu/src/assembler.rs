@@ -8,7 +8,7 @@
 /// `R9` survive calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Register {
+pub(crate) enum Register {
     R0,
     R1,
     R2,
@@ -20,7 +20,7 @@ pub(super) enum Register {
 /// One instruction as the kernel reads it. A 64-bit constant takes two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub(super) struct Instruction {
+pub(crate) struct Instruction {
     code: u8,
     /// The destination in the low half, the source in the high.
     registers: u8,
@@ -55,77 +55,77 @@ const SHIFT_LEFT: u8 = 0x60;
 const MOVE: u8 = 0xb0;
 
 /// `to = from`, 64 bits.
-pub(super) const fn copy(to: Register, from: Register) -> Instruction {
+pub(crate) const fn copy(to: Register, from: Register) -> Instruction {
     instruction(ALU64 | MOVE | FROM_REGISTER, to, from, 0, 0)
 }
 
 /// `to = value`.
-pub(super) const fn set(to: Register, value: i32) -> Instruction {
+pub(crate) const fn set(to: Register, value: i32) -> Instruction {
     instruction(ALU64 | MOVE, to, R0, 0, value)
 }
 
 /// `to += from`, 64 bits.
-pub(super) const fn add(to: Register, from: Register) -> Instruction {
+pub(crate) const fn add(to: Register, from: Register) -> Instruction {
     instruction(ALU64 | ADD | FROM_REGISTER, to, from, 0, 0)
 }
 
 /// `to *= value`, 32 bits.
-pub(super) const fn multiply32(to: Register, value: i32) -> Instruction {
+pub(crate) const fn multiply32(to: Register, value: i32) -> Instruction {
     instruction(ALU32 | MULTIPLY, to, R0, 0, value)
 }
 
 /// `to &= value`, 32 bits; the upper half becomes 0.
-pub(super) const fn and32(to: Register, value: i32) -> Instruction {
+pub(crate) const fn and32(to: Register, value: i32) -> Instruction {
     instruction(ALU32 | AND, to, R0, 0, value)
 }
 
 /// `to <<= value`, 64 bits.
-pub(super) const fn shift_left(to: Register, value: i32) -> Instruction {
+pub(crate) const fn shift_left(to: Register, value: i32) -> Instruction {
     instruction(ALU64 | SHIFT_LEFT, to, R0, 0, value)
 }
 
 /// `to = *(u32 *)(from + offset)`.
-pub(super) const fn load32(to: Register, from: Register, offset: i16) -> Instruction {
+pub(crate) const fn load32(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x61, to, from, offset, 0)
 }
 
 /// `to = *(u64 *)(from + offset)`.
-pub(super) const fn load64(to: Register, from: Register, offset: i16) -> Instruction {
+pub(crate) const fn load64(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x79, to, from, offset, 0)
 }
 
 /// `*(u32 *)(to + offset) = from`.
-pub(super) const fn store32(to: Register, from: Register, offset: i16) -> Instruction {
+pub(crate) const fn store32(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x63, to, from, offset, 0)
 }
 
 /// `*(u32 *)(to + offset) = value`.
-pub(super) const fn store32_value(to: Register, offset: i16, value: i32) -> Instruction {
+pub(crate) const fn store32_value(to: Register, offset: i16, value: i32) -> Instruction {
     instruction(0x62, to, R0, offset, value)
 }
 
 /// Skips `skip` instructions if `left == value`, 64 bits.
-pub(super) const fn skip_if_equal(left: Register, value: i32, skip: i16) -> Instruction {
+pub(crate) const fn skip_if_equal(left: Register, value: i32, skip: i16) -> Instruction {
     instruction(0x15, left, R0, skip, value)
 }
 
 /// Skips `skip` instructions if `left >= value`, 64 bits without sign.
-pub(super) const fn skip_if_not_below(left: Register, value: i32, skip: i16) -> Instruction {
+pub(crate) const fn skip_if_not_below(left: Register, value: i32, skip: i16) -> Instruction {
     instruction(0x35, left, R0, skip, value)
 }
 
 /// `R0 = function(R1, …)`.
-pub(super) const fn call(function: i32) -> Instruction {
+pub(crate) const fn call(function: i32) -> Instruction {
     instruction(0x85, R0, R0, 0, function)
 }
 
 /// Ends with `R0`.
-pub(super) const fn exit() -> Instruction {
+pub(crate) const fn exit() -> Instruction {
     instruction(0x95, R0, R0, 0, 0)
 }
 
 /// `to =` the address `offset` bytes into the only element of the map `map`.
-pub(super) const fn address_in_map(to: Register, map: i32, offset: i32) -> [Instruction; 2] {
+pub(crate) const fn address_in_map(to: Register, map: i32, offset: i32) -> [Instruction; 2] {
     /// The source's place says that the constant is a map and an offset.
     const MAP_VALUE: u8 = 2;
     let registers = if cfg!(target_endian = "little") {

@@ -6,27 +6,27 @@
 //! has no loop and writes three words. Of what the kernel knows of the two threads it
 //! reads their numbers.
 
-use super::assembler::{
+use crate::assembler::{
     Instruction, Register::*, add, address_in_map, and32, call, copy, exit, load32, load64,
     multiply32, set, shift_left, skip_if_equal, skip_if_not_below, store32, store32_value,
 };
-use super::{CPUS, LINE, LIVE, SPREAD};
+use lockstead_linux::oncpu::layout::{CPUS, LINE, LIVE, SPREAD};
 
 /// `bpf_get_smp_processor_id`.
 const CURRENT_PROCESSOR: i32 = 8;
 
-/// What the programs must know.
+/// The numbers that the program is written for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Geometry {
-    pub(super) processors: u32,
-    pub(super) threads: u32,
+pub(crate) struct Geometry {
+    pub(crate) processors: u32,
+    pub(crate) threads: u32,
     /// Where a thread's number lies in the kernel's `task_struct`.
-    pub(super) number_at: i16,
+    pub(crate) number_at: i16,
 }
 
-/// For `sched_switch`, whose second and third argument are the thread that leaves and
+/// Returns the program for `sched_switch`, whose second and third argument are the thread that leaves and
 /// the one that comes.
-pub(super) fn at_switch(map: i32, geometry: &Geometry) -> Vec<Instruction> {
+pub(crate) fn at_switch(map: i32, geometry: &Geometry) -> Vec<Instruction> {
     let Geometry { processors, threads, number_at } = *geometry;
     let cpus = CPUS as i32;
     let after_cpus = cpus + processors as i32 * LINE as i32;
@@ -63,8 +63,8 @@ pub(super) fn at_switch(map: i32, geometry: &Geometry) -> Vec<Instruction> {
     program
 }
 
-/// Run once, when the table is given up (ON2).
-pub(super) fn at_the_end(map: i32) -> Vec<Instruction> {
+/// Returns the program that is run once, when the table is given up (ONCPU-LIVE).
+pub(crate) fn at_the_end(map: i32) -> Vec<Instruction> {
     let mut program = Vec::new();
     program.extend(address_in_map(R2, map, LIVE as i32));
     program.extend([store32_value(R2, 0, 0), set(R0, 0), exit()]);

@@ -1,0 +1,46 @@
+//! Where a walk starts, and why it ends.
+
+use lockstead_unwind::Stop;
+
+/// Where a walk starts: the caller of an interposed function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The address to which the interposed function returns.
+    pub pc: u64,
+    /// The stack pointer after it has returned: one word above that address.
+    pub sp: u64,
+    /// The value of rbp at the call.
+    pub bp: u64,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The walk came to the outermost function of the thread.
+    Bottom,
+    /// The place for return addresses was used up; there are more frames.
+    Full,
+    /// Nothing describes the frame of the last address, and rbp points at no
+    /// plausible one.
+    Uncharted,
+    /// The rule of the last frame reads a word outside the stack, or leads
+    /// downwards. So ends a stack that was overwritten, and one that the caller
+    /// did not name.
+    OffStack,
+    /// The rule of the last frame needs a register or an operation that is not
+    /// followed.
+    Unknown,
+    /// The unwind tables of the last frame's module cannot be parsed.
+    Damaged,
+}
+
+impl From<Stop> for End {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Bottom => Self::Bottom,
+            Stop::Unreadable(_) => Self::OffStack,
+            Stop::Unknown(_) | Stop::Unsupported => Self::Unknown,
+            Stop::Damaged => Self::Damaged,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Unwind tables of x86-64 ELF files: what they say of how a frame is left.
+//!
+//! ```text
+//!  address ──table──▶ Piece of .eh_frame ──row──▶ Found: the rules at the address
+//!                                                   │ recover, with expression
+//!  Frame: registers and memory of the callee ───────┴──▶ registers of the caller
+//! ```
+//!
+//! # Role
+//! The library inside a program walks its own stack, the command walks those of another
+//! process: this is what both know of the tables. Whoever walks brings the bytes of the
+//! modules ([`Image`]), registers and memory ([`Frame`]), and the set of registers that it
+//! follows ([`Followed`]). Nothing here allocates, waits or makes a system call.
+//!
+//! # Progress
+//! Every program of a table and every expression ends: by its length, or, where it jumps,
+//! after a bounded number of steps. Bytes of any kind give an answer or a [`Stop`].
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod expression;
+mod row;
+mod stop;
+mod table;
+
+pub use gimli::Register;
+pub use row::{Bytes, Cfa, Followed, Found, Frame, Place, Recovered, Row, Saved, at, of_entry};
+pub use stop::Stop;
+pub use table::{Image, Piece, piece};
+
+/// The number of the frame pointer in the x86-64 ABI.
+pub const RBP: Register = gimli::X86_64::RBP;
+/// The number of the stack pointer.
+pub const RSP: Register = gimli::X86_64::RSP;
+/// The number of the return address, and of the instruction pointer in expressions.
+pub const RA: Register = gimli::X86_64::RA;
