@@ -155,6 +155,16 @@ impl LockRecord {
         (Kind::from_raw(shape as u8), life, (shape >> 16) as u16)
     }
 
+    /// Tells whether the lock is a semaphore that serves as a mutex, as far as was seen.
+    #[must_use]
+    pub fn serves_as_mutex(&self) -> bool {
+        let (kind, life, attributes) = self.shape();
+        kind == Kind::Semaphore
+            && matches!(life, Life::Live)
+            && attributes & (attribute::BINARY | attribute::SHARED) == attribute::BINARY
+            && self.handed_on.load(Relaxed) == 0
+    }
+
     /// Writes kind, life and attributes.
     pub fn set_shape(&self, kind: Kind, life: Life, attributes: u16) {
         self.shape.store(kind as u32 | (life as u32) << 8 | u32::from(attributes) << 16, Relaxed);

@@ -14,6 +14,7 @@
 //!   stack pointer, or, on a stack that is not known, in the stack pointer's
 //!   page.
 
+use crate::call::{Nature, Place};
 use crate::me::Me;
 use crate::real;
 use crate::rules;
@@ -53,42 +54,6 @@ pub const CHAIN_SHIFT: u32 = 32 - (CHAINS / 2).trailing_zeros();
 fn chains_of(sp: u64, site: u64) -> usize {
     let key = sp.wrapping_add(site.wrapping_mul(8)) as u32;
     (key.wrapping_mul(HASH as u32) >> CHAIN_SHIFT) as usize * 2
-}
-
-/// What a lock is: asked only when it is new.
-pub trait Nature {
-    /// Kind and attributes.
-    fn nature(&self) -> (Kind, u16);
-}
-
-impl Nature for (Kind, u16) {
-    fn nature(&self) -> (Kind, u16) {
-        *self
-    }
-}
-
-impl<F: Fn() -> (Kind, u16)> Nature for F {
-    fn nature(&self) -> (Kind, u16) {
-        self()
-    }
-}
-
-/// A lock and a stack by their numbers in the ledger; 0 where the ledger was
-/// full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
-    /// Index of the lock's record.
-    pub lock: u32,
-    /// Id of the stack that leads to the call.
-    pub stack: u32,
-}
-
-impl Place {
-    /// What a thread knows of a lock and a call.
-    #[must_use]
-    pub fn of(known: &Known) -> Place {
-        Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) }
-    }
 }
 
 /// Whether the caller at `site` is at the end of the chain that `line` knows.

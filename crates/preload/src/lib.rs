@@ -28,13 +28,16 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod call;
 pub mod chain;
+pub mod ending;
 pub mod environment;
 pub mod fast;
 pub mod fork;
 pub mod grow;
 pub mod handing;
 pub mod interpose;
+pub mod key;
 pub mod me;
 pub mod modules;
 #[cfg(feature = "check")]

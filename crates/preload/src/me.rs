@@ -16,15 +16,12 @@
 //! interrupted. The next call then comes from a frame above the one that was
 //! left, by which it is told.
 
-use crate::interpose::keys;
+use crate::key;
 use crate::real;
-use crate::rules;
 use crate::site::Site;
 use crate::state::{self, STATE};
 use crate::sys;
-use crate::taken;
 use crate::tls::{self, Stage, Words};
-use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::Part;
@@ -38,11 +35,6 @@ pub const BLOCKED: u32 = 2;
 /// As long as fewer records than this are in use, an ended thread's record is
 /// kept for the report.
 const KEEP_ENDED: usize = 1024;
-
-/// How often glibc runs the destructors of keys that are set again
-/// (`PTHREAD_DESTRUCTOR_ITERATIONS`); ours acts in the last round, so that
-/// other destructors' locks are recorded.
-const DESTRUCTOR_ROUNDS: usize = 4;
 
 /// The end of the first thread's stack, 0 while not known.
 static FIRST_STACK: AtomicUsize = AtomicUsize::new(0);
@@ -93,7 +85,7 @@ pub fn enter() -> Option<Me> {
 
 impl Me {
     #[inline(always)]
-    fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
+    pub(crate) fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
         let words = tls::words();
         let busy_before = words.busy_at.load(Relaxed);
         words.busy_at.store(&raw const thread as usize, Relaxed);
@@ -224,7 +216,7 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
     let me = Me::work(ledger, thread);
     #[cfg(feature = "check")]
     if sys::gettid() != sys::getpid() {
-        crate::order::one_unseen_thread_more();
+        crate::order::chains::one_unseen_thread_more();
     }
     adopt(&me, words);
     if words.stack_high.load(Relaxed) == 0 && sys::gettid() == sys::getpid() {
@@ -275,7 +267,7 @@ fn adopt(me: &Me, words: &Words) {
     record.tid.store(sys::gettid(), Relaxed);
     // SAFETY: a ledger exists only after `resolve`.
     record.handle.store(unsafe { real::call::pthread_self()() }, Relaxed);
-    keys::watch_end(core::ptr::from_ref(record) as usize);
+    key::watch_end(core::ptr::from_ref(record) as usize);
     if record.began.load(Relaxed) == 0 {
         record.began.store(sys::now(), Relaxed);
     }
@@ -343,35 +335,9 @@ pub fn fall_silent() {
     me.end();
 }
 
-/// Runs at the end of a thread, or in the rounds before.
-///
-/// # Safety
-/// Called by the destructor of our key, with the value that the key had.
-pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
-    let Some(words) = tls::own() else { return };
-    if value.cast() != words.record.load(Relaxed) {
-        return;
-    }
-    let round = words.rounds.fetch_add(1, Relaxed) + 1;
-    if round < DESTRUCTOR_ROUNDS {
-        keys::watch_end(value as usize);
-        return;
-    }
-    let Some(ledger) = state::ledger() else { return };
-    // SAFETY: as in `enter`.
-    let thread = unsafe { Thread::at(value.cast(), STATE.held.load(Relaxed)) };
-    // Whatever was busy: the thread's frames are gone.
-    let me = Me::work(ledger, thread);
-    words.stage.store(Stage::Silent as usize, Relaxed);
-    words.record.store(core::ptr::null_mut(), Relaxed);
-    taken::thread_ends(&me);
-    rules::thread_ends(&me);
-    me.end();
-}
-
 impl Me {
     /// The thread ends: what it has counted by itself goes to the locks.
-    fn end(self) {
+    pub(crate) fn end(self) {
         let record = self.record();
         #[cfg(feature = "check")]
         self.stack_ends();

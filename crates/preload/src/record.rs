@@ -6,7 +6,7 @@
 //! [`wait_begins`] and [`wait_ends`] for waits that end in holding nothing.
 //! [`timing`](crate::timing) says which times of holding are measured.
 
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Outcome, Place};
 use crate::me::{Me, enter, resume};
 use crate::rules;
 use crate::site::Site;
@@ -16,77 +16,6 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-
-/// A call that acquires a lock, or waits for something.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a, N> {
-    /// Address of what is acquired or waited for; of a join the `pthread_t`.
-    pub target: u64,
-    /// What it is.
-    pub nature: N,
-    /// How it waits if it has to.
-    pub how: How,
-    /// [`Flags::READ`] or nothing.
-    pub mode: Flags,
-    /// End of a timed wait, nanoseconds of the clock that `how` says.
-    pub deadline: u64,
-    /// The mutex that is given back meanwhile, or zero.
-    pub companion: u64,
-    /// Where the program calls.
-    pub site: &'a Site,
-}
-
-/// What the real function's answer means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// The caller holds the lock now.
-    Acquired,
-    /// It does not, for the deadline has passed.
-    TimedOut,
-    /// It does not, for the lock is taken.
-    Refused,
-    /// It does not, for a handler has interrupted the wait.
-    Interrupted,
-    /// It does not, for another reason.
-    Failed,
-}
-
-impl Outcome {
-    /// The meaning of a POSIX function's answer.
-    #[must_use]
-    pub const fn of_posix(answer: c_int) -> Outcome {
-        match answer {
-            // A robust mutex whose owner has died is the caller's all the same.
-            0 | libc::EOWNERDEAD => Outcome::Acquired,
-            libc::ETIMEDOUT => Outcome::TimedOut,
-            libc::EBUSY => Outcome::Refused,
-            _ => Outcome::Failed,
-        }
-    }
-}
-
-/// The end of a timed wait in nanoseconds; nonsense is the program's affair and
-/// becomes zero.
-///
-/// # Safety
-/// `time` is null or points to what the program passes as a time.
-#[must_use]
-pub unsafe fn deadline(time: *const libc::timespec) -> u64 {
-    if time.is_null() {
-        return 0;
-    }
-    // SAFETY: by the caller's promise, the real function reads it too.
-    let time = unsafe { time.read() };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
-}
-
-/// A timed variant of `how`, by the clock's number.
-#[must_use]
-pub const fn timed(how: How, clock: c_int) -> How {
-    if clock == libc::CLOCK_REALTIME { how.timed_realtime() } else { how.timed() }
-}
 
 /// An acquisition that may block: tries first with `attempt`, and publishes the
 /// wait before `block` if the lock is not to be had at once. Each is the real

@@ -11,24 +11,14 @@
 //! No rule asks who holds a semaphore, but where all members of a cycle wait: its next
 //! post may come from anybody.
 
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::{Me, enter};
-use crate::record::Call;
 use crate::rules;
 use crate::state;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
-
-/// Whether a lock is a semaphore that serves as a mutex, as far as was seen.
-pub fn is_mutex(lock: &LockRecord) -> bool {
-    let (kind, life, attributes) = lock.shape();
-    kind == Kind::Semaphore
-        && matches!(life, Life::Live)
-        && attributes & (attribute::BINARY | attribute::SHARED) == attribute::BINARY
-        && lock.handed_on.load(Relaxed) == 0
-}
 
 /// The calling thread has got a token of a semaphore at once.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
@@ -46,7 +36,7 @@ pub fn waited<N: Nature + Copy>(call: &Call<'_, N>) {
 }
 
 fn holds<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
-    if !me.ledger.lock(place.lock).is_some_and(is_mutex) {
+    if !me.ledger.lock(place.lock).is_some_and(LockRecord::serves_as_mutex) {
         return;
     }
     if !how.has(Flags::TRIED) {
@@ -80,7 +70,7 @@ pub fn posts(semaphore: u64) {
         return;
     }
     let Some(index) = ledger.find_lock(semaphore) else { return };
-    let Some(lock) = ledger.lock(index).filter(|lock| is_mutex(lock)) else { return };
+    let Some(lock) = ledger.lock(index).filter(|lock| lock.serves_as_mutex()) else { return };
     // A signal, as it turns out; or a handler's, which may be anybody's.
     lock.handed_on.fetch_add(1, Relaxed);
     for thread in ledger.threads() {

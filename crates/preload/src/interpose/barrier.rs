@@ -1,8 +1,9 @@
 //! `pthread_barrier_*`.
 
+use crate::call::{Call, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};
 use lockstead_ledger::lock::{Kind, attribute};

@@ -4,11 +4,11 @@
 use super::condition;
 use super::mutex::Mutex;
 use super::until::Until;
-use crate::chain::Nature;
+use crate::call::{Call, Nature, Outcome};
 use crate::handing;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;

@@ -6,10 +6,11 @@
 //! the new ones.
 
 use super::until::Until;
+use crate::call::{Call, Outcome};
 use crate::handing;
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;

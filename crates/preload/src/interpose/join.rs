@@ -6,9 +6,10 @@
 
 use super::c11::answer;
 use super::until::Until;
+use crate::call::{Call, Outcome};
 use crate::me::{Me, enter};
 use crate::real::{self, REAL, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use crate::thunk::Passage;

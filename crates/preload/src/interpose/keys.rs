@@ -16,7 +16,8 @@
 //!   time as when it was set: what is left when a key is deleted nobody finds again.
 
 use super::c11::answer;
-use crate::me;
+use crate::ending;
+use crate::key::{NONE, OURS, watch_end};
 use crate::real::{self, Destructor, REAL, call};
 use crate::site::Site;
 use crate::tls::{self, Words};
@@ -34,12 +35,6 @@ crate::thunk! {
     tss_create(2) => create_c11;
     tss_delete(1) => delete_c11;
 }
-
-/// No key at all.
-const NONE: u32 = u32::MAX;
-
-/// The library's key.
-static OURS: AtomicU32 = AtomicU32::new(NONE);
 
 /// Whether the key is the program's as well: see [`is_lent`]. No two times have the same
 /// number.
@@ -79,13 +74,6 @@ pub unsafe fn make() -> bool {
         OURS.store(key, Relaxed);
     }
     made && key < INLINE
-}
-
-/// Has the destructor run at the end of the calling thread, with this value.
-pub fn watch_end(value: usize) {
-    // SAFETY: the real functions are known where a thread gets a record; the key is ours,
-    // and one for which nothing is allocated.
-    unsafe { call::pthread_setspecific()(OURS.load(Relaxed), value as *const c_void) };
 }
 
 /// Lends the key to the program, which has got none from the C library.
@@ -281,7 +269,7 @@ unsafe extern "C" fn ends() {
         "ret",
         ".cfi_endproc",
         programs = sym programs,
-        our = sym me::key_destructor,
+        our = sym ending::key_destructor,
     )
 }
 

@@ -1,9 +1,10 @@
 //! `pthread_mutex_*`.
 
-use crate::chain::Nature;
+use super::until::{deadline, timed};
+use crate::call::{Call, Nature, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, call};
-use crate::record::{self, Call, Outcome, deadline, timed};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};

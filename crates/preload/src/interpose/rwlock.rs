@@ -1,10 +1,10 @@
 //! `pthread_rwlock_*`.
 
 use super::until::Until;
-use crate::chain::Nature;
+use crate::call::{Call, Nature, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};

@@ -5,9 +5,10 @@
 
 use super::Errno;
 use super::until::Until;
+use crate::call::{Call, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, REAL, Real, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use crate::sys;

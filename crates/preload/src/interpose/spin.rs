@@ -4,10 +4,10 @@
 //! that one waits. So the wait is published when it has proved to be none of
 //! these; before that it spins here, with the function that tries.
 
-use crate::chain::Nature;
+use crate::call::{Call, Nature, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, call};
-use crate::record::{self, Call, Outcome};
+use crate::record;
 use crate::rules;
 use crate::site::Site;
 use core::ffi::c_int;

@@ -1,6 +1,5 @@
 //! When a timed wait ends.
 
-use crate::record::{deadline, timed};
 use core::ffi::c_int;
 use lockstead_ledger::publish::How;
 
@@ -48,6 +47,30 @@ impl Until {
     pub fn deadline(self) -> u64 {
         self.at.unwrap_or(0)
     }
+}
+
+/// Returns the end of a timed wait in nanoseconds; nonsense is the program's affair and
+/// becomes zero.
+///
+/// # Safety
+/// `time` is null or points to what the program passes as a time.
+#[must_use]
+pub unsafe fn deadline(time: *const libc::timespec) -> u64 {
+    if time.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller passes what the program passes as a time, which the real function
+    // reads as well.
+    let time = unsafe { time.read() };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// Returns the timed variant of `how`, by the clock's number.
+#[must_use]
+pub const fn timed(how: How, clock: c_int) -> How {
+    if clock == libc::CLOCK_REALTIME { how.timed_realtime() } else { how.timed() }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@
 //!   n squared over 2^51.
 //! - **C3** A forked child finds it empty.
 
+use crate::state::STATE;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::witness::Known;
@@ -172,6 +173,15 @@ fn advise(advice: libc::c_int) -> bool {
 }
 
 const _: () = assert!(size_of::<Chains>().is_multiple_of(4096));
+
+/// The calling thread is one that nobody has told us of, nor will of its end. If the
+/// first thread was alone until now, its keys say so still, and only it may write
+/// them: it computes them anew when it finds no chain known.
+pub fn one_unseen_thread_more() {
+    if STATE.others.fetch_add(1, Relaxed) == 0 {
+        forget();
+    }
+}
 
 #[cfg(test)]
 mod tests {

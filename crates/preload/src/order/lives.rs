@@ -19,6 +19,7 @@
 //! from its first call: its locks are those of that call.
 
 use super::places;
+use super::stack::{is_own, own as stack};
 use crate::me::{Me, on_stack_for_handlers};
 use crate::order::chains;
 use crate::rules::words::{self, Holder, Words};
@@ -253,30 +254,8 @@ fn note_lowest(owner: &Thread<'_>, address: u64) {
     }
 }
 
-/// The thread's own stack.
-fn stack() -> (u64, u64) {
-    let words = tls::words();
-    (words.stack_low.load(Relaxed) as u64, words.stack_high.load(Relaxed) as u64)
-}
-
 /// The mark of a lock of which the frame is not known, or that has none.
 const ELSEWHERE: u32 = 1;
-
-/// The thread is about to go from one stack pointer to another one.
-pub fn swaps_stacks(from: u64, to: u64) {
-    if let Some(words) = tls::own()
-        && is_own(from)
-        && is_own(to)
-    {
-        words.stacks_within.store(1, Relaxed);
-    }
-}
-
-/// Whether an address lies on the thread's own stack.
-pub fn is_own(address: u64) -> bool {
-    let (low, high) = stack();
-    (low..high).contains(&address)
-}
 
 /// Bits of a frame's mark that are of the return address; above is its distance
 /// from the lock, in words.

@@ -28,8 +28,9 @@ pub mod chains;
 mod fast;
 pub mod lives;
 pub mod places;
+pub mod stack;
 
-use crate::chain::Place;
+use crate::call::Place;
 use crate::me::{Me, enter};
 use crate::state::STATE;
 use chains::{ALONE, Step, Want};
@@ -95,15 +96,6 @@ pub fn one_thread_less() {
 fn alone_or_not() {
     if let Some(me) = enter() {
         me.compute_keys();
-    }
-}
-
-/// The calling thread is one that nobody has told us of, nor will of its end. If the
-/// first thread was alone until now, its keys say so still, and only it may write
-/// them: it computes them anew when it finds no chain known.
-pub fn one_unseen_thread_more() {
-    if STATE.others.fetch_add(1, Relaxed) == 0 {
-        chains::forget();
     }
 }
 

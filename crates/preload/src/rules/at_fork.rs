@@ -10,9 +10,8 @@
 
 use super::note::Note;
 use super::words::{Holder, Words};
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::Me;
-use crate::record::Call;
 use crate::{sys, tls};
 use core::sync::atomic::{
     AtomicU64, AtomicUsize,

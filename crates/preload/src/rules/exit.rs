@@ -18,7 +18,7 @@
 use super::note::Note;
 use super::words::Words;
 use crate::me::{Me, enter};
-use crate::order::lives;
+use crate::order::stack;
 use crate::real::{self, REAL};
 use crate::site::Site;
 use crate::sys;
@@ -112,7 +112,7 @@ fn check(me: &Me, rule: Rule, at: u32) {
         }
         // Its memory may be gone. On the stack of the thread that ends it may be written over,
         // for the frame was left: the entry alone says that nobody has given the lock back.
-        let is_left = rule == Rule::ThreadExit && lives::is_own(holding.address);
+        let is_left = rule == Rule::ThreadExit && stack::is_own(holding.address);
         let words = Words::read_if_there(kind, holding.address);
         if is_left || words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);

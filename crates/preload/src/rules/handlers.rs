@@ -14,7 +14,7 @@
 //! any two instructions.
 
 use crate::me;
-use crate::order::lives;
+use crate::order::stack;
 use crate::real::{self, REAL, call};
 use crate::site::Site;
 use crate::state;
@@ -355,7 +355,7 @@ unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &Site) -> usize {
     jumps();
     // SAFETY: the program passes a context that it has made, which the real function
     // reads too.
-    lives::swaps_stacks(site.stack_pointer(), unsafe { stack_pointer_of(to) });
+    stack::swaps(site.stack_pointer(), unsafe { stack_pointer_of(to) });
     REAL.swapcontext.address()
 }
 

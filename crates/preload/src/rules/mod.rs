@@ -73,9 +73,8 @@ pub mod worlds;
 #[cfg(feature = "check")]
 pub use held::{Gone, memory_gone};
 
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Outcome, Place};
 use crate::me::Me;
-use crate::record::{Call, Outcome};
 use crate::site::Site;
 use lockstead_ledger::lock::{Kind, LockRecord};
 use lockstead_ledger::publish::Flags;

@@ -2,9 +2,8 @@
 //! writer that comes in between is waited for, and waits itself.
 
 use super::note::Note;
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::Me;
-use crate::record::Call;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::attribute;
 use lockstead_ledger::publish::{Flags, How};

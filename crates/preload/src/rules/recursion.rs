@@ -3,9 +3,8 @@
 
 use super::note::Note;
 use super::words::{Holder, Words};
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::Me;
-use crate::record::Call;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, How};

@@ -5,12 +5,10 @@
 //! does, its order counts. When it turns out to be a signal, its order until then
 //! means nothing.
 
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::Me;
 use crate::order::chains;
-use crate::record::Call;
 use crate::state;
-use crate::taken::is_mutex;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::LockRecord;
 use lockstead_ledger::order::Edge;
@@ -18,7 +16,9 @@ use lockstead_ledger::publish::{Flags, How};
 
 /// See [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
-    if call.how.kind() == How::SEMAPHORE && me.ledger.lock(place.lock).is_some_and(is_mutex) {
+    if call.how.kind() == How::SEMAPHORE
+        && me.ledger.lock(place.lock).is_some_and(LockRecord::serves_as_mutex)
+    {
         asked(me, call, place);
     }
 }

@@ -18,9 +18,9 @@
 //! counted as not known.
 
 use super::words::Words;
+use crate::call::Outcome;
 use crate::me::{self, Me};
 use crate::real::{self, Lock, REAL};
-use crate::record::Outcome;
 use crate::site::Site;
 use crate::{state, sys, tls};
 use core::ffi::c_int;

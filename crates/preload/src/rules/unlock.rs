@@ -18,9 +18,8 @@
 use super::note::Note;
 use super::words::{Holder, Words};
 use super::{hush, life};
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::Me;
-use crate::record::Call;
 use crate::site::Site;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::Kind;

@@ -29,9 +29,8 @@ use super::cookie::Cookie;
 use super::handlers;
 use super::life;
 use super::note::Note;
-use crate::chain::{Nature, Place};
+use crate::call::{Call, Nature, Place};
 use crate::me::{self, Me};
-use crate::record::Call;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
