@@ -20,7 +20,7 @@
 //! | [`still`] | where a thread is that runs |
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
-//! | [`seats`] | the owners of lockstead's own mutexes |
+//! | [`slots`] | the owners of lockstead's own mutexes |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
 //! | [`check`] | what the library that checks wrote down: order of locks, rules |
 //! | [`report`] | what a run came to, and what happens in it now |
@@ -36,7 +36,7 @@ pub mod module;
 pub mod modules;
 pub mod proc;
 pub mod report;
-pub mod seats;
+pub mod slots;
 pub mod snapshot;
 pub mod stack;
 pub mod still;

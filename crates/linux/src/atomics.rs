@@ -1,4 +1,4 @@
-//! The processor's own atomics, under the names the core knows them by.
+//! Gives the core the processor's own atomics, under its names for them.
 //!
 //! # Role
 //! Newtypes, since both the traits and the types are foreign here. Every
@@ -11,19 +11,19 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use lockstead_core::Halves;
 use lockstead_core::{Atomic32, Atomic64, Ordering, Plain};
 
-/// A 32-bit atomic.
+/// An atomic of 32 bits, which is the processor's own.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct U32(AtomicU32);
 
 impl U32 {
-    /// An atomic that holds `value`.
+    /// Makes an atomic that holds `value`.
     #[must_use]
     pub const fn new(value: u32) -> Self {
         U32(AtomicU32::new(value))
     }
 
-    /// The atomic as `core` names it.
+    /// Returns the atomic as `core` names it.
     #[inline(always)]
     #[must_use]
     pub const fn get(&self) -> &AtomicU32 {
@@ -31,26 +31,26 @@ impl U32 {
     }
 }
 
-/// A 64-bit atomic.
+/// An atomic of 64 bits, which is the processor's own.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct U64(AtomicU64);
 
 impl U64 {
-    /// An atomic that holds `value`.
+    /// Makes an atomic that holds `value`.
     #[must_use]
     pub const fn new(value: u64) -> Self {
         U64(AtomicU64::new(value))
     }
 
-    /// The atomic as `core` names it.
+    /// Returns the atomic as `core` names it.
     #[inline(always)]
     #[must_use]
     pub const fn get(&self) -> &AtomicU64 {
         &self.0
     }
 
-    /// The address of the half that holds the low 32 bits of the value.
+    /// Returns the address of the half that holds the low 32 bits of the value.
     #[inline(always)]
     pub(crate) fn low_half(&self) -> *const u32 {
         let halves = self.0.as_ptr().cast_const().cast::<u32>();
@@ -136,21 +136,20 @@ impl Atomic64 for U64 {
 #[cfg(not(target_arch = "x86_64"))]
 impl Halves for U64 {}
 
-/// A plain shared field.
+/// A plain field that threads share under a lock.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Cell<T>(UnsafeCell<T>);
 
 impl<T> Cell<T> {
-    /// A cell that holds `value`; usable in constants.
+    /// Makes a cell that holds `value`; usable in constants.
     pub const fn new_const(value: T) -> Self {
         Cell(UnsafeCell::new(value))
     }
 }
 
-// SAFETY: a shared cell gives out raw pointers only; whoever reads or writes
-// through them excludes the others by a lock, so that the value moves from
-// thread to thread.
+// SAFETY: a shared cell gives out raw pointers only; the lock that reads or writes through
+// them excludes other threads, so that the value moves from thread to thread.
 unsafe impl<T: Send> Sync for Cell<T> {}
 
 impl<T> Plain<T> for Cell<T> {

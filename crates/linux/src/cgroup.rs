@@ -1,7 +1,5 @@
-//! The processor quota that control groups set.
-//!
-//! # Role
-//! Read once, without allocating, by [`processors`](crate::processors).
+//! Reads the processor quota that control groups set, once, without allocating, for
+//! [`processors`](crate::processors).
 //!
 //! # Protocol
 //! `/proc/self/cgroup` names the process's group in each hierarchy. The quota
@@ -12,7 +10,7 @@
 use crate::sys::{Scratch, read_file};
 use core::ffi::CStr;
 
-/// Processor time per period, both in microseconds.
+/// The processor time per period, both in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota {
     pub(crate) time: u64,
@@ -20,7 +18,7 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// Processors that can run at the same time all the time, rounded up.
+    /// Returns how many processors can run at the same time all the time, rounded up.
     pub(crate) fn processors(self) -> u32 {
         u32::try_from(self.time.div_ceil(self.period)).unwrap_or(u32::MAX).max(1)
     }
@@ -40,7 +38,7 @@ enum Generation {
     Legacy,
 }
 
-/// Where hierarchies are mounted.
+/// The places where distributions mount hierarchies.
 const MOUNTS: [(Generation, &[u8]); 4] = [
     (Generation::Unified, b"/sys/fs/cgroup"),
     (Generation::Unified, b"/sys/fs/cgroup/unified"),
@@ -48,7 +46,7 @@ const MOUNTS: [(Generation, &[u8]); 4] = [
     (Generation::Legacy, b"/sys/fs/cgroup/cpu,cpuacct"),
 ];
 
-/// The smallest quota over the process; `None` when there is none, or when
+/// Returns the smallest quota over the process; `None` when there is none, or when
 /// nothing can be read.
 pub(crate) fn quota() -> Option<Quota> {
     let mut scratch = Scratch::new()?;
@@ -82,7 +80,7 @@ pub(crate) fn quota() -> Option<Quota> {
     smallest
 }
 
-/// The file whose path is `parts` put together in `path`.
+/// Reads the file whose path is `parts` put together in `path`.
 fn read<'a>(path: &mut [u8], content: &'a mut [u8], parts: &[&[u8]]) -> Option<&'a [u8]> {
     let mut length = 0;
     for part in parts {
@@ -93,7 +91,7 @@ fn read<'a>(path: &mut [u8], content: &'a mut [u8], parts: &[&[u8]]) -> Option<&
     read_file(CStr::from_bytes_with_nul(&path[..=length]).ok()?, content)
 }
 
-/// The path of the process's group, from the text of `/proc/self/cgroup`. One
+/// Returns the path of the process's group, from the text of `/proc/self/cgroup`. One
 /// outside of the process's view of the hierarchy counts as the root.
 fn own_group(list: &[u8], generation: Generation) -> Option<&[u8]> {
     list.split(|&byte| byte == b'\n').find_map(|line| {
@@ -108,7 +106,7 @@ fn own_group(list: &[u8], generation: Generation) -> Option<&[u8]> {
     })
 }
 
-/// `/a/b`, `/a`, and the root, written as the empty path.
+/// Returns for `/a/b` that path, `/a`, and the root, written as the empty path.
 fn up_to_root(group: &[u8]) -> impl Iterator<Item = &[u8]> {
     let own = group.strip_suffix(b"/").unwrap_or(group);
     core::iter::successors(Some(own), |path| {
@@ -116,7 +114,7 @@ fn up_to_root(group: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// `max 100000` or `150000 100000`.
+/// Parses `max 100000` or `150000 100000`.
 fn parse_unified(text: &[u8]) -> Option<Quota> {
     let mut words = text.trim_ascii().split(|&byte| byte == b' ');
     checked(number(words.next()?)?, number(words.next()?)?)
@@ -126,7 +124,7 @@ fn checked(time: u64, period: u64) -> Option<Quota> {
     (period > 0).then_some(Quota { time, period })
 }
 
-/// A whole number; `None` for `max`, `-1`, and whatever else is no number.
+/// Parses a whole number; `None` for `max`, `-1`, and whatever else is no number.
 fn number(text: &[u8]) -> Option<u64> {
     core::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Fences that one thread has all others execute, for biased locks.
+//! Has all other threads execute a fence, for biased locks.
 //!
 //! # Role
 //! [`Fences`] by `membarrier` (Linux 4.14 and later). The kernel interrupts the processors
@@ -7,7 +7,7 @@
 //! nothing of the libc, and reaches the child of `vfork`, for it goes by memory.
 //!
 //! # Invariants
-//! - **F1** [`can_fence`](Fences::can_fence) says yes only after the process was
+//! - **FENCE-REGISTERED** [`can_fence`](Fences::can_fence) says yes only after the process was
 //!   registered and one call has succeeded.
 //!
 //! # Limits
@@ -15,7 +15,7 @@
 //! threads: the first lock of a process that becomes biased pays it. After `fork` the child
 //! is registered as its parent was, and registers again if it is not.
 
-use crate::platform::Linux;
+use crate::linux::Linux;
 use crate::sys;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use lockstead_core::biased::Fences;
@@ -44,12 +44,12 @@ impl Fences for Linux {
         if fence() || register() && fence() {
             return true;
         }
-        // The process has forbidden itself the call. A thread that has ended is beyond
-        // all stores of its own.
+        // The process has forbidden itself the call. All stores of a thread that has ended
+        // are done.
         match Linux::participant(owner).tid() {
             Some(tid) => sys::thread_is_gone(tid),
-            // It gave its seat up, by a store behind all that it did under that slot; on
-            // x86-64 stores are seen in order.
+            // The thread gave its slot up, by a store behind all that it did under that slot;
+            // on x86-64 stores are seen in order.
             None => cfg!(target_arch = "x86_64"),
         }
     }
@@ -65,6 +65,6 @@ fn fence() -> bool {
 
 fn membarrier(command: libc::c_int) -> bool {
     let _errno = sys::KeepErrno::new();
-    // SAFETY: takes numbers.
+    // SAFETY: the call takes numbers only, and no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

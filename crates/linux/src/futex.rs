@@ -1,4 +1,4 @@
-//! The futex calls: sleep while a word holds a value, wake by address.
+//! Calls the kernel's futexes: sleeps while a word holds a value, wakes by address.
 //!
 //! # Role
 //! All sleeping of all locks. Private words are compared by address within the
@@ -37,36 +37,36 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, c_long, timespec};
 use lockstead_core::{Nanos, Outcome};
 
-/// Who may sleep on a word and wake its sleepers.
+/// The threads that may sleep on a word and wake its sleepers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// Threads of this process.
+    /// The threads of this process.
     Private,
-    /// Threads of all processes that map the word's memory, at any address.
+    /// The threads of all processes that map the word's memory, at any address.
     Shared,
 }
 
-/// Which wake-ups at an address a sleeper hears.
+/// The wake-ups at an address that a sleeper hears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Channel {
-    /// Those of [`wake`].
+    /// The wake-ups of [`wake`].
     Crowd,
     /// Those for the heir of a lock.
     Heir,
 }
 
 /// Whether the word that a thread sleeps on names its owner. Changes nothing but
-/// what `/proc` shows of the sleep: see `seats.rs`.
+/// what `/proc` shows of the sleep: see `slots.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owned {
-    /// By the slot in its low 20 bits.
+    /// The word names its owner, by the slot in its low 20 bits.
     Yes,
-    /// It does not.
+    /// The word does not name its owner.
     No,
 }
 
 impl Channel {
-    /// The bits of a wake-up: every sleeper of the channel has one of them.
+    /// Returns the bits of a wake-up: every sleeper of the channel has one of them.
     const fn bits(self) -> u32 {
         match self {
             Channel::Crowd => !3,
@@ -74,7 +74,7 @@ impl Channel {
         }
     }
 
-    /// The bits of a sleep.
+    /// Returns the bits of a sleep.
     const fn heard(self, owned: Owned) -> u32 {
         match (self, owned) {
             (_, Owned::No) => self.bits(),
@@ -98,7 +98,7 @@ pub struct Until<'a> {
 }
 
 impl Until<'_> {
-    /// Nothing but a wake-up.
+    /// The sleep ends by nothing but a wake-up.
     pub const WOKEN: Until<'static> = Until { deadline: None, cancel: None, interruptible: false };
 }
 
@@ -106,10 +106,10 @@ impl Until<'_> {
 /// kernel cannot watch two words at once, in nanoseconds.
 const POLL: u64 = 5_000_000;
 
-/// `futex_waitv` was refused, or switched off by a test.
+/// Whether `futex_waitv` was refused, or a test has switched it off.
 static WAITV_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether `futex_waitv` is left alone, because it was refused before.
+/// Tells whether `futex_waitv` is left alone, because it was refused before.
 pub(crate) fn waitv_refused() -> bool {
     WAITV_REFUSED.load(Ordering::Relaxed)
 }
@@ -121,12 +121,13 @@ pub fn refuse_waitv(refused: bool) {
     WAITV_REFUSED.store(refused, Ordering::Relaxed);
 }
 
-/// The time on the monotonic clock.
+/// Returns the time on the monotonic clock.
 #[inline]
 #[must_use]
 pub fn now() -> Nanos {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec; this clock always exists.
+    // SAFETY: the kernel writes to a timespec that lives on this stack; the clock exists on
+    // every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
@@ -222,8 +223,8 @@ fn wait_one(
     let deadline = deadline.or(interruptible.then_some(Nanos(u64::MAX)));
     let time = deadline.map(time);
     let op = libc::FUTEX_WAIT_BITSET | flag(scope);
-    // SAFETY: the time, when given, is live during the call; the word is only
-    // read, and a wrong address is EFAULT.
+    // SAFETY: the time, when given, lives on this stack during the call; the kernel only reads
+    // the word, and checks its address: a wrong one is EFAULT.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -272,8 +273,8 @@ impl Watched {
 /// which the thread was woken. The error is in `errno`, and consumed no wake-up.
 pub(crate) fn wait_vector(words: &[Watched], deadline: Option<Nanos>) -> Result<usize, ()> {
     let time = deadline.map(time);
-    // SAFETY: vector and time are live during the call; the words are only
-    // read, and a wrong address is EFAULT.
+    // SAFETY: the caller keeps the vector alive, this stack the time; the kernel only reads the
+    // words, and checks their addresses: a wrong one is EFAULT.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex_waitv,
@@ -310,7 +311,7 @@ fn wait_two(
     })
 }
 
-/// Sleeps on the word alone, looking at the cancellation word in between.
+/// Sleeps on the word alone, and looks at the cancellation word in between.
 fn wait_looking(
     word: *const u32,
     expected: u32,
@@ -324,19 +325,19 @@ fn wait_looking(
             return Outcome::Cancelled;
         }
         let look = now().after(POLL);
-        let nap = until.deadline.map_or(look, |deadline| deadline.min(look));
-        match wait_one(word, expected, Some(nap), until.interruptible, scope, channel) {
-            Outcome::TimedOut if Some(nap) != until.deadline => {}
+        let next = until.deadline.map_or(look, |deadline| deadline.min(look));
+        match wait_one(word, expected, Some(next), until.interruptible, scope, channel) {
+            Outcome::TimedOut if Some(next) != until.deadline => {}
             outcome => return outcome,
         }
     }
 }
 
-/// A call that should have worked did not: let others run, then have the
+/// Lets other threads run after a call that should have worked did not, and has the
 /// caller look again.
 #[cold]
 pub(crate) fn refused() -> Outcome {
-    // SAFETY: takes no argument, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { libc::sched_yield() };
     Outcome::Woken
 }

@@ -1,4 +1,4 @@
-//! What the mutex does to the low half of its word, in the processor's fewest cycles.
+//! Changes the low half of the mutex's word in the processor's fewest cycles.
 //!
 //! # Role
 //! [`Halves`] of [`U64`] on x86-64, and
@@ -24,10 +24,10 @@
 //! settled when the thread joins; both may be used beside each other.
 //!
 //! # Invariants
-//! - **H1** [`SECTIONS`] is null, or the address of the word of the calling thread's
+//! - **HALVES-SECTIONS** [`SECTIONS`] is null, or the address of the word of the calling thread's
 //!   registered area in which the kernel looks for a section; it stays registered until
 //!   the thread ends.
-//! - **H2** A thread has `SECTIONS` ⇒ the process was registered for the `membarrier`.
+//! - **HALVES-REGISTERED** A thread has `SECTIONS` ⇒ the process was registered for the `membarrier`.
 //!
 //! # Limits
 //! The child of `vfork` shares the memory of its parent, but not the registration: what
@@ -47,18 +47,18 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering::Relaxed};
 use lockstead_core::{Halves, Ordering};
 
 thread_local! {
-    /// H1.
+    /// Where the kernel looks for a section, as HALVES-SECTIONS says.
     static SECTIONS: Cell<*mut u64> = const { Cell::new(core::ptr::null_mut()) };
 }
 
-/// More than one thread, for all that is known.
+/// Says "more than one thread", where the libc says nothing.
 static MANY: AtomicU8 = AtomicU8::new(0);
-/// Where the libc says whether the process has one thread.
+/// Returns where the libc says whether the process has one thread.
 static SINGLE: AtomicPtr<u8> = AtomicPtr::new((&raw const MANY).cast_mut().cast());
-/// A `membarrier` was refused although the process is registered.
+/// Whether a `membarrier` was refused although the process is registered.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// The word of the calling thread's area that the fast paths of other languages store
+/// Returns the word of the calling thread's area that the fast paths of other languages store
 /// their section's descriptor in; null: they release by a locked instruction.
 #[must_use]
 pub fn sections() -> *mut u64 {
@@ -78,7 +78,8 @@ pub(crate) fn join() {
     }
 }
 
-/// See [`Platform::restart_releases`](lockstead_core::Platform::restart_releases).
+/// Restarts the releases that other threads are in the middle of: see
+/// [`Platform::restart_releases`](lockstead_core::Platform::restart_releases).
 pub(crate) fn restart() {
     // A child is registered as its parent was; but nothing promises that.
     let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
@@ -89,23 +90,23 @@ pub(crate) fn restart() {
     }
 }
 
-/// Whether releases may be in use that cannot be restarted any more, since the process
-/// has forbidden itself the call: then nobody may rely on being woken.
+/// Tells whether threads may release in ways that cannot be restarted any more, since the
+/// process has forbidden itself the call: then no sleeper may rely on being woken.
 pub(crate) fn unreliable() -> bool {
     REFUSED.load(Relaxed)
 }
 
 fn membarrier(command: libc::c_int) -> bool {
     let _errno = crate::sys::KeepErrno::new();
-    // SAFETY: takes numbers.
+    // SAFETY: the call takes numbers only, and no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Where the libc says whether the process has one thread (glibc 2.32 and later).
+/// Returns where the libc says whether the process has one thread (glibc 2.32 and later).
 fn libc_says() -> Option<*const u8> {
     let single: *const u8;
-    // SAFETY: reads an entry of the global offset table; null in a libc that has no
-    // such symbol.
+    // SAFETY: the instruction reads an entry of the global offset table, which the linker has
+    // made; it is null in a libc that has no such symbol.
     unsafe {
         asm!(
             ".weak __libc_single_threaded",
@@ -154,8 +155,9 @@ impl Halves for U64 {
         if sections.is_null() {
             return self.erase_locked();
         }
-        // SAFETY: H1. The comparison and the store are of the low half of a live atomic
-        // (see `exchange!`); a store is a release on x86-64. The section is as the
+        // SAFETY: `sections` is as HALVES-SECTIONS says, which `join` keeps. The comparison
+        // and the store are of the low half of a live atomic (as in `compare_exchange_low`);
+        // a store is a release on x86-64. The section is as the
         // kernel wants it: its descriptor is stored last before it begins, the store to
         // the lock is its last instruction, the exit lies outside with the signature
         // before it. The descriptor's address does not outlive this code, which could
@@ -196,21 +198,21 @@ impl Halves for U64 {
 }
 
 impl U64 {
-    /// [`Halves::erase_low`] without a section.
+    /// Does as [`Halves::erase_low`], without a section.
     #[cold]
     #[inline(never)]
     fn erase_locked(&self) -> bool {
         // Not a look first: a load just behind the locked instruction of the
         // acquisition costs more than this one (on Intel's processors).
-        self.compare_exchange_low(crate::membership::me_or_zero(), 0, Ordering::Release)
+        self.compare_exchange_low(crate::me::me_or_zero(), 0, Ordering::Release)
     }
 
-    /// The other exit of [`Halves::erase_low`]'s section.
+    /// Leaves the section of [`Halves::erase_low`] by its other exit.
     #[cold]
     #[inline(never)]
     fn leave_section() {
         let sections = SECTIONS.get();
-        // SAFETY: H1.
+        // SAFETY: HALVES-SECTIONS, kept by `join`: the word is the calling thread's.
         unsafe { sections.write_volatile(0) };
     }
 }

@@ -28,6 +28,8 @@ mod fence;
 pub mod futex;
 #[cfg(target_arch = "x86_64")]
 mod halves;
+mod linux;
+mod me;
 mod membership;
 pub mod oncpu;
 pub mod owner;
@@ -35,10 +37,10 @@ pub mod pi;
 mod platform;
 mod processors;
 mod rseq;
-mod seats;
 pub mod shared;
 #[cfg(target_arch = "x86_64")]
 pub mod slice;
+mod slots;
 mod stay;
 mod sys;
 mod table;
@@ -46,6 +48,6 @@ mod table;
 pub use atomics::{Cell, U32, U64};
 #[cfg(target_arch = "x86_64")]
 pub use halves::sections;
+pub use linux::Linux;
 pub use membership::{at_leaving, prepare};
-pub use platform::Linux;
 pub use stay::stay;

@@ -1,4 +1,4 @@
-//! Threads join at their first lock operation and leave when they end.
+//! Lets threads join at their first lock operation and leave when they end.
 //!
 //! # Role
 //! Behind [`Platform::me`](lockstead_core::Platform::me). A thread's slot is
@@ -8,28 +8,29 @@
 //! # Protocol
 //! Joining, with signals held off (a handler that takes a lock in the middle
 //! of its own thread's joining would join a second time): (1) the process has
-//! a key and a fork handler, (2) take a seat, (3) set the key, (4) set the
+//! a key and a fork handler, (2) take a slot, (3) set the key, (4) set the
 //! thread-local word.
 //!
 //! Leaving: the key's destructor runs after all thread-local destructors of
 //! Rust and C++. Destructors of other keys may run after ours and take locks;
-//! their thread then joins again, unattended: its seat is taken back when
+//! their thread then joins again, unattended: its slot is taken back when
 //! others need one and the kernel no longer knows the thread.
 //!
-//! Fork: in the child the calling thread keeps its seat and with it the locks
-//! it holds; all other seats are marked lost, so that waiting for a lock one
+//! Fork: in the child the calling thread keeps its slot and with it the locks
+//! it holds; all other slots are marked lost, so that waiting for a lock one
 //! of them holds is an error and not a hang.
 //!
 //! # Limits
 //! - A child made by the bare system call or `_Fork`, which run no handlers,
 //!   takes the lost threads for living ones.
 //! - A thread that ends while it holds a lock leaves it locked for good; a
-//!   thread that gets the same seat later is taken for its owner.
+//!   thread that gets the same slot later is taken for its owner.
 //! - A thread whose first lock operation ever happens in the last of the
-//!   libc's four rounds of key destructors, after ours, keeps its seat.
+//!   libc's four rounds of key destructors, after ours, keeps its slot.
 //! - The libc allocates once for the fork handler, and for each thread if 32
 //!   other keys exist already. [`prepare`] gets both out of the way early.
 
+use crate::me::{self, me_or_zero};
 use crate::sys::{self, KeepErrno, NoSignals};
 use crate::{oncpu, owner, pi, processors, table};
 use core::ffi::c_void;
@@ -38,27 +39,20 @@ use lockstead_core::Slot;
 
 // Atomics, because signal handlers of the same thread read and write them too.
 thread_local! {
-    static ME: AtomicU32 = const { AtomicU32::new(0) };
-    /// The key's destructor has run: it may not run again.
+    /// Whether the key's destructor has run: it may not run again.
     static LEFT: AtomicBool = const { AtomicBool::new(false) };
     /// Lock sleeps that this thread is in: more than one when a signal
     /// handler that interrupted a sleep sleeps for another lock.
-    static NAPS: AtomicU32 = const { AtomicU32::new(0) };
+    static SLEEPS: AtomicU32 = const { AtomicU32::new(0) };
 }
 
 /// The key plus one; 0 before there is one.
 static KEY: AtomicU32 = AtomicU32::new(0);
-/// What [`at_leaving`] was told, as a data pointer; null: nothing.
+/// The function that [`at_leaving`] was given, as a data pointer; null: none.
 static AT_LEAVING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
-/// Sleepers of the process: the sum of all `NAPS`.
-static DOZING: AtomicU32 = AtomicU32::new(0);
-
-/// The calling thread's slot number, or 0.
-#[inline(always)]
-pub(crate) fn me_or_zero() -> u32 {
-    ME.with(|me| me.load(Relaxed))
-}
+/// The number of sleepers of the process: the sum of all `SLEEPS`.
+static SLEEPERS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the calling thread a participant.
 #[cold]
@@ -79,7 +73,7 @@ pub(crate) fn join() -> Slot {
         crate::halves::join();
         crate::slice::join();
     }
-    ME.with(|me| me.store(slot.get(), Relaxed));
+    me::set(slot.get());
     slot
 }
 
@@ -89,7 +83,7 @@ fn attend() -> bool {
     let Some(key) = KEY.load(Relaxed).checked_sub(1) else { return false };
     // Any value but null makes the libc call the destructor.
     let value = core::ptr::without_provenance::<c_void>(1);
-    // SAFETY: the key was created by `prepare` and is never deleted.
+    // SAFETY: `create_key` has created the key, and nobody deletes a key that `KEY` names.
     unsafe { libc::pthread_setspecific(key, value) == 0 }
 }
 
@@ -97,11 +91,11 @@ extern "C" fn leave(_value: *mut c_void) {
     let _signals = NoSignals::new();
     LEFT.with(|left| left.store(true, Relaxed));
     // Not zero if the thread was cancelled, or left a handler, in a sleep.
-    DOZING.fetch_sub(NAPS.with(|naps| naps.swap(0, Relaxed)), Relaxed);
-    if let Some(slot) = Slot::new(ME.with(|me| me.swap(0, Relaxed))) {
+    SLEEPERS.fetch_sub(SLEEPS.with(|sleeps| sleeps.swap(0, Relaxed)), Relaxed);
+    if let Some(slot) = Slot::new(me::forget()) {
         let told = AT_LEAVING.load(Relaxed);
         if !told.is_null() {
-            // SAFETY: `at_leaving` stores functions of this type only.
+            // SAFETY: not null, and `at_leaving`, the only writer, stores functions of this type.
             let forget = unsafe { core::mem::transmute::<*mut (), fn()>(told) };
             forget();
         }
@@ -109,35 +103,35 @@ extern "C" fn leave(_value: *mut c_void) {
     }
 }
 
-/// Has `forget` called by each thread that gives its slot up, before anybody
-/// else can get it: for who keeps a copy of the slot in a thread-local word of
-/// its own, as fast paths in other languages do. It must neither lock nor
+/// Has `forget` called by each thread that gives its slot up, before another thread
+/// can get it: for callers that keep a copy of the slot in a thread-local word of
+/// their own, as fast paths in other languages do. It must neither lock nor
 /// allocate. One such function in a process; the last one counts.
 pub fn at_leaving(forget: fn()) {
     AT_LEAVING.store(forget as *mut (), Relaxed);
 }
 
-/// The calling thread is about to sleep; returns how many sleep with it.
-pub(crate) fn doze() -> u32 {
-    NAPS.with(|naps| naps.store(naps.load(Relaxed) + 1, Relaxed));
+/// Counts the calling thread as a sleeper. Returns how many there are then.
+pub(crate) fn begin_sleep() -> u32 {
+    SLEEPS.with(|sleeps| sleeps.store(sleeps.load(Relaxed) + 1, Relaxed));
     processors::refresh();
-    DOZING.fetch_add(1, Relaxed) + 1
+    SLEEPERS.fetch_add(1, Relaxed) + 1
 }
 
-/// The calling thread is back from its latest sleep.
-pub(crate) fn awake() {
-    NAPS.with(|naps| naps.store(naps.load(Relaxed) - 1, Relaxed));
-    DOZING.fetch_sub(1, Relaxed);
+/// Takes the calling thread's latest sleep out of the count.
+pub(crate) fn end_sleep() {
+    SLEEPS.with(|sleeps| sleeps.store(sleeps.load(Relaxed) - 1, Relaxed));
+    SLEEPERS.fetch_sub(1, Relaxed);
 }
 
 extern "C" fn after_fork_in_child() {
     let _errno = KeepErrno::new();
     // Not zero if a handler that interrupted a sleep has forked.
-    DOZING.store(NAPS.with(|naps| naps.load(Relaxed)), Relaxed);
+    SLEEPERS.store(SLEEPS.with(|sleeps| sleeps.load(Relaxed)), Relaxed);
     let me = Slot::new(me_or_zero());
     table::keep_only(me, sys::gettid());
     me.into_iter().for_each(owner::introduce);
-    pi::after_fork_in_child();
+    pi::identity::after_fork_in_child();
 }
 
 /// Does now what the first lock operation that waits would do: asks for a
@@ -156,7 +150,7 @@ pub fn prepare() {
     if !FORK_HANDLED.load(Relaxed) {
         // A second registration by a racing thread does no harm: the handler
         // does nothing the second time.
-        // SAFETY: the handler is a function of this library, which stays (`stay`).
+        // SAFETY: the handler is a function of this library, which `stay` keeps loaded.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
         // Out of memory: tried again by the next thread that joins.
         FORK_HANDLED.store(refused == 0, Relaxed);
@@ -167,13 +161,14 @@ pub fn prepare() {
 
 fn create_key() {
     let mut key = 0;
-    // SAFETY: `key` is live; the destructor as for the fork handler above.
+    // SAFETY: `key` lives on this stack; the destructor is a function of this library, which
+    // `stay` keeps loaded.
     if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } != 0 {
         // All keys are taken: threads stay unattended.
         return;
     }
     if KEY.compare_exchange(0, key + 1, Relaxed, Relaxed).is_err() {
-        // SAFETY: created above, known to nobody.
+        // SAFETY: created above, and no other thread knows the key.
         unsafe { libc::pthread_key_delete(key) };
     }
 }

@@ -1,5 +1,5 @@
-//! The lock word of real-time mutexes: the kernel's futex with priority
-//! inheritance, and beside it what the kernel does not know of.
+//! The lock word of real-time mutexes: a futex with priority inheritance, whose low half
+//! the kernel changes too, and beside it a generation that the kernel does not know of.
 //!
 //! # Role
 //! Behind `lockstead::rt`. Uncontended, the kernel is not asked: one
@@ -13,10 +13,10 @@
 //! | bits | field | meaning |
 //! |---|---|---|
 //! | 0–29 | owner | the kernel's number of the owner's thread, 0: free |
-//! | 30 | D, died | the kernel: handed over for an owner that has ended |
-//! | 31 | W, waiters | the kernel: threads may wait, it has to be asked to release |
+//! | 30 | `DIED` | the kernel has handed the lock over for an owner that has ended |
+//! | 31 | waiters | threads may wait: the kernel has to be asked to release |
 //! | 32–62 | generation | how many forks lie between the first process and the latest owner's |
-//! | 63 | L, lost | an owner has ended while it held the lock |
+//! | 63 | `LOST` | an owner has ended while it held the lock |
 //!
 //! The low half is laid down by the kernel and changed by it too. The high half is
 //! ours alone.
@@ -25,20 +25,21 @@
 //! Acquisition: free in the caller's generation becomes owned in it, by one exchange.
 //! Free in another generation: the same in the slow path. Owned in the caller's
 //! generation: `FUTEX_LOCK_PI2` (`FUTEX_LOCK_PI` without a deadline, and where there
-//! is no other). Release: the reverse exchange; with W, `FUTEX_UNLOCK_PI`.
+//! is no other). Release: the reverse exchange; with waiters, `FUTEX_UNLOCK_PI`.
 //!
 //! # Invariants
-//! - **PI1** The generation changes by an exchange of the whole word only, while the
+//! - **PI-GENERATION** The generation changes by an exchange of the whole word only, while the
 //!   lock is free or by an owner that carried it over a fork; to the current one.
-//! - **PI2** The kernel is asked only about words of the current generation. Thread
+//! - **PI-OWN-GENERATION** The kernel is asked only about words of the current generation. Thread
 //!   numbers of another one name threads of another process, and the kernel would
 //!   have the caller wait for those.
-//! - **PI3** L is set for ever. Whoever is given a lock with L or D by the kernel
-//!   passes it on at once: with L the fast path fails.
+//! - **PI-LOST-STAYS** `LOST` is never cleared. A thread to which the kernel gives a lock
+//!   with `LOST` or `DIED` sets `LOST` and passes the lock on at once: with `LOST` the fast
+//!   path fails.
 //!
 //! # Progress
-//! The kernel bounds the waits by the priorities, and tells of cycles. A wait that can
-//! end by itself goes on in a cycle: it looks every `NAP` until it ends. So does every
+//! The kernel bounds the waits by the priorities, and reports cycles. A wait that can
+//! end by itself goes on in a cycle: it looks every `LOOK_PERIOD` until it ends. So does every
 //! wait where the kernel, or a filter, refuses the calls: exclusion without
 //! inheritance ([`inherits`]).
 //!
@@ -63,39 +64,46 @@
 //! and Gleixner (2006), its interface from `futex(2)`.
 
 mod calls;
-mod identity;
+pub(crate) mod identity;
 mod signals;
+mod word;
 
 use crate::atomics::U64;
 use crate::futex::now;
-use crate::platform::Linux;
-use crate::sys;
+use crate::linux::Linux;
+use crate::membership;
+use crate::sys::{self, KeepErrno};
 use calls::Answer;
 use lockstead_core::{Nanos, Ordering, Wait};
 use signals::HeldOff;
+use word::{DIED, GENERATION, LOST, LOW, OWNER};
 
 pub use calls::refuse_lock_pi2;
 pub(crate) use calls::{lock_pi2_refused, probe, probe_lock_pi2};
-pub(crate) use identity::after_fork_in_child;
-
-/// The owner's number in the low half.
-const OWNER: u64 = 0x3fff_ffff;
-/// D.
-const DIED: u64 = 1 << 30;
-/// What the kernel shares.
-const LOW: u64 = 0xffff_ffff;
-/// L.
-const LOST: u64 = 1 << 63;
-/// The generation, in place.
-const GENERATION: u64 = !LOW & !LOST;
 
 /// The longest wait between two looks at a cancellation word, or at what signals have
 /// come, in nanoseconds: the kernel watches one word only.
 const POLL: u64 = 5_000_000;
 /// The time between two looks at a lock that the kernel does not watch for us.
-const NAP: u64 = 1_000_000;
+const LOOK_PERIOD: u64 = 1_000_000;
 
-/// Why a lock was not acquired.
+/// Returns the word of a lock that the calling thread holds.
+fn me() -> u64 {
+    match identity::mine() {
+        0 => join(),
+        mine => mine,
+    }
+}
+
+/// Joins; a signal handler that joins in the middle of this writes the same words.
+#[cold]
+fn join() -> u64 {
+    let _errno = KeepErrno::new();
+    membership::prepare();
+    identity::renew()
+}
+
+/// The reason why a lock was not acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PiError {
     /// The deadline passed.
@@ -112,47 +120,46 @@ pub enum PiError {
     Interrupted,
 }
 
-/// Who holds a lock, as its word names it.
+/// The thread that holds a lock, as the lock's word names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct PiOwner(u64);
 
 impl PiOwner {
-    /// The kernel's number of the thread, in the process that it was in when it
+    /// Returns the kernel's number of the thread, in the process that it was in when it
     /// acquired the lock.
     #[must_use]
     pub fn tid(self) -> u32 {
         (self.0 & OWNER) as u32
     }
 
-    /// Whether it is the calling thread.
+    /// Tells whether it is the calling thread.
     #[must_use]
     pub fn is_current(self) -> bool {
         identity::is_mine(self.0)
     }
 
-    /// Whether it has ended, or `fork` left it behind: it will never release.
+    /// Tells whether the thread has ended, or `fork` left it behind: it will never release.
     #[must_use]
     pub fn is_lost(self) -> bool {
         !self.is_current()
-            && (self.0 & GENERATION != identity::me() & GENERATION
-                || sys::thread_is_gone(self.tid()))
+            && (self.0 & GENERATION != me() & GENERATION || sys::thread_is_gone(self.tid()))
     }
 }
 
-/// The lock word. See the module documentation.
+/// The lock word of a real-time mutex; the module's documentation has its fields.
 #[repr(transparent)]
 pub struct PiWord {
     word: U64,
 }
 
 impl PiWord {
-    /// A free lock.
+    /// Makes a free lock.
     #[must_use]
     pub const fn new() -> Self {
         PiWord { word: U64::new(0) }
     }
 
-    /// A lock that starts with this word. For tests of states that the kernel alone
+    /// Makes a lock that starts with this word. For tests of states that the kernel alone
     /// brings about.
     #[doc(hidden)]
     #[must_use]
@@ -160,14 +167,14 @@ impl PiWord {
         PiWord { word: U64::new(word) }
     }
 
-    /// The word at some moment during the call, for tests.
+    /// Returns the word at some moment during the call, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn peek(&self) -> u64 {
         self.word.get().load(Ordering::Relaxed)
     }
 
-    /// Acquires a free lock, unless it takes the slow path to do so.
+    /// Acquires a free lock, unless that takes the slow path. Returns whether it did.
     #[inline(always)]
     pub fn lock_fast(&self) -> bool {
         let (free, me) = identity::fast();
@@ -175,7 +182,7 @@ impl PiWord {
         self.word.get().compare_exchange(free, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Acquires, after [`lock_fast`](Self::lock_fast) has failed. With a cancellation word,
+    /// Acquires the lock, after [`lock_fast`](Self::lock_fast) has failed. With a cancellation word,
     /// or if handlers end the wait, that is up to 5 ms late, and every 5 ms the wait begins
     /// anew.
     ///
@@ -185,7 +192,7 @@ impl PiWord {
     #[cold]
     #[inline(never)]
     pub fn lock_slow(&self, how: &Wait<'_, Linux>) -> Result<(), PiError> {
-        let me = identity::me();
+        let me = me();
         let mut signals = None;
         loop {
             let seen = self.peek();
@@ -201,7 +208,7 @@ impl PiWord {
             if identity::is_mine(seen) {
                 return Err(PiError::Recursive);
             }
-            // PI2.
+            // The kernel must not be asked (PI-OWN-GENERATION).
             if (seen ^ me) & GENERATION != 0 {
                 return Err(PiError::OwnerLost);
             }
@@ -217,25 +224,25 @@ impl PiWord {
                     let _ = self.exchange(seen, seen | LOST);
                 }
                 Answer::Deadlock if endless => return Err(PiError::Deadlock),
-                Answer::Deadlock | Answer::Again => calls::nap(nap_until(how)),
+                Answer::Deadlock | Answer::Again => calls::sleep_until(next_look(how)),
                 Answer::Refused => {
                     if sys::thread_is_gone((seen & OWNER) as u32) {
                         let _ = self.exchange(seen, seen | LOST);
                     } else {
-                        calls::nap(nap_until(how));
+                        calls::sleep_until(next_look(how));
                     }
                 }
             }
         }
     }
 
-    /// Acquires if that needs no waiting, after [`lock_fast`](Self::lock_fast) has
+    /// Acquires the lock if that needs no waiting, after [`lock_fast`](Self::lock_fast) has
     /// failed.
     #[cold]
     #[inline(never)]
     #[must_use]
     pub fn try_lock_slow(&self) -> bool {
-        let me = identity::me();
+        let me = me();
         loop {
             let seen = self.peek();
             if seen & LOST != 0 {
@@ -247,7 +254,8 @@ impl PiWord {
                 }
                 continue;
             }
-            // Nobody's, and yet not free: the kernel knows what is left of it.
+            // The word names no owner, and yet the lock is not free: the kernel knows what is
+            // left of it.
             return seen & OWNER == 0
                 && (seen ^ me) & GENERATION == 0
                 && matches!(calls::try_lock(self.word.low_half()), Answer::Granted)
@@ -255,20 +263,20 @@ impl PiWord {
         }
     }
 
-    /// The kernel has made the caller the owner.
+    /// Ends an acquisition by which the kernel has made the caller the owner.
     fn granted(&self) -> Result<(), PiError> {
         // ord: PI-3 acquire, pairs with PI-2 (and see there of the kernel).
         if self.word.get().load(Ordering::Acquire) & (DIED | LOST) == 0 {
             return Ok(());
         }
-        // ord: PI-4 (relaxed): L publishes nothing; it is on the word itself that
+        // ord: PI-4 (relaxed): LOST publishes nothing; it is on the word itself that
         // everybody decides.
         self.word.get().fetch_or(LOST, Ordering::Relaxed);
         self.unlock_slow();
         Err(PiError::OwnerLost)
     }
 
-    /// Releases.
+    /// Releases the lock.
     ///
     /// # Safety
     /// The calling thread holds the lock.
@@ -286,10 +294,10 @@ impl PiWord {
     #[cold]
     #[inline(never)]
     fn unlock_slow(&self) {
-        let me = identity::me();
+        let me = me();
         loop {
             let seen = self.peek();
-            // Carried over a fork: whoever waits for it waits in another process.
+            // The owner carried the lock over a fork: its waiters are in another process.
             let carried = (seen ^ me) & GENERATION != 0;
             if carried || (seen ^ me) & LOW == 0 {
                 if self.exchange(seen, me & GENERATION | seen & LOST) {
@@ -301,32 +309,32 @@ impl PiWord {
         }
     }
 
-    /// All changes off the fast paths.
+    /// Makes a change off the fast paths. Returns whether the word still was `seen`.
     fn exchange(&self, seen: u64, new: u64) -> bool {
         // ord: PI-1 acquire, PI-2 release: of whichever this is.
         self.word.get().compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether anybody holds it, at some moment during the call.
+    /// Tells whether anybody holds the lock, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.owner().is_some()
     }
 
-    /// Whether the calling thread holds it.
+    /// Tells whether the calling thread holds the lock.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         identity::is_mine(self.peek())
     }
 
-    /// Whether an owner has ended while it held the lock, and somebody has found out:
-    /// nobody acquires it any more.
+    /// Tells whether an owner has ended while it held the lock, and somebody has found that
+    /// out: nobody acquires it any more.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.peek() & LOST != 0
     }
 
-    /// Who holds it, at some moment during the call.
+    /// Returns the thread that holds the lock, at some moment during the call.
     #[must_use]
     pub fn owner(&self) -> Option<PiOwner> {
         let seen = self.peek();
@@ -340,7 +348,8 @@ impl Default for PiWord {
     }
 }
 
-/// How long the kernel may keep the caller this time; the error if the wait is over.
+/// Returns until when the kernel may keep the caller this time; the error if the wait is
+/// over.
 fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
     if how.cancelled() {
         return Err(PiError::Cancelled);
@@ -355,12 +364,13 @@ fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
     })
 }
 
-fn nap_until(how: &Wait<'_, Linux>) -> Nanos {
-    let next = now().after(NAP);
+/// Returns when a lock that the kernel does not watch is looked at next.
+fn next_look(how: &Wait<'_, Linux>) -> Nanos {
+    let next = now().after(LOOK_PERIOD);
     how.deadline.map_or(next, |deadline| deadline.min(next))
 }
 
-/// Whether waiting for these locks lends priorities here: not where the kernel was
+/// Tells whether waiting for these locks lends priorities here: not where the kernel was
 /// built without it, or a filter refuses the calls to the calling thread. The locks
 /// exclude even so, and look for their release every millisecond.
 #[must_use]

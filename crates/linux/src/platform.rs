@@ -1,13 +1,10 @@
-//! [`Linux`], the machine that programs run on.
+//! Makes [`Linux`] a platform of the core's locks.
 
 use crate::atomics::{Cell, U32, U64};
 use crate::futex::{self, Channel, Owned, Scope, Until};
-use crate::{membership, owner, processors, table};
+use crate::linux::Linux;
+use crate::{me, membership, owner, processors, table};
 use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
-
-/// The platform of locks that threads of one process share.
-#[derive(Clone, Copy, Debug)]
-pub struct Linux;
 
 impl Platform for Linux {
     type U32 = U32;
@@ -16,12 +13,12 @@ impl Platform for Linux {
 
     #[inline(always)]
     fn me_or_zero() -> u32 {
-        membership::me_or_zero()
+        me::me_or_zero()
     }
 
     #[inline]
     fn me() -> Slot {
-        let me = Slot::new(membership::me_or_zero()).unwrap_or_else(membership::join);
+        let me = Slot::new(me::me_or_zero()).unwrap_or_else(membership::join);
         owner::show_up(me);
         me
     }
@@ -68,12 +65,12 @@ impl Platform for Linux {
     }
 
     fn dozing() -> u32 {
-        membership::doze()
+        membership::begin_sleep()
     }
 
     fn awake() {
-        membership::awake();
-        if let Some(me) = Slot::new(membership::me_or_zero()) {
+        membership::end_sleep();
+        if let Some(me) = Slot::new(me::me_or_zero()) {
             owner::show_up(me);
         }
     }
@@ -130,20 +127,20 @@ fn sleep(
     let until = until(how);
     #[cfg(target_arch = "x86_64")]
     if crate::halves::unreliable() {
-        return nap(&until, wait);
+        return sleep_and_look(&until, wait);
     }
     wait(&until)
 }
 
-/// A sleep that looks again every millisecond.
+/// Sleeps, and has the caller look again every millisecond: a release may have missed it.
 #[cfg(target_arch = "x86_64")]
-fn nap(until: &Until<'_>, wait: impl Fn(&Until<'_>) -> Outcome) -> Outcome {
+fn sleep_and_look(until: &Until<'_>, wait: impl Fn(&Until<'_>) -> Outcome) -> Outcome {
     let soon = futex::now().after(1_000_000);
     if until.deadline.is_some_and(|deadline| deadline <= soon) {
         return wait(until);
     }
     match wait(&Until { deadline: Some(soon), ..*until }) {
-        // For no reason, as it may.
+        // Woken for no reason, which is allowed at any time.
         Outcome::TimedOut => Outcome::Woken,
         outcome => outcome,
     }

@@ -1,7 +1,7 @@
-//! How many processors the process may use.
+//! Counts the processors that the process may use.
 //!
 //! # Role
-//! Tells spinners whether somebody else can run while they spin. The number is
+//! Tells spinners whether another thread can run while they spin. The number is
 //! the smaller of the affinity masks and the processor quota of the control
 //! groups, rounded up.
 //!
@@ -16,17 +16,17 @@ use crate::futex;
 use crate::sys::KeepErrno;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Nanoseconds between two looks at the affinity.
+/// The nanoseconds between two looks at the affinity.
 const REFRESH: u64 = 1_000_000_000;
 
-/// Processors in use; 0 = not counted yet.
+/// The number of processors in use; 0: not counted yet.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// What the quota allows; `u32::MAX` without one.
+/// The number of processors that the quota allows; `u32::MAX` without one.
 static ALLOWANCE: AtomicU32 = AtomicU32::new(u32::MAX);
 /// When the affinity is next looked at.
 static DUE: AtomicU64 = AtomicU64::new(0);
 
-/// The number of processors, from memory.
+/// Returns the number of processors, which was counted before.
 #[inline]
 pub(crate) fn effective() -> u32 {
     match COUNT.load(Relaxed) {
@@ -35,7 +35,7 @@ pub(crate) fn effective() -> u32 {
     }
 }
 
-/// Counts unless that has been done.
+/// Counts the processors, unless that has been done.
 #[cold]
 pub(crate) fn count() -> u32 {
     let known = COUNT.load(Relaxed);
@@ -68,13 +68,13 @@ fn recount() -> u32 {
 const MOST: usize = 8192;
 type Mask = [u64; MOST / 64];
 
-/// Processors on which the calling thread or the main thread may run. Both,
+/// Returns on how many processors the calling thread or the main thread may run. Both,
 /// since in a program that pins each of its threads to a processor of its own
 /// the mask of one says nothing about the rest.
 pub(crate) fn affinity() -> u32 {
     let mut mask: Mask = [0; MOST / 64];
     add_affinity(&mut mask, 0);
-    // SAFETY: takes no argument, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     add_affinity(&mut mask, unsafe { libc::getpid() });
     mask.iter().map(|bits| bits.count_ones()).sum()
 }
@@ -82,7 +82,7 @@ pub(crate) fn affinity() -> u32 {
 /// Adds the mask of a thread; nothing if the kernel refuses to tell.
 fn add_affinity(mask: &mut Mask, thread: libc::pid_t) {
     let mut one: Mask = [0; MOST / 64];
-    // SAFETY: the kernel writes at most the size given.
+    // SAFETY: the kernel writes at most the size given, to a mask on this stack.
     let written = unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, thread, size_of::<Mask>(), one.as_mut_ptr())
     };

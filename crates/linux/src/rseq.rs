@@ -1,4 +1,4 @@
-//! Which processor the calling thread runs on.
+//! Tells on which processor the calling thread runs.
 //!
 //! # Role
 //! One load from the area that the libc registered with the kernel as the
@@ -6,16 +6,16 @@
 //! registered none. There is one such area per thread and the libc owns it:
 //! this file only reads it.
 
-/// A thread's restartable-sequence area as the libc registered it.
+/// A thread's restartable-sequence area, as the libc registered it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Area {
-    /// Bytes from the thread pointer.
+    /// The bytes from the thread pointer to the area.
     offset: isize,
-    /// Bytes the libc says are in use.
+    /// The bytes that the libc says are in use.
     pub(crate) size: u32,
 }
 
-/// The libc's area; `None` when it registered none: an older or another libc,
+/// Returns the libc's area; `None` when it registered none: an older or another libc,
 /// the kernel without the call, or switched off
 /// (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
 #[cfg(not(feature = "rseq-by-name"))]
@@ -28,15 +28,15 @@ pub(crate) fn area() -> Option<Area> {
     (size != 0).then_some(Area { offset, size })
 }
 
-/// The same, asked for by name and kept.
+/// Returns the libc's area, asked for by name and kept.
 #[cfg(feature = "rseq-by-name")]
 #[inline]
 pub(crate) fn area() -> Option<Area> {
     use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// Not asked for yet; an area of this size there cannot be.
+    /// The libc has not been asked yet; no area has this size.
     const UNKNOWN: u64 = u64::MAX;
-    /// Offset above size, in one word: whoever looks at once with another thread finds the same.
+    /// The offset above the size, in one word, so that no thread sees one without the other.
     static FOUND: AtomicU64 = AtomicU64::new(UNKNOWN);
 
     let found = match FOUND.load(Relaxed) {
@@ -51,11 +51,11 @@ pub(crate) fn area() -> Option<Area> {
     (size != 0).then_some(Area { offset: offset as isize, size })
 }
 
-/// Offset and size; 0 where there is no area, or none within reach of its 32 bits.
+/// Returns offset and size; 0 where there is no area, or none within reach of its 32 bits.
 #[cfg(feature = "rseq-by-name")]
 #[cold]
 fn by_name() -> u64 {
-    // SAFETY: terminated names; what is found is an object of the libc's, or null.
+    // SAFETY: the names are static C strings; the libc returns an object of its own, or null.
     let [offset, size] = [c"__rseq_offset", c"__rseq_size"]
         .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) });
     if offset.is_null() || size.is_null() {
@@ -70,19 +70,19 @@ fn by_name() -> u64 {
     }
 }
 
-/// Where the kernel looks for the restartable section that the calling thread is in;
+/// Returns where the kernel looks for the restartable section that the calling thread is in;
 /// `None` if the thread is not registered, or the architecture not known here.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn sections() -> Option<core::ptr::NonNull<u64>> {
     field(SECTIONS).map(core::ptr::NonNull::cast)
 }
 
-/// A field of the calling thread's area, which must be part of the size that the libc
+/// Returns a field of the calling thread's area, which must be part of the size that the libc
 /// says is in use, or of the first version; `None` if the thread is not registered.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn field(offset: isize) -> Option<core::ptr::NonNull<u8>> {
     let area = area()?;
-    // SAFETY: as in `current_cpu`.
+    // SAFETY: the libc has registered the area at this offset in every thread.
     let cpu = unsafe { arch::read_cpu(area.offset) };
     // SAFETY: inside the area, which every thread has in its static thread-local
     // storage.
@@ -91,7 +91,7 @@ pub(crate) fn field(offset: isize) -> Option<core::ptr::NonNull<u8>> {
     if cpu <= i32::MAX as u32 { core::ptr::NonNull::new(field) } else { None }
 }
 
-/// The processor that the calling thread ran on a moment ago.
+/// Returns the processor that the calling thread ran on a moment ago.
 #[inline]
 pub(crate) fn current_cpu() -> Option<u32> {
     if let Some(area) = area() {
@@ -103,7 +103,7 @@ pub(crate) fn current_cpu() -> Option<u32> {
             return Some(cpu);
         }
     }
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
@@ -117,13 +117,14 @@ const SECTIONS: isize = 8;
 mod arch {
     use core::arch::asm;
 
-    /// Where the libc keeps offset and size. Weak references: null in a libc
+    /// Returns where the libc keeps offset and size. Weak references: null in a libc
     /// that has no such symbols.
     #[cfg(not(feature = "rseq-by-name"))]
     #[inline]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         let (offset, size): (*const isize, *const u32);
-        // SAFETY: reads two entries of the global offset table.
+        // SAFETY: the instructions read two entries of the global offset table, which the
+        // linker has made.
         unsafe {
             asm!(
                 ".weak __rseq_offset",
@@ -138,7 +139,7 @@ mod arch {
         (!offset.is_null() && !size.is_null()).then_some((offset, size))
     }
 
-    /// The thread pointer.
+    /// Returns the thread pointer.
     pub(super) fn thread_pointer() -> *mut u8 {
         let pointer: *mut u8;
         // SAFETY: the first word behind the pointer is the pointer itself; so says the
@@ -153,12 +154,14 @@ mod arch {
         pointer
     }
 
+    /// Reads the processor's number from the calling thread's area.
+    ///
     /// # Safety
     /// A registered area lies at this offset from the thread pointer.
     #[inline]
     pub(super) unsafe fn read_cpu(offset: isize) -> u32 {
         let cpu: u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that a registered area lies there.
         unsafe {
             asm!(
                 "mov {:e}, dword ptr fs:[{}]",
@@ -175,13 +178,14 @@ mod arch {
 mod arch {
     use core::arch::asm;
 
-    /// Where the libc keeps offset and size. Weak references: null in a libc
+    /// Returns where the libc keeps offset and size. Weak references: null in a libc
     /// that has no such symbols.
     #[cfg(not(feature = "rseq-by-name"))]
     #[inline]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         let (offset, size): (*const isize, *const u32);
-        // SAFETY: reads two entries of the global offset table.
+        // SAFETY: the instructions read two entries of the global offset table, which the
+        // linker has made.
         unsafe {
             asm!(
                 ".weak __rseq_offset",
@@ -198,16 +202,18 @@ mod arch {
         (!offset.is_null() && !size.is_null()).then_some((offset, size))
     }
 
+    /// Reads the processor's number from the calling thread's area.
+    ///
     /// # Safety
     /// A registered area lies at this offset from the thread pointer.
     #[inline]
     pub(super) unsafe fn read_cpu(offset: isize) -> u32 {
         let thread: *const u8;
-        // SAFETY: reads the thread pointer.
+        // SAFETY: the instruction reads the thread pointer and no memory.
         unsafe {
             asm!("mrs {}, tpidr_el0", out(reg) thread, options(nomem, nostack, preserves_flags));
         }
-        // SAFETY: the caller's promise; the kernel writes the field, so the
+        // SAFETY: the caller promises that a registered area lies there; the kernel writes the field, so the
         // read is volatile.
         unsafe { thread.offset(offset + super::CPU_ID).cast::<u32>().read_volatile() }
     }
@@ -215,12 +221,14 @@ mod arch {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod arch {
-    /// Unknown on this architecture: the call is used instead.
+    /// Returns `None`: on this architecture the call is used instead.
     #[cfg(not(feature = "rseq-by-name"))]
     pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
         None
     }
 
+    /// Returns no processor's number.
+    ///
     /// # Safety
     /// Never called, for there is no area.
     pub(super) unsafe fn read_cpu(_offset: isize) -> u32 {

@@ -1,4 +1,4 @@
-//! Asking the kernel not to take the processor from the owner of a lock just now.
+//! Asks the kernel not to take the processor from the owner of a lock just now.
 //!
 //! # Role
 //! [`Platform::holds`](lockstead_core::Platform::holds) and `lets_go`, on kernels that
@@ -10,16 +10,15 @@
 //! Once for each thread that joins: is there such a byte, and does the kernel heed it?
 //! Then, in the slow paths only: the owner of a lock that others fight for sets the
 //! byte when it has the lock, and clears it after the release. If the kernel has
-//! granted time meanwhile, the thread yields at once; a wake-up that it owes comes when
-//! it runs again, as any call, and so also that of a wake-up, ends the extension. Until
-//! then the lock is free for whoever is on their feet, and not held by a thread that
-//! does not run.
+//! granted time meanwhile, the thread yields at once; a wake-up that it must make comes
+//! when it runs again, since any call, that of a wake-up too, ends the extension. Until
+//! then the lock is free for any thread that runs, and not held by one that does not.
 //!
-//! A lock that nobody fights for is taken and released as ever: its fast paths know
-//! nothing of all this, and an owner of it is in nobody's way.
+//! A lock that nobody fights for is taken and released as ever: its fast paths do not touch
+//! the byte, and its owner is in nobody's way.
 //!
 //! # Invariants
-//! - **SL1** `CONTROL` is null, or the address of two bytes in the calling thread's
+//! - **SLICE-CONTROL** `CONTROL` is null, or the address of two bytes in the calling thread's
 //!   registered area: the request, which the thread writes, and the grant, which the
 //!   kernel writes. It stays registered until the thread ends.
 //!
@@ -36,11 +35,11 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    /// SL1.
+    /// The two bytes, as SLICE-CONTROL says.
     static CONTROL: Cell<*mut u8> = const { Cell::new(core::ptr::null_mut()) };
 }
 
-/// The kernel has said no: it is not asked again.
+/// Whether the kernel has refused: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 /// See [`extensions`].
 static EXTENSIONS: AtomicU64 = AtomicU64::new(0);
@@ -65,7 +64,7 @@ const SWITCHED_OFF: i32 = 524;
 
 fn control(request: libc::c_long, value: libc::c_long) -> libc::c_long {
     let (call, zero) = (libc::SYS_prctl, 0_i64);
-    // SAFETY: takes numbers; what the kernel does not know it refuses.
+    // SAFETY: the call takes numbers only; a kernel that does not know them refuses.
     unsafe { libc::syscall(call, SLICE_EXTENSION, request, value, zero, zero) }
 }
 
@@ -76,7 +75,8 @@ pub(crate) fn join() {
         return;
     }
     let (Some(flags), Some(request)) = (rseq::field(FLAGS), rseq::field(REQUEST)) else { return };
-    // SAFETY: a field of the registered area, which the kernel writes.
+    // SAFETY: `rseq::field` returns addresses in the calling thread's registered area, which
+    // stays as long as the thread; the kernel writes the field, so the read is volatile.
     let on = || unsafe { flags.cast::<u32>().read_volatile() } & ENABLED != 0;
     if !on() && control(SET, ENABLE) != 0 {
         REFUSED.store(true, Relaxed);
@@ -85,22 +85,22 @@ pub(crate) fn join() {
     }
 }
 
-/// The calling thread holds a lock that others fight for.
+/// Asks for an extension: the calling thread holds a lock that others fight for.
 #[inline]
 pub(crate) fn ask() {
     let control = CONTROL.get();
     if !control.is_null() {
-        // SAFETY: SL1.
+        // SAFETY: SLICE-CONTROL, kept by `join`: the byte is the calling thread's own.
         unsafe { control.write_volatile(1) };
     }
 }
 
-/// It has released it.
+/// Takes the request back after the release, and gives back the time that was granted.
 #[inline]
 pub(crate) fn give_back() {
     let control = CONTROL.get();
     if !control.is_null() {
-        // SAFETY: SL1.
+        // SAFETY: SLICE-CONTROL, kept by `join`: both bytes are in the calling thread's area.
         let granted = unsafe {
             control.write_volatile(0);
             control.add(GRANTED).read_volatile()
@@ -111,6 +111,7 @@ pub(crate) fn give_back() {
     }
 }
 
+/// Gives the processor back.
 #[cold]
 #[inline(never)]
 fn relinquish() {
@@ -118,17 +119,18 @@ fn relinquish() {
     const RSEQ_SLICE_YIELD: libc::c_long = 471;
     let _errno = crate::sys::KeepErrno::new();
     EXTENSIONS.fetch_add(1, Relaxed);
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     unsafe { libc::syscall(RSEQ_SLICE_YIELD) };
 }
 
-/// How many extensions the locks of this process were granted and gave back in time.
+/// Returns how many extensions the locks of this process were granted and gave back in time.
 #[must_use]
 pub fn extensions() -> u64 {
     EXTENSIONS.load(Relaxed)
 }
 
-/// Whether it is offered, how that is known, and whether the calling thread uses it.
+/// Tells whether extensions are offered, how that is known, and whether the calling thread
+/// uses them.
 pub(crate) fn probe() -> (bool, String, bool) {
     let answer = control(GET, 0);
     let in_use = !CONTROL.get().is_null();

@@ -1,4 +1,4 @@
-//! A library with this crate inside is never unloaded.
+//! Keeps a library with this crate inside from being unloaded.
 //!
 //! # Role
 //! The libc keeps a destructor of ours for each thread that has waited, the kernel the address of a
@@ -13,11 +13,11 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 
-/// The address of a function of the loader's; 0 in a program without one.
+/// Returns the address of a function of the loader's; 0 in a program without one.
 macro_rules! loaders {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: reads a word that the linker has made: of a weak symbol, so that a static
+        // SAFETY: the instructions read a word that the linker has made: of a weak symbol, so that a static
         // program needs no such function.
         unsafe {
             #[cfg(target_arch = "x86_64")]
@@ -36,8 +36,8 @@ macro_rules! loaders {
     }};
 }
 
-/// For whoever leaves something with the process that leads into this code: has the linker take
-/// the constructor along.
+/// Has the linker take the constructor along: for callers that leave something with the process
+/// that leads into this code.
 pub fn stay() {
     core::hint::black_box(&CONSTRUCTOR);
 }
@@ -53,23 +53,24 @@ extern "C" fn pin() {
     if open == 0 || find == 0 {
         return;
     }
-    // SAFETY: the functions of these names, of these types.
+    // SAFETY: the loader's functions of these names have these types.
     let (open, find): (Open, Find) = unsafe { core::mem::transmute((open, find)) };
     let mut about = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: an address, and room for what is told.
+    // SAFETY: any address may be asked for; the answer has room on this stack.
     if unsafe { find(pin as *const c_void, about.as_mut_ptr()) } == 0 {
         return;
     }
-    // SAFETY: filled in, since the call said so.
+    // SAFETY: the call has filled it in, as it said by its answer.
     let about = unsafe { about.assume_init() };
-    // SAFETY: asks for a number.
+    // SAFETY: the call takes and returns a number.
     let programs = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
     // The headers of the program lie in its first page.
     if programs.wrapping_sub(about.dli_fbase.addr()) < PAGE {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: the name is the loader's own, of something that is loaded: nothing of it runs now.
+    // SAFETY: the name is the loader's own, of a library that is loaded: opening it again runs
+    // none of its code.
     unsafe { open(about.dli_fname, flags) };
 }
 

@@ -1,4 +1,4 @@
-//! The thin layer under the rest: errno, signals, memory, the last words.
+//! Wraps what the rest needs of the libc and the kernel: errno, signals, memory, last words.
 //!
 //! # Role
 //! Everything here may run inside a signal handler and inside the program's
@@ -8,9 +8,9 @@ use core::ffi::CStr;
 use core::ptr::NonNull;
 use libc::c_int;
 
-/// The value of `errno` now.
+/// Returns the value of `errno`.
 pub(crate) fn errno() -> c_int {
-    // SAFETY: the location is valid for the life of the thread.
+    // SAFETY: the libc keeps the location valid for the life of the thread.
     unsafe { *libc::__errno_location() }
 }
 
@@ -26,7 +26,8 @@ impl KeepErrno {
 
 impl Drop for KeepErrno {
     fn drop(&mut self) {
-        // SAFETY: as in `errno`.
+        // SAFETY: the libc keeps the location valid for the life of the thread, and only this
+        // thread writes it.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }
@@ -38,8 +39,8 @@ pub(crate) struct NoSignals(libc::sigset_t);
 
 impl NoSignals {
     pub(crate) fn new() -> Self {
-        // SAFETY: a signal set is plain bits, both calls write to sets we own;
-        // they cannot fail with these arguments.
+        // SAFETY: a signal set is plain bits, for which zeros are a value; the calls write to
+        // the two sets on this stack, and cannot fail with these arguments.
         unsafe {
             let mut all: libc::sigset_t = core::mem::zeroed();
             let mut before: libc::sigset_t = core::mem::zeroed();
@@ -53,12 +54,12 @@ impl NoSignals {
 
 impl Drop for NoSignals {
     fn drop(&mut self) {
-        // SAFETY: restores the set read in `new`.
+        // SAFETY: `new` has filled the set; the mask is the calling thread's own.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, core::ptr::null_mut()) };
     }
 }
 
-/// Fresh zeroed pages straight from the kernel; `None` when it has none.
+/// Maps fresh zeroed pages straight from the kernel; `None` when it has none.
 pub(crate) fn map_zeroed(bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: an anonymous mapping at an address of the kernel's choice
     // touches nothing that exists.
@@ -80,7 +81,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// `pages` came from `map_zeroed(bytes)`, and nothing refers to them.
 pub(crate) unsafe fn unmap(pages: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that nothing refers to the pages, and that they are whole.
     unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
 }
 
@@ -97,25 +98,26 @@ impl Scratch {
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping has this size, is initialised, and is ours alone.
+        // SAFETY: `new` has mapped this size, the kernel has zeroed it, and `&mut self` says
+        // that nobody else reads or writes it.
         unsafe { core::slice::from_raw_parts_mut(self.0.as_ptr(), Self::SIZE) }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this size; `bytes` has ended.
+        // SAFETY: `new` has mapped this size, and no borrow by `bytes` outlives `self`.
         unsafe { unmap(self.0, Self::SIZE) };
     }
 }
 
-/// The beginning of a file, as much as fits; `None` when it cannot be read.
+/// Reads the beginning of a file, as much as fits; `None` when it cannot be read.
 ///
 /// By system calls, not by the libc's functions, which are points of
 /// cancellation: a thread must not be cancelled while it acquires a lock.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path is a live C string.
+    // SAFETY: the path is a C string that the caller keeps alive.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) };
     if file < 0 {
         return None;
@@ -123,7 +125,7 @@ pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8
     let mut length = 0;
     let complete = loop {
         let rest = &mut buffer[length..];
-        // SAFETY: the kernel writes at most `rest.len()` bytes to `rest`.
+        // SAFETY: the kernel writes at most `rest.len()` bytes to `rest`, which is ours.
         let got = unsafe { libc::syscall(libc::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
         match got {
             0 => break true,
@@ -132,21 +134,21 @@ pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8
             _ => break false,
         }
     };
-    // SAFETY: opened above, used by nobody else.
+    // SAFETY: the descriptor was opened above, and nobody else knows it.
     unsafe { libc::syscall(libc::SYS_close, file) };
     complete.then_some(&buffer[..length])
 }
 
-/// The kernel's id of the calling thread.
+/// Returns the kernel's number of the calling thread.
 pub(crate) fn gettid() -> u32 {
-    // SAFETY: takes no argument, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Whether the kernel knows no thread of this process by this id any more.
-/// Its memory accesses are all over then.
+/// Tells whether the kernel knows no thread of this process by this number any more.
+/// All its memory accesses are over then.
 pub(crate) fn thread_is_gone(tid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 is sent to nobody: the kernel only looks the thread up.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
     result < 0 && errno() == libc::ESRCH
 }
@@ -155,7 +157,7 @@ pub(crate) fn thread_is_gone(tid: u32) -> bool {
 /// answer to the caller would break mutual exclusion.
 pub(crate) fn die(message: &str) -> ! {
     for part in ["lockstead: ", message, "\n"] {
-        // SAFETY: the buffer is a live string; a failed write changes nothing.
+        // SAFETY: the kernel reads a string that lives as long as the call.
         unsafe { libc::syscall(libc::SYS_write, 2, part.as_ptr(), part.len()) };
     }
     std::process::abort()

@@ -17,7 +17,7 @@ use crate::rules;
 use crate::state;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
+use lockstead_ledger::lock::{Kind, LockRecord, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 
 /// The calling thread has got a token of a semaphore at once.

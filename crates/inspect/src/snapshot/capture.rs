@@ -17,7 +17,7 @@ use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{Process, Unusable};
 use crate::proc::task::{self, Doing, Task};
-use crate::seats::{self, OwnMutex, Seats};
+use crate::slots::{self, OwnMutex, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder, Unwound};
@@ -89,7 +89,7 @@ pub(super) struct Looking {
     pub(super) code: Option<(Unwinder, Symbolizer)>,
     has_libc: bool,
     /// The tables of lockstead's own locks, by the files that have some.
-    seats: RefCell<HashMap<String, Option<Seats>>>,
+    slots: RefCell<HashMap<String, Option<SlotTable>>>,
     pub(super) limits: Vec<String>,
     /// The memory of the process and its maps can be read.
     readable: bool,
@@ -118,7 +118,7 @@ impl Looking {
             memory: ProcessMemory::new(pid),
             code: None,
             has_libc: false,
-            seats: RefCell::default(),
+            slots: RefCell::default(),
             limits: Vec::new(),
             readable: true,
             nested,
@@ -203,14 +203,14 @@ impl Looking {
 
     /// The mutex of the crate lockstead that a thread sleeps for, if it does.
     fn own_mutex(&self, wait: &FutexWait, stack: &Stack, maps: &Maps) -> Option<OwnMutex> {
-        seats::mutex_sleep(wait)?;
+        slots::mutex_sleep(wait)?;
         let frame = stack.frames.iter().find(|frame| !frame.is_libc())?;
         let module = frame.module.as_deref()?;
-        let mut known = self.seats.borrow_mut();
-        let seats = known
+        let mut known = self.slots.borrow_mut();
+        let slots = known
             .entry(module.to_owned())
-            .or_insert_with(|| Seats::find(maps, module, &self.memory));
-        OwnMutex::behind(wait, seats.as_ref()?, &self.memory)
+            .or_insert_with(|| SlotTable::find(maps, module, &self.memory));
+        OwnMutex::behind(wait, slots.as_ref()?, &self.memory)
     }
 
     fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {

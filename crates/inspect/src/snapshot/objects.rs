@@ -13,7 +13,7 @@ use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Limit};
-use crate::seats::Owner;
+use crate::slots::Owner;
 use crate::symbols::{LockFacts, Origin};
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ use crate::glibc::rwlock::RwLock;
 use crate::glibc::thread::{self, StreamLock};
 use crate::memory::Memory;
 use crate::proc::futex::FutexWait;
-use crate::seats::OwnMutex;
+use crate::slots::OwnMutex;
 use crate::stack::Stack;
 use std::ops::Range;
 

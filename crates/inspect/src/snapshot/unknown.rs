@@ -7,7 +7,7 @@
 
 use super::recognise::Found;
 use crate::proc::futex::{FutexWait, Operation};
-use crate::seats;
+use crate::slots;
 use crate::stack::Stack;
 
 /// A `pthread_once_t`, and what is not known of it.
@@ -84,9 +84,9 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
             .any(|function| parts.iter().any(|part| function.contains(part)))
     };
     let text = |(kind, why): (&str, &str)| (kind.to_owned(), why.to_owned());
-    let by_bits = seats::is_lockstead(wait);
+    let by_bits = slots::is_lockstead(wait);
     let is_own = named(&["lockstead_core::", "lockstead_linux::"]);
-    if is_own && seats::mutex_sleep(wait).is_some() {
+    if is_own && slots::mutex_sleep(wait).is_some() {
         return text((
             "lockstead mutex",
             "a mutex of the crate lockstead names its owner by a slot of a table, which was not \

@@ -17,7 +17,7 @@
 use super::capture::Known;
 use super::model::{JudgedCycle, Verdict};
 use super::recognise::Found;
-use crate::seats::Owner;
+use crate::slots::Owner;
 use crate::waits::graph::{self, Cycle, Hold, Wants};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The single facilities: each tried where that is harmless.
+//! Tries each single facility, where that is harmless.
 
-use super::Facility;
+use super::offer::Facility;
 use crate::{Linux, futex, oncpu, owner, pi, rseq, sys};
 use core::ptr::null;
 use libc::{c_int, c_long};
@@ -35,7 +35,7 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
     ]
 }
 
-/// How a call ended: its value, or the kernel's error.
+/// Returns how a call ended: its value, or the kernel's error.
 pub(super) fn answer(value: c_long) -> Result<c_long, c_int> {
     if value < 0 { Err(sys::errno()) } else { Ok(value) }
 }
@@ -44,8 +44,8 @@ pub(super) fn error(errno: c_int) -> String {
     std::io::Error::from_raw_os_error(errno).to_string()
 }
 
-/// A call made with arguments that any kernel which has it rejects by
-/// `EINVAL`.
+/// Tells whether a call exists that was made with arguments which any kernel that has it
+/// rejects by `EINVAL`.
 fn exists(value: c_long) -> (bool, String) {
     match answer(value) {
         Ok(_) => (true, "the call works".into()),
@@ -57,7 +57,7 @@ fn exists(value: c_long) -> (bool, String) {
 fn futex_call() -> Facility {
     let word = 0_u32;
     let op = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: wakes nobody: no thread knows the word.
+    // SAFETY: no thread knows the word, which lives as long as the call: nobody is woken.
     let result = answer(unsafe { libc::syscall(libc::SYS_futex, &word, op, 1) });
     Facility {
         name: "futex",
@@ -69,7 +69,7 @@ fn futex_call() -> Facility {
 }
 
 fn futex_waitv() -> Facility {
-    // SAFETY: no words to wait on: rejected.
+    // SAFETY: the kernel rejects a call without words to wait on.
     let (offered, detail) = exists(unsafe {
         libc::syscall(libc::SYS_futex_waitv, null::<u8>(), 0, 0, null::<u8>(), 0)
     });
@@ -87,7 +87,7 @@ fn futex2() -> Facility {
     /// `futex_wake`, Linux 6.7; the number is the same on all architectures
     /// that Rust supports.
     const FUTEX_WAKE: c_long = 454;
-    // SAFETY: unknown flags: rejected before anything is looked at.
+    // SAFETY: the kernel rejects unknown flags before it looks at any address.
     let (offered, detail) =
         exists(unsafe { libc::syscall(FUTEX_WAKE, null::<u32>(), 0, 0, u32::MAX) });
     Facility {
@@ -132,7 +132,7 @@ fn robust_unlock(kernel: &str) -> Facility {
     }
 }
 
-/// The first two numbers of a kernel's release.
+/// Returns the first two numbers of a kernel's release.
 fn release(kernel: &str) -> Option<(u32, u32)> {
     let mut numbers = kernel.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -167,7 +167,7 @@ fn slice_extension() -> Facility {
     }
 }
 
-/// Whether this thread releases mutexes in sections that the kernel restarts.
+/// Tells whether this thread releases mutexes in sections that the kernel restarts.
 fn releases_in_sections() -> bool {
     Linux::me();
     #[cfg(target_arch = "x86_64")]
@@ -182,7 +182,7 @@ fn membarrier(
     in_use: bool,
     fallback: &'static str,
 ) -> Facility {
-    // SAFETY: asks which commands exist.
+    // SAFETY: the call takes numbers, and only says which commands exist.
     let result =
         answer(unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) });
     let offered = result.is_ok_and(|commands| commands & c_long::from(command) != 0);

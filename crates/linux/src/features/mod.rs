@@ -1,4 +1,4 @@
-//! What this kernel, libc and privilege level offer, what is in use, and what
+//! Tells what this kernel, libc and privilege level offer, what is in use, and what
 //! happens without.
 //!
 //! For people: allocates, opens files, and tries calls that may be refused. A
@@ -13,13 +13,16 @@
 //! ```
 
 mod facilities;
+mod offer;
 mod sharing;
 mod status;
+
+pub use offer::{Capability, Facility};
 
 use crate::{cgroup, processors};
 use core::ffi::{CStr, c_char, c_void};
 
-/// What [`probe`] found.
+/// The answers that [`probe`] found.
 #[derive(Clone, Debug)]
 pub struct Features {
     /// The kernel's release, as `uname -r` prints it.
@@ -30,56 +33,32 @@ pub struct Features {
     pub architecture: &'static str,
     /// How many processors there are and how many may be used.
     pub processors: Processors,
-    /// What locks use or could use.
+    /// The facilities that locks use or could use.
     pub facilities: Vec<Facility>,
-    /// Privileges that matter to lockstead.
+    /// The privileges that matter to lockstead.
     pub capabilities: Vec<Capability>,
-    /// System call filtering: `off`, `strict`, `filter`, or `unknown`.
+    /// The mode of system call filtering: `off`, `strict`, `filter`, or `unknown`.
     pub seccomp: &'static str,
 }
 
-/// Processors, by who limits them.
+/// The numbers of processors, by what limits them.
 #[derive(Clone, Debug)]
 pub struct Processors {
-    /// Switched on in the machine.
+    /// The processors that are switched on in the machine.
     pub online: u32,
-    /// Allowed by the affinity masks of the calling and the main thread.
+    /// The processors that are allowed by the affinity masks of the calling and the main thread.
     pub affinity: u32,
-    /// Allowed by the control groups, as a fraction of processors; `None`
+    /// The share that is allowed by the control groups, as a fraction of processors; `None`
     /// without a limit.
     pub quota: Option<f64>,
-    /// What spinners count on: the smallest of these, the quota rounded up.
+    /// The number that spinners count on: the smallest of these, the quota rounded up.
     pub effective: u32,
-    /// Control group hierarchies the process is in: `unified`, `legacy`,
+    /// The control group hierarchies that the process is in: `unified`, `legacy`,
     /// `hybrid` or `none`.
     pub cgroups: &'static str,
 }
 
-/// One thing the system may offer.
-#[derive(Clone, Debug)]
-pub struct Facility {
-    /// A stable name.
-    pub name: &'static str,
-    /// Whether it is there and permitted.
-    pub offered: bool,
-    /// How that is known, or what was answered instead.
-    pub detail: String,
-    /// Whether lockstead's locks use it here.
-    pub in_use: bool,
-    /// What happens without it.
-    pub fallback: &'static str,
-}
-
-/// A privilege of the kernel's capability scheme.
-#[derive(Clone, Debug)]
-pub struct Capability {
-    /// Its name, as in `capabilities(7)`.
-    pub name: &'static str,
-    /// Whether the process has it now.
-    pub effective: bool,
-}
-
-/// Asks the system.
+/// Asks the system what it offers.
 #[must_use]
 pub fn probe() -> Features {
     let kernel = kernel_release();
@@ -97,8 +76,8 @@ pub fn probe() -> Features {
 }
 
 fn kernel_release() -> String {
-    // SAFETY: a name is plain bytes, written by the call, which does not fail
-    // on a valid buffer; the field ends in a zero.
+    // SAFETY: a name is plain bytes, for which zeros are a value; the kernel writes it, which
+    // does not fail on a valid buffer, and ends the field with a zero.
     unsafe {
         let mut name: libc::utsname = core::mem::zeroed();
         libc::uname(&mut name);
@@ -107,7 +86,7 @@ fn kernel_release() -> String {
 }
 
 fn libc_version() -> String {
-    // SAFETY: the name is a C string; no other library is opened.
+    // SAFETY: the name is a static C string; the call opens no other library.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()) };
     if found.is_null() {
         return "not glibc".into();
@@ -123,7 +102,7 @@ fn libc_version() -> String {
 }
 
 fn count_processors() -> Processors {
-    // SAFETY: takes a number, returns a number.
+    // SAFETY: the call takes a number and returns a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     Processors {
         online: u32::try_from(online).unwrap_or(0),

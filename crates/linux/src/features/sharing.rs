@@ -1,7 +1,7 @@
-//! The facilities of shared locks.
+//! Tries the facilities of shared locks.
 
-use super::Facility;
 use super::facilities::{answer, error};
+use super::offer::Facility;
 use crate::shared;
 use libc::c_int;
 
@@ -12,11 +12,12 @@ pub(super) fn all() -> [Facility; 3] {
 fn robust_list() -> Facility {
     let mut head: *const [isize; 3] = core::ptr::null();
     let mut size = 0_usize;
-    // SAFETY: writes to two live variables.
+    // SAFETY: the kernel writes to two variables on this stack.
     let result = answer(unsafe {
         libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size)
     });
-    // SAFETY: null, or the head of this thread's list, three words.
+    // SAFETY: null, or the head of this thread's list, three words that the libc keeps as long
+    // as the thread lives.
     let offset = unsafe { head.as_ref() }.map(|head| head[1]);
     Facility {
         name: "robust_list",
@@ -43,17 +44,17 @@ fn wipe_on_fork() -> Facility {
 }
 
 fn description_locks() -> Facility {
-    // SAFETY: a new file without a name.
+    // SAFETY: the name is a static C string; the file is new.
     let file = unsafe { libc::memfd_create(c"lockstead-features".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: plain bits, for which zero is valid: a lock on the whole file.
+    // SAFETY: the structure is plain bits, for which zeros are a value: a lock on the whole file.
     let mut range: libc::flock = unsafe { core::mem::zeroed() };
     range.l_type = libc::F_WRLCK as libc::c_short;
-    // SAFETY: a live structure; a wrong descriptor is an error.
+    // SAFETY: the kernel reads a structure on this stack; a wrong descriptor is an error.
     let result = answer(unsafe {
         libc::syscall(libc::SYS_fcntl, file, libc::F_OFD_SETLK as c_int, &raw const range)
     });
     if file >= 0 {
-        // SAFETY: opened above.
+        // SAFETY: the descriptor was opened above, and nobody else knows it.
         unsafe { libc::close(file) };
     }
     Facility {

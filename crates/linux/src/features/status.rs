@@ -1,9 +1,9 @@
-//! What `/proc/self` says about the process.
+//! Reads what `/proc/self` says about the process.
 
-use super::Capability;
+use super::offer::Capability;
 use std::fs::read_to_string;
 
-/// Numbers and names of `capabilities(7)`.
+/// The numbers and names of some privileges of `capabilities(7)`.
 const CAPABILITIES: [(u32, &str); 6] = [
     (14, "CAP_IPC_LOCK"),
     (19, "CAP_SYS_PTRACE"),
@@ -13,7 +13,7 @@ const CAPABILITIES: [(u32, &str); 6] = [
     (39, "CAP_BPF"),
 ];
 
-/// The value of a line `name:\tvalue` of `/proc/self/status`.
+/// Returns the value of a line `name:\tvalue` of `/proc/self/status`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let value = line.strip_prefix(name)?.strip_prefix(':')?;
@@ -25,7 +25,7 @@ fn status() -> String {
     read_to_string("/proc/self/status").unwrap_or_default()
 }
 
-/// None are effective where `/proc` is not mounted.
+/// Returns the privileges; none are effective where `/proc` is not mounted.
 pub(super) fn capabilities() -> Vec<Capability> {
     let effective =
         field(&status(), "CapEff").and_then(|hex| u64::from_str_radix(&hex, 16).ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The processor-time clock of another thread of the process.
+//! Reads the processor-time clock of another thread of the process.
 //!
 //! # Protocol
 //! Read twice, it has advanced or not. One reading costs 0.2 to 0.4 µs, so it is made
@@ -10,14 +10,14 @@ use crate::{futex, table};
 use core::cell::Cell;
 use lockstead_core::{Nanos, OnCpu, Slot};
 
-/// Nanoseconds an owner is in the way before its clock is read.
+/// The nanoseconds that an owner is in the way before its clock is read.
 const PATIENCE: u64 = 1_500;
-/// Nanoseconds between two readings.
+/// The nanoseconds between two readings.
 const PERIOD: u64 = 4_000;
-/// Nanoseconds after which what a spinner knows of an owner is forgotten.
+/// The nanoseconds after which what a spinner knows of an owner is forgotten.
 const FORGET: u64 = 100_000;
 
-/// What the calling thread knows of the owner it spins for.
+/// What the calling thread knows of the owner that it spins for.
 #[derive(Clone, Copy)]
 struct Watch {
     slot: u32,
@@ -33,7 +33,7 @@ thread_local! {
     };
 }
 
-/// Whether the thread in `slot` runs; a `suspicious` one is asked for at once.
+/// Tells whether the thread in `slot` runs; for a `suspicious` one the clock is read at once.
 pub(super) fn ask(slot: Slot, suspicious: bool) -> OnCpu {
     let now = futex::now();
     let watch = WATCH.get();
@@ -66,14 +66,14 @@ pub(super) fn ask(slot: Slot, suspicious: bool) -> OnCpu {
     if runs { OnCpu::Yes } else { OnCpu::No }
 }
 
-/// Nanoseconds of processor time that a thread of this process has used;
+/// Returns the nanoseconds of processor time that a thread of this process has used;
 /// `None` if there is no such thread, or the kernel refuses to tell.
 pub(crate) fn thread_time(tid: u32) -> Option<u64> {
     /// The kernel's `CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED`.
     const THREAD_RUN_TIME: i32 = 4 | 2;
     let clock = !(tid as i32) << 3 | THREAD_RUN_TIME;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec.
+    // SAFETY: the kernel writes to a timespec that lives on this stack.
     let result = unsafe { libc::clock_gettime(clock, &mut time) };
     (result == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

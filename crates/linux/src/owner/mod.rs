@@ -1,4 +1,4 @@
-//! Whether the owner of a lock runs: a hint for those who spin for it.
+//! Tells a spinner whether the owner of the lock runs, as a hint.
 //!
 //! # Role
 //! Behind [`Platform::on_cpu`](lockstead_core::Platform::on_cpu), called by a
@@ -9,8 +9,9 @@
 //! 1. The table that an eBPF program keeps at each switch ([`oncpu`]):
 //!    exact, two loads, no call; there only if somebody with privileges started it
 //!    before the process took its first lock.
-//! 2. The processor: who was last seen on mine does not run, for I do. Threads say
-//!    where they are when they wait for a lock, in their seat, which is never freed; a
+//! 2. The processor: an owner that was last seen on the spinner's own does not run, for the
+//!    spinner does. Threads say
+//!    where they are when they wait for a lock, in their slot, which is never freed; a
 //!    thread that only ever took the fast path, or has moved since, is misjudged. So
 //!    this source only says whom to suspect, and the next confirms.
 //! 3. The owner's own processor-time clock, read twice (`clock`): it advanced, so the
@@ -29,37 +30,37 @@ mod clock;
 
 pub(crate) use clock::thread_time;
 
-use crate::{membership, oncpu, rseq, table};
+use crate::{me, oncpu, rseq, table};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use lockstead_core::{Atomic32, OnCpu, Slot};
 
-/// How to find out whether an owner runs.
+/// A way to find out whether an owner runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Oracle {
-    /// Nobody is asked: spinners rely on their bound alone.
+    /// No source is asked: spinners rely on their bound alone.
     Nobody,
-    /// The owner's processor-time clock.
+    /// The owner's processor-time clock is read.
     Clock,
     /// The processor the owner was last seen on.
     Processor,
-    /// The processor; if it is mine, the clock at once, else the clock in time.
+    /// The processor; if it is the spinner's own, the clock at once, else the clock in time.
     Both,
-    /// The table of who runs where.
+    /// The table of which thread runs where.
     Table,
     /// The table; where there is none, or it cannot tell, as [`Oracle::Both`]. The
     /// default.
     Chain,
-    /// Everybody runs, which is a lie: to see what that does to a lock.
+    /// The answer is always yes: to see what a lie does to a lock.
     Yes,
-    /// Nobody runs, as much of a lie.
+    /// The answer is always no, as much of a lie.
     No,
     /// One of the three answers, without looking.
     Random,
 }
 
 impl Oracle {
-    /// All there are.
+    /// All oracles that there are.
     pub const ALL: [Oracle; 9] = [
         Oracle::Nobody,
         Oracle::Clock,
@@ -75,7 +76,7 @@ impl Oracle {
 
 static CHOSEN: AtomicU8 = AtomicU8::new(Oracle::Chain as u8);
 
-/// The oracle in use.
+/// Returns the oracle in use.
 #[must_use]
 pub fn oracle() -> Oracle {
     Oracle::ALL[usize::from(CHOSEN.load(Relaxed))]
@@ -86,14 +87,14 @@ pub fn set_oracle(oracle: Oracle) {
     CHOSEN.store(oracle as u8, Relaxed);
 }
 
-/// Whether the thread in `slot` runs, as far as the chosen oracle knows.
+/// Tells whether the thread in `slot` runs, as far as the chosen oracle knows.
 pub(crate) fn on_cpu(slot: Slot) -> OnCpu {
     ask(slot, oracle())
 }
 
-/// Whether the thread in `slot` runs, as far as this oracle knows; for measurements. The
-/// calling thread should ask one of those with clocks at a time: it remembers what the
-/// last reading was.
+/// Tells whether the thread in `slot` runs, as far as this oracle knows; for measurements. The
+/// calling thread should ask only one oracle that reads clocks at a time, for it remembers
+/// the last reading.
 #[must_use]
 pub fn ask(slot: Slot, oracle: Oracle) -> OnCpu {
     match oracle {
@@ -110,18 +111,18 @@ pub fn ask(slot: Slot, oracle: Oracle) -> OnCpu {
     }
 }
 
-/// The calling thread joins, in the seat `me`, or has a new number after `fork`: who
-/// sat here before had another name in the table.
+/// Notes the calling thread's name in the table. It joins, in the slot `me`, or has a new
+/// number after `fork`: the thread that had the slot before had another name.
 pub(crate) fn introduce(me: Slot) {
     table::name(me).store(oncpu::introduce(), Relaxed);
 }
 
 fn ask_table(slot: Slot) -> Option<OnCpu> {
     let kept = oncpu::Table::here()?;
-    let me = Slot::new(membership::me_or_zero())?;
+    let me = Slot::new(me::me_or_zero())?;
     let name = |slot| table::name(slot).load(Relaxed);
     let Some(runs) = kept.runs(name(slot), name(me)) else {
-        // It does not know me, or I have a wrong name of myself.
+        // The table does not know the calling thread, or its name in the slot is wrong.
         introduce(me);
         return None;
     };
@@ -144,17 +145,17 @@ pub(crate) fn show_up(me: Slot) {
     }
 }
 
-/// Whether the chosen oracle may ask for processors.
+/// Tells whether the chosen oracle may ask for processors.
 pub(crate) fn uses_processor() -> bool {
     matches!(oracle(), Oracle::Processor | Oracle::Both | Oracle::Table | Oracle::Chain)
 }
 
-/// Whether it may read clocks.
+/// Tells whether the chosen oracle may read clocks.
 pub(crate) fn uses_clock() -> bool {
     matches!(oracle(), Oracle::Clock | Oracle::Both | Oracle::Chain)
 }
 
-/// Whether it reads the table that there is.
+/// Tells whether the chosen oracle reads a table that is there.
 pub(crate) fn uses_table() -> bool {
     matches!(oracle(), Oracle::Table | Oracle::Chain) && oncpu::Table::here().is_some()
 }

@@ -1,4 +1,4 @@
-//! The calls about futexes with priority inheritance.
+//! Calls the kernel about futexes with priority inheritance.
 //!
 //! # Errors of the kernel
 //! | errno | class | outcome |
@@ -9,7 +9,7 @@
 //! | `EAGAIN`, `EINTR`, `ENOMEM` | the owner is about to end; no memory | `Again` |
 //! | `ENOSYS`, `EPERM`, `EACCES` | no such call, or filtered | `Refused` |
 //! | `EPERM` where the calls work | the number is a kernel thread's by now | `OwnerGone` |
-//! | `EINVAL` | the owner has ended, its heir is on the way | `Again` |
+//! | `EINVAL` | the owner has ended, the next owner is on the way | `Again` |
 //! | anything else | misuse or a filter | `Refused` |
 //!
 //! `EINTR` is never seen for a lock: the kernel resumes the wait.
@@ -30,7 +30,7 @@ const BY_WALL_CLOCK: u64 = 1_000_000_000;
 /// The kernel, or a filter, has refused `FUTEX_LOCK_PI2`, or a test has.
 static LOCK_PI2_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether `FUTEX_LOCK_PI2` is left alone, because it was refused before.
+/// Tells whether `FUTEX_LOCK_PI2` is left alone, because it was refused before.
 pub(crate) fn lock_pi2_refused() -> bool {
     LOCK_PI2_REFUSED.load(Relaxed)
 }
@@ -42,20 +42,20 @@ pub fn refuse_lock_pi2(refused: bool) {
     LOCK_PI2_REFUSED.store(refused, Relaxed);
 }
 
-/// How an attempt to acquire ended.
+/// The outcome of an attempt to acquire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     /// The caller is the owner.
     Granted,
-    /// Not within the time of the call.
+    /// The lock did not come free within the time of the call.
     TimedOut,
-    /// It would never have ended.
+    /// The wait would never have ended.
     Deadlock,
     /// The owner is no thread.
     OwnerGone,
-    /// Not now, but soon.
+    /// The kernel asks the caller to try again soon.
     Again,
-    /// Not by this call.
+    /// The kernel, or a filter, refuses the call.
     Refused,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn unlock(word: *const u32) -> bool {
     match call(libc::FUTEX_UNLOCK_PI, word, None) {
         Ok(()) => true,
         Err(libc::EAGAIN | libc::EINTR) => false,
-        // Those who wait would do so for ever.
+        // The waiters would wait for ever.
         Err(_) => sys::die(
             "the kernel refuses to release a real-time mutex for which threads wait (a system \
              call filter that came too late, a guard on another thread, or overwritten memory)",
@@ -95,12 +95,12 @@ pub(super) fn unlock(word: *const u32) -> bool {
     }
 }
 
-/// Lets others run until `deadline`. By the bare call, which is no point of
+/// Sleeps until `deadline`. By the bare call, which is no point of
 /// cancellation; a signal may end it early.
-pub(super) fn nap(deadline: Nanos) {
+pub(super) fn sleep_until(deadline: Nanos) {
     let _errno = KeepErrno::new();
     let time = time(deadline);
-    // SAFETY: the time is live during the call; nothing is written.
+    // SAFETY: the time lives on this stack until the call returns; the kernel only reads it.
     unsafe {
         libc::syscall(
             libc::SYS_clock_nanosleep,
@@ -112,15 +112,15 @@ pub(super) fn nap(deadline: Nanos) {
     };
 }
 
-/// Whether the calls work in the calling thread; else the kernel's error.
+/// Tries whether the calls work in the calling thread; else returns the kernel's error.
 pub(crate) fn probe() -> Result<(), c_int> {
     let _errno = KeepErrno::new();
-    // Taken and forgotten: the kernel keeps nothing about a lock without waiters.
+    // The lock is never released: the kernel keeps nothing about one without waiters.
     let free = AtomicU32::new(0);
     call(libc::FUTEX_TRYLOCK_PI, free.as_ptr(), None)
 }
 
-/// The same of `FUTEX_LOCK_PI2`.
+/// Tries whether `FUTEX_LOCK_PI2` works; else returns the kernel's error.
 pub(crate) fn probe_lock_pi2() -> Result<(), c_int> {
     let _errno = KeepErrno::new();
     let free = AtomicU32::new(0);
@@ -140,8 +140,9 @@ fn answer(result: Result<(), c_int>) -> Answer {
 }
 
 fn call(op: c_int, word: *const u32, until: Option<timespec>) -> Result<(), c_int> {
-    // SAFETY: the time, when given, is live during the call. The kernel changes the
-    // word as the protocol of these futexes says; a wrong address is EFAULT.
+    // SAFETY: the time, when given, lives in `until` during the call. The kernel changes the
+    // word as the protocol of these futexes says, and checks the address: a wrong one is
+    // EFAULT.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -158,7 +159,8 @@ fn call(op: c_int, word: *const u32, until: Option<timespec>) -> Result<(), c_in
 
 fn wall_clock() -> Nanos {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec; this clock always exists.
+    // SAFETY: the kernel writes to a timespec that lives on this stack; the clock exists on
+    // every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

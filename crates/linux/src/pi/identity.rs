@@ -1,18 +1,14 @@
-//! Who the calling thread is to the kernel, at hand for one instruction each.
-//!
-//! # Role
-//! Two thread-local words: the word of a lock that this thread holds, and that of a
-//! free lock. They contain the thread's number and the process's generation.
+//! Keeps two thread-local words at hand: that of a lock which this thread holds, and that
+//! of a free lock. They contain the thread's number and the process's generation.
 //!
 //! # Invariants
-//! - **ID1** The word of a free lock is set last and, before, is one that no lock has:
+//! - **PI-FREE-SET-LAST** The word of a free lock is set last and, before, is one that no lock has:
 //!   the fast path of a thread that has not joined fails without a test of its own.
-//! - **ID2** `fork` renews both words in the thread that goes on in the child, before
+//! - **PI-FORK-RENEWS** `fork` renews both words in the thread that goes on in the child, before
 //!   `fork` returns there, and begins a new generation for all that start later.
 
-use super::{GENERATION, OWNER};
-use crate::membership;
-use crate::sys::{self, KeepErrno};
+use super::word::{GENERATION, OWNER};
+use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// No lock's word: a thread number of all ones does not exist.
@@ -31,22 +27,19 @@ thread_local! {
 /// The current generation, in its place of the word.
 static CURRENT: AtomicU64 = AtomicU64::new(0);
 
-/// The words of a free lock and of one that this thread holds; the former no lock has
-/// if the thread has not joined.
+/// Returns the words of a free lock and of one that this thread holds. If the thread has not
+/// joined, no lock has the former (PI-FREE-SET-LAST).
 #[inline(always)]
 pub(super) fn fast() -> (u64, u64) {
     (FREE.with(|free| free.load(Relaxed)), MINE.with(|mine| mine.load(Relaxed)))
 }
 
-/// The word of a lock that this thread holds.
-pub(super) fn me() -> u64 {
-    match MINE.with(|mine| mine.load(Relaxed)) {
-        0 => join(),
-        mine => mine,
-    }
+/// Returns the word of a lock that this thread holds; 0 if it has not joined.
+pub(super) fn mine() -> u64 {
+    MINE.with(|mine| mine.load(Relaxed))
 }
 
-/// Whether this word names the calling thread, by its number of now or by that from
+/// Tells whether this word names the calling thread, by its current number or by that from
 /// before the latest fork.
 pub(super) fn is_mine(word: u64) -> bool {
     let named = word & (OWNER | GENERATION);
@@ -55,15 +48,8 @@ pub(super) fn is_mine(word: u64) -> bool {
             || named == FORMER.with(|former| former.load(Relaxed)))
 }
 
-/// A handler that joins in the middle of this writes the same words.
-#[cold]
-fn join() -> u64 {
-    let _errno = KeepErrno::new();
-    membership::prepare();
-    renew()
-}
-
-fn renew() -> u64 {
+/// Writes both words anew, for the current thread number and generation.
+pub(super) fn renew() -> u64 {
     let generation = CURRENT.load(Relaxed);
     let mine = u64::from(sys::gettid()) | generation;
     MINE.with(|word| word.store(mine, Relaxed));
@@ -71,7 +57,7 @@ fn renew() -> u64 {
     mine
 }
 
-/// In the child of a `fork`.
+/// Begins a new generation, in the child of a `fork` (PI-FORK-RENEWS).
 pub(crate) fn after_fork_in_child() {
     const ONE: u64 = 1 << 32;
     CURRENT.store(CURRENT.load(Relaxed).wrapping_add(ONE) & GENERATION, Relaxed);

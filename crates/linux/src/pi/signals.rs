@@ -1,10 +1,10 @@
-//! Waits that a signal handler ends, where the kernel resumes each wait after a handler.
+//! Lets a signal handler end a wait that the kernel would resume after the handler.
 //!
 //! # Role
-//! A thread that is to know of handlers holds signals off while it waits, for a slice of
-//! time at once, and looks between two slices what has come. Nothing that comes is
-//! missed: it stays pending until it is looked at. It is late by a slice at most, its
-//! handler too.
+//! A thread whose wait a handler may end holds signals off while it waits, for a slice of
+//! time at once, and looks between two slices which have come. It misses none: a signal
+//! stays pending until then. The wait ends late by a slice at most, and the handler runs
+//! as late.
 //!
 //! # Limits
 //! A signal of the whole process may be handled by another thread between the look and
@@ -14,14 +14,15 @@ use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use libc::{c_int, sigset_t};
 
-/// Those that the thread's own instructions bring about: held off, they end the process.
+/// The signals that the thread's own instructions bring about: held off, they would end the
+/// process.
 const OF_INSTRUCTIONS: [c_int; 5] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
-/// Ignored, where nobody says otherwise.
+/// The signals that do nothing where the process has not set a handler.
 const NOT_MINDED: [c_int; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
 
-/// Signals are held off until this is dropped; then what has come is delivered.
+/// A span in which signals are held off; when it is dropped, those that came are delivered.
 pub(super) struct HeldOff {
     before: sigset_t,
     held: sigset_t,
@@ -29,8 +30,8 @@ pub(super) struct HeldOff {
 
 impl HeldOff {
     pub(super) fn new() -> HeldOff {
-        // SAFETY: a signal set is plain bits, and both calls write to sets of ours; they
-        // cannot fail with these arguments.
+        // SAFETY: a signal set is plain bits, for which zeros are a value; all calls write to
+        // the two sets on this stack, and cannot fail with these arguments.
         unsafe {
             let mut held: sigset_t = core::mem::zeroed();
             let mut before: sigset_t = core::mem::zeroed();
@@ -43,17 +44,19 @@ impl HeldOff {
         }
     }
 
-    /// Whether a handler is due. What ends or stops the process does so in here.
+    /// Tells whether a handler is due. A signal that ends or stops the process does so in this
+    /// call.
     pub(super) fn handler_is_due(&self) -> bool {
         let mut pending = MaybeUninit::<sigset_t>::zeroed();
-        // SAFETY: writes to a set of ours, of which zeroes are a value.
+        // SAFETY: the call writes to the set on this stack, of which zeros are a value.
         let pending = unsafe {
             libc::sigpending(pending.as_mut_ptr());
             pending.assume_init()
         };
         let mut fatal = false;
         for signal in 1..=libc::SIGRTMAX() {
-            // SAFETY: two sets of ours, and a number that they may have or not.
+            // SAFETY: both sets are initialised, by `sigpending` and by `new`; any number may be
+            // asked for.
             let came = unsafe {
                 libc::sigismember(&pending, signal) == 1
                     && libc::sigismember(&self.before, signal) == 0
@@ -65,7 +68,7 @@ impl HeldOff {
             }
         }
         if fatal {
-            // SAFETY: restores the set read in `new`, and then holds off the same again.
+            // SAFETY: `new` has initialised both sets; the mask is the calling thread's own.
             unsafe {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, null_mut());
                 libc::pthread_sigmask(libc::SIG_BLOCK, &self.held, null_mut());
@@ -77,16 +80,16 @@ impl HeldOff {
 
 impl Drop for HeldOff {
     fn drop(&mut self) {
-        // SAFETY: restores the set read in `new`.
+        // SAFETY: `new` has initialised the set; the mask is the calling thread's own.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, null_mut()) };
     }
 }
 
-/// What is called for a signal; that of the libc's own ones, which it does not tell, is
-/// taken for none.
+/// Returns the handler of a signal. Of its own signals the libc tells none: `SIG_IGN`.
 fn handler(signal: c_int) -> usize {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks, into a place for the answer, of which zeroes are a value.
+    // SAFETY: the call writes to a place on this stack, of which zeros are a value, and
+    // changes no action.
     unsafe {
         if libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) != 0 {
             return libc::SIG_IGN;

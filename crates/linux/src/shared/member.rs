@@ -27,7 +27,7 @@ use super::refusal::{Busy, JoinError};
 use super::registry::{self, Attached, Chore, Handle};
 use super::{list, process};
 use crate::atomics::U32;
-use crate::platform::Linux;
+use crate::linux::Linux;
 use crate::sys::{self, KeepErrno, NoSignals};
 use core::cell::Cell;
 use core::marker::PhantomData;

@@ -43,7 +43,7 @@ use super::number::SHARED;
 use super::registry::Attached;
 use super::{origin, process};
 use crate::futex;
-use crate::platform::Linux;
+use crate::linux::Linux;
 use crate::sys::{self, KeepErrno};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;

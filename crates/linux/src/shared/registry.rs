@@ -15,7 +15,7 @@ use super::process::{self, Place, SEGMENTS};
 use super::refusal::{Busy, JoinError};
 use super::{description, list, number, origin};
 use crate::atomics::U32;
-use crate::platform::Linux;
+use crate::linux::Linux;
 use crate::sys::{self, KeepErrno};
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr::{NonNull, null, null_mut, slice_from_raw_parts};

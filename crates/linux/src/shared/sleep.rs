@@ -25,7 +25,7 @@
 use super::{list, member, oracle, page, registry::Attached, release, wake_op};
 use crate::atomics::{U32, U64};
 use crate::futex::{self, Channel, Owned, Scope, Until};
-use crate::platform::Linux;
+use crate::linux::Linux;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;

@@ -24,7 +24,7 @@ use crate::tls::{self, Words};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicU32, AtomicUsize,
+    AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 

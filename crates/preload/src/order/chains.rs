@@ -41,7 +41,7 @@ pub static CHAINS: Chains = Chains([const { AtomicU64::new(0) }; SLOTS]);
 /// Counters of lives.
 const LIVES_SLOTS: usize = 1 << 16;
 
-/// How many lives of locks have ended [`near`] an address, times [`LIFE`].
+/// How many lives of locks have ended near an address, times `LIFE`.
 pub static LIVES: [AtomicU64; LIVES_SLOTS] = [const { AtomicU64::new(0) }; LIVES_SLOTS];
 
 /// What the end of a life adds to a key: to its upper half, which is all that is

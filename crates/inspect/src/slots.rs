@@ -4,7 +4,7 @@
 //! A mutex of the crate lockstead names its owner by a slot. Which thread that
 //! is stands in a table of the program or library that has the lock's code; its
 //! data has a description of the table. Both, and the bits by which a sleep for a
-//! mutex is known, are specified in `crates/linux/src/seats.rs`.
+//! mutex is known, are specified in `crates/linux/src/slots.rs`.
 //!
 //! Nothing that is read is trusted: numbers are checked before they are used.
 
@@ -21,11 +21,11 @@ const PIECE: usize = 1 << 20;
 /// Bits of a slot.
 const SLOT: u32 = (1 << 20) - 1;
 
-/// The bits of a sleep for a mutex, and of one as its heir.
+/// The bits of a sleep for a mutex, and of one as its hand-off waiter.
 const WAITER: u32 = !7;
-const HEIR: u32 = 1;
+const HANDOFF: u32 = 1;
 /// Those of all sleeps for lockstead's locks.
-const ALL: [u32; 4] = [WAITER, HEIR, !3, 3];
+const ALL: [u32; 4] = [WAITER, HANDOFF, !3, 3];
 
 /// Whether the sleep hears what only the sleepers of lockstead's locks do.
 #[must_use]
@@ -39,7 +39,7 @@ pub fn is_lockstead(wait: &FutexWait) -> bool {
 pub fn mutex_sleep(wait: &FutexWait) -> Option<bool> {
     match wait.operation {
         Operation::Wait { bits: WAITER } => Some(false),
-        Operation::Wait { bits: HEIR } => Some(true),
+        Operation::Wait { bits: HANDOFF } => Some(true),
         _ => None,
     }
 }
@@ -77,11 +77,11 @@ const NEVER: i64 = 1 << 40;
 
 impl OwnMutex {
     /// The mutex that a thread sleeps for in this way; `None` if it is none.
-    /// `seats` is the table of the code that called.
+    /// `slots` is the table of the code that called.
     #[must_use]
-    pub fn behind(wait: &FutexWait, seats: &Seats, memory: &dyn Memory) -> Option<OwnMutex> {
+    pub fn behind(wait: &FutexWait, slots: &SlotTable, memory: &dyn Memory) -> Option<OwnMutex> {
         let sound = mutex_sleep(wait).filter(|_| wait.private)?;
-        let owner = seats.owner(wait.address, memory)?;
+        let owner = slots.owner(wait.address, memory)?;
         let ends = wait.limit_time(memory).is_none_or(|(seconds, _)| seconds < NEVER);
         Some(OwnMutex { address: wait.address, owner, sound, timed: sound && wait.timed() && ends })
     }
@@ -89,19 +89,19 @@ impl OwnMutex {
 
 /// A table of participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seats {
-    chunk_seats: u32,
+pub struct SlotTable {
+    chunk_slots: u32,
     chunks: u32,
-    seat_size: u32,
+    slot_size: u32,
     tid: u32,
     standing: u32,
     directory: u64,
 }
 
-impl Seats {
+impl SlotTable {
     /// The table of the program or library with this path.
     #[must_use]
-    pub fn find(maps: &Maps, module: &str, memory: &dyn Memory) -> Option<Seats> {
+    pub fn find(maps: &Maps, module: &str, memory: &dyn Memory) -> Option<SlotTable> {
         let of_module = |mapping: &&Mapping| matches!(&mapping.backing, Backing::File { path, .. } if path.display().to_string() == module);
         let data = maps.iter().filter(of_module).filter(|m| m.readable && !m.executable);
         let mut bytes = vec![0; PIECE + LENGTH];
@@ -113,9 +113,9 @@ impl Seats {
                 let wanted = left.min(bytes.len());
                 let length = memory.read(at, &mut bytes[..wanted]).unwrap_or(0);
                 let places = bytes[..length].windows(LENGTH).step_by(8);
-                let mut found = places.filter_map(Seats::parse);
-                if let Some(seats) = found.find(|seats| seats.is_sound(maps)) {
-                    return Some(seats);
+                let mut found = places.filter_map(SlotTable::parse);
+                if let Some(slots) = found.find(|slots| slots.is_sound(maps)) {
+                    return Some(slots);
                 }
                 at += PIECE as u64;
             }
@@ -123,17 +123,17 @@ impl Seats {
         None
     }
 
-    fn parse(bytes: &[u8]) -> Option<Seats> {
+    fn parse(bytes: &[u8]) -> Option<SlotTable> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let number = |at: usize| {
             let bytes = rest.get(4 * at..4 * at + 4)?;
             Some(u32::from_ne_bytes(bytes.try_into().ok()?))
         };
         let directory = u64::from_ne_bytes(rest.get(24..32)?.try_into().ok()?);
-        (number(0)? == VERSION).then_some(Seats {
-            chunk_seats: number(1)?,
+        (number(0)? == VERSION).then_some(SlotTable {
+            chunk_slots: number(1)?,
             chunks: number(2)?,
-            seat_size: number(3)?,
+            slot_size: number(3)?,
             tid: number(4)?,
             standing: number(5)?,
             directory,
@@ -141,9 +141,9 @@ impl Seats {
     }
 
     fn is_sound(&self, maps: &Maps) -> bool {
-        let inside = |offset: u32| offset.checked_add(4).is_some_and(|end| end <= self.seat_size);
+        let inside = |offset: u32| offset.checked_add(4).is_some_and(|end| end <= self.slot_size);
         let writable = maps.find(self.directory).is_some_and(|mapping| mapping.writable);
-        self.chunk_seats != 0 && inside(self.tid) && inside(self.standing) && writable
+        self.chunk_slots != 0 && inside(self.tid) && inside(self.standing) && writable
     }
 
     /// The owner of the mutex whose sleepers sleep on the word at `address`;
@@ -154,17 +154,17 @@ impl Seats {
         if slot == 0 {
             return Some(Owner::None);
         }
-        let chunk = slot / self.chunk_seats;
+        let chunk = slot / self.chunk_slots;
         if chunk >= self.chunks {
             return None;
         }
         let entry = self.directory.checked_add(8 * u64::from(chunk))?;
         let chunk = memory.read_u64(entry).filter(|&chunk| chunk != 0)?;
-        let offset = u64::from(slot % self.chunk_seats) * u64::from(self.seat_size);
-        let seat = chunk.checked_add(offset)?;
-        let tid = word(memory, seat.checked_add(self.tid.into())?)?;
-        let standing = word(memory, seat.checked_add(self.standing.into())?)?;
-        // The mutex may have changed hands, and the seat with it.
+        let offset = u64::from(slot % self.chunk_slots) * u64::from(self.slot_size);
+        let record = chunk.checked_add(offset)?;
+        let tid = word(memory, record.checked_add(self.tid.into())?)?;
+        let standing = word(memory, record.checked_add(self.standing.into())?)?;
+        // The mutex may have changed hands, and the slot may have with it.
         if word(memory, address)? & SLOT != slot {
             return Some(Owner::None);
         }
@@ -206,18 +206,18 @@ mod tests {
         SavedMemory::new(0x1000, bytes)
     }
 
-    fn find(memory: &SavedMemory, module: &str) -> Option<Seats> {
+    fn find(memory: &SavedMemory, module: &str) -> Option<SlotTable> {
         let maps = Maps::parse(b"1000-2000 rw-p 0 00:01 5 /bin/prog\n");
-        Seats::find(&maps, module, memory)
+        SlotTable::find(&maps, module, memory)
     }
 
     #[test]
-    fn the_owner_is_the_thread_on_its_seat() {
+    fn the_owner_is_the_thread_on_its_slot() {
         let owner = |mutex, standing, tid| {
             let memory = memory(mutex, standing, tid);
             find(&memory, "/bin/prog").expect("there").owner(0x1180, &memory)
         };
-        // Seat 1 of chunk 1.
+        // Slot 1 of chunk 1.
         assert_eq!(owner(5 | 1 << 20, 1, 77), Some(Owner::Thread(77)));
         assert_eq!(owner(5, 0, 0), Some(Owner::Ended));
         assert_eq!(owner(5, 2, 77), Some(Owner::Lost));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_bits_are_those_of_the_specification() {
-        let source = include_str!("../../linux/src/seats.rs");
+        let source = include_str!("../../linux/src/slots.rs");
         for bits in ALL {
             assert!(source.contains(&format!("| `{bits:08x}` |")), "{bits:08x}");
         }
