@@ -32,9 +32,9 @@ impl Quota {
 /// The generation of a hierarchy: how it is named and how it writes quotas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Generation {
-    /// One file, `cpu.max`.
+    /// Each group has one file, `cpu.max`.
     Unified,
-    /// Two files per group, in the hierarchy of the controller `cpu`.
+    /// Each group has two files, in the hierarchy of the controller `cpu`.
     Legacy,
 }
 

@@ -141,7 +141,7 @@ pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) ->
     wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, Owned::No))
 }
 
-/// As [`wait`], by address: for a half of a 64-bit word. The kernel checks
+/// Does as [`wait`], by address: for a half of a 64-bit word. The kernel checks
 /// the address, so a wrong one is an error of the call and not undefined.
 pub(crate) fn wait_at(
     word: *const u32,
@@ -175,7 +175,7 @@ pub fn wake(address: usize, count: u32, scope: Scope) -> u32 {
     wake_on(address, count, scope, Channel::Crowd)
 }
 
-/// As [`wake`], for one channel. Sleeps of `futex_waitv` hear all channels.
+/// Does as [`wake`], for one channel. Sleeps of `futex_waitv` hear all channels.
 pub(crate) fn wake_on(address: usize, count: u32, scope: Scope, channel: Channel) -> u32 {
     let _errno = KeepErrno::new();
     let count = c_int::try_from(count).unwrap_or(c_int::MAX);

@@ -95,7 +95,7 @@ fn me() -> u64 {
     }
 }
 
-/// Joins; a signal handler that joins in the middle of this writes the same words.
+/// Makes the thread known; a signal handler that joins in the middle of this writes the same words.
 #[cold]
 fn join() -> u64 {
     let _errno = KeepErrno::new();
@@ -106,7 +106,7 @@ fn join() -> u64 {
 /// The reason why a lock was not acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PiError {
-    /// The deadline passed.
+    /// The deadline of the wait has passed.
     TimedOut,
     /// The cancellation word was set.
     Cancelled,

@@ -109,7 +109,7 @@ pub(crate) fn current_cpu() -> Option<u32> {
 
 /// `rseq.cpu_id` lies here in the area; kernel ABI.
 const CPU_ID: isize = 4;
-/// And `rseq.rseq_cs` here.
+/// `rseq.rseq_cs` lies here in the area; kernel ABI.
 #[cfg(target_arch = "x86_64")]
 const SECTIONS: isize = 8;
 

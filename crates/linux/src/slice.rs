@@ -41,7 +41,7 @@ thread_local! {
 
 /// Whether the kernel has refused: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
-/// See [`extensions`].
+/// The number that [`extensions`] returns.
 static EXTENSIONS: AtomicU64 = AtomicU64::new(0);
 
 /// `rseq.flags` lies here in the area, and the request and the grant there; kernel ABI.
@@ -50,10 +50,10 @@ const REQUEST: isize = 28;
 const GRANTED: usize = 1;
 /// The smallest area that has them, by the size in use.
 const SIZE: u32 = 33;
-/// In the flags: the extension is on in this thread.
+/// The flag that says that the extension is on in this thread.
 const ENABLED: u32 = 1 << 5;
 
-/// The kernel's `PR_RSEQ_SLICE_EXTENSION`.
+/// The number of the kernel's `PR_RSEQ_SLICE_EXTENSION`.
 const SLICE_EXTENSION: libc::c_int = 79;
 const GET: libc::c_long = 1;
 const SET: libc::c_long = 2;

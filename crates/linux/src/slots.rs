@@ -39,7 +39,7 @@ use crate::table::{CHUNK, CHUNKS, Chunk, DIRECTORY};
 use core::sync::atomic::AtomicPtr;
 use lockstead_core::Participant;
 
-/// See the module's documentation. No field but the last changes size between
+/// The description that the module's documentation specifies. No field but the last changes size between
 /// architectures.
 #[repr(C, align(8))]
 struct Description {

@@ -92,7 +92,7 @@ pub(crate) struct Scratch(NonNull<u8>);
 impl Scratch {
     pub(crate) const SIZE: usize = 1 << 14;
 
-    /// `None` when the kernel has no memory.
+    /// Maps the pages; `None` when the kernel has no memory.
     pub(crate) fn new() -> Option<Self> {
         map_zeroed(Self::SIZE).map(Scratch)
     }

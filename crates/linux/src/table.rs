@@ -33,7 +33,7 @@ const LOOKS: u32 = 64;
 #[repr(C)]
 pub(crate) struct Chunk {
     participants: [Participant<Linux>; CHUNK as usize],
-    /// Not zero: nothing will tell when the thread of this slot ends.
+    /// A slot's word is not zero if nothing will tell when the thread of this slot ends.
     unattended: [U32; CHUNK as usize],
     /// What the thread of this slot is called in the table of who runs (`oncpu`).
     names: [U32; CHUNK as usize],
@@ -147,7 +147,7 @@ fn search(tid: u32, slots: u32, looks: u32) -> Option<Slot> {
     })
 }
 
-/// The calling thread gives its attended slot back.
+/// Gives the calling thread's attended slot back.
 pub(crate) fn vacate(slot: Slot) {
     participant(slot).vacate();
 }

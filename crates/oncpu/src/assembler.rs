@@ -1,10 +1,10 @@
-//! Instructions of the kernel's eBPF machine, as many as the programs here need.
+//! Writes instructions of the kernel's eBPF machine, as many as the programs here need.
 //!
 //! # Role
-//! Words for `program.rs`, so that no compiler for eBPF is needed. Each function is one
+//! Gives `program.rs` its words, so that no compiler for eBPF is needed. Each function is one
 //! instruction of the kernel's ABI; jumps are relative to the next one.
 
-/// A register. `R0` holds results, `R1` to `R5` arguments, which calls destroy; `R6` to
+/// A register of the machine. `R0` holds results, `R1` to `R5` arguments, which calls destroy; `R6` to
 /// `R9` survive calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -54,67 +54,67 @@ const AND: u8 = 0x50;
 const SHIFT_LEFT: u8 = 0x60;
 const MOVE: u8 = 0xb0;
 
-/// `to = from`, 64 bits.
+/// Makes the instruction `to = from`, 64 bits.
 pub(crate) const fn copy(to: Register, from: Register) -> Instruction {
     instruction(ALU64 | MOVE | FROM_REGISTER, to, from, 0, 0)
 }
 
-/// `to = value`.
+/// Makes the instruction `to = value`.
 pub(crate) const fn set(to: Register, value: i32) -> Instruction {
     instruction(ALU64 | MOVE, to, R0, 0, value)
 }
 
-/// `to += from`, 64 bits.
+/// Makes the instruction `to += from`, 64 bits.
 pub(crate) const fn add(to: Register, from: Register) -> Instruction {
     instruction(ALU64 | ADD | FROM_REGISTER, to, from, 0, 0)
 }
 
-/// `to *= value`, 32 bits.
+/// Makes the instruction `to *= value`, 32 bits.
 pub(crate) const fn multiply32(to: Register, value: i32) -> Instruction {
     instruction(ALU32 | MULTIPLY, to, R0, 0, value)
 }
 
-/// `to &= value`, 32 bits; the upper half becomes 0.
+/// Makes the instruction `to &= value`, 32 bits; the upper half becomes 0.
 pub(crate) const fn and32(to: Register, value: i32) -> Instruction {
     instruction(ALU32 | AND, to, R0, 0, value)
 }
 
-/// `to <<= value`, 64 bits.
+/// Makes the instruction `to <<= value`, 64 bits.
 pub(crate) const fn shift_left(to: Register, value: i32) -> Instruction {
     instruction(ALU64 | SHIFT_LEFT, to, R0, 0, value)
 }
 
-/// `to = *(u32 *)(from + offset)`.
+/// Makes the instruction `to = *(u32 *)(from + offset)`.
 pub(crate) const fn load32(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x61, to, from, offset, 0)
 }
 
-/// `to = *(u64 *)(from + offset)`.
+/// Makes the instruction `to = *(u64 *)(from + offset)`.
 pub(crate) const fn load64(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x79, to, from, offset, 0)
 }
 
-/// `*(u32 *)(to + offset) = from`.
+/// Makes the instruction `*(u32 *)(to + offset) = from`.
 pub(crate) const fn store32(to: Register, from: Register, offset: i16) -> Instruction {
     instruction(0x63, to, from, offset, 0)
 }
 
-/// `*(u32 *)(to + offset) = value`.
+/// Makes the instruction `*(u32 *)(to + offset) = value`.
 pub(crate) const fn store32_value(to: Register, offset: i16, value: i32) -> Instruction {
     instruction(0x62, to, R0, offset, value)
 }
 
-/// Skips `skip` instructions if `left == value`, 64 bits.
+/// Makes the instruction that skips `skip` instructions if `left == value`, 64 bits.
 pub(crate) const fn skip_if_equal(left: Register, value: i32, skip: i16) -> Instruction {
     instruction(0x15, left, R0, skip, value)
 }
 
-/// Skips `skip` instructions if `left >= value`, 64 bits without sign.
+/// Makes the instruction that skips `skip` instructions if `left >= value`, 64 bits without sign.
 pub(crate) const fn skip_if_not_below(left: Register, value: i32, skip: i16) -> Instruction {
     instruction(0x35, left, R0, skip, value)
 }
 
-/// `R0 = function(R1, …)`.
+/// Makes the instruction `R0 = function(R1, …)`.
 pub(crate) const fn call(function: i32) -> Instruction {
     instruction(0x85, R0, R0, 0, function)
 }
@@ -124,7 +124,8 @@ pub(crate) const fn exit() -> Instruction {
     instruction(0x95, R0, R0, 0, 0)
 }
 
-/// `to =` the address `offset` bytes into the only element of the map `map`.
+/// Makes the instruction that puts into `to` the address `offset` bytes into the only element
+/// of the map `map`.
 pub(crate) const fn address_in_map(to: Register, map: i32, offset: i32) -> [Instruction; 2] {
     /// The source's place says that the constant is a map and an offset.
     const MAP_VALUE: u8 = 2;
@@ -143,7 +144,7 @@ pub(crate) const fn address_in_map(to: Register, map: i32, offset: i32) -> [Inst
 mod tests {
     use super::*;
 
-    /// As the kernel's documentation of the instruction set encodes them.
+    /// The bytes are those of the kernel's documentation of the instruction set.
     #[test]
     #[cfg(target_endian = "little")]
     fn instructions_are_encoded_as_the_kernel_reads_them() {

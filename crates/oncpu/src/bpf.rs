@@ -56,12 +56,12 @@ pub(crate) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno
     bpf(MAP_CREATE, &mut argument).map(owned)
 }
 
-/// How a program is entered.
+/// The way in which a program is entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
-    /// By a tracepoint, with its arguments by their types: the number of its type.
+    /// The program is entered by a tracepoint, with its arguments by their types: the number of its type.
     Typed(u32),
-    /// By [`run`] only.
+    /// The program is entered by [`run`] only.
     Raw,
 }
 

@@ -1,16 +1,16 @@
-//! Two facts about this kernel, from the description of its types (BTF).
+//! Finds two facts about this kernel in the description of its types (BTF).
 //!
 //! # Role
 //! Where a thread's number lies in `task_struct`, and the number of the type of the
 //! tracepoint `sched_switch`. The format is the kernel's ABI; what is not understood
 //! is an answer (`None`), never a panic.
 
-/// What [`find`] looks for.
+/// The facts that [`find`] looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Facts {
     /// Offset of `pid` in `struct task_struct`, in bytes.
     pub(crate) number_at: u32,
-    /// The type `btf_trace_sched_switch`.
+    /// The number of the type `btf_trace_sched_switch`.
     pub(crate) tracepoint: u32,
 }
 
@@ -18,11 +18,11 @@ const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const TYPEDEF: u32 = 8;
 
-/// A description, cut to its parts.
+/// A description of types, cut to its parts.
 struct Types<'a> {
     bytes: &'a [u8],
     names: &'a [u8],
-    /// Where in `bytes` each type begins; the first is number 1.
+    /// The places in `bytes` where the types begin; the first is number 1.
     starts: Vec<u32>,
 }
 
@@ -31,7 +31,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes behind the three words that each type has.
+/// Returns the bytes behind the three words that each type has.
 fn rest_of(kind: u32, count: usize) -> Option<usize> {
     match kind {
         // Integer, variable, declaration tag.
@@ -76,7 +76,7 @@ impl<'a> Types<'a> {
         found.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The first of these kinds with this name.
+    /// Returns the first of these kinds with this name.
     fn by_name(&self, kind: u32, name: &[u8]) -> Option<u32> {
         let found = self.starts.iter().position(|&start| {
             let info = word(self.bytes, start as usize + 4).unwrap_or(0);
@@ -86,7 +86,7 @@ impl<'a> Types<'a> {
         Some(found? as u32 + 1)
     }
 
-    /// Bits from the start of the struct or union `id` to its member `name`, also where
+    /// Returns the bits from the start of the struct or union `id` to its member `name`, also where
     /// that stands in one without a name.
     fn member(&self, id: u32, name: &[u8], depth: u32) -> Option<u32> {
         let start = *self.starts.get(id.checked_sub(1)? as usize)? as usize;
@@ -110,7 +110,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// `data` is what `/sys/kernel/btf/vmlinux` says.
+/// Finds the facts in `data`, which is what `/sys/kernel/btf/vmlinux` says.
 pub(crate) fn find(data: &[u8]) -> Option<Facts> {
     let types = Types::parse(data)?;
     let task = types.by_name(STRUCT, b"task_struct")?;

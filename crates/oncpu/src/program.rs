@@ -1,5 +1,5 @@
-//! The two programs: one that keeps the table at every switch, and one that says that
-//! it is kept no longer.
+//! Writes the two programs: one that keeps the table at every switch, and one that says
+//! that nobody keeps it any longer.
 //!
 //! # Role
 //! The first is run by the kernel in the middle of a switch, with interrupts off: it
@@ -12,7 +12,7 @@ use crate::assembler::{
 };
 use lockstead_linux::oncpu::layout::{CPUS, LINE, LIVE, SPREAD};
 
-/// `bpf_get_smp_processor_id`.
+/// The number of `bpf_get_smp_processor_id`.
 const CURRENT_PROCESSOR: i32 = 8;
 
 /// The numbers that the program is written for.

@@ -1,5 +1,5 @@
-//! Which lock, by which chain of calls: from a call to the numbers that the
-//! ledger has for both.
+//! Finds the numbers that the ledger has for a lock and for the chain of calls that led
+//! to it.
 //!
 //! # Role
 //! Behind the fast path, which knows a call that is in the thread's acquisition
@@ -8,7 +8,7 @@
 //! walked and stored when it is new.
 //!
 //! # Invariants
-//! - **C1** The distances in a line lead to words that the walk that made it has
+//! - **CHAIN-READABLE** The distances in a line lead to words that the walk that made it has
 //!   read, on the same thread. If the line's stack pointer is the caller's,
 //!   these words are readable: they lie in the thread's own stack above the
 //!   stack pointer, or, on a stack that is not known, in the stack pointer's
@@ -37,7 +37,7 @@ pub const HASH: i32 = 0x9e37_79b1_u32 as i32;
 /// The hash's upper bits choose the line.
 pub const HASH_SHIFT: u32 = 32 - CACHE_LINES.trailing_zeros();
 
-/// The line of a lock and a call site. The fast path computes the same.
+/// Returns the line of a lock and a call site. The fast path computes the same.
 #[inline(always)]
 #[must_use]
 pub fn line_of(address: u64, site: u64) -> usize {
@@ -48,7 +48,7 @@ pub fn line_of(address: u64, site: u64) -> usize {
 /// The shift for pairs of chains.
 pub const CHAIN_SHIFT: u32 = 32 - (CHAINS / 2).trailing_zeros();
 
-/// The first of the two places for the chain of a call. The fast path computes
+/// Returns the first of the two places for the chain of a call. The fast path computes
 /// the same.
 #[inline(always)]
 fn chains_of(sp: u64, site: u64) -> usize {
@@ -56,7 +56,7 @@ fn chains_of(sp: u64, site: u64) -> usize {
     (key.wrapping_mul(HASH as u32) >> CHAIN_SHIFT) as usize * 2
 }
 
-/// Whether the caller at `site` is at the end of the chain that `line` knows.
+/// Tells whether the caller at `site` is at the end of the chain that `line` knows.
 #[inline(always)]
 fn leads_here(line: &CacheLine, site: &Site) -> bool {
     let sp = site.stack_pointer() - 8;
@@ -64,14 +64,14 @@ fn leads_here(line: &CacheLine, site: &Site) -> bool {
         && line.sp.load(Relaxed) == sp
         && (0..SLOTS).all(|i| {
             let slot = sp + u64::from(line.distances[i].load(Relaxed)) * 8;
-            // SAFETY: C1.
+            // SAFETY: CHAIN-READABLE, kept by the walk that filled the line.
             let word = unsafe { (slot as *const u32).read_volatile() };
             word == line.returns[i].load(Relaxed)
         })
 }
 
 impl Me {
-    /// What the thread knows of this lock, with this call as its last; made if
+    /// Returns what the thread knows of this lock, with this call as its last; made if
     /// there is nothing.
     #[inline]
     pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
@@ -101,7 +101,7 @@ impl Me {
         known
     }
 
-    /// What the thread has known of this lock since this call began, whatever has become of
+    /// Returns what the thread has known of this lock since this call began, whatever has become of
     /// the lock.
     pub fn still_known(&self, address: u64, site: &Site) -> Option<&'static Known> {
         let line = &self.thread.cache[line_of(address, site.return_address())].known;
@@ -109,13 +109,13 @@ impl Me {
         all.into_iter().find(|known| known.address.load(Relaxed) == address)
     }
 
-    /// The numbers of this lock and this call.
+    /// Returns the numbers of this lock and this call.
     #[must_use]
     pub fn place(&self, address: u64, site: &Site, nature: impl Nature) -> Place {
         Place::of(self.known_lock(address, site, nature))
     }
 
-    /// [`Me::known_lock`], when `line` is not what it is looked for.
+    /// Looks further than [`Me::known_lock`], when `line` is not the one for this call.
     ///
     /// A handler that interrupts passes through, for this thread is busy; so its
     /// fast path sees nothing half done.
@@ -192,12 +192,12 @@ impl Me {
         self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed))
     }
 
-    /// Whether another lock lives at the address now.
+    /// Tells whether another lock lives at the address now.
     fn is_outdated(&self, known: &Known) -> bool {
         self.generation(known.lock.load(Relaxed)) != known.generation.load(Relaxed)
     }
 
-    /// The number of a lock that is used at `stack`; 0 where the ledger is full.
+    /// Returns the number of a lock that is used at `stack`; 0 where the ledger is full.
     pub(crate) fn use_lock(&self, address: u64, stack: u32, nature: impl Nature) -> u32 {
         use lockstead_ledger::lock::Life;
         if let Some(found) = self.ledger.find_lock(address)
@@ -219,7 +219,7 @@ impl Me {
             .unwrap_or(0)
     }
 
-    /// The lock at `address` was initialised by this call.
+    /// Begins the life of the lock at `address`, which this call has initialised.
     pub fn initialised(&self, address: u64, site: &Site, nature: impl Nature) {
         self.give_up_lock(address);
         let (kind, attributes) = nature.nature();
@@ -240,7 +240,7 @@ impl Me {
         }
     }
 
-    /// What was held at this address was another lock. Of a mutex and of a
+    /// Forgets what is held at this address: that was another lock. Of a mutex and of a
     /// reader-writer lock the command can see that, whatever thread held it.
     fn forget_holds(&self, address: u64, kind: Kind) {
         let own = self.thread.stack();
@@ -252,7 +252,7 @@ impl Me {
         }
     }
 
-    /// The lock at `address` is no more.
+    /// Ends the life of the lock at `address`.
     pub fn destroyed(&self, address: u64, kind: Kind, site: &Site) {
         rules::destroyed(self, address, kind, site);
         self.give_up_lock(address);
@@ -261,14 +261,14 @@ impl Me {
         crate::order::chains::life_ended(address);
     }
 
-    /// The number of the stack that leads to this call; 0 where the ledger is
+    /// Returns the number of the stack that leads to this call; 0 where the ledger is
     /// full.
     #[must_use]
     pub fn stack(&self, site: &Site) -> u32 {
         self.chain(site).known.stack.load(Relaxed)
     }
 
-    /// The thread's knowledge of this call's chain, walked if it is new.
+    /// Returns the thread's knowledge of this call's chain, walked if it is new.
     pub(crate) fn chain(&self, site: &Site) -> &'static CacheLine {
         let first = chains_of(site.stack_pointer() - 8, site.return_address());
         let pair = &self.thread.chains[first..first + 2];
@@ -291,7 +291,8 @@ impl Me {
         let mut returns = [0; DEEPEST];
         let start = site.start();
         let find = real::find_object();
-        // SAFETY: not zero, it is the address of `_dl_find_object`.
+        // SAFETY: not zero, so that `real::resolve` has stored the address of
+        // `_dl_find_object`.
         let modules = (find != 0)
             .then(|| unsafe { Loaded::new(core::mem::transmute::<usize, FindObject>(find)) });
         let walk = Unwinder::new(modules, &RULES).walk(start, stack_at(start.sp), &mut returns);
@@ -350,12 +351,12 @@ impl Me {
     }
 }
 
-/// The stack on which `sp` lies, as far as it may be read.
+/// Returns the stack on which `sp` lies, as far as it may be read.
 fn stack_at(sp: u64) -> Stack {
     let words = tls::words();
     let (low, high) = (words.stack_low.load(Relaxed) as u64, words.stack_high.load(Relaxed) as u64);
-    // SAFETY: `sp` is that of the interposed function's caller, which waits for
-    // our return; the thread's own stack is readable from there to its end.
+    // SAFETY: the thunk passes the stack pointer of the interposed function's caller, which
+    // waits for our return; the thread's own stack is readable from there to its end.
     unsafe {
         if low <= sp && sp < high {
             Stack::new(sp, high)
@@ -365,7 +366,7 @@ fn stack_at(sp: u64) -> Stack {
     }
 }
 
-/// Why the walk ended, as the ledger stores it: see [`END_NAMES`].
+/// Returns why the walk ended, as the ledger stores it: see [`END_NAMES`].
 fn end_code(end: End, guessed: bool) -> u32 {
     let code = match end {
         End::Bottom => 0,
@@ -403,7 +404,7 @@ fn copy_chain(from: &CacheLine, to: &CacheLine) {
     to.sp.store(from.sp.load(Relaxed), Relaxed);
 }
 
-/// Code was unloaded: other code may come to lie where it was.
+/// Forgets how frames are left, after code was unloaded: other code may come to lie there.
 pub fn forget_rules() {
     RULES.forget();
 }

@@ -3,14 +3,15 @@
 use core::ffi::{CStr, c_char};
 use lockstead_ledger::hello;
 
-/// The value of the variable `name`.
+/// Returns the value of the variable `name`.
 ///
 /// # Safety
 /// `envp` is an environment: pointers to zero-terminated strings, the last one
 /// null, that stay as they are as long as the value is used.
 pub unsafe fn find<'a>(envp: *const *mut c_char, name: &[u8]) -> Option<&'a [u8]> {
     for i in 0.. {
-        // SAFETY: the loop ends at the null pointer; before it are strings.
+        // SAFETY: the caller promises a vector of strings that ends with a null pointer, where
+        // the loop ends.
         let entry = unsafe {
             let entry = *envp.add(i);
             if entry.is_null() {
@@ -33,7 +34,8 @@ pub unsafe fn find<'a>(envp: *const *mut c_char, name: &[u8]) -> Option<&'a [u8]
 pub unsafe fn forget(envp: *mut *mut c_char) {
     let mut kept = 0;
     for i in 0.. {
-        // SAFETY: as in `find`; `kept` is at most `i`.
+        // SAFETY: the caller promises a vector that ends with a null pointer, where the loop
+        // ends; `kept` is at most `i`.
         unsafe {
             let entry = *envp.add(i);
             *envp.add(kept) = entry;
@@ -62,7 +64,7 @@ pub unsafe fn forget(envp: *mut *mut c_char) {
 /// The string is zero-terminated, writable and nobody else's.
 unsafe fn without_first(entry: *mut c_char, length: usize) -> bool {
     const NAME: usize = b"LD_PRELOAD=".len();
-    // SAFETY: the value and its terminating zero.
+    // SAFETY: the entry is a string of the caller's: the value lies in it, and its zero.
     let value =
         unsafe { core::slice::from_raw_parts_mut(entry.add(NAME).cast::<u8>(), length + 1) };
     let Some(end) = value.iter().position(|byte| matches!(byte, b':' | b' ')) else {

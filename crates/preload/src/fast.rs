@@ -24,7 +24,7 @@
 //! jumped to.
 //!
 //! # Invariants
-//! As in `me`, `chain` (C1), the ledger's `known` and its `publish` (L3). All
+//! As in `me`, `chain` (CHAIN-READABLE), the ledger's `known` and its `publish` (L3). All
 //! offsets are computed from the types.
 
 use crate::chain;
@@ -72,7 +72,7 @@ impl Offset {
     pub const RETURNS: usize = offset_of!(CacheLine, returns);
     pub const DISTANCES: usize = offset_of!(CacheLine, distances);
 
-    /// Entry number zero; the newest is one entry below that of number `top`.
+    /// The place of entry number zero; the newest is one entry below that of number `top`.
     pub const HELD: usize = held_offset();
     /// Flags whose holder's release has more to do.
     pub const SPECIAL: u32 = Flags::TIMED.0 | Flags::LENT.0;
@@ -105,7 +105,7 @@ macro_rules! fast_acquire {
     ($($name:ident: $real:ident, $flags:tt $(unless $byte:literal & $mask:literal)?
         $(marked $mark:literal shared $shared:literal $is_shared:literal)?
         => $slow:path, $tried:path;)*) => { $(
-        /// Interposed, with a fast path.
+        /// Stands before glibc's function of this name, with a fast path.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -346,7 +346,7 @@ macro_rules! fast_acquire {
 #[macro_export]
 macro_rules! fast_release {
     ($($name:ident: $real:ident $(as $kind:tt)? => $slow:path;)*) => { $(
-        /// Interposed, with a fast path.
+        /// Stands before glibc's function of this name, with a fast path.
         ///
         /// # Safety
         /// As of the function of this name.

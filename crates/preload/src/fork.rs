@@ -1,4 +1,4 @@
-//! Forked children.
+//! Gives a forked child a ledger of its own, with what it inherits.
 //!
 //! # Protocol
 //! Before the fork the thread that forks copies what it holds, for the child
@@ -28,10 +28,10 @@ use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::{Birth, ledger::Part};
 
-/// Locks that a child takes over; a thread that holds more when it forks is
+/// The most locks that a child takes over; a thread that holds more when it forks is
 /// beyond all we know of, and its child knows the newest of them.
 const MOST: usize = 120;
-/// Return addresses that are taken over of each.
+/// The most return addresses that are taken over of each.
 const DEEPEST: usize = 32;
 
 /// One held lock, on the way to the child.
@@ -59,14 +59,14 @@ const BYTES: usize = size_of::<Inheritance>().next_multiple_of(4096);
 
 /// Has libc call us around every fork.
 pub fn watch() {
-    // SAFETY: resolved; the functions stay for good. libc has room for the first few
+    // SAFETY: `start` has resolved the real functions; ours stay for good. libc has room for the first few
     // handlers and allocates for them only when there are dozens.
     unsafe {
         real::call::__register_atfork()(Some(prepare), Some(in_parent), Some(in_child), null_mut());
     }
 }
 
-/// Before a fork, in the thread that forks.
+/// Copies what the calling thread holds, before it forks.
 ///
 /// # Safety
 /// None; `extern "C"` for libc.
@@ -78,12 +78,13 @@ pub unsafe extern "C" fn prepare() {
     }
     let Ok(memory) = sys::map_private(BYTES) else { return };
     let inheritance = memory.cast::<Inheritance>();
-    // SAFETY: new memory, large enough and page-aligned; zeroes are valid.
+    // SAFETY: `map_private` has just made the memory, large enough and page-aligned; zeros are
+    // an `Inheritance`.
     me.bequeath(unsafe { &mut *inheritance });
     tls::words().inheritance.store(memory as usize, Relaxed);
 }
 
-/// After a fork, in the parent.
+/// Gives the copy back, in the parent.
 ///
 /// # Safety
 /// As [`prepare`].
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn in_parent() {
     give_back();
 }
 
-/// After a fork, in the child.
+/// Makes the child a ledger, with the copy as its first held locks.
 ///
 /// # Safety
 /// As [`prepare`]; the process has one thread.
@@ -101,21 +102,21 @@ pub unsafe extern "C" fn in_child() {
     words.record.store(null_mut(), Relaxed);
     words.stage.store(Stage::New as usize, Relaxed);
     rules::forked();
-    // SAFETY: this is a child, and has none of its own yet.
+    // SAFETY: the C library calls this in a child, which has one thread and no ledger yet.
     let parents = unsafe { state::of_parent() };
     let parents = parents.filter(|ledger| grow::map_empty(ledger.base(), ledger.layout()));
     let reached = grow::reached();
     start::begin_child();
     if let Some(parents) = parents.filter(|_| state::ledger().is_none()) {
         grow::set(&reached);
-        // SAFETY: the empty memory stays.
+        // SAFETY: `map_empty` has mapped empty memory where the parent's ledger was; it stays.
         unsafe { state::set_aside(parents) };
     }
     let inheritance = words.inheritance.load(Relaxed) as *const Inheritance;
     if !inheritance.is_null()
         && let Some(me) = me::enter()
     {
-        // SAFETY: set by `prepare`, filled, and ours until `give_back`.
+        // SAFETY: `prepare` has set and filled it; it is this thread's until `give_back`.
         me.inherit(unsafe { &*inheritance });
     }
     give_back();
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn in_child() {
 fn give_back() {
     let memory = tls::own().map_or(0, |words| words.inheritance.swap(0, Relaxed));
     if memory != 0 {
-        // SAFETY: mapped by `prepare`; nobody uses it any more.
+        // SAFETY: `prepare` has mapped it, and no other reference to it is left.
         unsafe { sys::unmap(memory as *mut u8, BYTES) };
     }
 }

@@ -24,19 +24,19 @@ pub static GROWTH: Growth = Growth { reached: [const { AtomicU64::new(0) }; AREA
 
 const PAGE: u64 = 4096;
 
-/// From where the kernel puts mappings down to the ledger: what the program maps
+/// The distance from where the kernel puts mappings down to the ledger: what the program maps
 /// meanwhile comes to lie there, and not between the areas.
 const APART: u64 = 1 << 38;
 
 /// The part of a limited address space that the ledger may grow to, as a divisor.
 const SHARE: u64 = 8;
 
-/// Bytes of an area, whole pages.
+/// Returns the bytes of an area, in whole pages.
 fn whole(area: Area, layout: &Layout) -> u64 {
     area.bytes(layout).next_multiple_of(PAGE)
 }
 
-/// Bytes of an area that are mapped at first.
+/// Returns the bytes of an area that are mapped at first.
 fn first(area: Area, layout: &Layout) -> u64 {
     let bytes = match area {
         Area::Threads => 2 * area.element(layout),
@@ -49,13 +49,13 @@ fn first(area: Area, layout: &Layout) -> u64 {
     bytes.next_multiple_of(PAGE).min(whole(area, layout))
 }
 
-/// The pieces that are mapped: offset and bytes of each.
+/// Returns the pieces that are mapped: offset and bytes of each.
 fn pieces(layout: &Layout, reached: &[u64; AREAS]) -> impl Iterator<Item = (u64, u64)> {
     let areas = Area::ALL.map(|area| (area.region(layout).offset, reached[area as usize]));
     [(0, PAGE)].into_iter().chain(areas)
 }
 
-/// How far the areas are mapped now.
+/// Returns how far the areas are mapped now.
 #[must_use]
 pub fn reached() -> [u64; AREAS] {
     GROWTH.reached.each_ref().map(|bytes| bytes.load(Relaxed))
@@ -76,7 +76,7 @@ pub fn set(reached: &[u64; AREAS]) {
 /// `map` maps the ledger's file there and takes nothing else's place.
 pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Option<*mut u8> {
     let here = sys::map_private(PAGE as usize).ok()?;
-    // SAFETY: mapped just now, and used by nobody.
+    // SAFETY: the page was mapped just now, and nobody uses it.
     unsafe { sys::unmap(here, PAGE as usize) };
     let base = free_of_parents(lower(here as u64, APART, layout)?, layout)?;
     // A child goes on with work on its parent's ledger that a handler has interrupted,
@@ -85,7 +85,7 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
     set(&Area::ALL.map(|area| first(area, layout).max(before(area))));
     for (done, (offset, bytes)) in pieces(layout, &reached()).enumerate() {
         if !map(base + offset, offset, bytes) {
-            // SAFETY: mapped above, and used by nobody.
+            // SAFETY: the pieces were mapped above, and nobody uses them.
             unsafe { unmap(base as *mut u8, layout, done) };
             return None;
         }
@@ -93,23 +93,23 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
     Some(base as *mut u8)
 }
 
-/// The base of a ledger that ends this far below an address.
+/// Returns the base of a ledger that ends this far below an address.
 fn lower(address: u64, apart: u64, layout: &Layout) -> Option<u64> {
     Some(address.checked_sub(apart)?.checked_sub(layout.size)? & !((2 << 20) - 1))
 }
 
-/// That base, or one below the ledger of the process that this one was forked from. There
+/// Returns that base, or one below the ledger of the process that this one was forked from. There
 /// is empty memory now (see `fork`), about where the kernel's first free place leads a
 /// child as well: it would be in the way of what is mapped first, or of what grows.
 fn free_of_parents(base: u64, layout: &Layout) -> Option<u64> {
-    // SAFETY: whoever places a ledger has none yet.
+    // SAFETY: a process that places a ledger has one thread and no ledger yet.
     let Some(parents) = (unsafe { state::of_parent() }) else { return Some(base) };
     let (from, size) = (parents.base() as u64, parents.layout().size);
     let apart = base + layout.size <= from || from + size <= base;
     if apart { Some(base) } else { lower(from, 0, layout) }
 }
 
-/// The whole of the ledger is mapped.
+/// Notes that the whole of the ledger is mapped.
 pub fn is_whole(layout: &Layout) {
     set(&Area::ALL.map(|area| whole(area, layout)));
 }
@@ -120,12 +120,12 @@ pub fn is_whole(layout: &Layout) {
 /// They are mapped, and nobody uses them any more.
 pub unsafe fn unmap(base: *mut u8, layout: &Layout, count: usize) {
     for (offset, bytes) in pieces(layout, &reached()).take(count) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller promises that nobody uses the memory.
         unsafe { sys::unmap(base.wrapping_add(offset as usize), bytes as usize) };
     }
 }
 
-/// All pieces.
+/// The number of all pieces.
 pub const ALL: usize = AREAS + 1;
 
 /// Maps empty memory, of this process alone, where its parent has the ledger.
@@ -135,8 +135,8 @@ pub fn map_empty(base: *const u8, layout: &Layout) -> bool {
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     pieces(layout, &reached()).all(|(offset, bytes)| {
         let (place, bytes) = (base as usize + offset as usize, bytes as usize);
-        // SAFETY: a new mapping that takes nothing else's place; its own child and a
-        // core dump do without.
+        // SAFETY: the kernel maps only where nothing is; children and core dumps do without the
+        // memory.
         unsafe {
             let arguments = [place, bytes, protection, flags as usize, usize::MAX, 0];
             let mapped = sys::call(libc::SYS_mmap, arguments) == Ok(place);
@@ -148,28 +148,28 @@ pub fn map_empty(base: *const u8, layout: &Layout) -> bool {
     })
 }
 
-/// Children do not get this memory, core dumps neither.
+/// Keeps this memory from children and core dumps.
 ///
 /// # Safety
 /// It is the library's own.
 pub unsafe fn forget_in_children(place: usize, bytes: usize) {
     for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller promises that the memory is a mapping of the ledger's.
         let _ = unsafe { sys::call(libc::SYS_madvise, [place, bytes, advice as usize, 0, 0, 0]) };
     }
 }
 
-/// The soft limit of a resource, all ones for none.
+/// Returns the soft limit of a resource, all ones for none.
 #[must_use]
 pub fn limit(resource: u32) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let place = &raw mut limit as usize;
-    // SAFETY: asks only, into a live structure.
+    // SAFETY: the kernel writes its answer to a structure on this stack.
     let asked = unsafe { sys::call(libc::SYS_prlimit64, [0, resource as usize, 0, place, 0, 0]) };
     if asked.is_ok() { limit.rlim_cur } else { u64::MAX }
 }
 
-/// See [`Growth::more`].
+/// Maps more of an area, as [`Growth::more`] says.
 #[cold]
 fn more(area: Area, bytes: u64) -> bool {
     let Some(ledger) = state::ledger() else { return false };
@@ -204,7 +204,7 @@ fn more(area: Area, bytes: u64) -> bool {
                 return false;
             }
             patience -= 1;
-            // SAFETY: takes nothing.
+            // SAFETY: the call takes no argument.
             let _ = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
         }
     }
@@ -217,7 +217,7 @@ static GROWING: AtomicU32 = AtomicU32::new(0);
 /// interrupted, as a signal handler.
 const PATIENCE: u32 = 1000;
 
-/// Whether the ledger may take so many bytes more.
+/// Tells whether the ledger may take so many bytes more.
 fn is_fair(bytes: u64) -> bool {
     let space = limit(libc::RLIMIT_AS);
     space == u64::MAX || reached().iter().sum::<u64>() + bytes <= space / SHARE
@@ -225,7 +225,7 @@ fn is_fair(bytes: u64) -> bool {
 
 fn grow(place: u64, from: u64, to: u64) -> bool {
     let arguments = [place as usize, from as usize, to as usize, 0, 0, 0];
-    // SAFETY: in place, or not at all; the memory after an area is nobody's, or the
-    // kernel refuses.
+    // SAFETY: the kernel grows the mapping in place, or refuses: the memory after an area is
+    // nobody's.
     unsafe { sys::call(libc::SYS_mremap, arguments) }.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What tells a condition that serves as a lock from one that is waited on for work.
+//! Tells a condition that serves as a lock from one on which threads wait for work.
 //!
 //! # Role
 //! The ledger's [`handing`](lockstead_ledger::handing) has the pattern; here each wait and
@@ -20,12 +20,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::handing::Handing;
 use lockstead_ledger::lock::{Extension, Kind};
 
-/// Threads and conditions that are remembered.
+/// The number of pairs of threads and conditions that are remembered.
 const PLACES: usize = 4096;
 
 /// The last call of a thread on a condition.
 #[repr(align(64))]
-struct Place {
+struct LastCall {
     /// Which thread of which process, and which condition; 0: nobody's.
     whose: AtomicU64,
     /// How often the thread had acquired the mutex, as far as it knows by heart.
@@ -38,7 +38,7 @@ struct Place {
     signals: AtomicU64,
     /// [`NOTHING`], [`WAITED`] or [`SIGNALLED`].
     last: AtomicU32,
-    /// Where it waited.
+    /// The stack of its last wait.
     stack: AtomicU32,
 }
 
@@ -47,7 +47,7 @@ const WAITED: u32 = 1;
 const SIGNALLED: u32 = 2;
 
 #[allow(clippy::declare_interior_mutable_const, reason = "the pattern of a static's elements")]
-const NOBODYS: Place = Place {
+const NOBODYS: LastCall = LastCall {
     whose: AtomicU64::new(0),
     entered: AtomicU64::new(0),
     given_up: AtomicU64::new(0),
@@ -57,10 +57,10 @@ const NOBODYS: Place = Place {
     stack: AtomicU32::new(0),
 };
 
-static TABLE: [Place; PLACES] = [const { NOBODYS }; PLACES];
+static TABLE: [LastCall; PLACES] = [const { NOBODYS }; PLACES];
 
-/// Conditions that are remembered before anybody waits for them, and how many signals of each
-/// are looked at.
+/// The number of conditions that are remembered before anybody waits for them, and of signals
+/// of each that are looked at.
 const CONDITIONS: usize = 512;
 const SIGNALS: u64 = 256;
 
@@ -82,15 +82,15 @@ fn mix(word: u64) -> u64 {
 
 /// What the acquisitions of the mutex between two calls of a thread show.
 enum Between {
-    /// So many.
+    /// The thread has acquired it so many times.
     Number(u64),
     /// It is not known: the thread has given up a count, or this is its first call.
     Unknown,
 }
 
 impl Me {
-    /// What is kept of a condition before anybody waits for it; `None` if that is of another
-    /// one, and nothing is to be kept.
+    /// Returns what is kept of a condition before anybody waits for it; `None` if that is of
+    /// another one, and nothing is to be kept.
     fn early(&self, condition: u64, make: bool) -> Option<&'static Early> {
         let process = u64::from(self.ledger.header().pid.load(Relaxed)) << 32;
         let whose = mix(mix(condition) ^ process) | 1;
@@ -102,7 +102,7 @@ impl Me {
         is_its.then_some(early)
     }
 
-    /// The mutex that the thread has locked last and holds.
+    /// Returns the mutex that the thread has locked last and holds.
     fn newest_mutex(&self) -> Option<u64> {
         let stack = self.thread.stack();
         let held = (0..stack.depth()).rev().filter_map(|index| stack.entry(index).read());
@@ -113,7 +113,7 @@ impl Me {
         mutexes.next().map(|holding| holding.address)
     }
 
-    fn place_of(&self, condition: u64) -> &'static Place {
+    fn place_of(&self, condition: u64) -> &'static LastCall {
         let record = self.record();
         let process = u64::from(self.ledger.header().pid.load(Relaxed)) << 32;
         let whose = mix(mix(condition) ^ u64::from(record.serial.load(Relaxed)) ^ process) | 1;
@@ -125,7 +125,7 @@ impl Me {
         place
     }
 
-    /// How often the thread has acquired this lock, as far as it knows by heart.
+    /// Returns how often the thread has acquired this lock, as far as it knows by heart.
     fn entered(&self, mutex: u64) -> u64 {
         let lines = self.thread.cache.iter().map(|line| &line.known);
         lines
@@ -136,7 +136,7 @@ impl Me {
     }
 
     /// Notes a call, and says what was before it: which call, and what was between.
-    fn next(&self, place: &Place, mutex: u64, call: u32) -> (u32, Between) {
+    fn next(&self, place: &LastCall, mutex: u64, call: u32) -> (u32, Between) {
         let (entered, given_up) = (self.entered(mutex), self.record().acquisitions.load(Relaxed));
         let before = place.last.load(Relaxed);
         let between = match entered.checked_sub(place.entered.load(Relaxed)) {
@@ -151,7 +151,7 @@ impl Me {
         (before, between)
     }
 
-    /// The thread is about to wait for a condition.
+    /// Judges a wait of the thread for a condition, which is about to begin.
     pub fn waits_on(&self, condition: u64, mutex: u64, statistics: &Extension) {
         let handing = &statistics.handing;
         let known = handing.mutex.load(Relaxed);
@@ -183,7 +183,7 @@ impl Me {
         handing.judge(is_kept);
     }
 
-    /// The wait is over, at `now`, that was at the call with this stack.
+    /// Notes that the wait is over, at `now`; `stack` is that of its call.
     pub fn has_waited_on(&self, condition: u64, now: u64, stack: u32, statistics: &Extension) {
         let place = self.place_of(condition);
         if place.last.load(Relaxed) == WAITED {
@@ -228,7 +228,7 @@ impl Me {
     }
 }
 
-/// The caller is about to signal a condition.
+/// Judges a signal of a condition, which the caller is about to give.
 pub fn signals(condition: u64) {
     let Some(me) = enter() else { return };
     let statistics = me

@@ -8,7 +8,6 @@
 //! In the workspace it is an ordinary library, so that its parts are tested as
 //! such; the shared object is made with
 //! `cargo rustc -p lockstead-preload --crate-type cdylib --features shared-object --profile preload`.
-
 //!
 //! # Map
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes
@@ -17,9 +16,11 @@
 //! files); [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
-//! [`environment`], and [`grow`] keeps its place. [`real`] has the functions that were there before us, [`sys`]
-//! the system calls that ask nobody. With the feature `check` it also notes in
-//! which `order` locks are taken, and which [`rules`] are broken.
+//! [`environment`], and [`grow`] keeps its place; [`ending`] ends the records of threads, by
+//! the library's [`key`]. [`call`] has the words in which all of these speak of a call,
+//! [`real`] the functions that were there before us, [`sys`] the system calls that ask
+//! nobody. With the feature `check` the library also notes in which `order` locks are taken,
+//! and which [`rules`] are broken.
 
 #![no_std]
 // On other targets there is nothing to interpose, and the crate is empty.
@@ -55,11 +56,11 @@ pub mod timing;
 pub mod tls;
 pub mod unwind;
 
-/// Nothing here may panic; what does ends the program at once rather than
-/// unwind through frames that are not ours.
+/// Ends the program at once, rather than unwind through frames that are not ours. Nothing in
+/// the library may panic.
 #[cfg(all(feature = "shared-object", not(test)))]
 #[panic_handler]
 fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
-    // SAFETY: abort has no precondition and is async-signal-safe.
+    // SAFETY: `abort` has no precondition and is async-signal-safe.
     unsafe { libc::abort() }
 }

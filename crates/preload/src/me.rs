@@ -1,4 +1,4 @@
-//! The calling thread, as far as the ledger knows it.
+//! Leads to the calling thread's part of the ledger.
 //!
 //! # Role
 //! Every path but the fastest begins with [`enter`], which answers `None` when
@@ -32,21 +32,21 @@ pub const WORKING: u32 = 1;
 /// `busy` of a thread in a real call that may block.
 pub const BLOCKED: u32 = 2;
 
-/// As long as fewer records than this are in use, an ended thread's record is
-/// kept for the report.
+/// The number of records in use up to which an ended thread's record is kept for the
+/// report.
 const KEEP_ENDED: usize = 1024;
 
 /// The end of the first thread's stack, 0 while not known.
 static FIRST_STACK: AtomicUsize = AtomicUsize::new(0);
 
-/// The calling thread, working in the library.
+/// The calling thread, while it works in the library.
 #[derive(Debug)]
 pub struct Me {
-    /// The process's ledger.
+    /// The ledger of the process.
     pub ledger: &'static Ledger<'static>,
     /// The thread's part of it.
     pub thread: Thread<'static>,
-    /// What [`Words::busy_at`] was.
+    /// The value that [`Words::busy_at`] had before.
     busy_before: usize,
 }
 
@@ -60,7 +60,7 @@ impl Drop for Me {
     }
 }
 
-/// The calling thread; `None` if this call is not recorded.
+/// Returns the calling thread, which is then busy; `None` if this call is not recorded.
 // Always: handed back through memory, what is in it would be waited for.
 #[inline(always)]
 #[must_use]
@@ -71,9 +71,9 @@ pub fn enter() -> Option<Me> {
     if base.is_null() {
         return first_seen(ledger, words);
     }
-    // SAFETY: the pointer was set to a record of this process's ledger: a
+    // SAFETY: `adopt` has set the pointer to a record of this process's ledger: a
     // forked child has an empty state page until its handler has cleared the
-    // pointer (P1 of `state`).
+    // pointer (STATE-OWN-LEDGER, kept by `state`).
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words) {
         let skipped = &thread.record.skipped;
@@ -95,7 +95,7 @@ impl Me {
         Me { ledger, thread, busy_before }
     }
 
-    /// The first page of the thread's part.
+    /// Returns the first page of the thread's part.
     #[inline(always)]
     #[must_use]
     pub fn record(&self) -> &'static ThreadRecord {
@@ -125,8 +125,8 @@ impl Me {
     }
 }
 
-/// Back in the library after [`Me::block`], for the call at `site`; without one,
-/// for whatever blocked. `None` if that call is not what the thread is blocked
+/// Returns to the library after [`Me::block`], for the call at `site`; without one,
+/// for the call that blocked. `None` if that call is not what the thread is blocked
 /// in (any more): then there is nothing to finish. So it is for a handler's call
 /// that interrupted the one that blocked.
 #[must_use]
@@ -137,7 +137,7 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     if base.is_null() {
         return None;
     }
-    // SAFETY: as in `enter`.
+    // SAFETY: STATE-OWN-LEDGER, kept by `state`: as in `enter`.
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     let blocked_at = words.busy_at.load(Relaxed);
     (thread.record.busy.load(Relaxed) == BLOCKED
@@ -145,9 +145,9 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     .then(|| Me::work(ledger, thread))
 }
 
-/// For a call by a handler that has interrupted the thread in a real call that may
-/// block, after [`enter`] has passed it through: does what leaves the held stack and
-/// the published wait as they are, which promise that they do.
+/// Does `work` for a call by a handler that has interrupted the thread in a real call that may
+/// block, after [`enter`] has passed it through. The work must leave the held stack and
+/// the published wait as they are, for these promise that they stay.
 #[cfg(feature = "check")]
 pub fn beside_wait(work: impl FnOnce(&Me)) {
     let (Some(ledger), Some(words)) = (state::ledger(), tls::own()) else { return };
@@ -155,7 +155,7 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
     if base.is_null() {
         return;
     }
-    // SAFETY: as in `enter`.
+    // SAFETY: STATE-OWN-LEDGER, kept by `state`: as in `enter`.
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     let record = thread.record;
     if record.busy.load(Relaxed) == BLOCKED && record.context.load(Relaxed) != 0 {
@@ -172,7 +172,7 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
 /// handler: the kernel's frame alone is larger.
 const HANDLERS_FRAME: usize = 768;
 
-/// Whether the thread is busy no more, though it never came back: then it calls
+/// Tells whether the thread is busy no more, though it never came back: then it calls
 /// from a frame no deeper than the one that was. (Calls from deeper frames are
 /// taken for a handler's until there is a shallower one.) What was left half done
 /// stays so: each step of ours leaves the ledger such that others can read it,
@@ -190,17 +190,17 @@ fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
     left
 }
 
-/// Whether the thread runs on the stack that it has set aside for its handlers,
+/// Tells whether the thread runs on the stack that it has set aside for its handlers,
 /// which may lie anywhere; the kernel's answer.
 pub(crate) fn on_stack_for_handlers() -> bool {
     let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
     let place = &raw mut stack as usize;
-    // SAFETY: asks only, into a live structure.
+    // SAFETY: the kernel writes its answer to a structure on this stack.
     let asked = unsafe { sys::call(libc::SYS_sigaltstack, [0, place, 0, 0, 0, 0]) };
     asked.is_ok() && stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
-/// A thread that has no record yet.
+/// Claims a record for the calling thread, which has none yet.
 #[cold]
 #[inline(never)]
 fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
@@ -250,7 +250,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     Some(thread)
 }
 
-/// The record of a thread that has ended, emptied.
+/// Returns the record of a thread that has ended, emptied.
 fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
     let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
         0 => None,
@@ -265,7 +265,7 @@ fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
 fn adopt(me: &Me, words: &Words) {
     let record = me.record();
     record.tid.store(sys::gettid(), Relaxed);
-    // SAFETY: a ledger exists only after `resolve`.
+    // SAFETY: `start` makes a ledger only after `real::resolve`.
     record.handle.store(unsafe { real::call::pthread_self()() }, Relaxed);
     key::watch_end(core::ptr::from_ref(record) as usize);
     if record.began.load(Relaxed) == 0 {
@@ -279,13 +279,13 @@ fn adopt(me: &Me, words: &Words) {
     me.compute_keys();
 }
 
-/// The calling thread begins with a record that its creator has claimed.
+/// Makes a record that its creator has claimed that of the calling thread, which begins.
 ///
 /// # Safety
 /// `record` was claimed with [`claim`] for this thread, in this process.
 #[must_use]
 pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const ThreadRecord) -> Me {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller promises a record that was claimed for this thread.
     let thread = unsafe { Thread::at(record.cast(), STATE.held.load(Relaxed)) };
     let me = Me::work(ledger, thread);
     let words = tls::words();
@@ -297,7 +297,7 @@ pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const Thread
     }
     // One came before, has used a lock and so made a record: that one stays.
     drop(me);
-    // SAFETY: as in `enter`; no handler leaves the thread's first frames but to
+    // SAFETY: STATE-OWN-LEDGER, as in `enter`; no handler leaves the thread's first frames but to
     // come back, so that it is not busy.
     let own = Me::work(ledger, unsafe {
         Thread::at(words.record.load(Relaxed), STATE.held.load(Relaxed))
@@ -307,8 +307,8 @@ pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const Thread
 }
 
 impl Me {
-    /// The thread, which has a record already, is the one that its creator has
-    /// claimed `expected` for.
+    /// Takes over what the thread's creator has noted in `expected`, which it had claimed; the
+    /// thread has a record already.
     fn is_what_was_expected(&self, expected: &ThreadRecord) {
         let record = self.record();
         record.start_routine.store(expected.start_routine.load(Relaxed), Relaxed);
@@ -319,14 +319,14 @@ impl Me {
     }
 }
 
-/// A claimed record is that of no thread after all.
+/// Gives a claimed record up: it is that of no thread after all.
 pub fn abandon(record: &ThreadRecord) {
     record.began.store(0, Relaxed);
     record.state.store(life::FREE, Relaxed);
     spare_record(record);
 }
 
-/// From now on nothing of the calling thread is recorded.
+/// Ends the recording of the calling thread.
 pub fn fall_silent() {
     let Some(me) = enter() else { return };
     let words = tls::words();
@@ -336,7 +336,7 @@ pub fn fall_silent() {
 }
 
 impl Me {
-    /// The thread ends: what it has counted by itself goes to the locks.
+    /// Ends the record of the thread: what it has counted by itself goes to the locks.
     pub(crate) fn end(self) {
         let record = self.record();
         #[cfg(feature = "check")]
@@ -376,7 +376,7 @@ impl Me {
     }
 }
 
-/// The record of a thread that has ended may be used again. Where none of the
+/// Lets the record of a thread that has ended be used again. Where none of the
 /// slots is free, it is not.
 fn spare_record(record: &ThreadRecord) {
     let index = record.index.load(Relaxed) + 1;
@@ -384,18 +384,18 @@ fn spare_record(record: &ThreadRecord) {
         STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());
 }
 
-/// The first thread's stack ends at `high`, or a little above.
+/// Notes that the first thread's stack ends at `high`, or a little above.
 pub fn note_first_stack(high: usize) {
     FIRST_STACK.store(high, Relaxed);
 }
 
-/// How far below its end the first thread's stack can reach: nothing else is
+/// Returns how far below its end the first thread's stack can reach: nothing else is
 /// mapped there.
 fn first_stack_size() -> usize {
     const KERNELS_GAP: usize = 128 << 20;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let place = &raw mut limit as usize;
-    // SAFETY: asks only, into a live structure.
+    // SAFETY: the kernel writes its answer to a structure on this stack.
     let asked =
         unsafe { sys::call(libc::SYS_prlimit64, [0, libc::RLIMIT_STACK as usize, 0, place, 0, 0]) };
     if asked.is_err() { 0 } else { (limit.rlim_cur as usize).min(KERNELS_GAP) }

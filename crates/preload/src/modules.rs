@@ -28,14 +28,14 @@ struct LinkMap {
     name: *const c_char,
 }
 
-/// The loaded file that `address` lies in, code or data.
+/// Returns the loaded file that `address` lies in, code or data.
 fn find(address: u64) -> Option<Found> {
     let function = real::find_object();
     if function == 0 {
         return None;
     }
-    // SAFETY: not zero, it is `_dl_find_object`, which takes any address and
-    // the place for its answer; it takes no lock.
+    // SAFETY: not zero, so that `real::resolve` has found `_dl_find_object`, which takes any
+    // address and the place for its answer, and no lock.
     unsafe {
         let function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int =
             core::mem::transmute(function);
@@ -45,7 +45,7 @@ fn find(address: u64) -> Option<Found> {
     }
 }
 
-/// Whether both addresses lie in the same loaded file.
+/// Tells whether both addresses lie in the same loaded file.
 #[cfg(feature = "check")]
 #[must_use]
 pub fn are_together(one: u64, other: u64) -> bool {
@@ -60,7 +60,7 @@ impl Me {
         }
     }
 
-    /// The number plus one of the file in which `address` lies; 0 if it lies in
+    /// Returns the number plus one of the file in which `address` lies; 0 if it lies in
     /// none, or the ledger is full.
     #[must_use]
     pub fn module_of(&self, address: u64) -> u32 {
@@ -72,8 +72,8 @@ impl Me {
             self.ledger.header().losses.modules.fetch_add(1, Relaxed);
             return 0;
         };
-        // SAFETY: the link map of a file in which the program's caller or its
-        // lock lies: it is not unloaded while the call lasts.
+        // SAFETY: the loader keeps the link map of a file as long as the file is loaded; the
+        // program's caller or its lock lies in it, so that it stays while the call lasts.
         let (bias, path) = unsafe {
             let map = &*found.link_map;
             let name = if map.name.is_null() { c"" } else { CStr::from_ptr(map.name) };

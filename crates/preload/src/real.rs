@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::R
 pub struct Entry(AtomicUsize);
 
 impl Entry {
-    /// The address; zero before [`resolve`].
+    /// Returns the address; zero before [`resolve`].
     #[inline(always)]
     #[must_use]
     pub fn address(&self) -> usize {
@@ -67,8 +67,8 @@ macro_rules! table {
                 $(#[$when])*
                 #[inline(always)]
                 pub unsafe fn $name() -> unsafe extern "C" fn($($argument),*) $(-> $result)? {
-                    // SAFETY: after `resolve` the entry is the address of a C
-                    // function of this type.
+                    // SAFETY: INTERPOSE-RESOLVED, kept by the caller: the entry is the address
+                    // of a C function of this type.
                     unsafe { core::mem::transmute(REAL.$name.address()) }
                 }
             )*
@@ -76,7 +76,7 @@ macro_rules! table {
     };
 }
 
-/// Any lock: its layout is glibc's affair.
+/// The address of any lock: its layout is glibc's affair.
 pub type Lock = *mut c_void;
 type Time = *const libc::timespec;
 type Thread = libc::pthread_t;
@@ -321,19 +321,19 @@ table! {
     __recvfrom_chk: fn();
 }
 
-/// What a POSIX thread starts with.
+/// Returns the function that a POSIX thread starts with.
 pub type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-/// What is called with a thread's value of a key when it ends.
+/// Returns the function that is called with a thread's value of a key when the thread ends.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
-/// What a C11 thread starts with.
+/// Returns the function that a C11 thread starts with.
 pub type ThrdRoutine = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// `dlvsym`, which not every libc has: looked up, so that the library can be
-/// loaded (and stay inert) where it is missing.
+/// Returns the type of `dlvsym`, which not every libc has: it is looked up, so that the library can
+/// be loaded (and stay inert) where it is missing.
 type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 type LibcVersion = unsafe extern "C" fn() -> *const c_char;
 
@@ -347,7 +347,7 @@ static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
 /// have two.
 const OLD: &[u8] = b"GLIBC_2.2.5\0";
 
-/// The next function with this name, and this version unless that is empty.
+/// Returns the next function with this name, and this version unless that is empty.
 /// Both end in a zero byte. Zero if there is none.
 ///
 /// Another library that interposes gives its functions no version, and a
@@ -359,13 +359,14 @@ const OLD: &[u8] = b"GLIBC_2.2.5\0";
 /// this library.
 #[inline(never)]
 fn look_up(name: &[u8], version: &[u8]) -> usize {
-    // SAFETY: the name is zero-terminated.
+    // SAFETY: the caller passes a name that ends in a zero byte.
     let plain = unsafe { dlsym(RTLD_NEXT, name.as_ptr().cast()) as usize };
     if version.len() > 1 {
-        // SAFETY: as above.
+        // SAFETY: the name is a static C string.
         let dlvsym = unsafe { dlsym(RTLD_NEXT, c"dlvsym".as_ptr()) as usize };
         if dlvsym != 0 {
-            // SAFETY: it is `dlvsym`; all strings are zero-terminated.
+            // SAFETY: libc's function of this name has this type; the caller passes strings that
+            // end in a zero byte.
             unsafe {
                 let dlvsym: Dlvsym = core::mem::transmute(dlvsym);
                 let of = |version: &[u8]| {
@@ -397,7 +398,7 @@ pub fn resolve() {
     RESOLVED.store(true, Release);
 }
 
-/// Whether [`resolve`] has run.
+/// Tells whether [`resolve`] has run.
 #[inline]
 #[must_use]
 pub fn resolved() -> bool {
@@ -405,14 +406,14 @@ pub fn resolved() -> bool {
     RESOLVED.load(Acquire)
 }
 
-/// glibc's `_dl_find_object`, where there is one (2.35 and later).
+/// Returns the address of glibc's `_dl_find_object`, where there is one (2.35 and later); 0.
 #[must_use]
 pub fn find_object() -> usize {
     // ord: PRE-2 (acquire): the function.
     FIND_OBJECT.load(Acquire)
 }
 
-/// The 36 of glibc 2.36; a large number for a version that is no longer 2, zero
+/// Returns the 36 of glibc 2.36; a large number for a version that is no longer 2, zero
 /// for another libc.
 #[must_use]
 pub fn libc_minor() -> c_long {
@@ -420,8 +421,7 @@ pub fn libc_minor() -> c_long {
     if version == 0 {
         return 0;
     }
-    // SAFETY: it is glibc's function, which returns a static zero-terminated
-    // string.
+    // SAFETY: glibc's function of this name has this type, and returns a static C string.
     unsafe {
         let version: LibcVersion = core::mem::transmute(version);
         minor_of(CStr::from_ptr(version()).to_bytes())

@@ -1,4 +1,4 @@
-//! What a lock call leaves in the ledger.
+//! Leaves in the ledger what a lock call did.
 //!
 //! # Role
 //! The interposed functions call these around the real ones: [`acquire`] for
@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 
-/// An acquisition that may block: tries first with `attempt`, and publishes the
+/// Acquires in a way that may block: tries first with `attempt`, and publishes the
 /// wait before `block` if the lock is not to be had at once. Each is the real
 /// function's call; the answer of one of them is the program's.
 pub fn acquire<N: Nature + Copy>(
@@ -29,7 +29,7 @@ pub fn acquire<N: Nature + Copy>(
     acquire_tried(call, attempt(), block, meaning)
 }
 
-/// The rest of [`acquire`] when the attempt has come to `answer`.
+/// Does the rest of [`acquire`] when the attempt has come to `answer`.
 pub fn acquire_tried<N: Nature + Copy>(
     call: &Call<'_, N>,
     answer: c_int,
@@ -47,7 +47,7 @@ pub fn acquire_tried<N: Nature + Copy>(
     answer
 }
 
-/// An acquisition that never blocks has come to `outcome`.
+/// Records that an acquisition that never blocks has come to `outcome`.
 pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     match outcome {
         Outcome::Acquired => acquired(call, Flags::TRIED),
@@ -63,7 +63,7 @@ pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     }
 }
 
-/// The caller holds the lock, without having waited.
+/// Records that the caller holds the lock, without having waited.
 pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     match enter() {
         Some(me) => me.acquired(call, how),
@@ -71,8 +71,7 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     }
 }
 
-/// The caller got what it asked for without waiting, and holds nothing: the use
-/// is counted.
+/// Counts a use: the caller got what it asked for without waiting, and holds nothing.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
         let known = me.still_known(call.target, call.site);
@@ -81,7 +80,7 @@ pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
     }
 }
 
-/// The caller is about to wait.
+/// Publishes that the caller is about to wait.
 pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
     let Some(me) = enter() else { return rules::passes(call, Flags::NONE) };
     let stack = if is_join(call.how) {
@@ -119,8 +118,8 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
     me.block(call.site);
 }
 
-/// The wait that [`wait_begins`] published is over. What was acquired is held
-/// from now on, if waiting for it means to hold it.
+/// Ends the wait that [`wait_begins`] published. A lock that was acquired is held
+/// from then on, if waiting for it means to hold it.
 pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     let Some(me) = resume(Some(call.site)) else {
         // The call began unrecorded, in a signal handler say; the lock is held
@@ -182,7 +181,7 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     }
 }
 
-/// Whether waiting this way ends in holding a lock.
+/// Tells whether waiting this way ends in holding a lock.
 fn leads_to_holding(how: How) -> bool {
     matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
 }
@@ -195,7 +194,7 @@ fn is_join(how: How) -> bool {
     how.kind() == How::JOIN
 }
 
-/// The wait of the calling thread ends because the thread is being cancelled,
+/// Ends the wait of the calling thread because the thread is being cancelled,
 /// or left by an exception: what [`wait_ends`] would have done, as far as it
 /// must.
 pub fn wait_abandoned() {
@@ -219,8 +218,8 @@ pub struct Release {
 }
 
 impl Release {
-    /// The lock has been given back, by the call at `site`. What the hold came to is
-    /// recorded now, for others may wait for the lock before.
+    /// Records the hold, after the call at `site` has given the lock back: before that, others
+    /// would wait for the lock meanwhile.
     pub fn done(self, site: &Site) {
         if let Some(hold) = self.hold
             && let Some(me) = enter()
@@ -230,7 +229,7 @@ impl Release {
     }
 }
 
-/// The caller is about to give the lock back.
+/// Takes the lock off the held stack, before the caller gives it back.
 pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> Release {
     let Some(me) = enter() else { return Release { was_held: true, hold: None } };
     rules::releases(&me, address, nature, site);
@@ -239,7 +238,7 @@ pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> Release {
     Release { was_held: popped.is_some(), hold }
 }
 
-/// The caller turns out not to hold the lock any more.
+/// Takes a lock off the held stack that the caller turns out not to hold any more.
 pub fn lost(address: u64) {
     if let Some(me) = enter()
         && let Some(holding) = me.pop(address)
@@ -248,9 +247,8 @@ pub fn lost(address: u64) {
     }
 }
 
-/// The caller is about to give back a lock that another thread acquired, or
-/// that was acquired before the library was there. The thread that acquired it
-/// holds it no longer.
+/// Takes a lock off another thread's held stack, before the caller gives it back; it may also
+/// have been acquired before the library was there.
 #[cold]
 pub fn release_of_others(address: u64) {
     let Some(me) = enter() else { return };
@@ -317,7 +315,7 @@ impl Me {
         Some(holding)
     }
 
-    /// A wait on a condition variable gives the mutex back until it ends.
+    /// Marks the mutex as given back, until a wait on a condition variable ends.
     fn lend(&self, mutex: u64, site: &Site) {
         let stack = self.thread.stack();
         if let Some((index, holding)) = stack.find(mutex) {
@@ -326,7 +324,7 @@ impl Me {
         }
     }
 
-    /// The wait has ended and the mutex is held again.
+    /// Marks the mutex as held again, after the wait.
     fn take_back(&self, mutex: u64, now: u64) {
         let stack = self.thread.stack();
         if let Some((index, holding)) = stack.find(mutex)

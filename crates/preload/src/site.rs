@@ -1,4 +1,4 @@
-//! Where in the program an interposed function was called.
+//! Names the place in the program at which an interposed function was called.
 
 use crate::unwind::Start;
 
@@ -12,21 +12,21 @@ pub struct Site {
 }
 
 impl Site {
-    /// The address to which the interposed function returns.
+    /// Returns the address to which the interposed function returns.
     #[inline(always)]
     #[must_use]
     pub fn return_address(&self) -> u64 {
         self.return_address
     }
 
-    /// The caller's stack pointer at the call, and after it.
+    /// Returns the caller's stack pointer at the call, and after it.
     #[inline(always)]
     #[must_use]
     pub fn stack_pointer(&self) -> u64 {
         core::ptr::from_ref(self) as u64 + size_of::<Site>() as u64
     }
 
-    /// Where a walk of the caller's stack starts.
+    /// Returns where a walk of the caller's stack starts.
     #[inline(always)]
     #[must_use]
     pub fn start(&self) -> Start {

@@ -1,4 +1,4 @@
-//! From the environment to a ledger that the command has.
+//! Makes the process's ledger, if its environment names a command that wants one.
 //!
 //! # Protocol
 //! 1. [`begin`], from the constructor: resolve the real functions, read the
@@ -31,8 +31,8 @@ struct Kept {
 
 struct KeptCell(UnsafeCell<Kept>);
 
-// SAFETY: written by the constructor, before `PREPARED`, and by a forked child
-// while it has one thread; read only after that.
+// SAFETY: the constructor writes it, before `PREPARED`, and a forked child while it has one
+// thread; it is read only after that.
 unsafe impl Sync for KeptCell {}
 
 /// Room for the name of a socket.
@@ -50,12 +50,12 @@ static FOLLOW: AtomicBool = AtomicBool::new(false);
 /// The largest ledger wanted here.
 static MOST: AtomicU64 = AtomicU64::new(Layout::LARGEST);
 
-/// In `LD_PRELOAD` of a program that runs on valgrind, and the largest ledger
+/// The text in `LD_PRELOAD` of a program that runs on valgrind, and the largest ledger
 /// there: it keeps books on mapped memory by the page, used or not.
 const VALGRIND: &[u8] = b"/vgpreload_";
 const MOST_ON_VALGRIND: u64 = 1 << 27;
 
-/// The library's constructor.
+/// Begins to record, as the library's constructor.
 ///
 /// # Safety
 /// Called by the dynamic loader, once, with the program's arguments and
@@ -70,15 +70,16 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
         return;
     };
     let Some(settings) = Settings::parse(value) else { return };
-    // SAFETY: one thread (P2), nothing reads `KEPT` yet.
+    // SAFETY: the loader calls this while there is one thread (STATE-FILLED-ONCE), and nothing
+    // reads `KEPT` yet.
     let kept = unsafe { &mut *KEPT.0.get() };
     kept.token_length = settings.token.len();
     kept.token[..settings.token.len()].copy_from_slice(settings.token);
-    // SAFETY: as above.
+    // SAFETY: the loader passes the program's vector; `kept` is ours, as above.
     unsafe { describe_program(&mut kept.hello, argv) };
     me::note_first_stack(argv as usize);
     threads::note_first_name();
-    // SAFETY: as above.
+    // SAFETY: the loader passes the program's vector, which ends with a null pointer.
     let libraries = unsafe { environment::find(envp, b"LD_PRELOAD") }.unwrap_or_default();
     kept.beside_length = beside(libraries, &kept.token[..kept.token_length], &mut kept.beside);
     if libraries.windows(VALGRIND.len()).any(|part| part == VALGRIND) {
@@ -91,10 +92,11 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     rules::want_sleepy(settings.sleepy);
     rules::want_tokens(settings.semaphores);
     if !settings.follow {
-        // SAFETY: as above; `settings` is not used any more.
+        // SAFETY: the loader passes the program's vector; `settings`, which leads into it, is not
+        // used any more.
         unsafe { environment::forget(envp) };
     }
-    // SAFETY: resolved, and one thread.
+    // SAFETY: `resolve` has run above, and the loader calls this while there is one thread.
     if !unsafe { keys::make() } || !state::wipe_on_fork() {
         return;
     }
@@ -108,13 +110,13 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     }
 }
 
-/// In a child that `fork` has made: a ledger of its own, unless children are
+/// Makes a child that `fork` has made a ledger of its own, unless children are
 /// not followed.
 pub fn begin_child() {
     if !PREPARED.load(Relaxed) || !FOLLOW.load(Relaxed) || state::ledger().is_some() {
         return;
     }
-    // SAFETY: the child of a fork has one thread.
+    // SAFETY: the C library calls this in the child of a fork, which has one thread.
     let kept = unsafe { &mut *KEPT.0.get() };
     kept.hello.forked = 1;
     settings_lead_to_a_ledger(kept);
@@ -130,24 +132,27 @@ fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
     }
     sys::close(command);
     let Ok(ledger) = sent else { return false };
-    // SAFETY: mapped for good; one thread (P2).
+    // SAFETY: `share` has mapped the ledger for good; the callers run while there is one thread
+    // (STATE-FILLED-ONCE).
     unsafe { state::set(ledger) };
     drop(me::enter());
     true
 }
 
+/// Writes down the program's path and its arguments.
+///
 /// # Safety
 /// `argv` is the program's argument vector, and [`Hello`] is nobody else's.
 unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
     let path = c"/proc/self/exe".as_ptr() as usize;
     let (buffer, length) = (hello.program.as_mut_ptr() as usize, hello.program.len());
-    // SAFETY: a zero-terminated path, a buffer and its length.
+    // SAFETY: the kernel reads a static C string, and writes at most `length` bytes to `buffer`.
     let read = unsafe { sys::call(libc::SYS_readlink, [path, buffer, length, 0, 0, 0]) };
     hello.program_length = read.unwrap_or(0) as u32;
     let mut at = 0;
     for i in 0.. {
-        // SAFETY: the vector ends with null, where the loop ends; its elements
-        // are zero-terminated.
+        // SAFETY: the caller promises the program's vector: it ends with null, where the loop
+        // ends, and its elements are C strings.
         let Some(argument) = (unsafe {
             let argument = *argv.add(i);
             (!argument.is_null()).then(|| CStr::from_ptr(argument).to_bytes_with_nul())
@@ -164,7 +169,7 @@ unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
     hello.arguments_length = at as u32;
 }
 
-/// The path of the socket of this token that lies beside our library, which is
+/// Returns the path of the socket of this token that lies beside our library, which is
 /// one of these: its bytes in `path`, and their number. Zero if there is none.
 fn beside(libraries: &[u8], token: &[u8], path: &mut [u8; PATH]) -> usize {
     let ours = libraries
@@ -183,17 +188,17 @@ fn beside(libraries: &[u8], token: &[u8], path: &mut [u8; PATH]) -> usize {
     length
 }
 
-/// A socket connected to the command; `None` if nobody listens.
+/// Returns a socket connected to the command; `None` if nobody listens.
 fn connect(kept: &Kept) -> Option<usize> {
     let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as usize;
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes numbers only.
     let socket = unsafe { sys::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) };
     let socket = socket.ok()?;
     let patience = libc::timeval {
         tv_sec: (PATIENCE_MS / 1000) as i64,
         tv_usec: (PATIENCE_MS % 1000 * 1000) as i64,
     };
-    // SAFETY: the structure is live and of the size given.
+    // SAFETY: the kernel reads a structure on this stack, of the size given.
     let _ = unsafe {
         sys::call(
             libc::SYS_setsockopt,
@@ -222,7 +227,7 @@ fn connect(kept: &Kept) -> Option<usize> {
 /// Connects the socket to a name that stands `at` this place of an address with
 /// zeroes around, of which `length` bytes count.
 fn connect_to(socket: usize, at: usize, name: &[u8], length: usize) -> bool {
-    // SAFETY: zero is valid for a C structure of numbers and bytes.
+    // SAFETY: zeros are a value of a C structure of numbers and bytes.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as u16;
     for (to, from) in address.sun_path[at..].iter_mut().zip(name) {
@@ -230,7 +235,7 @@ fn connect_to(socket: usize, at: usize, name: &[u8], length: usize) -> bool {
     }
     let size = size_of::<libc::sa_family_t>() + length;
     let arguments = [socket, &raw const address as usize, size, 0, 0, 0];
-    // SAFETY: the address is live and at least of the size given.
+    // SAFETY: the kernel reads an address on this stack, of at least the size given.
     unsafe { sys::call(libc::SYS_connect, arguments) }.is_ok()
 }
 
@@ -252,14 +257,14 @@ fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'stat
     let sent = send(command, Some(file), hello);
     sys::close(file);
     if let Err(error) = sent {
-        // SAFETY: the mapping made above; the ledger is not used any more.
+        // SAFETY: the mapping was made above; nobody uses the ledger any more.
         unsafe { grow::unmap(base, &layout, grow::ALL) };
         return Err(error);
     }
     Ok(ledger)
 }
 
-/// Named like the command's socket: the maps of a process so tell others whom
+/// Creates the file, named like the command's socket: the maps of a process so tell others whom
 /// to ask for its ledger.
 fn memory_file(token: &[u8]) -> sys::Answer {
     let (name, length) = hello::socket_name(token);
@@ -270,13 +275,13 @@ fn memory_file(token: &[u8]) -> sys::Answer {
     let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as usize;
     let make = |flags| {
         let name = terminated.as_ptr() as usize;
-        // SAFETY: a zero-terminated name.
+        // SAFETY: the kernel reads a C string that this function keeps.
         unsafe { sys::call(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) }
     };
     make(flags | libc::MFD_NOEXEC_SEAL as usize).or_else(|_| make(flags))
 }
 
-/// The largest ledger that there is room for. Going above the limit of file
+/// Returns the largest ledger that there is room for. Going above the limit of file
 /// sizes would kill the process with a signal, so that one is asked for first.
 fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
     // Of a limited address space the program keeps all but a small part, of a
@@ -300,9 +305,9 @@ fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
 /// find its place (also on valgrind, which does not let it grow).
 fn map(file: usize, layout: &Layout) -> Option<*mut u8> {
     let size = layout.size as usize;
-    // SAFETY: the file is ours, and nobody else knows it.
+    // SAFETY: the call takes numbers; the file was made above, and nobody else knows it.
     unsafe { sys::call(libc::SYS_ftruncate, [file, size, 0, 0, 0, 0]) }.ok()?;
-    // SAFETY: takes nothing else's place.
+    // SAFETY: `place` says where nothing is mapped, and the kernel refuses another place.
     let placed = (MOST.load(Relaxed) > MOST_ON_VALGRIND).then(|| unsafe {
         grow::place(layout, |address, offset, bytes| {
             let flags = libc::MAP_FIXED_NOREPLACE as usize;
@@ -316,7 +321,7 @@ fn map(file: usize, layout: &Layout) -> Option<*mut u8> {
     // The command reads the file for as long as it likes: one that could
     // shrink would be its end, so it takes none.
     let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) as usize;
-    // SAFETY: the file is ours.
+    // SAFETY: the call takes numbers; the file was made above.
     let _ =
         unsafe { sys::call(libc::SYS_fcntl, [file, libc::F_ADD_SEALS as usize, seals, 0, 0, 0]) };
     Some(base)
@@ -328,7 +333,7 @@ fn map_piece(file: usize, [address, bytes, flags, offset]: [usize; 4]) -> Option
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = flags | (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
     // SAFETY: a new mapping of our own file that takes nothing else's place. Children
-    // do not get it (P1 of `state`), core dumps neither.
+    // do not get it (STATE-OWN-LEDGER), core dumps neither.
     unsafe {
         let arguments = [address, bytes, protection, flags, file, offset];
         let place = sys::call(libc::SYS_mmap, arguments).ok()?;
@@ -371,11 +376,11 @@ fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::Answer {
         msg_flags: 0,
     };
     let arguments = [command, &raw const message as usize, libc::MSG_NOSIGNAL as usize, 0, 0, 0];
-    // SAFETY: the message and what it points to are live.
+    // SAFETY: the kernel reads the message and what it points to, all on this stack.
     unsafe { sys::call(libc::SYS_sendmsg, arguments) }
 }
 
-/// Run by the dynamic loader before all other constructors.
+/// Returns the dynamic loader runs this before all other constructors.
 #[cfg(feature = "shared-object")]
 #[used]
 #[unsafe(link_section = ".init_array")]

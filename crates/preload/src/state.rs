@@ -1,12 +1,12 @@
-//! Whether this process records, and where: one page that a fork empties.
+//! Says whether this process records, and where: one page that a fork empties.
 //!
 //! # Invariants
-//! - **P1** The page is zero, or it names a mapped ledger of this very process.
+//! - **STATE-OWN-LEDGER** The page is zero, or it names a mapped ledger of this very process.
 //!   `MADV_WIPEONFORK` keeps that across every kind of fork, also a raw `clone`
 //!   that libc never hears of: the child finds zero and passes everything
 //!   through, until the fork handler has made it a ledger of its own. A child
 //!   that shares its parent's memory (`vfork`) shares the ledger too.
-//! - **P2** The page is filled once per process, by one thread, before any
+//! - **STATE-FILLED-ONCE** The page is filled once per process, by one thread, before any
 //!   other can look; the base address last.
 
 use core::cell::UnsafeCell;
@@ -14,10 +14,10 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release};
 use lockstead_ledger::Ledger;
 
-/// Records of ended threads that are remembered for their next use.
+/// The number of records of ended threads that are remembered for their next use.
 pub const SPARE_THREADS: usize = 64;
 
-/// The page.
+/// The page that says whether the process records.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct State {
@@ -33,11 +33,11 @@ pub struct State {
     ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,
 }
 
-// SAFETY: all fields but `ledger` are atomics; that one is written before
-// `base` and read after it (P2).
+// SAFETY: all fields but `ledger` are atomics; `set` writes that one before `base`, and
+// `ledger` reads it after (STATE-FILLED-ONCE).
 unsafe impl Sync for State {}
 
-/// This process's page.
+/// The page of this process.
 pub static STATE: State = State {
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
@@ -50,31 +50,32 @@ pub static STATE: State = State {
 /// The ledger that was set last, for a forked child: its page is empty.
 struct Last(UnsafeCell<Option<Ledger<'static>>>);
 
-// SAFETY: written with the page, while one thread runs in the library (P2), and
-// read by a forked child, which has one thread.
+// SAFETY: `set` writes it with the page, while one thread runs in the library
+// (STATE-FILLED-ONCE); a forked child reads it, which has one thread.
 unsafe impl Sync for Last {}
 
 static LAST: Last = Last(UnsafeCell::new(None));
 
-/// The ledger of the process that this one was forked from, which is not mapped
+/// Returns the ledger of the process that this one was forked from, which is not mapped
 /// here; `None` in one that was not forked.
 ///
 /// # Safety
 /// Called before this process has a ledger of its own, by its one thread.
 #[must_use]
 pub unsafe fn of_parent() -> Option<Ledger<'static>> {
-    // SAFETY: by the caller's promise there is one thread.
+    // SAFETY: the caller promises that there is one thread.
     unsafe { *LAST.0.get() }
 }
 
-/// The ledger of this process, if it records.
+/// Returns the ledger of this process, if it records.
 #[inline(always)]
 #[must_use]
 pub fn ledger() -> Option<&'static Ledger<'static>> {
     if STATE.base.load(Relaxed) == 0 {
         return None;
     }
-    // SAFETY: written before `base` (P2), and of this process (P1).
+    // SAFETY: `set` has written it before `base` (STATE-FILLED-ONCE), and it is of this process
+    // (STATE-OWN-LEDGER, kept by the kernel).
     Some(unsafe { (*STATE.ledger.get()).assume_init_ref() })
 }
 
@@ -84,7 +85,7 @@ pub fn ledger() -> Option<&'static Ledger<'static>> {
 /// The ledger stays mapped to the end of the process; no other thread runs in
 /// the library, and the page is empty.
 pub unsafe fn set(ledger: Ledger<'static>) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller promises that no other thread runs in the library.
     unsafe {
         *LAST.0.get() = Some(ledger);
         set_aside(ledger);
@@ -99,17 +100,18 @@ pub unsafe fn set(ledger: Ledger<'static>) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn set_aside(ledger: Ledger<'static>) {
-    // SAFETY: nobody else reads it while the base is zero, nobody else writes.
+    // SAFETY: the caller promises that no other thread writes it; none reads it while the base
+    // is zero.
     unsafe { (*STATE.ledger.get()).write(ledger) };
 }
 
 /// Asks the kernel to empty the page in forked children. False where it cannot:
-/// then nothing may be recorded (P1).
+/// then nothing may be recorded (STATE-OWN-LEDGER).
 #[must_use]
 pub fn wipe_on_fork() -> bool {
     let page = &raw const STATE as usize;
     let advice = libc::MADV_WIPEONFORK as usize;
-    // SAFETY: the page is ours alone, by its alignment and size, and lies in
+    // SAFETY: the page holds `STATE` alone, by its alignment and size, and lies in
     // zero-initialised private memory.
     let asked =
         unsafe { crate::sys::call(libc::SYS_madvise, [page, size_of::<State>(), advice, 0, 0, 0]) };

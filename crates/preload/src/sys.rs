@@ -18,8 +18,8 @@ pub struct Errno(pub i32);
 #[inline(always)]
 pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> Answer {
     let answer: isize;
-    // SAFETY: the kernel clobbers rcx, r11 and the answer's register only; for
-    // memory the caller promised.
+    // SAFETY: the kernel clobbers rcx, r11 and the answer's register only; the caller promises
+    // that the memory in the arguments may be used so.
     unsafe {
         asm!(
             "syscall",
@@ -40,48 +40,48 @@ pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> Answer {
 
 /// Closes a descriptor that is ours.
 pub fn close(fd: usize) {
-    // SAFETY: the callers own what they close.
+    // SAFETY: the call takes a number; the callers own the descriptor.
     let _ = unsafe { call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]) };
 }
 
-/// The calling thread's id.
+/// Returns the calling thread's id.
 #[must_use]
 pub fn gettid() -> u32 {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as u32
 }
 
-/// The calling process's id; the kernel's answer, also right after a `clone`
+/// Returns the calling process's id; the kernel's answer, also right after a `clone`
 /// that libc knows nothing of.
 #[must_use]
 pub fn getpid() -> u32 {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { call(libc::SYS_getpid, [0; 6]) }.unwrap_or(0) as u32
 }
 
-/// The parent process's id.
+/// Returns the parent process's id.
 #[must_use]
 pub fn getppid() -> u32 {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { call(libc::SYS_getppid, [0; 6]) }.unwrap_or(0) as u32
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, by the vDSO.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`, by the vDSO.
 #[must_use]
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec. glibc's function is a jump to the
+    // SAFETY: the function writes to a timespec on this stack. glibc's function is a jump to the
     // kernel's page; it fails, and would set errno, only for clocks that do not
     // exist.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// New memory of the process's own, zeroed; whole pages.
+/// Maps new memory of the process's own, zeroed; whole pages.
 pub fn map_private(bytes: usize) -> Result<*mut u8, Errno> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new mapping at an address that the kernel chooses.
+    // SAFETY: the kernel chooses an address where nothing is mapped.
     unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) }
         .map(|address| address as *mut u8)
 }
@@ -91,7 +91,7 @@ pub fn map_private(bytes: usize) -> Result<*mut u8, Errno> {
 /// # Safety
 /// `[address, address + bytes)` is a mapping that nobody uses any more.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller promises that the mapping is its own, and that nobody uses it.
     let _ = unsafe { call(libc::SYS_munmap, [address as usize, bytes, 0, 0, 0, 0]) };
 }
 

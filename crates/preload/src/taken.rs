@@ -1,4 +1,4 @@
-//! Semaphores that serve as mutexes: who has taken one.
+//! Notes which thread has taken a semaphore that serves as a mutex.
 //!
 //! # Protocol
 //! A semaphore that begins with one token is taken for a mutex: who waited for it
@@ -20,7 +20,7 @@ use lockstead_ledger::header::tick_of;
 use lockstead_ledger::lock::{Kind, LockRecord, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 
-/// The calling thread has got a token of a semaphore at once.
+/// Records that the calling thread has got a token of a semaphore at once.
 pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     let Some(me) = enter() else { return };
     let known = me.known_lock(call.target, call.site, call.nature);
@@ -28,7 +28,8 @@ pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     holds(&me, call, Place::of(known), how);
 }
 
-/// The calling thread has waited for a token of a semaphore, which was recorded, and has got it.
+/// Records that the calling thread has got a token of a semaphore after a wait, which was
+/// recorded.
 pub fn waited<N: Nature + Copy>(call: &Call<'_, N>) {
     let Some(me) = enter() else { return };
     let place = me.place(call.target, call.site, call.nature);
@@ -53,7 +54,7 @@ fn holds<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     });
 }
 
-/// The calling thread is about to give a token.
+/// Records that the calling thread is about to give a token.
 pub fn posts(semaphore: u64) {
     let Some(ledger) = state::ledger() else { return };
     // To the end: handlers that interrupt pass through.
@@ -79,7 +80,7 @@ pub fn posts(semaphore: u64) {
     rules::semaphore_signals(semaphore, index, lock);
 }
 
-/// The thread ends: what it has not posted somebody else will.
+/// Takes the thread's semaphores off its held stack at its end: other threads will post them.
 pub fn thread_ends(me: &Me) {
     let stack = me.thread.stack();
     for index in (0..stack.depth()).rev() {

@@ -1,5 +1,5 @@
-//! The exported functions: a few instructions of assembler each, which note
-//! where the caller stands and go on to Rust.
+//! Exports functions: a few instructions of assembler each, which note where the caller
+//! stands and go on to Rust.
 //!
 //! | macro | for | what is live while the real function runs |
 //! |---|---|---|
@@ -27,12 +27,12 @@ pub struct Passage {
     /// What the program gets: set by the real function, or by the part before
     /// it if it does without.
     pub result: isize,
-    /// For the part before to tell the part after.
+    /// The words that the part before leaves for the part after.
     pub notes: [usize; 3],
 }
 
-/// The personality routine of the trampolines: the frame is being left by a
-/// forced unwinding (cancellation, `pthread_exit` in a handler) or an exception.
+/// Ends the published wait, as the personality routine of the trampolines: the frame is being
+/// left by a forced unwinding (cancellation, `pthread_exit` in a handler) or an exception.
 ///
 /// # Safety
 /// Called by the unwinder on the thread whose frame it is.
@@ -96,7 +96,7 @@ macro_rules! site_register {
 #[macro_export]
 macro_rules! thunk {
     ($($name:ident($arity:tt) => $implementation:path;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -127,7 +127,7 @@ macro_rules! thunk {
 #[macro_export]
 macro_rules! passing {
     ($($name:ident($arity:tt) => $before:path;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -174,7 +174,7 @@ macro_rules! passing {
 #[macro_export]
 macro_rules! cancellable {
     ($($name:ident $(after $test:path)? => $before:path, $after:path;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function of this name.

@@ -1,8 +1,8 @@
-//! Which times of holding are measured, and what they come to.
+//! Decides which times of holding are measured, and records what they come to.
 //!
 //! # Role
 //! Reading the clock twice costs more than a lock and its release do together, so that
-//! not every hold can be timed. Who acquires asks `Me::times`, who releases says
+//! not every hold can be timed. An acquisition asks `Me::times`, a release asks
 //! `Me::measured`. All that is read is the program's own clock: how exact a time
 //! is does not depend on when the command gets a processor.
 //!
@@ -20,12 +20,12 @@
 //!   from then on.
 //!
 //! # Invariants
-//! - **T1** A hold counts once, in expectation. Whether an acquisition is timed is decided
+//! - **TIMING-EXPECTED** A hold counts once, in expectation. Whether an acquisition is timed is decided
 //!   by what was before it and by chance, with the probability whose inverse is its
 //!   weight: the gaps between two are geometric, so that a change of the rate at any
 //!   moment favours none. A hold that counts for being long would have counted whether
 //!   it was timed or not, so its weight is one.
-//! - **T2** All totals of a lock get the same: a hold and its weight, at once.
+//! - **TIMING-TOGETHER** All totals of a lock get the same: a hold and its weight, at once.
 
 use crate::chain::line_of;
 use crate::me::Me;
@@ -52,7 +52,7 @@ const PER_WAIT: u64 = 8;
 /// A lock that nobody waits for gets statistics when it was held for so long: 16 µs.
 const HELD_BEFORE_STATISTICS: u64 = 250;
 
-/// From here on a hold is long: 1 ms.
+/// The time from which on a hold is long: 1 ms.
 const LONG: u64 = 1 << 20;
 
 /// Between two settings of the coarse clock by the command alone.
@@ -94,7 +94,7 @@ impl Me {
         (flags, now)
     }
 
-    /// The same for one that has waited.
+    /// Counts an acquisition that has waited, which is always timed.
     pub(crate) fn times_waited(&self, known: &Known) -> (Flags, u64) {
         let paid = &self.record().paid_until;
         paid.store(paid.load(Relaxed).saturating_sub(PER_WAIT * PRICE), Relaxed);
@@ -114,7 +114,7 @@ impl Me {
         }
     }
 
-    /// Counts, and draws when the next one is timed.
+    /// Counts a use, and draws when the next one is timed.
     fn counts_until_next(&self, known: &Known) {
         let next = match (self.count(known), u32::from(known.rarity.load(Relaxed))) {
             (_, 0) => 0,
@@ -123,7 +123,7 @@ impl Me {
         known.next_sample.store(next, Relaxed);
     }
 
-    /// A place begins to be known, at the pace of the one it was known in before. A new
+    /// Begins to time a place, at the pace of the one that it was known in before. A new
     /// one is timed each time, but not by a thread that knows so many that it cannot pay.
     pub(crate) fn begins(&self, known: &Known, before: Option<Pace>) {
         let record = self.record();
@@ -149,7 +149,7 @@ impl Me {
         count
     }
 
-    /// How rare the timed holds of a place are from now on: by how long ago the last
+    /// Returns how rare the timed holds of a place are from now on: by how long ago the last
     /// one was, and by what the thread can pay.
     fn pace(&self, known: &Known, now: u64) -> u32 {
         let rarity = u32::from(known.rarity.load(Relaxed));
@@ -176,7 +176,7 @@ impl Me {
         gap as u32
     }
 
-    /// A random number of 32 bits, never zero: xorshift (Marsaglia), the upper bits.
+    /// Returns a random number of 32 bits, never zero: xorshift (Marsaglia), the upper bits.
     fn throw(&self) -> u32 {
         let record = self.record();
         let mut dice = record.dice.load(Relaxed);
@@ -187,20 +187,20 @@ impl Me {
         (dice >> 32) as u32 | 1
     }
 
-    /// The step of the coarse clock.
+    /// Returns the step of the coarse clock.
     pub(crate) fn tick(&self) -> u32 {
         tick_of(self.ledger.header().clock.0.load(Relaxed))
     }
 
-    /// A time of holding has ended, by the call at `site`: it is recorded, if it is one of
-    /// those that are measured.
+    /// Records a time of holding that the call at `site` has ended, if it is one of those that
+    /// are measured.
     pub(crate) fn held_until_now(&self, holding: &Holding, site: Option<&Site>) {
         if let Some(hold) = self.measured(holding) {
             self.add_hold(&hold, site);
         }
     }
 
-    /// A time of holding ends, and what it came to, if it is one of those that are
+    /// Returns what a time of holding came to, which ends now, if it is one of those that are
     /// measured.
     pub(crate) fn measured(&self, holding: &Holding) -> Option<Measured> {
         let is_timed = holding.flags.has(Flags::TIMED);
@@ -226,7 +226,7 @@ impl Me {
         Some(Measured { stack: holding.stack, ns, weight, is_coarse, statistics })
     }
 
-    /// The statistics of a lock, which it has from the moment on at which it was held for
+    /// Returns the statistics of a lock, which it has from the moment on at which it was held for
     /// so long that they are worth their memory.
     fn statistics(&self, lock: u32, held: u64) -> Option<&'static Extension> {
         let record = self.ledger.lock(lock)?;
@@ -238,7 +238,7 @@ impl Me {
         })
     }
 
-    /// When an untimed hold may have begun: while the coarse clock showed `tick`, and after
+    /// Returns when an untimed hold may have begun: while the coarse clock showed `tick`, and after
     /// the thread last read the real one, holding nothing. Mostly it did that shortly
     /// before, in that step, for the place is one that is used all the time; if not, the
     /// middle of the step is taken.
@@ -254,7 +254,7 @@ impl Me {
         earliest + (latest.saturating_sub(earliest)).min(USUAL_STEP) / 2
     }
 
-    /// A hold at this place was long: the next ones are timed.
+    /// Has the next holds at this place timed, for one was long.
     #[cold]
     fn is_worth_timing(&self, holding: &Holding) {
         let site = self.ledger.stack(holding.stack).map_or(0, |stack| stack.site());
@@ -306,12 +306,12 @@ impl Pace {
 /// A time of holding that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// Of the acquisition.
+    /// The stack of the acquisition.
     stack: u32,
     ns: u64,
     /// How many holds it stands for.
     weight: u64,
-    /// When it began is an estimate.
+    /// Whether it is an estimate when the hold began.
     is_coarse: bool,
     statistics: &'static Extension,
 }

@@ -1,4 +1,4 @@
-//! The words that a thread has of its own.
+//! Keeps the words that a thread has of its own.
 //!
 //! One block in the initial TLS image, reached without a call and without an
 //! allocation: `__tls_get_addr` may do both, which is why this is not
@@ -31,7 +31,7 @@ pub struct Words {
     /// only while the process has a ledger: a forked child has its parent's
     /// pointer and not its memory.
     pub record: AtomicPtr<u8>,
-    /// See [`Stage`].
+    /// The thread's [`Stage`], as a number.
     pub stage: AtomicUsize,
     /// What a forked child takes over of its parent's held locks: the address
     /// of the copy, zero outside of `fork`.
@@ -44,17 +44,17 @@ pub struct Words {
     pub stack_low: AtomicUsize,
     /// End of the thread's stack.
     pub stack_high: AtomicUsize,
-    /// The program's value of our key, and at which time that was set: see
+    /// The program's value of our key: see
     /// [`keys`](crate::interpose::keys).
     pub value: AtomicPtr<c_void>,
-    /// See `value`.
+    /// The time at which `value` was set.
     pub value_of: AtomicUsize,
     /// How often the destructor of our key has run.
     pub rounds: AtomicUsize,
     /// Where on the stack the thread became busy: of a call that blocks the stack
     /// pointer, else a place in a frame of ours.
     pub busy_at: AtomicUsize,
-    /// Not zero if the thread has several stacks within its own, so that calls from
+    /// Whether (not zero) the thread has several stacks within its own, so that calls from
     /// above a frame do not say that it was left.
     #[cfg(feature = "check")]
     pub stacks_within: AtomicUsize,
@@ -63,15 +63,15 @@ pub struct Words {
     pub resolving: AtomicUsize,
 }
 
-/// In which part of its life a thread is, as far as recording goes.
+/// The part of its life that a thread is in, as far as recording goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Stage {
-    /// Not seen yet.
+    /// The thread was not seen yet.
     New = 0,
-    /// Has a record.
+    /// The thread has a record.
     Recorded = 1,
-    /// Is not recorded (any more): it has ended, or there was no record left.
+    /// The thread is not recorded (any more): it has ended, or there was no record left.
     Silent = 2,
 }
 
@@ -101,8 +101,8 @@ pub const GUARD_AT: usize = 0x30;
 /// pointer.
 macro_rules! descriptor {
     ($($at:expr),*) => {
-        // SAFETY: who calls a function of the C library's has memory at its thread
-        // pointer; these are the first words of it.
+        // SAFETY: a thread that calls a function of the C library has memory at its thread
+        // pointer, of which these are the first words.
         ($(unsafe {
             let word: u64;
             asm!("mov {}, qword ptr fs:[{at}]", out(reg) word, at = const $at,
@@ -121,7 +121,7 @@ pub fn learn() -> bool {
     itself == header && guard != 0
 }
 
-/// The calling thread's words; `None` if its thread pointer is not the C library's.
+/// Returns the calling thread's words; `None` if its thread pointer is not the C library's.
 #[inline(always)]
 #[must_use]
 pub fn own() -> Option<&'static Words> {
@@ -153,7 +153,7 @@ macro_rules! own_words {
     };
 }
 
-/// The words of the calling thread, which is known to be the C library's: it has gone
+/// Returns the words of the calling thread, which is known to be the C library's: it has gone
 /// through [`own`], or there can be no other yet.
 #[inline(always)]
 #[must_use]

@@ -1,4 +1,4 @@
-//! Stacks of threads of another process, from their registers and memory.
+//! Walks the stacks of threads of another process, by their registers and memory.
 //!
 //! # Role
 //! Walks from a thread's program counter and stack pointer to where the thread
@@ -15,6 +15,12 @@
 //!   be found there: by a known frame pointer, the caller of code without
 //!   tables; and an unknown frame pointer, by the search that `search.rs`
 //!   describes. Frames found in these ways are marked.
+//!
+//! # Why not framehop
+//! The walk starts with the program counter and the stack pointer alone. `framehop` takes the
+//! frame pointer for known at all times, follows no other register of x86-64, and does not say
+//! which frames it has guessed; here an unknown register ends the walk, or is searched for, and
+//! the frames found so are marked.
 //!
 //! # Cost
 //! The rule for an address is worked out once in the life of an [`Unwinder`];
@@ -46,7 +52,7 @@ pub const MAX_FRAMES: usize = 256;
 /// The walk over one stack: addresses without names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwound {
-    /// Innermost first. Never empty: the first is the program counter.
+    /// The frames, innermost first. Never empty: the first is the program counter.
     pub frames: Vec<CodeAddress>,
     /// The stack pointer in each of these frames: where what was called from there has its
     /// frame below, and the frame itself begins. `None` where it was not given.
@@ -55,7 +61,7 @@ pub struct Unwound {
     pub end: End,
 }
 
-/// Why an address has no rule.
+/// The reason why an address has no rule.
 #[derive(Clone, Debug)]
 struct NoRule {
     module: Option<String>,
@@ -64,15 +70,15 @@ struct NoRule {
 /// Unwinds the threads of one process.
 pub struct Unwinder {
     modules: Modules,
-    /// Tables of files by where they are loaded.
+    /// The tables of files by where they are loaded.
     tables: HashMap<u64, Option<Rc<Table>>>,
-    /// By address of the instruction.
+    /// The rows by address of the instruction.
     rows: HashMap<u64, Result<Rc<Row>, NoRule>>,
     window: Window,
 }
 
 impl Unwinder {
-    /// For the process whose files these are.
+    /// Makes an unwinder for the process whose files these are.
     #[must_use]
     pub fn new(modules: Modules) -> Self {
         Unwinder {
@@ -99,7 +105,7 @@ impl Unwinder {
         self.modules.update(maps);
     }
 
-    /// The files of the process.
+    /// Returns the files of the process.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
@@ -125,7 +131,7 @@ impl Unwinder {
         Unwound { frames, pointers, end }
     }
 
-    /// As [`Self::step`], but looks for a frame pointer that is not known.
+    /// Does as [`Self::step`], but looks for a frame pointer that is not known.
     fn step_or_search(
         &mut self,
         memory: &dyn Memory,
@@ -145,7 +151,7 @@ impl Unwinder {
         step
     }
 
-    /// From one frame to its caller: the address there, with `registers`
+    /// Leaves one frame for its caller's: returns the address there, with `registers`
     /// changed to the caller's.
     fn step(
         &mut self,
@@ -196,7 +202,7 @@ impl Unwinder {
         })
     }
 
-    /// The caller by the frame pointer, where one is known and leads to a pair
+    /// Returns the caller by the frame pointer, where one is known and leads to a pair
     /// of a saved frame pointer and a return address further up the stack.
     fn by_frame_pointer(&mut self, memory: &dyn Memory, from: &Registers) -> Option<Registers> {
         let (sp, bp) = (from.get(RSP)?, from.get(RBP)?);
@@ -236,7 +242,7 @@ impl Unwinder {
         found
     }
 
-    /// The table for the code at `address`.
+    /// Returns the table for the code at `address`.
     fn table(&mut self, memory: &dyn Memory, address: u64) -> Option<Rc<Table>> {
         let start = self.modules.maps().find(address)?.range.start;
         if let Some(known) = self.tables.get(&start) {

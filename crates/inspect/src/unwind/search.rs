@@ -1,4 +1,4 @@
-//! Finding a frame that lies by a frame pointer nobody knows.
+//! Finds a frame that lies by a frame pointer nobody knows.
 //!
 //! # Role
 //! From outside, a thread in a system call shows its program counter and stack
@@ -54,7 +54,7 @@ struct Walk {
 }
 
 impl Unwinder {
-    /// The frame pointer of the frame at `at`, whose row asks for it.
+    /// Returns the frame pointer of the frame at `at`, whose row asks for it.
     pub(super) fn search(
         &mut self,
         memory: &dyn Memory,
@@ -127,7 +127,7 @@ impl Unwinder {
     }
 }
 
-/// How the call in front of `returns_to` leads to the function that starts at
+/// Returns how the call in front of `returns_to` leads to the function that starts at
 /// `function`; `None` if there is no call.
 fn link(memory: &dyn Memory, returns_to: u64, function: u64) -> Option<Link> {
     let mut code = [0; 7];
@@ -160,7 +160,7 @@ fn link(memory: &dyn Memory, returns_to: u64, function: u64) -> Option<Link> {
     is_indirect(&code).then_some(Link::Open)
 }
 
-/// Whether the bytes end with a call by register or memory: `ff /2` and what
+/// Tells whether the bytes end with a call by register or memory: `ff /2` and what
 /// its addressing mode adds.
 fn is_indirect(code: &[u8; 7]) -> bool {
     (2..=7).any(|length| {
@@ -178,7 +178,7 @@ fn is_indirect(code: &[u8; 7]) -> bool {
     })
 }
 
-/// Where the linkage stub at `stub` jumps: `jmp *slot(%rip)`, perhaps behind a
+/// Returns where the linkage stub at `stub` jumps: `jmp *slot(%rip)`, perhaps behind a
 /// landing mark for indirect jumps and with a prefix.
 fn behind_stub(memory: &dyn Memory, stub: u64) -> Option<u64> {
     let mut code = [0; 16];

@@ -21,7 +21,7 @@ pub(super) struct Table {
     bias: u64,
 }
 
-/// In stated addresses.
+/// The addresses are stated ones.
 impl Image for Module {
     fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         self.loaded(address)?.get(..usize::try_from(len).ok()?)

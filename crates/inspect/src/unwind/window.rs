@@ -1,4 +1,4 @@
-//! A piece of a stack, read in one go.
+//! Reads a piece of a stack in one go.
 //!
 //! # Role
 //! A walk reads a few words of each frame, in ascending order: one system call
@@ -9,7 +9,7 @@ use crate::memory::Memory;
 /// Holds ten ordinary frames, and is quick to copy.
 const SIZE: usize = 4096;
 
-/// What was read last.
+/// The piece that was read last.
 #[derive(Default)]
 pub(super) struct Window {
     start: u64,
@@ -23,7 +23,7 @@ impl Window {
         self.filled = 0;
     }
 
-    /// The word at `address`; the address itself where there is none.
+    /// Returns the word at `address`; the address itself where there is none.
     pub(super) fn read(&mut self, memory: &dyn Memory, address: u64) -> Result<u64, u64> {
         if let Some(word) = self.held(address) {
             return Ok(word);

@@ -36,7 +36,7 @@ pub struct Header {
     pub processors: u32,
     /// The number of entries for threads, a power of two.
     pub threads: u32,
-    /// Not 0 as long as the program keeps the table (ONCPU-LIVE).
+    /// Is not 0 as long as the program keeps the table (ONCPU-LIVE).
     pub live: u32,
     /// When the table was started, in seconds since 1970.
     pub started: u64,

@@ -42,20 +42,20 @@ pub enum Oracle {
     Nobody,
     /// The owner's processor-time clock is read.
     Clock,
-    /// The processor the owner was last seen on.
+    /// The processor is asked that the owner was last seen on.
     Processor,
-    /// The processor; if it is the spinner's own, the clock at once, else the clock in time.
+    /// The processor is asked; if it is the spinner's own, the clock at once, else the clock in time.
     Both,
-    /// The table of which thread runs where.
+    /// The table of which thread runs where is asked.
     Table,
-    /// The table; where there is none, or it cannot tell, as [`Oracle::Both`]. The
+    /// The table is asked; where there is none, or it cannot tell, as [`Oracle::Both`]. The
     /// default.
     Chain,
     /// The answer is always yes: to see what a lie does to a lock.
     Yes,
     /// The answer is always no, as much of a lie.
     No,
-    /// One of the three answers, without looking.
+    /// The answer is one of the three, at random.
     Random,
 }
 

@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use libc::{c_int, timespec};
 use lockstead_core::Nanos;
 
-/// `FUTEX_LOCK_PI2`, Linux 5.14: as `FUTEX_LOCK_PI`, by the monotonic clock.
+/// The number of `FUTEX_LOCK_PI2`, Linux 5.14: as `FUTEX_LOCK_PI`, by the monotonic clock.
 const LOCK_PI2: c_int = 13;
 
 /// The longest wait by the wall clock, which may be set while we wait, in nanoseconds.

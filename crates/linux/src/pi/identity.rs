@@ -11,7 +11,7 @@ use super::word::{GENERATION, OWNER};
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// No lock's word: a thread number of all ones does not exist.
+/// A word that no lock has: a thread number of all ones does not exist.
 const NEVER: u64 = u64::MAX;
 
 // Atomics, because signal handlers of the same thread read and write them too.

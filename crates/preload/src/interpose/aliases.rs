@@ -4,7 +4,7 @@
 /// `alias! { name => function; ... }`: exports `name`, which jumps to `function`.
 macro_rules! alias {
     ($($name:ident => $function:path;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function that it is.

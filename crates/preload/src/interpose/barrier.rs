@@ -26,14 +26,14 @@ unsafe extern "C" fn init(
     site: &Site,
 ) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_barrier_init()(barrier, attributes, count) };
     if answer == 0
         && let Some(me) = enter()
     {
         let mut shared = libc::PTHREAD_PROCESS_PRIVATE;
         if !attributes.is_null() {
-            // SAFETY: the program's attributes, which were accepted.
+            // SAFETY: INTERPOSE-ARGUMENTS: the real function has accepted the attributes.
             unsafe { pthread_barrierattr_getpshared(attributes, &raw mut shared) };
         }
         let shared = if shared == libc::PTHREAD_PROCESS_SHARED { attribute::SHARED } else { 0 };
@@ -44,7 +44,7 @@ unsafe extern "C" fn init(
 
 unsafe extern "C" fn destroy(barrier: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_barrier_destroy()(barrier) };
     if answer == 0
         && let Some(me) = enter()
@@ -66,7 +66,7 @@ unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
         site,
     };
     record::wait_begins(&waiting);
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_barrier_wait()(barrier) };
     if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
         // This thread came last: it has not waited.

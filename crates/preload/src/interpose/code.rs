@@ -13,7 +13,7 @@ crate::thunk! {
 
 unsafe extern "C" fn close(handle: *mut c_void, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's argument goes to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::dlclose()(handle) };
     if answer == 0
         && let Some(ledger) = state::ledger()

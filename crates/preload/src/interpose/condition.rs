@@ -39,7 +39,7 @@ unsafe extern "C" {
     fn pthread_condattr_getclock(attributes: *const c_void, clock: *mut c_int) -> c_int;
 }
 
-/// A wait for a wake-up, during which the mutex is given back.
+/// Describes a wait for a wake-up, during which the mutex is given back.
 pub(super) fn waiting(
     condition: usize,
     mutex: usize,
@@ -57,13 +57,15 @@ pub(super) fn waiting(
     }
 }
 
-/// The condition variable was initialised, with these attributes.
+/// Records that the condition variable was initialised, with these attributes.
 pub(super) fn initialised(condition: Lock, attributes: u16, site: &Site) {
     if let Some(me) = enter() {
         me.initialised(condition as u64, site, (Kind::Condition, attribute::KNOWN | attributes));
     }
 }
 
+/// Records that the condition variable was initialised, as its attributes say.
+///
 /// # Safety
 /// `attributes` is null or was accepted by `pthread_cond_init`.
 unsafe fn attributes_of(attributes: *const c_void) -> u16 {
@@ -82,7 +84,7 @@ unsafe fn attributes_of(attributes: *const c_void) -> u16 {
 
 unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_cond_init()(condition, attributes) };
     if answer == 0 {
         // SAFETY: they were accepted.
@@ -93,7 +95,7 @@ unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Sit
 
 unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_cond_destroy()(condition) };
     if answer == 0
         && let Some(me) = enter()
@@ -117,7 +119,7 @@ unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
     REAL.pthread_cond_broadcast.address()
 }
 
-/// The wait is over with `answer`.
+/// Ends the wait with `answer`.
 pub(super) fn ended(call: &Call<'_, (Kind, u16)>, answer: c_int) {
     record::wait_ends(call, Outcome::of_posix(answer));
     if answer == libc::ENOTRECOVERABLE {
@@ -138,7 +140,7 @@ unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
     ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
 }
 
-/// The clock by which a wait without one of its own goes.
+/// Returns the clock by which a wait without one of its own goes.
 fn own_clock(condition: usize) -> c_int {
     let monotonic = enter().is_some_and(|me| {
         me.ledger
@@ -154,7 +156,7 @@ unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
     let [condition, mutex, time, _] = passage.arguments;
     let clock = own_clock(condition);
     passage.notes[0] = clock as usize;
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     if let Some(until) = unsafe { Until::new(clock, time as *const libc::timespec) } {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }
@@ -169,7 +171,7 @@ unsafe extern "C" fn timed_waited(passage: &mut Passage, site: &Site) {
 unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [condition, mutex, clock, time] = passage.arguments;
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     if let Some(until) = unsafe { Until::new(clock as c_int, time as *const libc::timespec) } {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }

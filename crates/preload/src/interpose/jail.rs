@@ -14,7 +14,7 @@ crate::thunk! {
     prctl(5) => control;
 }
 
-/// `SECCOMP_MODE_STRICT`.
+/// The value of `SECCOMP_MODE_STRICT`.
 const STRICT: usize = 1;
 
 unsafe extern "C" fn control(
@@ -29,7 +29,7 @@ unsafe extern "C" fn control(
     if matches!((option, first), (libc::PR_SET_SECCOMP, STRICT) | (libc::PR_SET_TSC, TSC_KILLS)) {
         me::fall_silent();
     }
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::prctl()(option, first, second, third, fourth) };
     if answer == 0 && option == libc::PR_SET_NAME {
         threads::note_own_name();
@@ -37,5 +37,5 @@ unsafe extern "C" fn control(
     answer
 }
 
-/// `PR_TSC_SIGSEGV`.
+/// The value of `PR_TSC_SIGSEGV`.
 const TSC_KILLS: usize = libc::PR_TSC_SIGSEGV as usize;

@@ -84,7 +84,7 @@ impl Me {
     }
 }
 
-/// The thread that `handle` stands for now; asked before the handle can come to
+/// Returns the thread that `handle` stands for now; asked before the handle can come to
 /// stand for another.
 fn known(handle: Handle) -> Option<Known> {
     enter()?.known(handle)
@@ -98,7 +98,7 @@ fn released(known: Option<Known>) {
     }
 }
 
-/// The thread has been joined.
+/// Records that the thread has been joined.
 fn ended(known: Option<Known>) {
     #[cfg(feature = "check")]
     crate::order::one_thread_less();
@@ -117,13 +117,13 @@ fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
     }
 }
 
-/// `pthread_tryjoin_np`, and what follows from it.
+/// Calls `pthread_tryjoin_np`, and records what follows from it.
 ///
 /// # Safety
 /// As of that function.
 unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
     let known = known(handle);
-    // SAFETY: by the caller's promise.
+    // SAFETY: INTERPOSE-ARGUMENTS, passed on by the caller.
     let answer = unsafe { call::pthread_tryjoin_np()(handle, result) };
     if answer == 0 {
         ended(known);
@@ -133,11 +133,11 @@ unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
 
 unsafe extern "C" fn try_join(handle: Handle, result: *mut *mut c_void, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { attempt(handle, result) }
 }
 
-/// The rules look at a join before it may end.
+/// Has the rules look at a join before it may end.
 fn looks(handle: Handle, site: &Site) {
     if cfg!(feature = "check")
         && let Some(me) = enter()
@@ -149,7 +149,7 @@ fn looks(handle: Handle, site: &Site) {
     }
 }
 
-/// Tries; while the thread runs, publishes the wait and has `real` called. All
+/// Tries to join; while the thread runs, publishes the wait and has `real` called. All
 /// other answers are those of the waiting functions too, and are final: once
 /// the thread has been joined its handle is no more.
 ///
@@ -164,7 +164,7 @@ unsafe fn begin(
 ) -> usize {
     let handle = passage.arguments[0] as Handle;
     looks(handle, site);
-    // SAFETY: by the caller's promise.
+    // SAFETY: INTERPOSE-ARGUMENTS, passed on by the caller.
     let answer = unsafe { attempt(handle, result) };
     if answer != libc::EBUSY {
         passage.result = answer as isize;

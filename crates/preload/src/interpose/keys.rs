@@ -10,9 +10,9 @@
 //! Until then the key is one that the program does not have, and its functions say so.
 //!
 //! # Invariants
-//! - **K1** Where a thread has a record, the C library has it as the value of our key,
+//! - **KEY-HAS-RECORD** Where a thread has a record, the C library has it as the value of our key,
 //!   and where it has a value of the program's, some value: so that the destructor runs.
-//! - **K2** A value of the program's counts as long as the key is lent for the same
+//! - **KEY-LENT-TIME** A value of the program's counts as long as the key is lent for the same
 //!   time as when it was set: what is left when a key is deleted nobody finds again.
 
 use super::c11::answer;
@@ -46,12 +46,12 @@ const DONE: usize = 1;
 /// What is added for it to be free again.
 const FREE: usize = 2;
 
-/// Whether a number in [`LENT`] is of a time at which the key is lent.
+/// Tells whether a number in [`LENT`] is of a time at which the key is lent.
 fn is_lent(time: usize) -> bool {
     time & 3 == 2
 }
 
-/// The program's destructor; 0: none.
+/// The destructor that the program has given the key; 0: none.
 static DESTRUCTOR: AtomicUsize = AtomicUsize::new(0);
 
 /// glibc keeps the values of so many keys in the thread itself, and allocates for others.
@@ -64,8 +64,8 @@ const INLINE: u32 = 32;
 #[must_use]
 pub unsafe fn make() -> bool {
     let mut key = NONE;
-    // SAFETY: by the caller's promise; the destructor is of the type that the function
-    // takes.
+    // SAFETY: the caller promises that the real functions are known; the destructor is of the
+    // type that the function takes.
     let made = unsafe {
         let ends = core::mem::transmute::<unsafe extern "C" fn(), Destructor>(ends);
         call::pthread_key_create()(&raw mut key, Some(ends)) == 0
@@ -97,14 +97,14 @@ fn take_back() -> bool {
     is_lent(lent) && LENT.compare_exchange(lent, lent + FREE, Release, Relaxed).is_ok()
 }
 
-/// The calling thread's words, if this is our key: `None` if it is another one, or the
+/// Returns the calling thread's words, if this is our key: `None` if it is another one, or the
 /// thread's keys are not the C library's.
 #[inline]
 fn own(key: u32) -> Option<&'static Words> {
     if key == OURS.load(Relaxed) { tls::own() } else { None }
 }
 
-/// The program's value, with the time that it is of.
+/// Returns the program's value, with the time that it is of.
 fn value(words: &Words) -> (*mut c_void, usize) {
     // ord: PRE-7 (acquire): the destructor.
     let lent = LENT.load(Acquire);
@@ -119,7 +119,7 @@ fn set_value(words: &Words, value: *const c_void) -> bool {
         words.value.store(value.cast_mut(), Relaxed);
         words.value_of.store(lent, Relaxed);
         if words.record.load(Relaxed).is_null() {
-            // So that the destructor runs (K1).
+            // So that the destructor runs (KEY-HAS-RECORD).
             watch_end(&raw const OURS as usize);
         }
     }
@@ -128,12 +128,12 @@ fn set_value(words: &Words, value: *const c_void) -> bool {
 
 unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_key_create()(key, destructor) };
     if answer == libc::EAGAIN
         && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
     {
-        // SAFETY: the program's place for a key.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes a place for a key.
         unsafe { key.write(ours) };
         return 0;
     }
@@ -142,12 +142,12 @@ unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &S
 
 unsafe extern "C" fn create_c11(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::tss_create()(key, destructor) };
     if answer != answer::SUCCESS
         && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
     {
-        // SAFETY: the program's place for a key.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes a place for a key.
         unsafe { key.write(ours) };
         return answer::SUCCESS;
     }
@@ -159,7 +159,7 @@ unsafe extern "C" fn delete(key: u32, _: &Site) -> c_int {
     if key == OURS.load(Relaxed) {
         return if take_back() { 0 } else { libc::EINVAL };
     }
-    // SAFETY: the program's argument goes to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { call::pthread_key_delete()(key) }
 }
 
@@ -169,7 +169,7 @@ unsafe extern "C" fn delete_c11(key: u32, _: &Site) {
         take_back();
         return;
     }
-    // SAFETY: the program's argument goes to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { call::tss_delete()(key) }
 }
 
@@ -177,7 +177,7 @@ unsafe extern "C" fn get(key: u32) -> *mut c_void {
     real::resolve();
     match own(key) {
         Some(words) => value(words).0,
-        // SAFETY: the program's argument goes to the function it called.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         None => unsafe { call::pthread_getspecific()(key) },
     }
 }
@@ -187,7 +187,7 @@ unsafe extern "C" fn set(key: u32, value: *const c_void) -> c_int {
     match own(key) {
         Some(words) if set_value(words, value) => 0,
         Some(_) => libc::EINVAL,
-        // SAFETY: the program's arguments go to the function it called.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         None => unsafe { call::pthread_setspecific()(key, value) },
     }
 }
@@ -197,7 +197,7 @@ unsafe extern "C" fn set_c11(key: u32, value: *const c_void) -> c_int {
     match own(key) {
         Some(words) if set_value(words, value) => answer::SUCCESS,
         Some(_) => answer::ERROR,
-        // SAFETY: the program's arguments go to the function it called.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         None => unsafe { call::tss_set()(key, value) },
     }
 }
@@ -206,7 +206,7 @@ unsafe extern "C" fn set_c11(key: u32, value: *const c_void) -> c_int {
 /// those of our key.
 macro_rules! beside_ours {
     ($($name:ident: $real:ident => $of_ours:path;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -242,7 +242,7 @@ beside_ours! {
     tss_set: tss_set => set_c11;
 }
 
-/// The destructor of our key. The program's own, of the value that it has there, runs
+/// Runs as the destructor of our key. The program's own, of the value that it has there, runs
 /// with nothing of ours live, and can be unwound through.
 #[unsafe(naked)]
 unsafe extern "C" fn ends() {

@@ -29,7 +29,7 @@ crate::thunk! {
 /// their registers.
 macro_rules! mapping {
     ($($name:ident: $real:ident;)*) => { $(
-        /// Interposed.
+        /// Stands before glibc's function of this name.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -90,7 +90,7 @@ fn resolve() -> bool {
     real::resolved()
 }
 
-/// In the place of a function that is not known yet: frees nothing, and gets none.
+/// Stands in for a function that is not known yet: frees nothing, and gets none.
 unsafe extern "C" fn nothing() -> usize {
     0
 }
@@ -98,7 +98,7 @@ unsafe extern "C" fn nothing() -> usize {
 /// The function that says how large a block is; 1: there is none that fits.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// The function of the allocator whose blocks `free` frees.
+/// Returns the function of the allocator whose blocks `free` frees.
 #[cold]
 fn find_size() -> usize {
     let (free, size) = (REAL.free.address(), REAL.malloc_usable_size.address());
@@ -108,7 +108,7 @@ fn find_size() -> usize {
     found
 }
 
-/// Bytes of a block; zero if nobody says.
+/// Returns the bytes of a block; zero if nobody says.
 #[inline]
 unsafe fn size_of_block(block: *mut c_void) -> u64 {
     let function = match SIZE.load(Relaxed) {
@@ -126,12 +126,12 @@ unsafe fn size_of_block(block: *mut c_void) -> u64 {
     }
 }
 
-/// A block of the allocator's goes, or may.
+/// Ends the lives of the locks in a block of the allocator's that goes, or may.
 #[inline]
 unsafe fn block_goes(block: *mut c_void, how: Gone, site: &Site) {
     if !block.is_null() && state::ledger().is_some() {
         let low = block as u64;
-        // SAFETY: the program's block.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes a block of this allocator.
         gone(low, low + unsafe { size_of_block(block) }, how, site);
     }
 }
@@ -140,7 +140,7 @@ unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: the program passes a block, or null.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { block_goes(block, Gone::Freed, site) };
     REAL.free.address()
 }
@@ -149,7 +149,7 @@ unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &Site) -
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: as in `before_free`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { block_goes(block, Gone::Moved, site) };
     REAL.realloc.address()
 }
@@ -163,7 +163,7 @@ unsafe extern "C" fn before_reallocarray(
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: as in `before_free`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { block_goes(block, Gone::Moved, site) };
     REAL.reallocarray.address()
 }
@@ -218,7 +218,7 @@ unsafe extern "C" fn remap(
     if flags & libc::MREMAP_FIXED != 0 {
         pages_go(to as usize, new, site);
     }
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { real::call::mremap()(address, old, new, flags, to) };
     if answer != libc::MAP_FAILED && answer != address && flags & libc::MREMAP_DONTUNMAP == 0 {
         pages_go(address as usize, old, site);

@@ -1,4 +1,4 @@
-//! The functions that the program's calls reach in place of glibc's, by family.
+//! Stands before glibc's functions, by family: the program's calls come here first.
 //!
 //! # How to write one
 //! Export it with a macro of [`thunk`](mod@crate::thunk). In it, call the real
@@ -17,11 +17,14 @@
 //!   after the real one, [`Me::destroyed`](crate::me::Me::destroyed) before it.
 //!
 //! # Invariants
-//! - The program gets what the real function returned, and `errno` as it left
+//! - **INTERPOSE-ARGUMENTS** An implementation is called by its thunk alone, with the
+//!   program's arguments: the program owes them what the function of that name demands, and
+//!   so they may go on to the real one. The call at `&Site` is alive meanwhile.
+//! - **INTERPOSE-ANSWER** The program gets what the real function returned, and `errno` as it left
 //!   it. Nothing else here touches `errno`; a real function that is called
 //!   beside the one that the program asked for must not be seen in it either
 //!   ([`Errno`]).
-//! - Before the real functions are known, a call passes through: every
+//! - **INTERPOSE-RESOLVED** Before the real functions are known, a call passes through: every
 //!   implementation begins with [`real::resolve`](crate::real::resolve), a load
 //!   and a branch, unless it comes from a path that needs a ledger.
 
@@ -65,14 +68,14 @@ impl Errno {
         if tls::own().is_none() {
             return Errno { place: null_mut(), value: 0 };
         }
-        // SAFETY: the calling thread's errno, which lives as long as it.
+        // SAFETY: the C library keeps the calling thread's errno as long as the thread lives.
         unsafe {
             let place = __errno_location();
             Errno { place, value: *place }
         }
     }
 
-    /// What it was.
+    /// Returns the value that `errno` had.
     #[must_use]
     pub fn value(&self) -> c_int {
         self.value
@@ -82,7 +85,8 @@ impl Errno {
 impl Drop for Errno {
     fn drop(&mut self) {
         if !self.place.is_null() {
-            // SAFETY: as in `keep`; not sent to another thread (a raw pointer).
+            // SAFETY: the C library keeps the thread's errno as long as the thread lives; a raw
+            // pointer keeps this value on its thread.
             unsafe { *self.place = self.value };
         }
     }

@@ -41,27 +41,27 @@ unsafe extern "C" {
 pub(super) struct Mutex(pub(super) Lock);
 
 impl Mutex {
-    /// Bits of `__kind`.
+    /// The bits of `__kind` that are the type.
     const TYPE: c_int = 3;
     const ROBUST: c_int = 16;
     const INHERIT: c_int = 32;
     const PROTECT: c_int = 64;
     const SHARED: c_int = 128;
 
-    /// `__kind`, the fifth word.
+    /// Returns `__kind`, the fifth word.
     fn kind(self) -> c_int {
-        // SAFETY: the program passes a mutex; its words are aligned, and glibc
-        // changes them atomically if at all.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes a mutex; its words are aligned, and
+        // glibc changes them atomically if at all.
         unsafe { (*self.0.cast::<AtomicI32>().add(4)).load(Relaxed) }
     }
 
-    /// Whether glibc refuses an unlock by a thread that does not hold it.
+    /// Tells whether glibc refuses an unlock by a thread that does not hold it.
     pub(super) fn checks_owner(self) -> bool {
         let kind = self.kind();
         matches!(kind & Self::TYPE, 1 | 2) || kind & (Self::ROBUST | Self::INHERIT) != 0
     }
 
-    /// Whether this answer of the trying form is the program's, other than zero
+    /// Tells whether this answer of the trying form is the program's, other than zero
     /// though it is. A mutex with a priority ceiling raises the caller's priority
     /// first. Where that is refused, glibc forgets that it was (seen in 2.36), and
     /// the next call would get the mutex.
@@ -105,7 +105,7 @@ fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex>
 unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(mutex as u64, Kind::Mutex, site);
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_mutex_init()(mutex, attributes) };
     if answer == 0
         && let Some(me) = enter()
@@ -114,7 +114,7 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
         let mut shared = libc::PTHREAD_PROCESS_SHARED;
         // glibc marks all robust ones as shared.
         if named & attribute::ROBUST != 0 {
-            // SAFETY: the program's attributes, which were accepted; reads them.
+            // SAFETY: INTERPOSE-ARGUMENTS: the real function has accepted the attributes.
             unsafe { pthread_mutexattr_getpshared(attributes, &raw mut shared) };
         }
         if shared == libc::PTHREAD_PROCESS_PRIVATE {
@@ -128,7 +128,7 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
 unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(mutex as u64, Kind::Mutex, site);
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_mutex_destroy()(mutex) };
     if answer == 0
         && let Some(me) = enter()
@@ -140,7 +140,7 @@ unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's mutex.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { lock_tried(mutex, site, attempt(mutex)) }
 }
 
@@ -156,20 +156,20 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
 unsafe fn attempt(mutex: Lock) -> c_int {
     let kind = Mutex(mutex).kind();
     if kind & Mutex::ROBUST == 0 || kind & Mutex::INHERIT != 0 {
-        // SAFETY: as in `init`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return unsafe { call::pthread_mutex_trylock()(mutex) };
     }
     let past = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as in `init`; a live time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk; the time lives on this stack.
     match unsafe { call::pthread_mutex_timedlock()(mutex, &raw const past) } {
         libc::ETIMEDOUT => libc::EBUSY,
         answer => answer,
     }
 }
 
-/// The trying form has given `answer`.
+/// Acquires, when the trying form has given `answer`.
 unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_mutex_lock()(mutex) };
     acquire(&waiting(mutex, How::MUTEX, 0, site), answer, block)
 }
@@ -184,9 +184,9 @@ fn acquire(call: &Call<'_, Mutex>, tried: c_int, block: impl FnOnce() -> c_int) 
 
 unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
-    // SAFETY: as above.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { trylock_tried(mutex, site, answer) }
 }
 
@@ -197,13 +197,13 @@ unsafe extern "C" fn trylock_tried(mutex: Lock, site: &Site, answer: c_int) -> c
 
 unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let until = unsafe { deadline(time) };
     acquire(
         &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
-        // SAFETY: the program's mutex.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         unsafe { attempt(mutex) },
-        // SAFETY: as in `init`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
     )
 }
@@ -217,16 +217,16 @@ unsafe extern "C" fn clocklock(
     real::resolve();
     if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
         // Refused whatever the mutex is: no try first.
-        // SAFETY: as in `init`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) };
     }
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let until = unsafe { deadline(time) };
     acquire(
         &waiting(mutex, timed(How::MUTEX, clock), until, site),
-        // SAFETY: the program's mutex.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         unsafe { attempt(mutex) },
-        // SAFETY: as in `init`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
     )
 }
@@ -237,7 +237,7 @@ unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     if !release.was_held && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_mutex_unlock()(mutex) };
     release.done(site);
     answer

@@ -42,7 +42,7 @@ struct RwLock(Lock);
 impl RwLock {
     /// The eighth word says whether processes share it.
     const SHARED: usize = 7;
-    /// The thirteenth word: who comes first.
+    /// The index of the thirteenth word: who comes first.
     const PREFERENCE: usize = 12;
     /// The one of the three preferences that glibc heeds:
     /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
@@ -82,7 +82,7 @@ fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> 
 unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(lock as u64, Kind::RwLock, site);
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_rwlock_init()(lock, attributes) };
     if answer == 0
         && let Some(me) = enter()
@@ -95,7 +95,7 @@ unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) ->
 unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(lock as u64, Kind::RwLock, site);
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_rwlock_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
@@ -110,13 +110,13 @@ unsafe extern "C" fn read(lock: Lock, site: &Site) -> c_int {
     // SAFETY: as in `init`; what reading can be had at once, the trying form
     // gives just the same.
     let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
-    // SAFETY: as above.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { read_tried(lock, site, answer) }
 }
 
-/// The trying form has given `answer`.
+/// Acquires, when the trying form has given `answer`.
 unsafe extern "C" fn read_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_rdlock()(lock) };
     acquire(&waiting(lock, How::READ, Until::NEVER, site), answer, block)
 }
@@ -125,18 +125,18 @@ unsafe extern "C" fn write(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     // SAFETY: as in `read`.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
-    // SAFETY: as above.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { write_tried(lock, site, answer) }
 }
 
-/// The trying form has given `answer`.
+/// Acquires, when the trying form has given `answer`.
 unsafe extern "C" fn write_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_wrlock()(lock) };
     acquire(&waiting(lock, How::WRITE, Until::NEVER, site), answer, block)
 }
 
-/// What the trying form refused, the other one gives or refuses in its own way:
+/// Waits for the lock: what the trying form refused, the other one gives or refuses in its own way:
 /// it also finds out that the caller itself is the writer.
 fn acquire(call: &Call<'_, RwLock>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
     record::acquire_tried(call, tried, block, Outcome::of_posix)
@@ -144,7 +144,7 @@ fn acquire(call: &Call<'_, RwLock>, tried: c_int, block: impl FnOnce() -> c_int)
 
 unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
     record::tried(&waiting(lock, How::READ, Until::NEVER, site), Outcome::of_posix(answer));
     answer
@@ -152,7 +152,7 @@ unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn try_write(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
     record::tried(&waiting(lock, How::WRITE, Until::NEVER, site), Outcome::of_posix(answer));
     answer
@@ -162,7 +162,7 @@ type Time = *const libc::timespec;
 
 unsafe extern "C" fn timed_read(lock: Lock, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_timedrdlock()(lock, time) };
     // SAFETY: the program's lock and time.
     unsafe { timed(lock, How::READ, libc::CLOCK_REALTIME, time, site, block) }
@@ -170,7 +170,7 @@ unsafe extern "C" fn timed_read(lock: Lock, time: Time, site: &Site) -> c_int {
 
 unsafe extern "C" fn clock_read(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_clockrdlock()(lock, clock, time) };
     // SAFETY: the program's lock and time.
     unsafe { timed(lock, How::READ, clock, time, site, block) }
@@ -178,7 +178,7 @@ unsafe extern "C" fn clock_read(lock: Lock, clock: c_int, time: Time, site: &Sit
 
 unsafe extern "C" fn timed_write(lock: Lock, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_timedwrlock()(lock, time) };
     // SAFETY: the program's lock and time.
     unsafe { timed(lock, How::WRITE, libc::CLOCK_REALTIME, time, site, block) }
@@ -186,12 +186,14 @@ unsafe extern "C" fn timed_write(lock: Lock, time: Time, site: &Site) -> c_int {
 
 unsafe extern "C" fn clock_write(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let block = || unsafe { call::pthread_rwlock_clockwrlock()(lock, clock, time) };
     // SAFETY: the program's lock and time.
     unsafe { timed(lock, How::WRITE, clock, time, site, block) }
 }
 
+/// Acquires with a deadline.
+///
 /// # Safety
 /// `lock` and `time` are the program's.
 unsafe fn timed(
@@ -202,7 +204,7 @@ unsafe fn timed(
     site: &Site,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let Some(until) = (unsafe { Until::new(clock, time) }) else { return block() };
     // SAFETY: the program's lock; as in `read`.
     let tried = unsafe {
@@ -214,7 +216,7 @@ unsafe fn timed(
     acquire(&waiting(lock, how, until, site), tried, block)
 }
 
-/// glibc does not check who unlocks, so that a thread other than the one that
+/// Releases the lock: glibc does not check who unlocks, so that a thread other than the one that
 /// acquired may do it.
 unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
@@ -222,7 +224,7 @@ unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     if !release.was_held {
         record::release_of_others(lock as u64);
     }
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_rwlock_unlock()(lock) };
     release.done(site);
     answer

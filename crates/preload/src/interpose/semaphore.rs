@@ -38,7 +38,7 @@ crate::cancellable! {
     sem_clockwait after act_on_cancellation => clock_wait, waited;
 }
 
-/// A thread that is to be cancelled does not take a token, though there be one:
+/// Lets a cancelled thread go: it does not take a token, though there be one:
 /// the waits begin with this look, as the real ones do.
 #[unsafe(naked)]
 unsafe extern "C" fn act_on_cancellation() {
@@ -69,7 +69,7 @@ fn waiting(semaphore: usize, until: Until, site: &Site) -> Call<'_, (Kind, u16)>
     }
 }
 
-/// Semaphore functions return -1 and set `errno`.
+/// Returns the error of a semaphore function, which returns -1 and sets `errno`.
 fn outcome(answer: isize) -> Outcome {
     match answer {
         0 => Outcome::Acquired,
@@ -84,7 +84,7 @@ fn outcome(answer: isize) -> Outcome {
 
 unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::sem_init()(semaphore, shared, value) };
     if answer == 0
         && let Some(me) = enter()
@@ -101,7 +101,7 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
 
 unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::sem_destroy()(semaphore) };
     if answer == 0
         && let Some(me) = enter()
@@ -112,7 +112,7 @@ unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     answer
 }
 
-/// Two of the arguments may be missing, and are then whatever lies in their
+/// Opens a named semaphore. Two of the arguments may be missing, and are then whatever lies in their
 /// registers: nobody looks at them.
 unsafe extern "C" fn open(
     name: *const c_char,
@@ -142,7 +142,7 @@ unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::sem_close()(semaphore) };
     if answer == 0
         && !is_mapped(semaphore as usize)
@@ -153,7 +153,7 @@ unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
     answer
 }
 
-/// A semaphore that was opened more than once is closed with the last.
+/// Closes a semaphore: one that was opened more than once goes with the last.
 fn is_mapped(address: usize) -> bool {
     const PAGE: usize = 4096;
     let mut resident = 0_u8;
@@ -171,7 +171,7 @@ unsafe extern "C" fn post(semaphore: Lock, site: &Site) -> usize {
 
 unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::sem_trywait()(semaphore) };
     let call = waiting(semaphore as usize, Until::NEVER, site);
     match outcome(answer as isize) {
@@ -191,7 +191,7 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
 /// be called.
 fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> usize {
     let errno = Errno::keep();
-    // SAFETY: the program's semaphore.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
         taken::passed(call, Flags::NONE);
         rules::token_taken(call.target, call.site, 0);
@@ -217,7 +217,7 @@ unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [semaphore, time, ..] = passage.arguments;
     let real = REAL.sem_timedwait.address();
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }
@@ -226,7 +226,7 @@ unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [semaphore, clock, time, _] = passage.arguments;
     let real = REAL.sem_clockwait.address();
-    // SAFETY: the program's time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let until = unsafe { Until::new(clock as c_int, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }

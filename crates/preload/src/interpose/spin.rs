@@ -53,7 +53,7 @@ fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
 unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(lock as u64, Kind::Spin, site);
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_init()(lock, shared) };
     if answer == 0
         && let Some(me) = enter()
@@ -67,7 +67,7 @@ unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
 unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(lock as u64, Kind::Spin, site);
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
@@ -79,13 +79,13 @@ unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn lock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
-    // SAFETY: as above.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     unsafe { lock_tried(lock, site, answer) }
 }
 
-/// The first try has given `answer`.
+/// Acquires, when the first try has given `answer`.
 unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
     let call = waiting(lock, NATURE, site);
     if answer == 0 {
@@ -94,20 +94,20 @@ unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int
     }
     for _ in 0..TRIES {
         (0..PAUSES).for_each(|_| core::hint::spin_loop());
-        // SAFETY: as in `init`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         if unsafe { call::pthread_spin_trylock()(lock) } == 0 {
             spun_a_little(&call);
             return 0;
         }
     }
     record::wait_begins(&call);
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_lock()(lock) };
     record::wait_ends(&call, Outcome::of_posix(answer));
     answer
 }
 
-/// Acquired after a wait that was too short to be timed: it counts as
+/// Records an acquisition after a wait that was too short to be timed: it counts as
 /// contended, and its time as none.
 #[cold]
 fn spun_a_little<N: Nature + Copy>(call: &Call<'_, N>) {
@@ -123,20 +123,20 @@ fn spun_a_little<N: Nature + Copy>(call: &Call<'_, N>) {
 
 unsafe extern "C" fn trylock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
     record::tried(&waiting(lock, NATURE, site), Outcome::of_posix(answer));
     answer
 }
 
-/// glibc does not know who holds a spin lock.
+/// Releases the lock: glibc does not know who holds a spin lock.
 unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     let release = record::release(lock as u64, &NATURE, site);
     if !release.was_held {
         record::release_of_others(lock as u64);
     }
-    // SAFETY: as in `init`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_spin_unlock()(lock) };
     release.done(site);
     answer

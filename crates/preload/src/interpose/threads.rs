@@ -56,12 +56,14 @@ fn room() -> Option<*mut Start> {
     if spare.is_null() { Some(sys::map_private(BYTES).ok()?.cast()) } else { Some(spare) }
 }
 
+/// Gives the room back.
+///
 /// # Safety
 /// It comes from [`room`], and nobody uses it any more.
 unsafe fn give_back(room: *mut Start) {
     // ord: PRE-8 (release): it has been read.
     if SPARE.compare_exchange(null_mut(), room, Release, Relaxed).is_err() {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller promises memory from `room` that nobody uses.
         unsafe { sys::unmap(room.cast(), BYTES) };
     }
 }
@@ -71,7 +73,7 @@ fn expect(begins: Call, stack_size: usize, site: &Site) -> Option<*mut Start> {
     let me = enter()?;
     let start = room()?;
     let Some(claimed) = me::claim(me.ledger) else {
-        // SAFETY: from there, and unused.
+        // SAFETY: `room` has just made it, and nobody uses it.
         unsafe { give_back(start) };
         return None;
     };
@@ -82,7 +84,7 @@ fn expect(begins: Call, stack_size: usize, site: &Site) -> Option<*mut Start> {
     record.began.store(sys::now(), Relaxed);
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
-    // SAFETY: it is for this thread alone, large enough and page-aligned.
+    // SAFETY: `room` has made it for this thread alone, large enough and page-aligned.
     unsafe { start.write(Start { record, begins }) };
     Some(start)
 }
@@ -92,7 +94,7 @@ fn expect(begins: Call, stack_size: usize, site: &Site) -> Option<*mut Start> {
 /// # Safety
 /// It comes from there, and nobody else reads it.
 unsafe fn take(start: *mut Start) -> Start {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller promises a `Start` that `expect` has filled and nobody else reads.
     unsafe {
         let read = start.read();
         give_back(start);
@@ -112,14 +114,14 @@ fn counted(create: impl FnOnce() -> c_int) -> c_int {
     answer
 }
 
-/// Bytes of the stack of a thread with these attributes.
+/// Returns the bytes of the stack of a thread with these attributes.
 ///
 /// # Safety
 /// `attributes` is null or what a program passes to `pthread_create`.
 unsafe fn stack_size(attributes: *const c_void) -> usize {
     let mut size = 0;
-    // SAFETY: reads the attributes, the program's or the default ones that it
-    // initialises here; neither function allocates.
+    // SAFETY: the attributes are the program's (INTERPOSE-ARGUMENTS) or default ones that are
+    // initialised here; neither function allocates.
     unsafe {
         let mut default = MaybeUninit::uninit();
         let mut attributes = attributes.cast::<libc::pthread_attr_t>();
@@ -142,20 +144,20 @@ unsafe extern "C" fn create(
 ) -> c_int {
     real::resolve();
     let real = call::pthread_create;
-    // SAFETY: the program's attributes.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let size = unsafe { stack_size(attributes) };
     let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
-        // SAFETY: the program's arguments go to the function it called.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return counted(|| unsafe { real()(thread, attributes, routine, argument) });
     };
-    // SAFETY: as above, but the thread begins in our trampoline, which takes
+    // SAFETY: INTERPOSE-ARGUMENTS, but the thread begins in our trampoline, which takes
     // routine and argument from what it gets instead.
     let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), Routine>(begin);
         real()(thread, attributes, begin, start.cast())
     });
     if answer != 0 {
-        // SAFETY: there is no thread to read it.
+        // SAFETY: the thread was not created, so that only this call knows `start`.
         me::abandon(unsafe { take(start) }.record);
     }
     answer
@@ -169,26 +171,26 @@ unsafe extern "C" fn create_c11(
 ) -> c_int {
     real::resolve();
     let real = call::thrd_create;
-    // SAFETY: null is allowed.
+    // SAFETY: `stack_size` takes null for the default attributes.
     let size = unsafe { stack_size(core::ptr::null()) };
     let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
-        // SAFETY: as in `create`.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return counted(|| unsafe { real()(thread, routine, argument) });
     };
-    // SAFETY: as in `create`. The trampoline returns the register in which both
-    // kinds of routine return.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. The trampoline returns the register in
+    // which both kinds of routine return.
     let answer = counted(|| unsafe {
         let begin = core::mem::transmute::<unsafe extern "C" fn(), ThrdRoutine>(begin);
         real()(thread, begin, start.cast())
     });
     if answer != 0 {
-        // SAFETY: there is no thread to read it.
+        // SAFETY: the thread was not created, so that only this call knows `start`.
         me::abandon(unsafe { take(start) }.record);
     }
     answer
 }
 
-/// Where every thread begins that was created through us. It calls the thread's
+/// Begins every thread that was created through the library. It calls the thread's
 /// own routine with nothing of ours live, and can be unwound through.
 #[unsafe(naked)]
 unsafe extern "C" fn begin() {
@@ -212,19 +214,19 @@ unsafe extern "C" fn begin() {
 }
 
 unsafe extern "C" fn adopt(start: *mut Start) -> Call {
-    // SAFETY: `create` passed what it had prepared for this thread alone; in a forked
+    // SAFETY: `create` has passed what it had prepared for this thread alone; in a forked
     // child it is a copy.
     let Start { record, begins } = unsafe { take(start) };
     // In a child that a handler has forked here, the record is its parent's.
     let is_ours = |ledger: &&Ledger<'_>| ledger.spans(core::ptr::from_ref(record).cast());
     let Some(ledger) = state::ledger().filter(is_ours) else { return begins };
     let size = record.stack_low.load(Relaxed) as usize;
-    // SAFETY: as above; it was claimed for this thread.
+    // SAFETY: `expect` has claimed the record for this thread.
     let me = unsafe { me::begin_with(ledger, record) };
     // The thread's descriptor lies at the upper end of its stack's memory.
     // Below, leave what the descriptor and the guard may take of the size: for
     // a stack of unknown size, all.
-    // SAFETY: resolved, or there would be no record.
+    // SAFETY: `start` resolves the real functions before there is any record.
     let high = unsafe { call::pthread_self()() } as usize;
     let certain = size.saturating_sub((size / 4).min(256 << 10));
     me.on_stack(high - certain, high);
@@ -249,7 +251,7 @@ pub fn note_first_name() {
     }
 }
 
-/// The calling thread has given itself a name.
+/// Notes the name that the calling thread has given itself.
 pub(super) fn note_own_name() {
     let Some(me) = enter() else { return };
     for (word, half) in me.record().name.iter().zip(name_now()) {
@@ -257,11 +259,11 @@ pub(super) fn note_own_name() {
     }
 }
 
-/// What the kernel calls this thread: 15 bytes and a zero.
+/// Returns what the kernel calls this thread: 15 bytes and a zero.
 fn name_now() -> [u64; 2] {
     let mut name = [0; 2];
     let place = name.as_mut_ptr() as usize;
-    // SAFETY: writes at most 16 bytes, zero-terminated, into as many.
+    // SAFETY: the kernel writes at most 16 bytes, zero-terminated, to as many on this stack.
     let asked =
         unsafe { sys::call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, place, 0, 0, 0, 0]) };
     if asked.is_ok() { name } else { INHERITED.each_ref().map(|word| word.load(Relaxed)) }
@@ -269,12 +271,13 @@ fn name_now() -> [u64; 2] {
 
 unsafe extern "C" fn set_name(thread: Handle, name: *const c_char, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: the program's arguments go to the function it called.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_setname_np()(thread, name) };
     if answer == 0
         && let Some(me) = enter()
     {
-        // SAFETY: it was accepted, so it is a string of at most 16 bytes.
+        // SAFETY: INTERPOSE-ARGUMENTS: the real function has accepted it, so that it is a string
+        // of at most 16 bytes.
         let name = unsafe { core::ffi::CStr::from_ptr(name) }.to_bytes();
         me.note_name(thread, name);
     }

@@ -7,13 +7,13 @@ use lockstead_ledger::publish::How;
 #[derive(Clone, Copy, Debug)]
 pub struct Until {
     clock: c_int,
-    /// Nanoseconds; `None` for a null pointer, which glibc's functions take for
+    /// The end in nanoseconds; `None` for a null pointer, which glibc's functions take for
     /// "never" where they allow it.
     at: Option<u64>,
 }
 
 impl Until {
-    /// `None` if the clock is none of the two that can be waited by, or the
+    /// Reads the end of a wait; `None` if the clock is none of the two that can be waited by, or the
     /// nanoseconds are not less than a second's. Reader-writer locks and
     /// semaphores refuse such a time even if there is nothing to wait for, so
     /// that nothing may be tried before.
@@ -36,13 +36,13 @@ impl Until {
     /// A wait that ends as soon as it begins, as with a time that is refused.
     pub const PAST: Until = Until { clock: libc::CLOCK_REALTIME, at: Some(0) };
 
-    /// `how` with this end.
+    /// Returns `how` with this end.
     #[must_use]
     pub const fn how(self, how: How) -> How {
         if self.at.is_some() { timed(how, self.clock) } else { how }
     }
 
-    /// The end in nanoseconds of its clock; zero for never.
+    /// Returns the end in nanoseconds of its clock; zero for never.
     #[must_use]
     pub fn deadline(self) -> u64 {
         self.at.unwrap_or(0)

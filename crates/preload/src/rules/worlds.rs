@@ -11,7 +11,7 @@
 //! are open then; of a lock that a handler has used, and that can carry a mark for it,
 //! every one from then on. Of a handler that interrupts a call that blocks only this
 //! is seen, and nothing of one that interrupts the library at work (see
-//! [`me`](mod@crate::me)).
+//! [`me`]).
 //!
 //! A lock that nobody is seen to take outside of handlers is in nobody's way, and is used in a
 //! handler all the same: whether a handler was the first to take it, and whether somebody has

@@ -78,7 +78,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Whether the addresses of `chain`, which starts with [`Start::pc`], still
+    /// Tells whether the addresses of `chain`, which starts with [`Start::pc`], still
     /// lie where a walk from the same `sp` found them.
     ///
     /// # Safety
@@ -91,8 +91,8 @@ impl Slots {
         chain.len() > known
             && self.words.iter().zip(&chain[1..]).take(known).all(|(&words, &address)| {
                 let slot = (sp + u64::from(words) * 8) as *const u64;
-                // SAFETY: inside the stack by the caller's promise; other
-                // frames of this thread do not run meanwhile.
+                // SAFETY: the caller promises the stack on which the walk has read this word
+                // (WALK-STACK); other frames of this thread do not run meanwhile.
                 unsafe { slot.read_volatile() == address }
             })
     }
@@ -107,7 +107,7 @@ pub struct Unwinder<'a, M> {
 }
 
 impl<'a, M: Modules> Unwinder<'a, M> {
-    /// An unwinder over `modules` that remembers in `rules`. All unwinders with
+    /// Makes an unwinder over `modules` that remembers in `rules`. All unwinders with
     /// the same rules must have the same modules.
     pub const fn new(modules: M, rules: &'a Rules) -> Self {
         Self { modules, rules }

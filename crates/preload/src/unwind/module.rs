@@ -1,16 +1,16 @@
-//! The loaded modules, and how glibc finds them without a lock.
+//! Finds the loaded modules, by glibc and without a lock.
 
 use core::ffi::{c_int, c_void};
 use lockstead_unwind::Image;
 
 /// The modules of a process, by address.
 pub trait Modules {
-    /// A module's mapping.
+    /// The mapping of a module.
     type Image<'a>: Image
     where
         Self: 'a;
 
-    /// The module that holds `pc`, with the address of its `.eh_frame_hdr`.
+    /// Returns the module that holds `pc`, with the address of its `.eh_frame_hdr`.
     fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)>;
 }
 
@@ -27,7 +27,7 @@ impl<M: Modules> Modules for Option<M> {
     }
 }
 
-/// `_dl_find_object`: the address to look up, and the place for the answer, a
+/// Returns the type of `_dl_find_object`: the address to look up, and the place for the answer, a
 /// `struct dl_find_object`. Returns 0 if it found a module.
 pub type FindObject = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
@@ -50,7 +50,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The modules that `find` knows.
+    /// Makes the modules that `find` knows.
     ///
     /// # Safety
     /// `find` is glibc's `_dl_find_object`.
@@ -61,7 +61,7 @@ impl Loaded {
 }
 
 impl Loaded {
-    /// What glibc knows of the module that holds the address.
+    /// Returns what glibc knows of the module that holds the address.
     fn ask(&self, address: u64) -> Option<Found> {
         let mut found = Found {
             flags: 0,
@@ -71,8 +71,8 @@ impl Loaded {
             eh_frame: 0,
             reserved: [0; 7],
         };
-        // SAFETY: the function is what its type says, by the constructor's
-        // promise, and takes any address; the place has the documented layout.
+        // SAFETY: the constructor's caller promises glibc's function, which takes any address;
+        // the place lives on this stack and has the documented layout.
         let status = unsafe { (self.find)(address as *mut c_void, (&raw mut found).cast()) };
         (status == 0).then_some(found)
     }
@@ -110,7 +110,7 @@ impl Image for Mapped {
         if address < self.start || address.checked_add(len)? > self.end {
             return None;
         }
-        // SAFETY: inside the mapping, which stays (see the type). The unwind
+        // SAFETY: WALK-TABLES: inside the mapping, which stays (see the type). The unwind
         // tables, of which alone addresses are asked here, lie in a segment that
         // is readable and never written. A mapping may have gaps, but only a
         // table that names addresses outside itself could lead into one; the

@@ -1,4 +1,4 @@
-//! What is remembered of an address: how its frame is left, in one word.
+//! Remembers how the frame of an address is left, in one word.
 //!
 //! # State
 //! A table of words, direct-mapped by address. A word holds a rule and the part
@@ -37,7 +37,7 @@ const LOST: u64 = (1 << SAVED) - 1;
 
 const _: () = assert!(KEY + ADDRESS - ORDER == 64);
 
-/// What the frame address is counted from.
+/// The value that the frame address is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Rsp = 1,
@@ -46,12 +46,12 @@ pub(super) enum Base {
     BelowRbp = 3,
 }
 
-/// Where the caller's rbp is.
+/// The place of the caller's rbp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallersRbp {
     Kept,
     Lost,
-    /// In memory, that many bytes below the frame address.
+    /// It is in memory, that many bytes below the frame address.
     Below(u64),
 }
 
@@ -59,18 +59,18 @@ pub(super) enum CallersRbp {
 /// as all do but those of signal handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The outermost function: it has no caller.
+    /// The frame is of the outermost function: it has no caller.
     Bottom,
     Frame {
         base: Base,
-        /// From the base, in bytes.
+        /// The distance from the base in bytes.
         distance: u64,
         rbp: CallersRbp,
     },
 }
 
 impl Rule {
-    /// The rule that was found in `image`, if it is of the common kind.
+    /// Returns the rule that was found in `image`, if it is of the common kind.
     pub(super) fn of<F: Followed>(found: &Found<F>, image: &impl Image) -> Option<Self> {
         let (mut followed, row) = (found.row.followed, found.row);
         let (base, distance) = match (row.ra, row.cfa) {
@@ -94,7 +94,7 @@ impl Rule {
         Some(Self::Frame { base, distance: u64::try_from(distance).ok()?, rbp })
     }
 
-    /// The rule as bits, if it fits.
+    /// Returns the rule as bits, if it fits.
     fn pack(self) -> Option<u64> {
         let Self::Frame { base, distance, rbp } = self else { return Some(Base::Rsp as u64) };
         let rbp = match rbp {
@@ -106,7 +106,7 @@ impl Rule {
         Some(base as u64 | distance << KIND | rbp << (KIND + DISTANCE))
     }
 
-    /// The rule in a word that is not empty.
+    /// Returns the rule in a word that is not empty.
     #[inline]
     fn unpack(word: u64) -> Option<Self> {
         let distance = ((word >> KIND) & ((1 << DISTANCE) - 1)) * 8;
@@ -126,12 +126,12 @@ impl Rule {
     }
 }
 
-/// `bytes` in words, unless it is none or not a whole number of them.
+/// Returns `bytes` in words, unless it is none or not a whole number of them.
 fn words(bytes: u64) -> Option<u64> {
     (bytes != 0 && bytes.is_multiple_of(8)).then_some(bytes / 8)
 }
 
-/// n, of the expression that says "the word at rbp - n", which is how compilers
+/// Returns n, of the expression that says "the word at rbp - n", which is how compilers
 /// describe functions that realign their stack. Its distance has one byte.
 fn below_rbp(expression: &[u8]) -> Option<i32> {
     const RBP_PLUS: u8 = 0x76;
@@ -151,14 +151,14 @@ fn below_rbp(expression: &[u8]) -> Option<i32> {
 pub struct Rules([AtomicU64; PLACES]);
 
 impl Rules {
-    /// No rules.
+    /// Makes a table without rules.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a large table: made in place, never moved")]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; PLACES])
     }
 
-    /// Forgets all rules: for the moment after a module was unloaded.
+    /// Forgets all rules, after a module was unloaded.
     pub fn forget(&self) {
         for word in &self.0 {
             word.store(0, Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl Rules {
     }
 }
 
-/// The place of an address, and the rest of it, from which both it follows.
+/// Returns the place of an address, and the rest of it, from which both it follows.
 fn split(pc: u64) -> Option<(usize, u64)> {
     if pc >> ADDRESS != 0 {
         return None;

@@ -1,8 +1,8 @@
-//! The parts of memory that a walk may read as stack.
+//! Reads the parts of memory that a walk may take for stack, and no others.
 
 /// Words of a thread's stack, and no other memory.
 pub trait Memory {
-    /// The word at `address`, if it is aligned and lies in the stack.
+    /// Returns the word at `address`, if it is aligned and lies in the stack.
     fn word(&self, address: u64) -> Option<u64>;
 
     /// Moves to the stack that was left for a signal handler, whose stack
@@ -26,7 +26,7 @@ pub struct Stack {
 const PAGE: u64 = 4096;
 
 impl Stack {
-    /// The part in use, from the stack pointer `sp` on, of the stack that ends
+    /// Makes the stack of the part in use, from the stack pointer `sp` on, of the stack that ends
     /// at `high`.
     ///
     /// # Safety
@@ -37,7 +37,7 @@ impl Stack {
         Self { low: sp, high, interrupted: None }
     }
 
-    /// What is certain to be readable when nothing is known but that `sp` is the
+    /// Makes the stack that is certain to be readable when nothing is known but that `sp` is the
     /// stack pointer: the rest of its page. For a stack that the program made
     /// for itself, such as a coroutine's.
     ///
@@ -49,7 +49,7 @@ impl Stack {
         Self { low: sp, high: (sp & !(PAGE - 1)).saturating_add(PAGE), interrupted: None }
     }
 
-    /// The same, and the stack `[low, high)` that was left for it: for a thread
+    /// Adds the stack `[low, high)` that was left for it: for a thread
     /// in a signal handler that has a stack of its own.
     ///
     /// # Safety
@@ -67,8 +67,8 @@ impl Memory for Stack {
         if address < self.low || address.checked_add(8)? > self.high || !address.is_multiple_of(8) {
             return None;
         }
-        // SAFETY: readable by the promise given to the constructor, aligned by
-        // the check. Volatile, because frames of functions in other languages
+        // SAFETY: WALK-STACK: the constructor's caller promises that it is readable, and the
+        // check says that it is aligned. Volatile, because frames of functions in other languages
         // are no objects that the compiler knows.
         Some(unsafe { (address as *const u64).read_volatile() })
     }
