@@ -27,7 +27,8 @@
 //! - **HALVES-SECTIONS** [`SECTIONS`] is null, or the address of the word of the calling thread's
 //!   registered area in which the kernel looks for a section; it stays registered until
 //!   the thread ends.
-//! - **HALVES-REGISTERED** A thread has `SECTIONS` ⇒ the process was registered for the `membarrier`.
+//! - **HALVES-REGISTERED** A thread has `SECTIONS` ⇒ the process was registered for the
+//!   `membarrier`.
 //!
 //! # Limits
 //! The child of `vfork` shares the memory of its parent, but not the registration: what

@@ -182,8 +182,8 @@ impl PiWord {
         self.word.get().compare_exchange(free, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Acquires the lock, after [`lock_fast`](Self::lock_fast) has failed. With a cancellation word,
-    /// or if handlers end the wait, that is up to 5 ms late, and every 5 ms the wait begins
+    /// Acquires the lock, after [`lock_fast`](Self::lock_fast) has failed. With a cancellation
+    /// word, or if handlers end the wait, that is up to 5 ms late, and every 5 ms the wait begins
     /// anew.
     ///
     /// # Errors

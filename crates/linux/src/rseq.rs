@@ -213,8 +213,8 @@ mod arch {
         unsafe {
             asm!("mrs {}, tpidr_el0", out(reg) thread, options(nomem, nostack, preserves_flags));
         }
-        // SAFETY: the caller promises that a registered area lies there; the kernel writes the field, so the
-        // read is volatile.
+        // SAFETY: the caller promises that a registered area lies there; the kernel writes the
+        // field, so the read is volatile.
         unsafe { thread.offset(offset + super::CPU_ID).cast::<u32>().read_volatile() }
     }
 }

@@ -39,8 +39,8 @@ use crate::table::{CHUNK, CHUNKS, Chunk, DIRECTORY};
 use core::sync::atomic::AtomicPtr;
 use lockstead_core::Participant;
 
-/// The description that the module's documentation specifies. No field but the last changes size between
-/// architectures.
+/// The description that the module's documentation specifies. No field but the last changes size
+/// between architectures.
 #[repr(C, align(8))]
 struct Description {
     magic: [u8; 16],

@@ -17,8 +17,8 @@ use core::mem::MaybeUninit;
 macro_rules! loaders {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: the instructions read a word that the linker has made: of a weak symbol, so that a static
-        // program needs no such function.
+        // SAFETY: the instructions read a word that the linker has made: of a weak symbol, so that
+        // a static program needs no such function.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             core::arch::asm!(

@@ -4,7 +4,8 @@
 //! Gives `program.rs` its words, so that no compiler for eBPF is needed. Each function is one
 //! instruction of the kernel's ABI; jumps are relative to the next one.
 
-/// A register of the machine. `R0` holds results, `R1` to `R5` arguments, which calls destroy; `R6` to
+/// A register of the machine. `R0` holds results, `R1` to `R5` arguments, which calls destroy; `R6`
+/// to
 /// `R9` survive calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

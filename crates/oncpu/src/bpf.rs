@@ -59,7 +59,8 @@ pub(crate) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno
 /// The way in which a program is entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
-    /// The program is entered by a tracepoint, with its arguments by their types: the number of its type.
+    /// The program is entered by a tracepoint, with its arguments by their types: the number of its
+    /// type.
     Typed(u32),
     /// The program is entered by [`run`] only.
     Raw,

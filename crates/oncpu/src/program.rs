@@ -24,8 +24,8 @@ pub(crate) struct Geometry {
     pub(crate) number_at: i16,
 }
 
-/// Returns the program for `sched_switch`, whose second and third argument are the thread that leaves and
-/// the one that comes.
+/// Returns the program for `sched_switch`, whose second and third argument are the thread that
+/// leaves and the one that comes.
 pub(crate) fn at_switch(map: i32, geometry: &Geometry) -> Vec<Instruction> {
     let Geometry { processors, threads, number_at } = *geometry;
     let cpus = CPUS as i32;

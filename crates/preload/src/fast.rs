@@ -10,8 +10,8 @@
 //!
 //! # Protocol
 //! Acquire: this process records (`STATE.base`), the thread is the C library's
-//! ([`tls`](crate::tls)) and recorded (`Words::record`), and nothing of ours is in progress on it (`busy`). Either
-//! the line of lock and call site knows this very call: stack pointer and three
+//! ([`tls`](crate::tls)) and recorded (`Words::record`), and nothing of ours is in progress on it
+//! (`busy`). Either the line of lock and call site knows this very call: stack pointer and three
 //! more return addresses. Or one of the two places for chains of this call site
 //! knows the call, and one of the two of the set of the address knows the lock.
 //! Then the real function that tries; then the push, in the order of the

@@ -59,8 +59,8 @@ const BYTES: usize = size_of::<Inheritance>().next_multiple_of(4096);
 
 /// Has libc call us around every fork.
 pub fn watch() {
-    // SAFETY: `start` has resolved the real functions; ours stay for good. libc has room for the first few
-    // handlers and allocates for them only when there are dozens.
+    // SAFETY: `start` has resolved the real functions; ours stay for good. libc has room for the
+    // first few handlers and allocates for them only when there are dozens.
     unsafe {
         real::call::__register_atfork()(Some(prepare), Some(in_parent), Some(in_child), null_mut());
     }

@@ -7,7 +7,8 @@
 //!
 //! In the workspace it is an ordinary library, so that its parts are tested as
 //! such; the shared object is made with
-//! `cargo rustc -p lockstead-preload --crate-type cdylib --features shared-object --profile preload`.
+//! `cargo rustc -p lockstead-preload --crate-type cdylib --features shared-object --profile
+//! preload`.
 //!
 //! # Map
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes

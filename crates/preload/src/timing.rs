@@ -20,8 +20,8 @@
 //!   from then on.
 //!
 //! # Invariants
-//! - **TIMING-EXPECTED** A hold counts once, in expectation. Whether an acquisition is timed is decided
-//!   by what was before it and by chance, with the probability whose inverse is its
+//! - **TIMING-EXPECTED** A hold counts once, in expectation. Whether an acquisition is timed is
+//!   decided by what was before it and by chance, with the probability whose inverse is its
 //!   weight: the gaps between two are geometric, so that a change of the rate at any
 //!   moment favours none. A hold that counts for being long would have counted whether
 //!   it was timed or not, so its weight is one.

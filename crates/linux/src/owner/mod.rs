@@ -44,7 +44,8 @@ pub enum Oracle {
     Clock,
     /// The processor is asked that the owner was last seen on.
     Processor,
-    /// The processor is asked; if it is the spinner's own, the clock at once, else the clock in time.
+    /// The processor is asked; if it is the spinner's own, the clock at once, else the clock in
+    /// time.
     Both,
     /// The table of which thread runs where is asked.
     Table,

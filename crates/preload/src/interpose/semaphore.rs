@@ -112,8 +112,8 @@ unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     answer
 }
 
-/// Opens a named semaphore. Two of the arguments may be missing, and are then whatever lies in their
-/// registers: nobody looks at them.
+/// Opens a named semaphore. Two of the arguments may be missing, and are then whatever lies in
+/// their registers: nobody looks at them.
 unsafe extern "C" fn open(
     name: *const c_char,
     flags: c_int,

@@ -13,8 +13,8 @@ pub struct Until {
 }
 
 impl Until {
-    /// Reads the end of a wait; `None` if the clock is none of the two that can be waited by, or the
-    /// nanoseconds are not less than a second's. Reader-writer locks and
+    /// Reads the end of a wait; `None` if the clock is none of the two that can be waited by, or
+    /// the nanoseconds are not less than a second's. Reader-writer locks and
     /// semaphores refuse such a time even if there is nothing to wait for, so
     /// that nothing may be tried before.
     ///
