@@ -2,14 +2,13 @@
 
 mod common;
 
-use common::{Watchdog, ask, beside, pin, sleep, spin, until};
+use common::{Watchdog, ask, beside, pin, sleep, spin, until, until_asleep};
 use core::panic::Location;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::RawRwLock;
 use lockstead_linux::Linux;
 use lockstead_linux::owner::{Oracle, oracle, set_oracle};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
 
 /// The choice of the oracle is global.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -27,8 +26,7 @@ fn a_sleeping_thread_is_never_said_to_run() {
     for chosen in [Oracle::Clock, Oracle::Both] {
         let _alone = choose(chosen);
         beside(sleep, |slot| {
-            // It has told its slot and is now going to sleep.
-            std::thread::sleep(Duration::from_millis(50));
+            until_asleep(slot);
             let [yes, no, _] = ask(slot, 50);
             assert_eq!(yes, 0, "{chosen:?} says that a sleeping thread runs");
             assert!(no > 0, "{chosen:?} never answers");

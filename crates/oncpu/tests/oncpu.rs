@@ -7,7 +7,9 @@
 #[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
-use common::{Watchdog, apart, ask, beside, count_with, in_child, my_slot, pin, spin, until};
+use common::{
+    Watchdog, apart, ask, beside, count_with, in_child, my_slot, pin, spin, until, until_asleep,
+};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::{OnCpu, Platform, Slot};
@@ -61,7 +63,7 @@ fn the_table_knows_who_runs() {
         set_oracle(Oracle::Table);
         // Asleep: never.
         beside(common::sleep, |slot| {
-            std::thread::sleep(Duration::from_millis(50));
+            until_asleep(slot);
             let [yes, no, unknown] = ask(slot, 50);
             assert_eq!(yes, 0, "a sleeping thread runs");
             assert!(no > 20 * unknown, "{no} no, {unknown} unknown");
@@ -161,17 +163,18 @@ fn locks_exclude_with_the_table_and_after_it() {
 fn a_table_that_nobody_keeps_is_noticed() {
     with_table("a_table_that_nobody_keeps_is_noticed", || {
         set_oracle(Oracle::Table);
-        let gone = AtomicBool::new(false);
+        let (joined, gone) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let slept = scope.spawn(|| {
                 my_slot();
+                joined.store(true, Relaxed);
                 until("the program is gone", || gone.load(Relaxed));
                 beside(spin, |slot| {
                     let [yes, no, _] = ask(slot, 20);
                     assert_eq!((yes, no), (0, 0), "an old table is believed");
                 });
             });
-            std::thread::sleep(Duration::from_millis(20));
+            until("the other thread has joined", || joined.load(Relaxed));
             std::fs::remove_file(folder().join("link")).expect("removed");
             let kept = || status().expect("readable").expect("there").kept;
             until("a new thread is unknown to it", || {

@@ -25,6 +25,17 @@ pub(crate) fn ask(slot: u32, milliseconds: u64) -> [u32; 3] {
     answers
 }
 
+/// Waits until the thread in `slot`, which has joined, sleeps.
+pub(crate) fn until_asleep(slot: u32) {
+    let slot = Slot::new(slot).expect("a slot");
+    let tid = Linux::participant(slot).tid().expect("it lives");
+    until("the thread sleeps", || {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+        // The state follows the name in parentheses.
+        text.is_ok_and(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
+    });
+}
+
 /// Runs `check` beside a thread that runs `body` until the check is over.
 pub(crate) fn beside(body: impl Fn(&AtomicBool) + Sync, check: impl FnOnce(u32)) {
     let (slot, stop) = (AtomicU32::new(0), AtomicBool::new(false));

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,6 +46,21 @@ static void until(uint32_t word, uint64_t value) {
     for (long end = milliseconds() + LONG; *segment_word(word) != value;) {
         CHECK(milliseconds() < end);
         usleep(50);
+    }
+}
+
+/* Waits until the child sleeps, which it does only for a lock. */
+static void until_asleep(pid_t child) {
+    char path[32], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    for (long end = milliseconds() + LONG;; usleep(50)) {
+        CHECK(milliseconds() < end);
+        FILE *file = fopen(path, "r");
+        char *name = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+        if (file)
+            fclose(file);
+        if (name && name[2] == 'S')
+            return;
     }
 }
 
@@ -178,7 +194,7 @@ int main(int count, char **arguments) {
     pid_t holder = child(take_1_and_stay);
     until(1, 1);
     pid_t sleeper = child(sleep_for_1);
-    usleep(50000);
+    until_asleep(sleeper);
     kill(holder, SIGKILL);
     end_of(holder);
     CHECK(end_of(sleeper) == 0);
@@ -199,7 +215,7 @@ int main(int count, char **arguments) {
         CHECK(pthread_create(&thread, NULL, end_with_2, &names[0]) == 0);
         until(2, 1);
         sleeper = child(sleep_for_2);
-        usleep(50000);
+        until_asleep(sleeper);
         *segment_word(2) = 2;
         pthread_join(thread, NULL);
         CHECK(end_of(sleeper) == 0);

@@ -2,6 +2,8 @@
  * often each of them asked it for something. */
 
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include "answers.h"
 
@@ -148,6 +150,15 @@ static void processes(void)
     printf("child: %d\n", status);
 }
 
+/* Waits until this thread is alone: a detached one is a moment in ending. */
+static void threads_have_ended(void)
+{
+    struct stat tasks;
+    do
+        sched_yield();
+    while (!stat("/proc/self/task", &tasks) && tasks.st_nlink > 3);
+}
+
 int main(void)
 {
     /* What the start of the program asked for. */
@@ -164,7 +175,7 @@ int main(void)
         COUNT(thrd_create(&c11_thread, work_in_c11, NULL));
         COUNT(thrd_join(c11_thread, NULL));
         COUNT((thread = start(work, NULL), pthread_detach(thread)));
-        usleep(50000);
+        threads_have_ended();
         processes();
         COUNT(pthread_mutex_destroy(&mutex));
     }
