@@ -1,13 +1,14 @@
 //! `pthread_barrier_*`.
 
-use crate::call::{Call, Outcome};
+use super::until::Until;
+use crate::call::Outcome;
 use crate::me::enter;
 use crate::real::{self, Lock, call};
 use crate::record;
 use crate::site::Site;
 use core::ffi::{c_int, c_void};
 use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::How;
 
 crate::thunk! {
     pthread_barrier_init(3) => init;
@@ -56,15 +57,7 @@ unsafe extern "C" fn destroy(barrier: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
     real::resolve();
-    let waiting = Call {
-        target: barrier as u64,
-        nature: (Kind::Barrier, 0),
-        how: How::BARRIER,
-        mode: Flags::NONE,
-        deadline: 0,
-        companion: 0,
-        site,
-    };
+    let waiting = Until::NEVER.call(barrier as u64, (Kind::Barrier, 0), How::BARRIER, site);
     record::wait_begins(&waiting);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let answer = unsafe { call::pthread_barrier_wait()(barrier) };

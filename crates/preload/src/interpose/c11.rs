@@ -14,7 +14,7 @@ use crate::site::Site;
 use crate::thunk::Passage;
 use core::ffi::c_int;
 use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::How;
 
 crate::thunk! {
     mtx_init(2) => init;
@@ -67,15 +67,7 @@ impl Nature for Mtx {
 }
 
 fn waiting(mutex: Lock, until: Until, site: &Site) -> Call<'_, Mtx> {
-    Call {
-        target: mutex as u64,
-        nature: Mtx(mutex),
-        how: until.how(How::MUTEX),
-        mode: Flags::NONE,
-        deadline: until.deadline(),
-        companion: 0,
-        site,
-    }
+    until.call(mutex as u64, Mtx(mutex), How::MUTEX, site)
 }
 
 unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {

@@ -16,7 +16,7 @@ use crate::site::Site;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::How;
 
 crate::thunk! {
     pthread_cond_init(2) => init;
@@ -46,15 +46,8 @@ pub(super) fn waiting(
     until: Until,
     site: &Site,
 ) -> Call<'_, (Kind, u16)> {
-    Call {
-        target: condition as u64,
-        nature: (Kind::Condition, 0),
-        how: until.how(How::CONDITION),
-        mode: Flags::NONE,
-        deadline: until.deadline(),
-        companion: mutex as u64,
-        site,
-    }
+    let call = until.call(condition as u64, (Kind::Condition, 0), How::CONDITION, site);
+    Call { companion: mutex as u64, ..call }
 }
 
 /// Records that the condition variable was initialised, with these attributes.

@@ -18,7 +18,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use lockstead_ledger::ledger::Part;
 use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::How;
 use lockstead_ledger::thread::state as life;
 
 crate::thunk! {
@@ -106,15 +106,7 @@ fn ended(known: Option<Known>) {
 }
 
 fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
-    Call {
-        target: handle,
-        nature: (Kind::Unknown, 0),
-        how: until.how(How::JOIN),
-        mode: Flags::NONE,
-        deadline: until.deadline(),
-        companion: 0,
-        site,
-    }
+    until.call(handle, (Kind::Unknown, 0), How::JOIN, site)
 }
 
 /// Calls `pthread_tryjoin_np`, and records what follows from it.

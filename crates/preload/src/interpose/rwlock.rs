@@ -68,15 +68,8 @@ impl Nature for RwLock {
 }
 
 fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> {
-    Call {
-        target: lock as u64,
-        nature: RwLock(lock),
-        how: until.how(how),
-        mode: if how == How::READ { Flags::READ } else { Flags::NONE },
-        deadline: until.deadline(),
-        companion: 0,
-        site,
-    }
+    let mode = if how == How::READ { Flags::READ } else { Flags::NONE };
+    Call { mode, ..until.call(lock as u64, RwLock(lock), how, site) }
 }
 
 unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {

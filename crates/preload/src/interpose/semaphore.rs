@@ -58,15 +58,7 @@ unsafe extern "C" fn act_on_cancellation() {
 }
 
 fn waiting(semaphore: usize, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
-    Call {
-        target: semaphore as u64,
-        nature: (Kind::Semaphore, 0),
-        how: until.how(How::SEMAPHORE),
-        mode: Flags::NONE,
-        deadline: until.deadline(),
-        companion: 0,
-        site,
-    }
+    until.call(semaphore as u64, (Kind::Semaphore, 0), How::SEMAPHORE, site)
 }
 
 /// Returns the error of a semaphore function, which returns -1 and sets `errno`.

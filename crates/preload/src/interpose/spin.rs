@@ -4,6 +4,7 @@
 //! that one waits. So the wait is published when it has proved to be none of
 //! these; before that it spins here, with the function that tries.
 
+use super::until::Until;
 use crate::call::{Call, Nature, Outcome};
 use crate::me::enter;
 use crate::real::{self, Lock, call};
@@ -39,15 +40,7 @@ const PAUSES: u32 = 4;
 const NATURE: (Kind, u16) = (Kind::Spin, 0);
 
 fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
-    Call {
-        target: lock as u64,
-        nature,
-        how: How::SPIN,
-        mode: Flags::NONE,
-        deadline: 0,
-        companion: 0,
-        site,
-    }
+    Until::NEVER.call(lock as u64, nature, How::SPIN, site)
 }
 
 unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {

@@ -35,12 +35,12 @@ unsafe extern "C" {
 struct Start {
     /// Claimed for the thread.
     record: &'static ThreadRecord,
-    begins: Call,
+    begins: Beginning,
 }
 
 /// Routine and argument, in two registers.
 #[repr(C)]
-struct Call {
+struct Beginning {
     routine: usize,
     argument: *mut c_void,
 }
@@ -69,7 +69,7 @@ unsafe fn give_back(room: *mut Start) {
 }
 
 /// Prepares for a thread that the caller is about to create.
-fn expect(begins: Call, stack_size: usize, site: &Site) -> Option<*mut Start> {
+fn expect(begins: Beginning, stack_size: usize, site: &Site) -> Option<*mut Start> {
     let me = enter()?;
     let start = room()?;
     let Some(claimed) = me::claim(me.ledger) else {
@@ -146,7 +146,7 @@ unsafe extern "C" fn create(
     let real = call::pthread_create;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     let size = unsafe { stack_size(attributes) };
-    let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
+    let Some(start) = expect(Beginning { routine: routine as usize, argument }, size, site) else {
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return counted(|| unsafe { real()(thread, attributes, routine, argument) });
     };
@@ -173,7 +173,7 @@ unsafe extern "C" fn create_c11(
     let real = call::thrd_create;
     // SAFETY: `stack_size` takes null for the default attributes.
     let size = unsafe { stack_size(core::ptr::null()) };
-    let Some(start) = expect(Call { routine: routine as usize, argument }, size, site) else {
+    let Some(start) = expect(Beginning { routine: routine as usize, argument }, size, site) else {
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
         return counted(|| unsafe { real()(thread, routine, argument) });
     };
@@ -213,7 +213,7 @@ unsafe extern "C" fn begin() {
     )
 }
 
-unsafe extern "C" fn adopt(start: *mut Start) -> Call {
+unsafe extern "C" fn adopt(start: *mut Start) -> Beginning {
     // SAFETY: `create` has passed what it had prepared for this thread alone; in a forked
     // child it is a copy.
     let Start { record, begins } = unsafe { take(start) };

@@ -1,7 +1,9 @@
-//! When a timed wait ends.
+//! Says when a timed wait ends.
 
+use crate::call::Call;
+use crate::site::Site;
 use core::ffi::c_int;
-use lockstead_ledger::publish::How;
+use lockstead_ledger::publish::{Flags, How};
 
 /// A time that a timed function was given, and its clock.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +27,8 @@ impl Until {
         if time.is_null() {
             return Some(Until { clock, at: None });
         }
-        // SAFETY: by the caller's promise; the real function reads it too.
+        // SAFETY: the caller passes what the program passes as a time, which the real function
+        // reads as well.
         let (nanos, at) = unsafe { ((*time).tv_nsec, deadline(time)) };
         let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
         (known && (0..1_000_000_000).contains(&nanos)).then_some(Until { clock, at: Some(at) })
@@ -36,16 +39,17 @@ impl Until {
     /// A wait that ends as soon as it begins, as with a time that is refused.
     pub const PAST: Until = Until { clock: libc::CLOCK_REALTIME, at: Some(0) };
 
-    /// Returns `how` with this end.
-    #[must_use]
-    pub const fn how(self, how: How) -> How {
-        if self.at.is_some() { timed(how, self.clock) } else { how }
+    /// Makes the call at `site` about `target`, which waits so long if it has to.
+    #[inline(always)]
+    pub fn call<N>(self, target: u64, nature: N, how: How, site: &Site) -> Call<'_, N> {
+        let (mode, companion) = (Flags::NONE, 0);
+        let (how, deadline) = (self.how(how), self.at.unwrap_or(0));
+        Call { target, nature, how, mode, deadline, companion, site }
     }
 
-    /// Returns the end in nanoseconds of its clock; zero for never.
-    #[must_use]
-    pub fn deadline(self) -> u64 {
-        self.at.unwrap_or(0)
+    /// Returns `how` with this end.
+    const fn how(self, how: How) -> How {
+        if self.at.is_some() { timed(how, self.clock) } else { how }
     }
 }
 
@@ -78,13 +82,13 @@ mod tests {
     use super::*;
 
     fn until(clock: c_int, tv_nsec: i64) -> Option<Until> {
-        // SAFETY: a live time.
+        // SAFETY: the time lives on this stack.
         unsafe { Until::new(clock, &libc::timespec { tv_sec: 2, tv_nsec }) }
     }
 
     #[test]
     fn times_are_judged_as_libc_does() {
-        assert_eq!(until(libc::CLOCK_MONOTONIC, 5).map(Until::deadline), Some(2_000_000_005));
+        assert_eq!(until(libc::CLOCK_MONOTONIC, 5).and_then(|until| until.at), Some(2_000_000_005));
         assert!(until(libc::CLOCK_REALTIME, 999_999_999).is_some());
         assert!(until(libc::CLOCK_REALTIME, 1_000_000_000).is_none());
         assert!(until(libc::CLOCK_REALTIME, -1).is_none());
