@@ -134,31 +134,31 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "release_rings_for_nobody",
         file: "sleep/mod.rs",
-        line: "if erased.ring() {",
+        line: "if erased.handoff_asleep() {",
         instead: "if false {",
     },
     Variant {
         name: "waiter_gives_up_in_debt",
         file: "sleep/mod.rs",
-        line: "if waiter.owes {
-                return pay",
+        line: "if waiter.must_pass_on {
+                return pass_on",
         instead: "if false {
-                return pay",
+                return pass_on",
     },
     Variant {
         name: "waiter_believes_an_old_word",
         file: "sleep/mod.rs",
-        line: "            waiter.owes = false;
+        line: "            waiter.must_pass_on = false;
         }
         if waiter.loose {",
         instead: "        }
-        waiter.owes = false;
+        waiter.must_pass_on = false;
         if waiter.loose {",
     },
     Variant {
         name: "waiter_takes_in_debt",
         file: "sleep/mod.rs",
-        line: "exchange::<P, K>(word, seen, waiter.settle::<Y>(K::take(seen, me)))",
+        line: "exchange::<P, K>(word, seen, waiter.passing_on::<Y>(K::take(seen, me)))",
         instead: "exchange::<P, K>(word, seen, K::take(seen, me))",
     },
     Variant {
@@ -172,32 +172,32 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "heir_leaves_without_withdrawing",
         file: "sleep/handoff.rs",
-        line: "waiter.settle::<Y>(seen.withdrawn())",
-        instead: "waiter.settle::<Y>(seen)",
+        line: "waiter.passing_on::<Y>(seen.handoff_withdrawn())",
+        instead: "waiter.passing_on::<Y>(seen)",
     },
     Variant {
         name: "heir_leaves_sleepers_behind",
         file: "word.rs",
-        line: "if word.tail().is_some() { word } else { word.answer() }",
+        line: "if word.tail().is_some() { word } else { word.uncover() }",
         instead: "word",
     },
     Variant {
         name: "heir_takes_and_forgets_sleepers",
         file: "word.rs",
-        line: "Word(self.0 & !HEIR).unless_kept().answer()",
-        instead: "Word(self.0 & !HEIR).unless_kept()",
+        line: "Word(self.0 & !HANDOFF).unless_still_reserved().uncover()",
+        instead: "Word(self.0 & !HANDOFF).unless_still_reserved()",
     },
     Variant {
         name: "last_spinner_forgets_sleepers",
         file: "word.rs",
-        line: "if word.heir() { word } else { word.answer() }",
+        line: "if word.handoff() { word } else { word.uncover() }",
         instead: "word",
     },
     Variant {
         name: "napper_forgets_its_debt",
         file: "sleep/mod.rs",
-        line: "waiter.settle::<Y>(seen).with_mark()",
-        instead: "seen.with_mark()",
+        line: "waiter.passing_on::<Y>(seen).with_unreleased()",
+        instead: "seen.with_unreleased()",
     },
     Variant {
         name: "nap_has_no_end",
@@ -208,15 +208,15 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "release_leaves_the_mark",
         file: "word.rs",
-        line: "(KEPT | HEAT) as u32",
-        instead: "(KEPT | HEAT | MARK) as u32",
+        line: "(RESERVED | SLOW_UNLOCKS) as u32",
+        instead: "(RESERVED | SLOW_UNLOCKS | UNRELEASED) as u32",
     },
     Variant {
         name: "sleeper_trusts_silently",
         file: "word.rs",
-        line: "Word(self.0 | VOUCHED | DOZING)
+        line: "Word(self.0 | COVERED | PREPARING)
         } else {",
-        instead: "Word(self.0 | VOUCHED)
+        instead: "Word(self.0 | COVERED)
         } else {",
     },
     Variant {
@@ -228,38 +228,38 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "fallen_announcement_is_no_debt",
         file: "sleep/mod.rs",
-        line: "waiter.owes = !now.waiters() && !now.vouched();",
-        instead: "waiter.owes = false;",
+        line: "waiter.must_pass_on = !now.waiters() && !now.covered();",
+        instead: "waiter.must_pass_on = false;",
     },
     Variant {
         name: "last_spinner_leaves_w_loose",
         file: "sleep/mod.rs",
-        line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,",
-        instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false, passed)?,",
+        line: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, barging)?,",
+        instead: "Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, false, barging)?,",
     },
     Variant {
         name: "payer_leaves_w_loose",
         file: "sleep/pass_on.rs",
-        line: "if !K::BLIND || !loose {",
+        line: "if !K::RELEASE_LOSES || !loose {",
         instead: "if true {",
     },
     Variant {
         name: "heir_withdraws_loosely",
         file: "sleep/handoff.rs",
-        line: "if K::BLIND && left.waiters() && !(firm && seen.hot()) {",
+        line: "if K::RELEASE_LOSES && left.waiters() && !(firm && seen.unlocks_slowly()) {",
         instead: "if false {",
     },
     Variant {
         name: "heir_trusts_its_own_heat",
         file: "sleep/handoff.rs",
-        line: "!(firm && seen.hot())",
-        instead: "!seen.hot()",
+        line: "!(firm && seen.unlocks_slowly())",
+        instead: "!seen.unlocks_slowly()",
     },
     Variant {
         name: "payer_trusts_its_own_heat",
         file: "sleep/mod.rs",
-        line: "return pay::<P, K, Y>(word, me, error, waiter.loose);",
-        instead: "return pay::<P, K, Y>(word, me, error, false);",
+        line: "return pass_on::<P, K, Y>(word, me, error, waiter.loose);",
+        instead: "return pass_on::<P, K, Y>(word, me, error, false);",
     },
     Variant {
         name: "heir_sleeps_on_a_loose_ring",

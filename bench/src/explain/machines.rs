@@ -131,7 +131,7 @@ macro_rules! machine {
                 Linux::on_cpu(slot)
             }
 
-            fn heat() -> u32 {
+            fn slow_unlocks() -> u32 {
                 $heat
             }
 
@@ -149,12 +149,12 @@ macro_rules! machine {
                 Linux::lets_go();
             }
 
-            fn dozing() -> u32 {
-                Linux::dozing()
+            fn begin_sleep() -> u32 {
+                Linux::begin_sleep()
             }
 
-            fn awake() {
-                Linux::awake();
+            fn end_sleep() {
+                Linux::end_sleep();
             }
 
             fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
@@ -165,16 +165,16 @@ macro_rules! machine {
                 Linux::wait_low(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_heir(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_heir(word.real(), expected, &passed_on(how))
+            fn wait_handoff(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_handoff(word.real(), expected, &passed_on(how))
             }
 
             fn wait_low_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
                 Linux::wait_low_owned(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_heir_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-                Linux::wait_heir_owned(word.real(), expected, &passed_on(how))
+            fn wait_handoff_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                Linux::wait_handoff_owned(word.real(), expected, &passed_on(how))
             }
 
             fn address32(word: &U32) -> Address {
@@ -189,8 +189,8 @@ macro_rules! machine {
                 Linux::wake(address, $wakes)
             }
 
-            fn wake_heir(address: Address) {
-                Linux::wake_heir(address);
+            fn wake_handoff(address: Address) {
+                Linux::wake_handoff(address);
             }
         }
     };
@@ -203,7 +203,7 @@ fn passed_on<'a, P: Platform<U32 = U32>>(how: &Wait<'a, P>) -> Wait<'a, Linux> {
 
 machine!(
     /// Where a release that wakes anybody wakes all who sleep for the lock.
-    Herd, words: U64, me: Linux::me_or_zero(), heat: Linux::heat(), restarts: true,
+    Herd, words: U64, me: Linux::me_or_zero(), heat: Linux::slow_unlocks(), restarts: true,
     wakes: |count| {
         let _ = count;
         u32::MAX
@@ -212,7 +212,7 @@ machine!(
 machine!(
     /// Where all threads have one name, which is nobody's: for the pair that nobody
     /// disputes, since whoever waited would be told that this one has the lock.
-    Nameless, words: U64, me: MAX_SLOTS, heat: Linux::heat(), restarts: true, wakes: |count| count
+    Nameless, words: U64, me: MAX_SLOTS, heat: Linux::slow_unlocks(), restarts: true, wakes: |count| count
 );
 machine!(
     /// Where a release is one locked instruction, so that none has to be restarted, and

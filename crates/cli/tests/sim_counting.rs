@@ -348,8 +348,8 @@ mod counted {
             ASLEEP.fetch_add(1, Ordering::SeqCst);
             slept(Linux::wait_low(&word.0, expected, &how(wait)))
         }
-        fn wait_heir(word: &W64, expected: u32, wait: &Wait<'_, Self>) -> Outcome {
-            slept(Linux::wait_heir(&word.0, expected, &how(wait)))
+        fn wait_handoff(word: &W64, expected: u32, wait: &Wait<'_, Self>) -> Outcome {
+            slept(Linux::wait_handoff(&word.0, expected, &how(wait)))
         }
         fn address32(word: &W32) -> Address {
             Linux::address32(&word.0)
@@ -360,8 +360,8 @@ mod counted {
         fn wake(address: Address, count: u32) -> u32 {
             Linux::wake(address, count)
         }
-        fn wake_heir(address: Address) {
-            Linux::wake_heir(address);
+        fn wake_handoff(address: Address) {
+            Linux::wake_handoff(address);
         }
     }
 }

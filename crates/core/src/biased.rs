@@ -361,7 +361,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             }
             turns += 1;
             if spinning && fenced {
-                spinning = !turns.is_multiple_of(Y::TURNS) || P::now().since(began) < Y::HEIR_SPIN;
+                spinning =
+                    !turns.is_multiple_of(Y::TURNS) || P::now().since(began) < Y::HANDOFF_SPIN;
                 P::relax();
                 continue;
             }

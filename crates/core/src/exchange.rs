@@ -2,16 +2,16 @@
 
 use crate::atomic::{Atomic64, Ordering};
 use crate::platform::Platform;
-use crate::word::{Kind, Word};
+use crate::word::{Subject, Word};
 
 /// One compare-exchange of the lock word; returns the new word.
 #[inline]
-pub(crate) fn exchange<P: Platform, K: Kind>(
+pub(crate) fn exchange<P: Platform, K: Subject>(
     word: &P::U64,
     from: Word,
     to: Word,
 ) -> Result<Word, Word> {
-    let to = K::written(to, P::heat());
+    let to = K::written(to, P::slow_unlocks());
     // ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
     // may be taking), release pairs with WORD-1 of whoever finds our node through
     // the tail.

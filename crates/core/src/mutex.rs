@@ -21,7 +21,7 @@ use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::{MAX_SLOTS, Slot};
-use crate::word::{Exclusive, Kind, Word};
+use crate::word::{Exclusive, Subject, Word};
 use core::marker::PhantomData;
 
 /// A mutex without data. See the module documentation.
@@ -135,7 +135,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     pub unsafe fn unlock_slow(&self) {
         let at = P::address_low(&self.word);
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
-        let erased = self.word.fetch_and_low(Word::STAYS, Ordering::Release);
+        let erased = self.word.fetch_and_low(Word::LEFT_BY_RELEASE, Ordering::Release);
         // Nothing of the lock is touched from here on. Before the wake-up, which is a call:
         // any but the one that gives a processor back loses it.
         P::lets_go();
@@ -178,7 +178,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
                 Ok(_) => {
                     P::restart_releases();
                     seen = self.peek();
-                    if seen.kept() || !seen.contexts() {
+                    if seen.reserved() || !seen.contexts() {
                         return;
                     }
                     // What trusted in the heat is lost, too.
@@ -242,7 +242,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
             sleep::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
         // Only if the release will come by `unlock_slow`, and say so.
-        if result.is_ok_and(Word::hot) {
+        if result.is_ok_and(Word::unlocks_slowly) {
             P::holds();
         }
         match result {

@@ -188,7 +188,7 @@ pub trait Platform: Sized + 'static {
     /// For how many acquisitions that find nobody near a mutex stays hot (`word.rs`), at
     /// most 127: a number for which that many exchanges cost about as much as one
     /// [`Platform::restart_releases`].
-    fn heat() -> u32 {
+    fn slow_unlocks() -> u32 {
         127
     }
 
@@ -212,12 +212,12 @@ pub trait Platform: Sized + 'static {
     /// Told before a thread goes to sleep for a lock: returns how many threads
     /// of the process sleep so now, this one included. A hint that lengthens
     /// the bound on waiting; a platform that cannot tell says 1.
-    fn dozing() -> u32 {
+    fn begin_sleep() -> u32 {
         1
     }
 
-    /// Told after the thread that called [`Platform::dozing`] is back.
-    fn awake() {}
+    /// Told after the thread that called [`Platform::begin_sleep`] is back.
+    fn end_sleep() {}
 
     /// Sleeps while `word` holds `expected`, until woken or as `how` says.
     fn wait32(word: &Self::U32, expected: u32, how: &Wait<'_, Self>) -> Outcome;
@@ -226,9 +226,9 @@ pub trait Platform: Sized + 'static {
     fn wait_low(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
     /// As [`Platform::wait_low`], on a channel of its own: only
-    /// [`Platform::wake_heir`] wakes, not [`Platform::wake`]. (A platform may
+    /// [`Platform::wake_handoff`] wakes, not [`Platform::wake`]. (A platform may
     /// let a wait with a cancellation word hear both.)
-    fn wait_heir(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+    fn wait_handoff(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
     /// As [`Platform::wait_low`], on a word that names its owner by its slot. A
     /// platform may let those who look at the process from outside see that.
@@ -237,10 +237,10 @@ pub trait Platform: Sized + 'static {
         Self::wait_low(word, expected, how)
     }
 
-    /// As [`Platform::wait_heir`], on a word that names its owner by its slot.
+    /// As [`Platform::wait_handoff`], on a word that names its owner by its slot.
     #[track_caller]
-    fn wait_heir_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        Self::wait_heir(word, expected, how)
+    fn wait_handoff_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        Self::wait_handoff(word, expected, how)
     }
 
     /// Where waiters of [`Platform::wait32`] on `word` sleep.
@@ -253,7 +253,7 @@ pub trait Platform: Sized + 'static {
     /// first; returns how many. The address may dangle (P5).
     fn wake(address: Address, count: u32) -> u32;
 
-    /// Wakes all waiters of [`Platform::wait_heir`] at `address`. The address
+    /// Wakes all waiters of [`Platform::wait_handoff`] at `address`. The address
     /// may dangle (P5).
-    fn wake_heir(address: Address);
+    fn wake_handoff(address: Address);
 }

@@ -44,17 +44,17 @@ pub trait Policy: 'static {
     /// the lock would do little else.
     const SHARE: u64 = <Self::Base as Policy>::SHARE;
     /// Nanoseconds an heir spins for the hand-over before it sleeps.
-    const HEIR_SPIN: u64 = <Self::Base as Policy>::HEIR_SPIN;
+    const HANDOFF_SPIN: u64 = <Self::Base as Policy>::HANDOFF_SPIN;
     /// Looks of a spinner before it marks the lock, so as not to disturb a release that
     /// is near.
-    const UNMARKED: u32 = <Self::Base as Policy>::UNMARKED;
+    const LOOKS_BEFORE_MARK: u32 = <Self::Base as Policy>::LOOKS_BEFORE_MARK;
     /// How often a waiter sees that the lock was released and taken again by others
     /// before it naps: sleeps by a timer of its own, and is no longer woken. 0: never.
-    const MISSES: u32 = <Self::Base as Policy>::MISSES;
+    const BACKOFF_AFTER: u32 = <Self::Base as Policy>::BACKOFF_AFTER;
     /// Nanoseconds of the first nap for each thread that sleeps.
-    const NAP: u64 = <Self::Base as Policy>::NAP;
+    const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
     /// How often a nap may double.
-    const DOUBLINGS: u32 = <Self::Base as Policy>::DOUBLINGS;
+    const BACKOFF_DOUBLINGS: u32 = <Self::Base as Policy>::BACKOFF_DOUBLINGS;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
     const QUEUE: bool = <Self::Base as Policy>::QUEUE;
@@ -64,7 +64,7 @@ pub trait Policy: 'static {
     /// Whether a queue of spinners answers for the sleepers, so that a release
     /// that somebody spins for wakes nobody. Without it each release that leaves
     /// sleepers behind wakes one.
-    const VOUCH: bool = <Self::Base as Policy>::VOUCH;
+    const COVER: bool = <Self::Base as Policy>::COVER;
 
     /// Whether a thread may join a queue of spinners whose last one is `tail`.
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
@@ -96,14 +96,14 @@ impl Policy for Standard {
     const FIRST: u32 = 1;
     const BOUND: u64 = 3_000_000;
     const SHARE: u64 = 500_000;
-    const HEIR_SPIN: u64 = 15_000;
-    const UNMARKED: u32 = 2;
-    const MISSES: u32 = 1;
-    const NAP: u64 = 100_000;
-    const DOUBLINGS: u32 = 2;
+    const HANDOFF_SPIN: u64 = 15_000;
+    const LOOKS_BEFORE_MARK: u32 = 2;
+    const BACKOFF_AFTER: u32 = 1;
+    const BACKOFF_SLEEP: u64 = 100_000;
+    const BACKOFF_DOUBLINGS: u32 = 2;
     const QUEUE: bool = true;
     const READ_FIRST: bool = true;
-    const VOUCH: bool = true;
+    const COVER: bool = true;
 
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         match processors {
@@ -135,7 +135,7 @@ impl Policy for Standard {
 /// use lockstead_core::policy::{BackOff, Bound, Standard, Without};
 ///
 /// type Patient = Without<Bound, Without<BackOff>>;
-/// assert_eq!(Patient::MISSES, 0);
+/// assert_eq!(Patient::BACKOFF_AFTER, 0);
 /// assert_eq!(Patient::SPIN, Standard::SPIN);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,7 @@ ingredients! {
         const SPIN: u64 = 0;
         // Whoever waits for a hand-over makes so many turns before it asks whether its time is up.
         const TURNS: u32 = 1;
-        const HEIR_SPIN: u64 = 0;
+        const HANDOFF_SPIN: u64 = 0;
 
         fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
             false
@@ -195,10 +195,10 @@ ingredients! {
     /// The bound on waiting, after which the lock is handed over. Without it nobody insists.
     Bound { const BOUND: u64 = NEVER; }
     /// Spinners that answer for sleepers. Without it each release wakes a sleeper.
-    Vouching { const VOUCH: bool = false; }
+    Vouching { const COVER: bool = false; }
     /// Back-off sleeps: sleeps by a timer after other threads have barged past. Without them a
     /// waiter asks to be woken each time.
-    BackOff { const MISSES: u32 = 0; }
+    BackOff { const BACKOFF_AFTER: u32 = 0; }
 }
 
 /// Sleeps as soon as the fast path fails, and only a release wakes it: the simplest waiter,
@@ -218,8 +218,8 @@ mod tests {
         macro_rules! list {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
         }
-        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HEIR_SPIN UNMARKED MISSES NAP
-              DOUBLINGS QUEUE READ_FIRST VOUCH)
+        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_SLEEP
+              BACKOFF_DOUBLINGS QUEUE READ_FIRST COVER)
     }
 
     /// The names of the constants in which `Y` differs from the standard policy.
@@ -230,16 +230,16 @@ mod tests {
 
     #[test]
     fn an_ingredient_changes_what_it_is_made_of_and_nothing_else() {
-        assert_eq!(changed::<Without<Spinning>>(), ["SPIN", "TURNS", "HEIR_SPIN"]);
+        assert_eq!(changed::<Without<Spinning>>(), ["SPIN", "TURNS", "HANDOFF_SPIN"]);
         assert_eq!(changed::<Without<Queue>>(), ["QUEUE"]);
         assert_eq!(changed::<Without<ReadFirst>>(), ["READ_FIRST"]);
         assert_eq!(changed::<Without<SpacedLooks>>(), ["LOOK", "PARTS"]);
         assert_eq!(changed::<Without<Preemption>>(), ["GAP"]);
         assert_eq!(changed::<Without<Bound>>(), ["BOUND"]);
-        assert_eq!(changed::<Without<Vouching>>(), ["VOUCH"]);
-        assert_eq!(changed::<Without<BackOff>>(), ["MISSES"]);
+        assert_eq!(changed::<Without<Vouching>>(), ["COVER"]);
+        assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER"]);
         assert!(changed::<Without<Beside>>().is_empty());
-        assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HEIR_SPIN", "MISSES"]);
+        assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);
         for processors in [1, 2, 64] {
             assert!(!Without::<Spinning>::joins(None, processors));
             assert!(!Without::<Spinning>::beside(processors));

@@ -75,14 +75,14 @@ use crate::slot::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
 const WAITERS: u64 = 1 << 20;
-const DOZING: u64 = 1 << 21;
-const RING: u64 = 1 << 22;
-const KEPT: u64 = 1 << 23;
-const HEAT: u64 = 0x7f << 24;
-const COOLER: u64 = 1 << 24;
-const MARK: u64 = 1 << 31;
-const VOUCHED: u64 = 1 << 32;
-const HEIR: u64 = 1 << 33;
+const PREPARING: u64 = 1 << 21;
+const HANDOFF_ASLEEP: u64 = 1 << 22;
+const RESERVED: u64 = 1 << 23;
+const SLOW_UNLOCKS: u64 = 0x7f << 24;
+const ONE_SLOW_UNLOCK: u64 = 1 << 24;
+const UNRELEASED: u64 = 1 << 31;
+const COVERED: u64 = 1 << 32;
+const HANDOFF: u64 = 1 << 33;
 const CONTEXTS: u64 = 1 << 34;
 const TAIL_SHIFT: u32 = 44;
 const HIGH: u64 = !0 << 32;
@@ -116,7 +116,7 @@ impl Word {
     }
 
     /// What a release leaves of the low half.
-    pub const STAYS: u32 = (KEPT | HEAT) as u32;
+    pub const LEFT_BY_RELEASE: u32 = (RESERVED | SLOW_UNLOCKS) as u32;
 
     /// W: the release wakes a sleeper.
     #[must_use]
@@ -126,33 +126,33 @@ impl Word {
 
     /// Z: a thread is about to sleep on the strength of V.
     #[must_use]
-    pub const fn dozing(self) -> bool {
-        self.0 & DOZING != 0
+    pub const fn preparing(self) -> bool {
+        self.0 & PREPARING != 0
     }
 
     /// R: the release wakes the heir.
     #[must_use]
-    pub const fn ring(self) -> bool {
-        self.0 & RING != 0
+    pub const fn handoff_asleep(self) -> bool {
+        self.0 & HANDOFF_ASLEEP != 0
     }
 
     /// V: somebody on their feet answers for the sleepers.
     #[must_use]
-    pub const fn vouched(self) -> bool {
-        self.0 & VOUCHED != 0
+    pub const fn covered(self) -> bool {
+        self.0 & COVERED != 0
     }
 
     /// E: an heir is registered.
     #[inline(always)]
     #[must_use]
-    pub const fn heir(self) -> bool {
-        self.0 & HEIR != 0
+    pub const fn handoff(self) -> bool {
+        self.0 & HANDOFF != 0
     }
 
     /// K: the high half says who may take it.
     #[must_use]
-    pub const fn kept(self) -> bool {
-        self.0 & KEPT != 0
+    pub const fn reserved(self) -> bool {
+        self.0 & RESERVED != 0
     }
 
     /// C: contexts wait for a wait/wound mutex.
@@ -164,13 +164,13 @@ impl Word {
     /// With C.
     #[must_use]
     pub const fn with_contexts(self) -> Self {
-        Word(self.0 | CONTEXTS | KEPT)
+        Word(self.0 | CONTEXTS | RESERVED)
     }
 
     /// Without C.
     #[must_use]
     pub const fn without_contexts(self) -> Self {
-        Word(self.0 & !CONTEXTS).unless_kept()
+        Word(self.0 & !CONTEXTS).unless_still_reserved()
     }
 
     /// The last spinner in the queue.
@@ -196,7 +196,7 @@ impl Word {
     pub const fn joined(self, me: Slot) -> Self {
         let first = self.tail().is_none();
         let word = Word(self.0 & !(FIELD << TAIL_SHIFT) | (me.get() as u64) << TAIL_SHIFT);
-        if first { word.vouch() } else { word }
+        if first { word.cover() } else { word }
     }
 
     /// The last spinner leaves: unless an heir does, the next release answers
@@ -204,41 +204,41 @@ impl Word {
     #[must_use]
     pub const fn closed(self) -> Self {
         let word = Word(self.0 & !(FIELD << TAIL_SHIFT));
-        if word.heir() { word } else { word.answer() }
+        if word.handoff() { word } else { word.uncover() }
     }
 
     /// A waiter becomes the heir, and answers for sleepers.
     #[must_use]
-    pub const fn inherited(self) -> Self {
-        Word(self.0 | HEIR | KEPT).vouch()
+    pub const fn with_handoff(self) -> Self {
+        Word(self.0 | HANDOFF | RESERVED).cover()
     }
 
     /// The heir takes: whoever spins, its release wakes a sleeper, which may
     /// be past the bound and the next heir.
     #[must_use]
-    pub const fn claimed(self) -> Self {
-        Word(self.0 & !HEIR).unless_kept().answer()
+    pub const fn handoff_taken(self) -> Self {
+        Word(self.0 & !HANDOFF).unless_still_reserved().uncover()
     }
 
     /// The heir withdraws: unless spinners do, the next release answers.
     #[must_use]
-    pub const fn withdrawn(self) -> Self {
-        let word = Word(self.0 & !(HEIR | RING)).unless_kept();
-        if word.tail().is_some() { word } else { word.answer() }
+    pub const fn handoff_withdrawn(self) -> Self {
+        let word = Word(self.0 & !(HANDOFF | HANDOFF_ASLEEP)).unless_still_reserved();
+        if word.tail().is_some() { word } else { word.uncover() }
     }
 
     /// The heir is about to sleep.
     #[must_use]
-    pub const fn with_ring(self) -> Self {
-        Word(self.0 | RING)
+    pub const fn with_handoff_asleep(self) -> Self {
+        Word(self.0 | HANDOFF_ASLEEP)
     }
 
     /// A thread is about to sleep, or others sleep that it was woken for.
     /// `trusted`: a queue that exists is seen to be alive.
     #[must_use]
     pub const fn announced(self, trusted: bool) -> Self {
-        if self.heir() || trusted && self.tail().is_some() {
-            Word(self.0 | VOUCHED | DOZING)
+        if self.handoff() || trusted && self.tail().is_some() {
+            Word(self.0 | COVERED | PREPARING)
         } else {
             Word(self.0 | WAITERS)
         }
@@ -247,68 +247,72 @@ impl Word {
     /// After a release by erasing the low half, but for what stays.
     #[must_use]
     pub const fn erased(self) -> Self {
-        Word(self.0 & (HIGH | KEPT | HEAT))
+        Word(self.0 & (HIGH | RESERVED | SLOW_UNLOCKS))
     }
 
     /// After a release by counting up: what it acts on is erased.
     #[must_use]
     pub const fn counted(self) -> Self {
-        Word((self.0 & !(WAITERS | DOZING | RING)) + 1)
+        Word((self.0 & !(WAITERS | PREPARING | HANDOFF_ASLEEP)) + 1)
     }
 
     /// M: not released since it was marked.
     #[must_use]
-    pub const fn marked(self) -> bool {
-        self.0 & MARK != 0
+    pub const fn unreleased(self) -> bool {
+        self.0 & UNRELEASED != 0
     }
 
     /// With M.
     #[must_use]
-    pub const fn with_mark(self) -> Self {
-        Word(self.0 | MARK)
+    pub const fn with_unreleased(self) -> Self {
+        Word(self.0 | UNRELEASED)
     }
 
     /// Whether the fast paths are not for it now.
     #[must_use]
-    pub const fn hot(self) -> bool {
-        self.0 & HEAT != 0
+    pub const fn unlocks_slowly(self) -> bool {
+        self.0 & SLOW_UNLOCKS != 0
     }
 
     /// Without heat.
     #[must_use]
-    pub const fn cold(self) -> Self {
-        Word(self.0 & !HEAT)
+    pub const fn without_slow_unlocks(self) -> Self {
+        Word(self.0 & !SLOW_UNLOCKS)
     }
 
     /// With so much heat, if there is anything in the low half that a release must see.
     #[must_use]
-    pub const fn warm(self, heat: u32) -> Self {
-        if self.0 & (WAITERS | RING | KEPT) == 0 {
+    pub const fn with_slow_unlocks(self, count: u32) -> Self {
+        if self.0 & (WAITERS | HANDOFF_ASLEEP | RESERVED) == 0 {
             return self;
         }
-        Word(self.0 & !HEAT | (heat as u64 * COOLER) & HEAT)
+        Word(self.0 & !SLOW_UNLOCKS | (count as u64 * ONE_SLOW_UNLOCK) & SLOW_UNLOCKS)
     }
 
     /// With less heat, if there is nobody near.
     #[must_use]
-    pub const fn cooled(self) -> Self {
-        let near = WAITERS | VOUCHED | HEIR | CONTEXTS | FIELD << TAIL_SHIFT;
-        if self.0 & near == 0 && self.hot() { Word(self.0 - COOLER) } else { self }
+    pub const fn one_slow_unlock_less(self) -> Self {
+        let near = WAITERS | COVERED | HANDOFF | CONTEXTS | FIELD << TAIL_SHIFT;
+        if self.0 & near == 0 && self.unlocks_slowly() {
+            Word(self.0 - ONE_SLOW_UNLOCK)
+        } else {
+            self
+        }
     }
 
     /// Without K, unless there is still a reason for it.
-    const fn unless_kept(self) -> Self {
-        if self.0 & (HEIR | CONTEXTS) != 0 { self } else { Word(self.0 & !KEPT) }
+    const fn unless_still_reserved(self) -> Self {
+        if self.0 & (HANDOFF | CONTEXTS) != 0 { self } else { Word(self.0 & !RESERVED) }
     }
 
     /// W becomes V.
-    const fn vouch(self) -> Self {
-        if self.waiters() { Word(self.0 & !WAITERS | VOUCHED | DOZING) } else { self }
+    const fn cover(self) -> Self {
+        if self.waiters() { Word(self.0 & !WAITERS | COVERED | PREPARING) } else { self }
     }
 
     /// V becomes W.
-    pub(crate) const fn answer(self) -> Self {
-        if self.vouched() { Word(self.0 & !(VOUCHED | DOZING) | WAITERS) } else { self }
+    pub(crate) const fn uncover(self) -> Self {
+        if self.covered() { Word(self.0 & !(COVERED | PREPARING) | WAITERS) } else { self }
     }
 }
 
@@ -317,13 +321,13 @@ impl core::fmt::Debug for Word {
         write!(f, "{{{}", self.subject())?;
         for (set, name) in [
             (self.waiters(), " waiters"),
-            (self.dozing(), " dozing"),
-            (self.ring(), " ring"),
-            (self.kept(), " kept"),
-            (self.hot(), " hot"),
-            (self.marked(), " marked"),
-            (self.vouched(), " vouched"),
-            (self.heir(), " heir"),
+            (self.preparing(), " preparing"),
+            (self.handoff_asleep(), " handoff-asleep"),
+            (self.reserved(), " reserved"),
+            (self.unlocks_slowly(), " slow-unlocks"),
+            (self.unreleased(), " unreleased"),
+            (self.covered(), " covered"),
+            (self.handoff(), " handoff"),
             (self.contexts(), " contexts"),
         ] {
             if set {
@@ -339,7 +343,7 @@ impl core::fmt::Debug for Word {
 
 /// What tells a mutex from a semaphore: the rules of the subject field. The
 /// spin queue, the sleep and the inheritance are the same code for both.
-pub trait Kind: 'static {
+pub trait Subject: 'static {
     /// Whether the subject is an owner.
     const OWNED: bool;
     /// Whether the heir may take.
@@ -347,16 +351,16 @@ pub trait Kind: 'static {
     /// Whether a newcomer may take.
     #[inline(always)]
     fn free(word: Word) -> bool {
-        Self::available(word) && !word.heir()
+        Self::available(word) && !word.handoff()
     }
     /// `word` after `me` takes. Only for an available word.
     fn take(word: Word, me: Slot) -> Word;
     /// Whether a release may lose what others write into the low half meanwhile.
-    const BLIND: bool;
+    const RELEASE_LOSES: bool;
     /// `word` as it is written: with heat, where releases may lose something.
     #[inline(always)]
-    fn written(word: Word, heat: u32) -> Word {
-        if Self::BLIND { word.warm(heat) } else { word }
+    fn written(word: Word, slow_unlocks: u32) -> Word {
+        if Self::RELEASE_LOSES { word.with_slow_unlocks(slow_unlocks) } else { word }
     }
     /// Whose running is worth waiting for, if that can be known.
     fn holder(word: Word) -> Option<Slot>;
@@ -366,15 +370,15 @@ pub trait Kind: 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Exclusive;
 
-impl Kind for Exclusive {
+impl Subject for Exclusive {
     const OWNED: bool = true;
-    const BLIND: bool = true;
+    const RELEASE_LOSES: bool = true;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() == 0
     }
     fn take(word: Word, me: Slot) -> Word {
-        word.with_subject(me.get()).cooled()
+        word.with_subject(me.get()).one_slow_unlock_less()
     }
     fn holder(word: Word) -> Option<Slot> {
         word.owner()
@@ -393,9 +397,9 @@ impl Counting {
     }
 }
 
-impl Kind for Counting {
+impl Subject for Counting {
     const OWNED: bool = false;
-    const BLIND: bool = false;
+    const RELEASE_LOSES: bool = false;
     #[inline(always)]
     fn available(word: Word) -> bool {
         word.subject() != 0

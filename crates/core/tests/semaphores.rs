@@ -294,7 +294,7 @@ impl Policy for Eager {
     const SPIN: u64 = 1000;
     const ASK: u64 = 0;
     const TURNS: u32 = 4;
-    const HEIR_SPIN: u64 = 0;
+    const HANDOFF_SPIN: u64 = 0;
 
     fn joins(_tail: Option<Slot>, _processors: u32) -> bool {
         true

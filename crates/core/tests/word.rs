@@ -2,7 +2,7 @@
 //! every field beside every value of the others, and every state that the
 //! protocol of `sleep/` and `spin/queue.rs` reaches.
 
-use lockstead_core::word::{Counting, Exclusive, Kind, Word};
+use lockstead_core::word::{Counting, Exclusive, Subject, Word};
 use lockstead_core::{MAX_SLOTS, Slot};
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ impl Fields {
     }
 
     /// Somebody on their feet answers for sleepers.
-    fn vouch(self) -> Self {
+    fn cover(self) -> Self {
         if self.waiters {
             Fields { waiters: false, vouched: true, dozing: true, ..self }
         } else {
@@ -94,24 +94,24 @@ impl Fields {
     }
 
     /// With all heat, if a release must see something.
-    fn warm(self, heat: u32) -> Self {
+    fn with_slow_unlocks(self, heat: u32) -> Self {
         let flagged = self.waiters || self.ring || self.kept;
         Fields { heat: if flagged { heat } else { self.heat }, ..self }
     }
 
     /// With less heat, if nobody is near.
-    fn cooled(self) -> Self {
+    fn one_slow_unlock_less(self) -> Self {
         let near = self.waiters || self.vouched || self.heir || self.contexts || self.tail != 0;
         Fields { heat: if near { self.heat } else { self.heat.saturating_sub(1) }, ..self }
     }
 
     /// Without K, unless there is a reason for it.
-    fn unless_kept(self) -> Self {
+    fn unless_still_reserved(self) -> Self {
         Fields { kept: self.kept && (self.heir || self.contexts), ..self }
     }
 
     /// The next release answers for sleepers.
-    fn answer(self) -> Self {
+    fn uncover(self) -> Self {
         if self.vouched {
             Fields { waiters: true, vouched: false, dozing: false, ..self }
         } else {
@@ -140,14 +140,14 @@ fn word_every_predicate_reads_its_field_and_no_other() {
         assert_eq!(word.subject(), fields.subject, "{fields:?}");
         assert_eq!(word.owner(), Slot::new(fields.subject), "{fields:?}");
         assert_eq!(word.waiters(), fields.waiters, "{fields:?}");
-        assert_eq!(word.dozing(), fields.dozing, "{fields:?}");
-        assert_eq!(word.ring(), fields.ring, "{fields:?}");
-        assert_eq!(word.vouched(), fields.vouched, "{fields:?}");
-        assert_eq!(word.heir(), fields.heir, "{fields:?}");
+        assert_eq!(word.preparing(), fields.dozing, "{fields:?}");
+        assert_eq!(word.handoff_asleep(), fields.ring, "{fields:?}");
+        assert_eq!(word.covered(), fields.vouched, "{fields:?}");
+        assert_eq!(word.handoff(), fields.heir, "{fields:?}");
         assert_eq!(word.contexts(), fields.contexts, "{fields:?}");
-        assert_eq!(word.kept(), fields.kept, "{fields:?}");
-        assert_eq!(word.hot(), fields.heat != 0, "{fields:?}");
-        assert_eq!(word.marked(), fields.marked, "{fields:?}");
+        assert_eq!(word.reserved(), fields.kept, "{fields:?}");
+        assert_eq!(word.unlocks_slowly(), fields.heat != 0, "{fields:?}");
+        assert_eq!(word.unreleased(), fields.marked, "{fields:?}");
         assert_eq!(word.tail(), Slot::new(fields.tail), "{fields:?}");
         assert_eq!(u64::from(word.low()), word.0 % (1 << 32), "{fields:?}");
         let taken = fields.subject != 0;
@@ -173,21 +173,30 @@ fn word_every_change_writes_its_fields_and_no_other() {
         }
         for me in [ME, OTHER, MAX_SLOTS] {
             let queued = Fields { tail: me, ..fields };
-            check(word.joined(slot(me)), if fields.tail == 0 { queued.vouch() } else { queued });
+            check(word.joined(slot(me)), if fields.tail == 0 { queued.cover() } else { queued });
         }
         let closed = Fields { tail: 0, ..fields };
-        check(word.closed(), if fields.heir { closed } else { closed.answer() });
-        check(word.inherited(), Fields { heir: true, kept: true, ..fields }.vouch());
-        check(word.claimed(), Fields { heir: false, ..fields }.unless_kept().answer());
-        let withdrawn = Fields { heir: false, ring: false, ..fields }.unless_kept();
+        check(word.closed(), if fields.heir { closed } else { closed.uncover() });
+        check(word.with_handoff(), Fields { heir: true, kept: true, ..fields }.cover());
+        check(
+            word.handoff_taken(),
+            Fields { heir: false, ..fields }.unless_still_reserved().uncover(),
+        );
+        let withdrawn = Fields { heir: false, ring: false, ..fields }.unless_still_reserved();
         check(word.with_contexts(), Fields { contexts: true, kept: true, ..fields });
-        check(word.warm(77), fields.warm(77));
-        check(word.cooled(), fields.cooled());
-        check(word.cold(), Fields { heat: 0, ..fields });
-        check(word.without_contexts(), Fields { contexts: false, ..fields }.unless_kept());
-        check(word.withdrawn(), if fields.tail == 0 { withdrawn.answer() } else { withdrawn });
-        check(word.with_ring(), Fields { ring: true, ..fields });
-        check(word.with_mark(), Fields { marked: true, ..fields });
+        check(word.with_slow_unlocks(77), fields.with_slow_unlocks(77));
+        check(word.one_slow_unlock_less(), fields.one_slow_unlock_less());
+        check(word.without_slow_unlocks(), Fields { heat: 0, ..fields });
+        check(
+            word.without_contexts(),
+            Fields { contexts: false, ..fields }.unless_still_reserved(),
+        );
+        check(
+            word.handoff_withdrawn(),
+            if fields.tail == 0 { withdrawn.uncover() } else { withdrawn },
+        );
+        check(word.with_handoff_asleep(), Fields { ring: true, ..fields });
+        check(word.with_unreleased(), Fields { marked: true, ..fields });
         for trusted in [false, true] {
             let vouched = fields.heir || trusted && fields.tail != 0;
             let announced = if vouched {
@@ -203,7 +212,10 @@ fn word_every_change_writes_its_fields_and_no_other() {
             check(word.counted(), Fields { subject: fields.subject + 1, ..erased });
         }
         if fields.subject == 0 {
-            check(Exclusive::take(word, slot(ME)), Fields { subject: ME, ..fields.cooled() });
+            check(
+                Exclusive::take(word, slot(ME)),
+                Fields { subject: ME, ..fields.one_slow_unlock_less() },
+            );
         } else {
             let fewer = Fields { subject: fields.subject - 1, ..fields };
             check(Counting::take(word, slot(ME)), fewer);
@@ -231,7 +243,7 @@ fn word_shows_what_is_in_it_for_people() {
 
 /// All words that three participants reach from `start` by the steps that the
 /// protocol allows in each.
-fn reachable<K: Kind>(start: Word, release: impl Fn(Word) -> Option<Word>) -> BTreeSet<u64> {
+fn reachable<K: Subject>(start: Word, release: impl Fn(Word) -> Option<Word>) -> BTreeSet<u64> {
     let mut found = BTreeSet::from([start.0]);
     let mut open = vec![start];
     while let Some(word) = open.pop() {
@@ -246,7 +258,7 @@ fn reachable<K: Kind>(start: Word, release: impl Fn(Word) -> Option<Word>) -> BT
     found
 }
 
-fn steps<K: Kind>(word: Word) -> Vec<Word> {
+fn steps<K: Subject>(word: Word) -> Vec<Word> {
     let mut next = vec![];
     // A waiter that consumed a wake-up owes an announcement, in the same step.
     let either = |word: Word| [word, word.announced(false), word.announced(true)];
@@ -260,7 +272,7 @@ fn steps<K: Kind>(word: Word) -> Vec<Word> {
         } else {
             next.push(word.joined(me));
             if K::OWNED && word.owner().is_some() {
-                next.push(word.with_mark());
+                next.push(word.with_unreleased());
             }
             next.push(word.announced(false));
             next.push(word.announced(true));
@@ -269,15 +281,15 @@ fn steps<K: Kind>(word: Word) -> Vec<Word> {
             }
         }
         if K::available(word) {
-            if word.heir() {
+            if word.handoff() {
                 // The heir, or a waiter in its place.
-                next.extend(either(K::take(word.claimed(), me)));
+                next.extend(either(K::take(word.handoff_taken(), me)));
             }
         } else {
-            next.extend(either(word).map(Word::inherited));
-            if word.heir() {
-                next.push(word.with_ring());
-                next.extend(either(word.withdrawn()));
+            next.extend(either(word).map(Word::with_handoff));
+            if word.handoff() {
+                next.push(word.with_handoff_asleep());
+                next.extend(either(word.handoff_withdrawn()));
             }
         }
     }
@@ -293,7 +305,7 @@ fn word_no_step_of_the_mutex_leaves_the_invariants() {
     for word in found.into_iter().map(Word) {
         check(word);
         assert!(!word.waiters() || word.owner().is_some(), "W5: {word:?}");
-        assert!(!word.marked() || word.owner().is_some(), "{word:?}");
+        assert!(!word.unreleased() || word.owner().is_some(), "{word:?}");
     }
 }
 
@@ -309,9 +321,9 @@ fn word_no_step_of_the_semaphore_leaves_the_invariants() {
 }
 
 fn check(word: Word) {
-    assert!(!word.vouched() || word.heir() || word.tail().is_some(), "W4: {word:?}");
-    assert!(!word.dozing() || word.vouched(), "S1: {word:?}");
-    assert_eq!(word.kept(), word.heir(), "W6: {word:?}");
+    assert!(!word.covered() || word.handoff() || word.tail().is_some(), "W4: {word:?}");
+    assert!(!word.preparing() || word.covered(), "S1: {word:?}");
+    assert_eq!(word.reserved(), word.handoff(), "W6: {word:?}");
     assert_eq!(word.0 >> 34 & 0x3ff, 0, "a change outside the fields: {word:?}");
     assert!(word.tail().is_none_or(|tail| tail.get() <= 3), "{word:?}");
 }

@@ -64,11 +64,11 @@ impl Platform for Linux {
         crate::slice::give_back();
     }
 
-    fn dozing() -> u32 {
+    fn begin_sleep() -> u32 {
         membership::begin_sleep()
     }
 
-    fn awake() {
+    fn end_sleep() {
         membership::end_sleep();
         if let Some(me) = Slot::new(me::me_or_zero()) {
             owner::show_up(me);
@@ -83,7 +83,7 @@ impl Platform for Linux {
         sleep(word, expected, how, Channel::Crowd, Owned::No)
     }
 
-    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         sleep(word, expected, how, Channel::Heir, Owned::No)
     }
 
@@ -91,7 +91,7 @@ impl Platform for Linux {
         sleep(word, expected, how, Channel::Crowd, Owned::Yes)
     }
 
-    fn wait_heir_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         sleep(word, expected, how, Channel::Heir, Owned::Yes)
     }
 
@@ -109,7 +109,7 @@ impl Platform for Linux {
         futex::wake(address.0, count, Scope::Private)
     }
 
-    fn wake_heir(address: Address) {
+    fn wake_handoff(address: Address) {
         futex::wake_on(address.0, u32::MAX, Scope::Private, Channel::Heir);
     }
 }

@@ -58,13 +58,13 @@ pub(crate) const WW: &[Variant] = &[
     Variant {
         name: "ww_contexts_are_admitted_loosely",
         file: "mutex.rs",
-        line: "if seen.kept() || !seen.contexts() {",
+        line: "if seen.reserved() || !seen.contexts() {",
         instead: "if true {",
     },
     Variant {
         name: "ww_release_lets_newcomers_in",
         file: "mutex.rs",
-        line: "self.word.fetch_and_low(Word::STAYS, Ordering::Release)",
+        line: "self.word.fetch_and_low(Word::LEFT_BY_RELEASE, Ordering::Release)",
         instead: "self.word.fetch_and_low(0, Ordering::Release)",
     },
     Variant {
@@ -76,7 +76,7 @@ pub(crate) const WW: &[Variant] = &[
     Variant {
         name: "ww_woken_one_forgets_the_others",
         file: "ww/wait.rs",
-        line: "*owes = outcome == Outcome::Woken;",
+        line: "*must_pass_on = outcome == Outcome::Woken;",
         instead: "",
     },
     Variant {

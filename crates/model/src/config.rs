@@ -101,7 +101,7 @@ pub struct Config {
     pub(crate) hint: Hint,
     pub(crate) sections: bool,
     pub(crate) membarrier: Membarrier,
-    pub(crate) heat: u32,
+    pub(crate) slow_unlocks: u32,
     pub(crate) reduce: bool,
     pub(crate) max_steps: u32,
     pub(crate) max_executions: u64,
@@ -159,7 +159,7 @@ impl Config {
             hint: Hint::Always(OnCpu::Unknown),
             sections: true,
             membarrier: Membarrier::Works,
-            heat: 1,
+            slow_unlocks: 1,
             reduce: true,
             max_steps: 2000,
             max_executions: 20_000_000,
@@ -332,8 +332,8 @@ impl Config {
 
     /// For how many acquisitions a mutex stays hot. One unless set; 0: it never is.
     #[must_use]
-    pub fn heat(mut self, acquisitions: u32) -> Self {
-        self.heat = acquisitions;
+    pub fn slow_unlocks(mut self, acquisitions: u32) -> Self {
+        self.slow_unlocks = acquisitions;
         self
     }
 

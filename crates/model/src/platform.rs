@@ -182,8 +182,8 @@ macro_rules! platform {
                     }
                 }
 
-                fn heat() -> u32 {
-                    model::heat()
+                fn slow_unlocks() -> u32 {
+                    model::slow_unlocks()
                 }
 
                 #[track_caller]
@@ -204,7 +204,7 @@ macro_rules! platform {
                 }
 
                 #[track_caller]
-                fn wait_heir(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+                fn wait_handoff(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
                     let site = ::core::panic::Location::caller();
                     let ends = model::Ends { channel: model::HEIR, ..ends(how) };
                     outcome(model::wait_low(word, expected, &ends, site))
@@ -224,7 +224,7 @@ macro_rules! platform {
                 }
 
                 #[track_caller]
-                fn wake_heir(address: Address) {
+                fn wake_handoff(address: Address) {
                     let site = ::core::panic::Location::caller();
                     model::wake(address.0 + model::HEIR, u32::MAX, site);
                 }
@@ -287,8 +287,8 @@ pub mod hidden {
         futex::on_cpu()
     }
 
-    pub fn heat() -> u32 {
-        with(|engine| engine.config.heat)
+    pub fn slow_unlocks() -> u32 {
+        with(|engine| engine.config.slow_unlocks)
     }
 
     pub fn processors() -> u32 {

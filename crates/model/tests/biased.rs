@@ -69,7 +69,7 @@ impl<Y: Policy> Guarded<Y> {
 }
 
 fn small() -> Config {
-    Config::new().rescue(true).spurious(0).heat(0)
+    Config::new().rescue(true).spurious(0).slow_unlocks(0)
 }
 
 fn three() -> Config {

@@ -75,7 +75,7 @@ impl<Y: Policy> Semaphore for Tuned<Y> {
     fn rests_with(&self, permits: u32) {
         let word = self.peek();
         assert_eq!(word.subject(), permits);
-        assert!(!word.heir() && word.tail().is_none(), "{word:?}");
+        assert!(!word.handoff() && word.tail().is_none(), "{word:?}");
     }
 }
 

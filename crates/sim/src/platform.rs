@@ -186,7 +186,7 @@ impl Platform for Sim {
         })
     }
 
-    fn heat() -> u32 {
+    fn slow_unlocks() -> u32 {
         if with(|w| w.cold) { 0 } else { HEAT }
     }
 
@@ -200,14 +200,14 @@ impl Platform for Sim {
         calls::settle();
     }
 
-    fn dozing() -> u32 {
+    fn begin_sleep() -> u32 {
         with(|w| {
             w.dozing += 1;
             w.dozing
         })
     }
 
-    fn awake() {
+    fn end_sleep() {
         with(|w| w.dozing -= 1);
     }
 
@@ -219,7 +219,7 @@ impl Platform for Sim {
         wait(word.address(), || word.get() as u32 == expected, how)
     }
 
-    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         wait(word.address() + HEIR, || word.get() as u32 == expected, how)
     }
 
@@ -235,7 +235,7 @@ impl Platform for Sim {
         wake(address.0, count)
     }
 
-    fn wake_heir(address: Address) {
+    fn wake_handoff(address: Address) {
         wake(address.0 + HEIR, u32::MAX);
     }
 }

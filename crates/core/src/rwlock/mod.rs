@@ -314,7 +314,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
 
     /// A reader waits on the word.
     fn read_slow(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
-        let mut spin = Spin::start::<P>(Y::HEIR_SPIN);
+        let mut spin = Spin::start::<P>(Y::HANDOFF_SPIN);
         loop {
             let seen = self.peek();
             if living::<P>(seen).admits(Mode::Read) {

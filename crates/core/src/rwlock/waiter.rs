@@ -67,9 +67,9 @@ impl<'a, P: Platform> Waiter<'a, P> {
         wait: impl FnOnce(&Wait<'_, P>) -> Outcome,
     ) {
         let deadline = self.how.deadline.into_iter().chain(insist).min();
-        self.crowd = P::dozing();
+        self.crowd = P::begin_sleep();
         let outcome = wait(&Wait { deadline, ..*self.how });
-        P::awake();
+        P::end_sleep();
         self.reasons.heard(outcome);
     }
 }

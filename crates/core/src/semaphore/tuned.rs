@@ -40,7 +40,7 @@ use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::MAX_SLOTS;
-use crate::word::{Counting, Kind, Word};
+use crate::word::{Counting, Subject, Word};
 use core::marker::PhantomData;
 
 /// A counting semaphore. See the module documentation.

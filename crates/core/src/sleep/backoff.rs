@@ -6,19 +6,19 @@ use crate::policy::Policy;
 use crate::slot::Slot;
 
 /// Sleeps until a timer ends it, or the caller's reasons to give up; not beyond
-/// `insist`. `sleepers`: as counted by [`Platform::dozing`], the caller included.
+/// `insist`. `sleepers`: as counted by [`Platform::begin_sleep`], the caller included.
 ///
 /// Each further miss doubles the nap; and as many as nap at a time, so much longer
 /// is it, so that they come back at the same pace however many they are.
-pub(super) fn nap<P: Platform, Y: Policy>(
-    misses: u32,
+pub(super) fn back_off<P: Platform, Y: Policy>(
+    count: u32,
     me: Slot,
     how: &Wait<'_, P>,
     insist: Nanos,
     sleepers: u32,
 ) -> Outcome {
-    let doublings = misses.saturating_sub(Y::MISSES).min(Y::DOUBLINGS);
-    let length = (Y::NAP * u64::from(sleepers)) << doublings;
+    let doublings = count.saturating_sub(Y::BACKOFF_AFTER).min(Y::BACKOFF_DOUBLINGS);
+    let length = (Y::BACKOFF_SLEEP * u64::from(sleepers)) << doublings;
     let until = P::now().after(length).min(insist);
     let until = how.deadline.map_or(until, |deadline| deadline.min(until));
     let bell = &P::participant(me).bell;

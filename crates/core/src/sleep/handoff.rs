@@ -1,16 +1,16 @@
 //! The heir.
 
-use super::pass_on::pay;
+use super::pass_on::pass_on;
 use super::waiter::Waiter;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
 use crate::platform::{LockError, Nanos, Platform, Wait};
 use crate::policy::Policy;
 use crate::slot::Slot;
-use crate::word::{Kind, Word};
+use crate::word::{Subject, Word};
 
 /// The heir's wait.
-pub(super) fn inherit<P: Platform, K: Kind, Y: Policy>(
+pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
@@ -18,29 +18,29 @@ pub(super) fn inherit<P: Platform, K: Kind, Y: Policy>(
 ) -> Result<Word, LockError> {
     let mut spin = Spin::<P, Y>::start();
     // K and R, if set, stand.
-    let mut firm = !K::BLIND;
+    let mut firm = !K::RELEASE_LOSES;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::available(seen) {
-            let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
+            let taken = waiter.passing_on::<Y>(K::take(seen.handoff_taken(), me));
             match exchange::<P, K>(word, seen, taken) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
         }
         if let Some(error) = waiter.reasons.given_up() {
-            let left = waiter.settle::<Y>(seen.withdrawn());
+            let left = waiter.passing_on::<Y>(seen.handoff_withdrawn());
             if exchange::<P, K>(word, seen, left).is_err() {
                 continue;
             }
             // Another thread may believe to be the heir, and sleep (below).
-            if seen.ring() {
-                P::wake_heir(P::address_low(word));
+            if seen.handoff_asleep() {
+                P::wake_handoff(P::address_low(word));
             }
             // Heat that does not stand is the heir's own, or somebody else's who trusts
             // in the heir.
-            if K::BLIND && left.waiters() && !(firm && seen.hot()) {
-                return pay::<P, K, Y>(word, me, error, true);
+            if K::RELEASE_LOSES && left.waiters() && !(firm && seen.unlocks_slowly()) {
+                return pass_on::<P, K, Y>(word, me, error, true);
             }
             return Err(error);
         }
@@ -49,17 +49,17 @@ pub(super) fn inherit<P: Platform, K: Kind, Y: Policy>(
         // whoever comes first takes, and the other is back here.
         // Or a release has erased K unseen, and newcomers took what is kept. (No W went
         // with it: as long as there is an heir, sleepers are vouched for.)
-        if !seen.heir() || !seen.kept() {
-            let _ = exchange::<P, K>(word, seen, seen.inherited());
-            firm = !K::BLIND;
+        if !seen.handoff() || !seen.reserved() {
+            let _ = exchange::<P, K>(word, seen, seen.with_handoff());
+            firm = !K::RELEASE_LOSES;
             continue;
         }
         if spin.turn() {
             continue;
         }
-        if !seen.ring() {
-            let _ = exchange::<P, K>(word, seen, seen.with_ring());
-            firm = !K::BLIND;
+        if !seen.handoff_asleep() {
+            let _ = exchange::<P, K>(word, seen, seen.with_handoff_asleep());
+            firm = !K::RELEASE_LOSES;
             continue;
         }
         if !firm {
@@ -69,9 +69,9 @@ pub(super) fn inherit<P: Platform, K: Kind, Y: Policy>(
         }
         let asleep = seen.low();
         waiter.heard(if K::OWNED {
-            P::wait_heir_owned(word, asleep, how)
+            P::wait_handoff_owned(word, asleep, how)
         } else {
-            P::wait_heir(word, asleep, how)
+            P::wait_handoff(word, asleep, how)
         });
     }
 }
@@ -86,7 +86,7 @@ struct Spin<P: Platform, Y: Policy> {
 impl<P: Platform, Y: Policy> Spin<P, Y> {
     fn start() -> Self {
         Spin {
-            until: Some(P::now().after(Y::HEIR_SPIN)),
+            until: Some(P::now().after(Y::HANDOFF_SPIN)),
             turns: 0,
             policy: core::marker::PhantomData,
         }

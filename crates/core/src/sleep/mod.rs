@@ -63,25 +63,25 @@ use crate::give_up::Reasons;
 use crate::platform::{Address, LockError, Outcome, Platform, Wait};
 use crate::policy::Policy;
 use crate::slot::Slot;
-use crate::spin::{self, Passed, Spun};
-use crate::word::{Kind, Word};
-use backoff::nap;
-use handoff::inherit;
-use pass_on::pay;
+use crate::spin::{self, Barging, Spun};
+use crate::word::{Subject, Word};
+use backoff::back_off;
+use handoff::wait_for_handoff;
+use pass_on::pass_on;
 use waiter::Waiter;
 
 /// Spins, then sleeps, until acquired or given up; the word as the acquisition left it.
 /// `me` does not hold it.
-pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
+pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
 ) -> Result<Word, LockError> {
-    let mut passed = Passed::new();
-    let taken = match spin::spin::<P, K, Y>(word, me, how, &mut passed) {
+    let mut barging = Barging::new();
+    let taken = match spin::spin::<P, K, Y>(word, me, how, &mut barging) {
         Spun::Took(taken) => taken,
-        Spun::Left => sleep::<P, K, Y>(word, me, how, false, passed)?,
-        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, passed)?,
+        Spun::Left => sleep::<P, K, Y>(word, me, how, false, barging)?,
+        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, barging)?,
     };
     // Permits are left and somebody may sleep: the release that woke us could
     // wake only one. Never happens to a mutex, where the branch folds away.
@@ -94,8 +94,8 @@ pub(crate) fn acquire<P: Platform, K: Kind, Y: Policy>(
 /// After a release that found `erased` in the low half of the word at `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
-    if erased.ring() {
-        P::wake_heir(at);
+    if erased.handoff_asleep() {
+        P::wake_handoff(at);
     }
     if erased.waiters() {
         P::wake(at, 1);
@@ -106,14 +106,14 @@ pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
 /// the heir, in bounds.
 const PATIENCE: u64 = 64;
 
-fn sleep<P: Platform, K: Kind, Y: Policy>(
+fn sleep<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
     loose: bool,
-    mut passed: Passed<P, K, Y>,
+    mut barging: Barging<P, K, Y>,
 ) -> Result<Word, LockError> {
-    let mut waiter = Waiter { reasons: Reasons::new(how), owes: loose, loose };
+    let mut waiter = Waiter { reasons: Reasons::new(how), must_pass_on: loose, loose };
     let began = P::now();
     let mut now = began;
     let mut patience = 1;
@@ -122,17 +122,17 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
-            match exchange::<P, K>(word, seen, waiter.settle::<Y>(K::take(seen, me))) {
+            match exchange::<P, K>(word, seen, waiter.passing_on::<Y>(K::take(seen, me))) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
         }
         if core::mem::take(&mut woken) {
-            passed.missed();
+            barging.barged_past();
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
-            if waiter.owes {
-                return pay::<P, K, Y>(word, me, error, waiter.loose);
+            if waiter.must_pass_on {
+                return pass_on::<P, K, Y>(word, me, error, waiter.loose);
             }
             return Err(error);
         }
@@ -142,67 +142,72 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
         if now >= insist {
             if K::available(seen) {
                 // Kept for an heir that is slow, or was left behind by `fork`.
-                let taken = waiter.settle::<Y>(K::take(seen.claimed(), me));
+                let taken = waiter.passing_on::<Y>(K::take(seen.handoff_taken(), me));
                 match exchange::<P, K>(word, seen, taken) {
                     Ok(taken) => return Ok(taken),
                     Err(_) => continue,
                 }
             }
-            if !seen.heir() {
-                if exchange::<P, K>(word, seen, waiter.settle::<Y>(seen).inherited()).is_err() {
+            if !seen.handoff() {
+                if exchange::<P, K>(word, seen, waiter.passing_on::<Y>(seen).with_handoff())
+                    .is_err()
+                {
                     continue;
                 }
-                waiter.owes = false;
-                return inherit::<P, K, Y>(word, me, how, waiter);
+                waiter.must_pass_on = false;
+                return wait_for_handoff::<P, K, Y>(word, me, how, waiter);
             }
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
         // Not past the bound, where the releases of heirs wake the next.
-        let naps = now < due && passed.is_common() && !K::available(seen);
-        let asleep = if naps {
-            waiter.settle::<Y>(seen).with_mark()
+        let backs_off = now < due && barging.is_enough() && !K::available(seen);
+        let asleep = if backs_off {
+            waiter.passing_on::<Y>(seen).with_unreleased()
         } else {
             seen.announced(spin::alive::<P, Y>(seen))
         };
-        let asleep = K::written(asleep, P::heat());
+        let asleep = K::written(asleep, P::slow_unlocks());
         // For a nap even where nothing changes: the look may be older than the wake-up
         // that it owes for.
-        if naps || asleep != seen {
+        if backs_off || asleep != seen {
             if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
             // What is loose stays loose: others may trust in its heat.
-            waiter.loose |= K::BLIND && asleep.waiters() && !seen.hot() && (waiter.owes || !naps);
-            waiter.owes = false;
+            waiter.loose |= K::RELEASE_LOSES
+                && asleep.waiters()
+                && !seen.unlocks_slowly()
+                && (waiter.must_pass_on || !backs_off);
+            waiter.must_pass_on = false;
         }
         if waiter.loose {
             P::restart_releases();
             waiter.loose = false;
             let now = Word(word.load(Ordering::Relaxed));
             // Others may sleep already because they saw the W that is gone.
-            waiter.owes = !now.waiters() && !now.vouched();
+            waiter.must_pass_on = !now.waiters() && !now.covered();
             if now.low() != asleep.low() {
                 continue;
             }
         }
-        if naps {
-            crowd = P::dozing();
-            waiter.heard(nap::<P, Y>(passed.misses(), me, how, insist, crowd));
-            P::awake();
-            passed.napped(asleep, Word(word.load(Ordering::Relaxed)));
+        if backs_off {
+            crowd = P::begin_sleep();
+            waiter.heard(back_off::<P, Y>(barging.count(), me, how, insist, crowd));
+            P::end_sleep();
+            barging.slept(asleep, Word(word.load(Ordering::Relaxed)));
             now = P::now();
             continue;
         }
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let until = Wait { deadline: Some(until), ..*how };
-        crowd = P::dozing();
+        crowd = P::begin_sleep();
         let outcome = if K::OWNED {
             P::wait_low_owned(word, asleep.low(), &until)
         } else {
             P::wait_low(word, asleep.low(), &until)
         };
-        P::awake();
+        P::end_sleep();
         waiter.heard(outcome);
         woken = outcome == Outcome::Woken;
         now = P::now();
@@ -210,7 +215,7 @@ fn sleep<P: Platform, K: Kind, Y: Policy>(
 }
 
 /// The owner was left behind by `fork`: waiting would never end.
-fn orphaned<P: Platform, K: Kind>(seen: Word) -> Option<LockError> {
+fn orphaned<P: Platform, K: Subject>(seen: Word) -> Option<LockError> {
     let owner = K::holder(seen)?;
     P::participant(owner).lost().then_some(LockError::OwnerLost)
 }

@@ -6,12 +6,12 @@ use crate::platform::{LockError, Platform};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::spin;
-use crate::word::{Kind, Word};
+use crate::word::{Subject, Word};
 
 /// A waiter that owes gives up: it stays until sleepers are announced and that
 /// stands, or it has the lock after all, which somebody has released meanwhile.
 /// `loose`: the heat may be its own, and not stand.
-pub(super) fn pay<P: Platform, K: Kind, Y: Policy>(
+pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     error: LockError,
@@ -29,14 +29,14 @@ pub(super) fn pay<P: Platform, K: Kind, Y: Policy>(
         if free {
             return Ok(paid);
         }
-        loose |= paid.waiters() && !seen.hot();
-        if !K::BLIND || !loose {
+        loose |= paid.waiters() && !seen.unlocks_slowly();
+        if !K::RELEASE_LOSES || !loose {
             return Err(error);
         }
         P::restart_releases();
         loose = false;
         let now = Word(word.load(Ordering::Relaxed));
-        if now.waiters() || now.vouched() {
+        if now.waiters() || now.covered() {
             return Err(error);
         }
     }

@@ -14,7 +14,7 @@
 //! release erases it. At the next look the word is free; or M and the owner are the
 //! same, and the lock was held all the while; or it was released and is taken again: a
 //! *miss*. A wake-up whose lock is taken by then is a miss as well. After
-//! [`Policy::MISSES`] of them a spinner leaves, and a waiter naps before it looks again.
+//! [`Policy::BACKOFF_AFTER`] of them a spinner leaves, and a waiter naps before it looks again.
 //! A lock that was not released during a nap is waited for in the usual way.
 //!
 //! # Invariants
@@ -36,12 +36,12 @@
 use crate::exchange::exchange;
 use crate::platform::Platform;
 use crate::policy::Policy;
-use crate::word::{Kind, Word};
+use crate::word::{Subject, Word};
 use core::marker::PhantomData;
 
 /// What a waiter knows of being passed by.
-pub(crate) struct Passed<P: Platform, K: Kind, Y: Policy> {
-    misses: u32,
+pub(crate) struct Barging<P: Platform, K: Subject, Y: Policy> {
+    count: u32,
     /// The owner beside the mark that this waiter has set; 0: it has set none.
     marked: u32,
     /// Looks left before the first mark.
@@ -49,58 +49,58 @@ pub(crate) struct Passed<P: Platform, K: Kind, Y: Policy> {
     world: PhantomData<(P, K, Y)>,
 }
 
-impl<P: Platform, K: Kind, Y: Policy> Passed<P, K, Y> {
+impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
     /// Of a waiter that has seen nothing yet.
     pub(crate) fn new() -> Self {
-        Passed { misses: 0, marked: 0, looks: Y::UNMARKED, world: PhantomData }
+        Barging { count: 0, marked: 0, looks: Y::LOOKS_BEFORE_MARK, world: PhantomData }
     }
 
     /// A spinner's look that found the lock taken: true when it is no use to go on.
     pub(crate) fn looked(&mut self, word: &P::U64, seen: Word) -> bool {
-        if !Self::NAPS || K::available(seen) {
+        if !Self::BACKS_OFF || K::available(seen) {
             return false;
         }
         if let Some(looks) = self.looks.checked_sub(1) {
             self.looks = looks;
             return false;
         }
-        if seen.marked() && seen.subject() == self.marked {
+        if seen.unreleased() && seen.subject() == self.marked {
             return false;
         }
-        self.misses += u32::from(self.marked != 0);
-        if self.is_common() {
+        self.count += u32::from(self.marked != 0);
+        if self.is_enough() {
             return true;
         }
         // A mark that fails is none: the next look tries again.
-        let marked = exchange::<P, K>(word, seen, seen.with_mark());
+        let marked = exchange::<P, K>(word, seen, seen.with_unreleased());
         self.marked = if marked.is_ok() { seen.subject() } else { 0 };
         false
     }
 
     /// A wake-up came too late.
-    pub(crate) fn missed(&mut self) {
-        self.misses += u32::from(Self::NAPS);
+    pub(crate) fn barged_past(&mut self) {
+        self.count += u32::from(Self::BACKS_OFF);
     }
 
     /// Whether it has happened often enough for a nap.
-    pub(crate) fn is_common(&self) -> bool {
-        Self::NAPS && self.misses >= Y::MISSES
+    pub(crate) fn is_enough(&self) -> bool {
+        Self::BACKS_OFF && self.count >= Y::BACKOFF_AFTER
     }
 
     /// How often it has happened.
-    pub(crate) fn misses(&self) -> u32 {
-        self.misses
+    pub(crate) fn count(&self) -> u32 {
+        self.count
     }
 
     /// After a nap: what the word says of the time since it was `marked`.
-    pub(crate) fn napped(&mut self, marked: Word, seen: Word) {
-        if seen.marked() && seen.subject() == marked.subject() {
-            self.misses = 0;
+    pub(crate) fn slept(&mut self, marked: Word, seen: Word) {
+        if seen.unreleased() && seen.subject() == marked.subject() {
+            self.count = 0;
         } else {
-            self.missed();
+            self.barged_past();
         }
     }
 
     /// Of a semaphore nobody knows who would release it, or whether anybody will.
-    const NAPS: bool = K::OWNED && Y::MISSES != 0;
+    const BACKS_OFF: bool = K::OWNED && Y::BACKOFF_AFTER != 0;
 }

@@ -5,6 +5,6 @@ mod beside;
 mod queue;
 mod spinner;
 
-pub(crate) use barging::Passed;
+pub(crate) use barging::Barging;
 pub(crate) use queue::{alive, spin};
 pub(crate) use spinner::Spun;

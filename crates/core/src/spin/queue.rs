@@ -70,8 +70,8 @@
 //! it may because its spinners are not preempted; closing a node instead of
 //! waiting for its successor is ours.
 
-use super::barging::Passed;
-use super::beside::spin_in_a_crowd;
+use super::barging::Barging;
+use super::beside::spin_beside;
 use super::spinner::{FRESH, Pace, QueueNode, Seat, Spun, beats, look};
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::IDLE;
@@ -79,7 +79,7 @@ use crate::exchange::exchange;
 use crate::platform::{Platform, Wait};
 use crate::policy::Policy;
 use crate::slot::Slot;
-use crate::word::{Kind, Word};
+use crate::word::{Subject, Word};
 
 /// Queued, spinning on this state.
 const WAITING: u32 = 1;
@@ -96,7 +96,7 @@ const CLOSED: u32 = u32::MAX;
 /// Whether the last spinner in the queue was seen to run lately. A hint: the
 /// queue answers for sleepers, and one that does not run answers late.
 pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
-    word.tail().filter(|_| Y::VOUCH).is_some_and(|tail| {
+    word.tail().filter(|_| Y::COVER).is_some_and(|tail| {
         let tail = P::participant(tail);
         !tail.lost() && beats::<P>(&tail.attached.node, P::now(), Y::STALE)
     })
@@ -111,18 +111,18 @@ const TRIES: u32 = 4;
 const APART: u32 = 6;
 
 /// Spins for the lock in `word`, in turn.
-pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
+pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &Wait<'_, P>,
-    passed: &mut Passed<P, K, Y>,
+    barging: &mut Barging<P, K, Y>,
 ) -> Spun {
     let Some(seat) = Seat::<P>::take(me) else { return Spun::Left };
     let node = seat.node;
     node.beat.store(FRESH, Ordering::Relaxed);
     let mut pace = Pace::start::<Y>();
     if !Y::QUEUE && Y::joins(None, P::processors()) {
-        return spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how, passed);
+        return spin_beside::<P, K, Y>(word, &seat, &mut pace, how, barging);
     }
 
     let mut seen = Word(word.load(Ordering::Relaxed));
@@ -140,7 +140,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         let tail = seen.tail().filter(|&t| !P::participant(t).lost());
         if !Y::joins(tail, P::processors()) {
             return if K::OWNED && Y::beside(P::processors()) {
-                spin_in_a_crowd::<P, K, Y>(word, &seat, &mut pace, how, passed)
+                spin_beside::<P, K, Y>(word, &seat, &mut pace, how, barging)
             } else {
                 Spun::Left
             };
@@ -148,7 +148,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
         node.state.store(if tail.is_some() { WAITING } else { HEAD }, Ordering::Relaxed);
         let queue = if tail.is_some() { seen } else { seen.closed() };
         let joined = queue.joined(me);
-        let joined = if Y::VOUCH || joined.heir() { joined } else { joined.answer() };
+        let joined = if Y::COVER || joined.handoff() { joined } else { joined.uncover() };
         match exchange::<P, K>(word, seen, joined) {
             Ok(_) => break tail,
             Err(now) => seen = now,
@@ -171,7 +171,7 @@ pub(crate) fn spin<P: Platform, K: Kind, Y: Policy>(
     {
         return Spun::Left;
     }
-    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how, passed)
+    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how, barging)
 }
 
 /// Hangs `me` behind `predecessor`; true if that makes `me` the head.
@@ -213,12 +213,12 @@ fn wait_for_turn<P: Platform, Y: Policy>(
 }
 
 /// Spins on the lock word itself, then departs, with or without the lock.
-fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
+fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     seat: &Seat<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
-    passed: &mut Passed<P, K, Y>,
+    barging: &mut Barging<P, K, Y>,
 ) -> Spun {
     let me = seat.me;
     loop {
@@ -236,7 +236,8 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
                     spun => spun,
                 };
             }
-        } else if passed.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen)) {
+        } else if barging.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen))
+        {
             return depart::<P, K, Y>(word, me, false);
         }
     }
@@ -248,7 +249,7 @@ fn spin_as_head<P: Platform, K: Kind, Y: Policy>(
 /// a release that saw the queue woke nobody (W3). Returns the word as left by an
 /// end of the queue that leaves the caller with the lock: only now does it show
 /// the sleepers that the queue answered for, for whom permits may be left.
-fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Spun {
+fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Spun {
     let mut at = me;
     loop {
         let node = &P::participant(at).attached.node;
@@ -263,7 +264,7 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
                 match exchange::<P, K>(word, seen, after) {
                     Ok(after) => {
                         node.unlink();
-                        return match K::BLIND && after.waiters() && !seen.hot() {
+                        return match K::RELEASE_LOSES && after.waiters() && !seen.unlocks_slowly() {
                             _ if owned || take => Spun::Took(after),
                             true => Spun::LeftLoose,
                             false => Spun::Left,
@@ -282,13 +283,13 @@ fn depart<P: Platform, K: Kind, Y: Policy>(word: &P::U64, me: Slot, owned: bool)
         }
         node.unlink();
         let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
-        let heir = &P::participant(successor).attached.node;
-        let verdict = if beats::<P>(heir, P::now(), Y::STALE) { HEAD } else { PASSED };
+        let behind = &P::participant(successor).attached.node;
+        let verdict = if beats::<P>(behind, P::now(), Y::STALE) { HEAD } else { PASSED };
         // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
         // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
         // program order through its link (OSQ-3).
         let turned =
-            heir.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
+            behind.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
         if turned.is_ok() && verdict == HEAD {
             return Spun::Left;
         }

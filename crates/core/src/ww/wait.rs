@@ -57,17 +57,17 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         let mut ask = ASK.0;
         // A wake-up that was meant for one of those behind the first: they go on
         // sleeping until somebody is first with A again (X4).
-        let mut owes = false;
+        let mut must_pass_on = false;
         let result = loop {
             context.hear();
             let must_die = context.mortal() && context.wounded();
             if must_die {
                 break Err(WwError::Deadlock);
             }
-            let ended = match self.stand_in_line(context, &mut owes) {
+            let ended = match self.stand_in_line(context, &mut must_pass_on) {
                 Place::Mine => break Err(WwError::Lock(LockError::Recursive)),
                 Place::Behind(_) if dies::<P>(context) => break Err(WwError::Deadlock),
-                Place::Behind(older) => self.sleep_behind(older, &how, &mut owes),
+                Place::Behind(older) => self.sleep_behind(older, &how, &mut must_pass_on),
                 Place::First => {
                     let mut until = how.deadline;
                     match self.judge(context) {
@@ -89,7 +89,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 Err(error) => break Err(WwError::Lock(error)),
             }
         };
-        if owes {
+        if must_pass_on {
             self.pass_on();
         }
         result
@@ -97,16 +97,16 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
 
     /// Becomes the first, unless an older context is. A context that is first
     /// already has set C before, and need not again (X3).
-    fn stand_in_line(&self, context: &Context<P>, owes: &mut bool) -> Place {
+    fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> Place {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
         loop {
             if seen.is(mine) {
-                if *owes && let Err(found) = self.exchange_first(seen, seen.with_flag()) {
+                if *must_pass_on && let Err(found) = self.exchange_first(seen, seen.with_flag()) {
                     seen = found;
                     continue;
                 }
-                *owes = false;
+                *must_pass_on = false;
                 return Place::First;
             }
             if let Some(slot) = seen.slot() {
@@ -117,10 +117,10 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return Place::Behind(seen);
                 }
             }
-            let after = if seen.flagged() || *owes { mine.with_flag() } else { mine };
+            let after = if seen.flagged() || *must_pass_on { mine.with_flag() } else { mine };
             match self.exchange_first(seen, after) {
                 Ok(()) => {
-                    *owes = false;
+                    *must_pass_on = false;
                     break;
                 }
                 Err(found) => seen = found,
@@ -171,19 +171,19 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         &self,
         first: Ticket,
         how: &Wait<'_, P>,
-        owes: &mut bool,
+        must_pass_on: &mut bool,
     ) -> Result<(), LockError> {
         let asleep = first.with_flag();
         // With a debt an exchange even where A is seen: the look may be older than the
         // wake-up.
-        if (asleep != first || *owes) && self.exchange_first(first, asleep).is_err() {
+        if (asleep != first || *must_pass_on) && self.exchange_first(first, asleep).is_err() {
             return Err(LockError::Cancelled);
         }
         let mut reasons = Reasons::new(how);
-        P::dozing();
+        P::begin_sleep();
         let outcome = P::wait_low(&self.first, asleep.low(), how);
-        P::awake();
-        *owes = outcome == Outcome::Woken;
+        P::end_sleep();
+        *must_pass_on = outcome == Outcome::Woken;
         reasons.heard(outcome);
         Err(reasons.given_up().unwrap_or(LockError::Cancelled))
     }

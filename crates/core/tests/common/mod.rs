@@ -144,7 +144,7 @@ impl Platform for Alone {
     fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         sleep(word.load(Ordering::Relaxed) as u32 == expected, how)
     }
-    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         Self::wait_low(word, expected, how)
     }
     fn address32(word: &U32) -> Address {
@@ -157,7 +157,7 @@ impl Platform for Alone {
         WAKES.with_borrow_mut(|wakes| wakes.push((address, count)));
         0
     }
-    fn wake_heir(address: Address) {
+    fn wake_handoff(address: Address) {
         Self::wake(address, u32::MAX);
     }
 }
