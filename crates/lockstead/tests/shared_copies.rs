@@ -166,7 +166,10 @@ fn copied(root: &Root, wait: impl FnOnce() -> Result<(), SharedError>) -> libc::
         }
     });
     until("it is about to wait", || root.stage.load(SeqCst) == 1);
-    std::thread::sleep(Duration::from_millis(100));
+    until("it sleeps", || {
+        let stat = std::fs::read_to_string(format!("/proc/{waiter}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))
+    });
     // SAFETY: our own child.
     unsafe { libc::kill(waiter, libc::SIGUSR1) };
     until("the copy knows", || root.child.load(SeqCst) != 0);

@@ -1,6 +1,9 @@
 //! Locks in memory that processes share, when a process dies. A program of its own, so
 //! that no thread of another test holds a lock of the allocator at a fork.
 
+#[path = "common/watched.rs"]
+mod watched;
+
 use lockstead::shared::{
     Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedRwLock, SharedSemaphore, Taken,
@@ -8,6 +11,7 @@ use lockstead::shared::{
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use watched::Watched;
 
 #[derive(Shareable)]
 #[repr(C)]
@@ -123,10 +127,13 @@ fn who_sleeps_is_woken_by_the_death() {
         root.reach(1);
     });
     root.await_stage(1);
+    let watched = [(); 4].map(|()| Watched::default());
     std::thread::scope(|s| {
-        let waiters: Vec<_> = (0..4)
-            .map(|_| {
+        let waiters: Vec<_> = watched
+            .iter()
+            .map(|watched| {
                 s.spawn(|| {
+                    watched.begins();
                     let pair = root.pairs[0].lock_timeout(LONG).unwrap();
                     let died = pair.is_inconsistent();
                     drop(pair.recover(|pair| *pair = [1, 1]).unwrap());
@@ -134,7 +141,7 @@ fn who_sleeps_is_woken_by_the_death() {
                 })
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(50));
+        watched.iter().for_each(Watched::sleeps);
         child.kill();
         let told = waiters.into_iter().map(|waiter| waiter.join().unwrap());
         assert_eq!(told.filter(|&died| died).count(), 1, "one is told, and repairs");
@@ -278,9 +285,13 @@ fn a_killed_reader_is_one_less() {
     });
     root.await_stage(1);
     assert_eq!(root.rates.try_write().map(drop), Err(SharedError::Held));
+    let watched = Watched::default();
     std::thread::scope(|s| {
-        let writer = s.spawn(|| root.rates.write_timeout(LONG).map(|w| w.is_inconsistent()));
-        std::thread::sleep(Duration::from_millis(30));
+        let writer = s.spawn(|| {
+            watched.begins();
+            root.rates.write_timeout(LONG).map(|w| w.is_inconsistent())
+        });
+        watched.sleeps();
         child.kill();
         assert_eq!(writer.join().unwrap(), Ok(false));
     });
@@ -325,12 +336,14 @@ fn units_of_a_killed_holder_are_returned_or_reported() {
     });
     root.await_stage(1);
     assert_eq!(root.slots.try_acquire(2).map(drop), Err(SharedError::Held));
+    let watched = Watched::default();
     std::thread::scope(|s| {
         let waiter = s.spawn(|| {
+            watched.begins();
             let taken = root.slots.acquire_timeout(2, LONG).unwrap();
             matches!(taken, Taken::Acquired(_))
         });
-        std::thread::sleep(Duration::from_millis(30));
+        watched.sleeps();
         child.kill();
         assert!(waiter.join().unwrap());
     });

@@ -55,6 +55,7 @@ static void *killable(void *unused)
     int result;
     (void)unused;
     lks_mutex_lock(&mutex);
+    begins();
     do
         result = lks_cond_wait_killable(&not_empty, &mutex, &token);
     while (result == 0);
@@ -75,7 +76,7 @@ int main(void)
     SIGNAL_UNTIL(thread, ended);
     EXPECT((intptr_t)join(thread) == -EINTR);
     thread = start(killable, NULL);
-    nap(5);
+    until_it_sleeps();
     lks_cancel_fire(&token);
     EXPECT((intptr_t)join(thread) == -EINTR);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,41 @@ static inline void nap(unsigned milliseconds)
     time.tv_sec = milliseconds / 1000;
     time.tv_nsec = (long)(milliseconds % 1000) * 1000000;
     nanosleep(&time, NULL);
+}
+
+/* Waits until a thread or a process sleeps in the kernel; `stat` is the path of its status. */
+static inline void until_asleep(const char *stat)
+{
+    char text[512], *state = NULL;
+    for (;;) {
+        FILE *file = fopen(stat, "r");
+        size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        if (file)
+            fclose(file);
+        text[length] = 0;
+        state = strrchr(text, ')');
+        if (state && state[1] == ' ' && state[2] == 'S')
+            return;
+        nap(1);
+    }
+}
+
+static int watched;
+
+/* Called by a thread: what follows is the call in which another one waits until it sleeps. */
+static inline void begins(void)
+{
+    __atomic_store_n(&watched, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+}
+
+static inline void until_it_sleeps(void)
+{
+    char path[64];
+    int thread;
+    while ((thread = __atomic_exchange_n(&watched, 0, __ATOMIC_ACQ_REL)) == 0)
+        nap(1);
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    until_asleep(path);
 }
 
 static inline pthread_t start(void *(*run)(void *), void *argument)

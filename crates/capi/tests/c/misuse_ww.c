@@ -80,6 +80,7 @@ static void *begins_once(void *unused)
     EXPECT(lks_once_begin(&once) == 1); /* TURN */
     reach(1);
     await(2);
+    begins();
     lks_mutex_lock(&mutex); /* WAITS FOR THE MUTEX */
     lks_mutex_unlock(&mutex);
     lks_once_done(&once);
@@ -244,7 +245,7 @@ static void of_once(const char *wrong)
         thread = start(begins_once, NULL);
         await(1);
         reach(2);
-        nap(50);
+        until_it_sleeps();
         /* As soon as the other waits too, whoever comes last says so. */
         EXPECT(lks_once_begin(&once) == 0); /* WAITS FOR THE TURN */
         lks_mutex_unlock(&mutex);

@@ -41,6 +41,7 @@ static lks_cancel token = LKS_CANCEL_INIT;
 
 static void *killable(void *mutex)
 {
+    begins();
     return (void *)(intptr_t)lks_mutex_lock_killable(mutex, &token);
 }
 
@@ -89,7 +90,7 @@ static void ends_of_waits(void)
 
     EXPECT(!lks_cancel_is_fired(&token));
     thread = start(killable, &mutex);
-    nap(5);
+    until_it_sleeps();
     lks_cancel_fire(&token);
     EXPECT(lks_cancel_is_fired(&token));
     EXPECT((intptr_t)join(thread) == -EINTR);

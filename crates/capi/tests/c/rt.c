@@ -153,10 +153,11 @@ static void killed(void)
         EXPECT(lks_rt_mutex_lock_interruptible(&mutex) == 0);
         _exit(0);
     }
-    char byte;
+    char byte, stat[64];
     int status;
     EXPECT(read(ready[0], &byte, 1) == 1);
-    nap(50);
+    snprintf(stat, sizeof stat, "/proc/%d/stat", (int)child);
+    until_asleep(stat);
     EXPECT(kill(child, SIGTERM) == 0);
     EXPECT(waitpid(child, &status, 0) == child);
     EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);

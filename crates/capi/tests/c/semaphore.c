@@ -32,12 +32,14 @@ static lks_cancel token = LKS_CANCEL_INIT;
 
 static void *killable(void *semaphore)
 {
+    begins();
     return (void *)(intptr_t)lks_semaphore_down_killable(semaphore, &token);
 }
 
 static void *give(void *semaphore)
 {
-    nap(5);
+    /* The main thread, which waits for it. */
+    until_asleep("/proc/self/stat");
     EXPECT(lks_semaphore_up(semaphore) == 0);
     return NULL;
 }
@@ -65,7 +67,7 @@ int main(void)
     SIGNAL_UNTIL(thread, ended);
     EXPECT((intptr_t)join(thread) == -EINTR);
     thread = start(killable, &semaphore);
-    nap(5);
+    until_it_sleeps();
     lks_cancel_fire(&token);
     EXPECT((intptr_t)join(thread) == -EINTR);
 

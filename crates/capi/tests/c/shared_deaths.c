@@ -64,6 +64,7 @@ static void take_only_to_read(void)
 
 static void *wait_for_one(void *unused)
 {
+    begins();
     EXPECT(lks_shared_mutex_lock(&bank->accounts[0].lock) == -EOWNERDEAD);
     EXPECT(lks_shared_mutex_consistent(&bank->accounts[0].lock) == 0);
     EXPECT(lks_shared_mutex_unlock(&bank->accounts[0].lock) == 0);
@@ -108,7 +109,7 @@ int main(void)
     }
     await_stage(1);
     pthread_t waiter = start(wait_for_one, NULL);
-    nap(20);
+    until_it_sleeps();
     EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
     join(waiter);
 

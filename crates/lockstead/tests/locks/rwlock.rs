@@ -1,6 +1,6 @@
 //! Reader-writer locks.
 
-use crate::support::{Watchdog, eventually, panic_of};
+use crate::support::{Watchdog, Watched, eventually, panic_of};
 use lockstead::{CancelToken, Cancelled, NamedRwLock, RwLock, RwLockWriteGuard, TimedOut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::thread;
@@ -151,14 +151,19 @@ fn a_writer_goes_on_as_a_reader() {
     let _watchdog = Watchdog::new("a_writer_goes_on_as_a_reader");
     let lock = RwLock::new(0);
     let written = AtomicBool::new(false);
+    let waiting = [(); 2].map(|()| Watched::default());
     thread::scope(|s| {
         let mut writing = lock.write();
         s.spawn(|| {
+            waiting[0].begins();
             *lock.write() += 10;
             written.store(true, Ordering::Relaxed);
         });
-        s.spawn(|| assert!(*lock.read() > 0));
-        thread::sleep(Duration::from_millis(3));
+        s.spawn(|| {
+            waiting[1].begins();
+            assert!(*lock.read() > 0);
+        });
+        waiting.iter().for_each(Watched::sleeps);
         *writing = 1;
         let reading = RwLockWriteGuard::downgrade(writing);
         assert!(lock.writer().is_none() && lock.readers() >= 1);

@@ -3,7 +3,7 @@
 macro_rules! semaphore_tests {
     ($name:ident, $semaphore:ty) => {
         mod $name {
-            use crate::support::{Watchdog, eventually, panic_of};
+            use crate::support::{Watchdog, Watched, eventually, panic_of};
             use lockstead::{CancelToken, Cancelled, TimedOut};
             use std::sync::atomic::{AtomicU32, Ordering};
             use std::thread;
@@ -121,14 +121,13 @@ macro_rules! semaphore_tests {
                 assert!(semaphore.try_acquire().is_none() && !semaphore.try_down());
 
                 let token = CancelToken::new();
-                let waiting = AtomicU32::new(0);
+                let watched = Watched::default();
                 thread::scope(|s| {
                     let waiter = s.spawn(|| {
-                        waiting.store(1, Ordering::Relaxed);
+                        watched.begins();
                         semaphore.down_killable(&token)
                     });
-                    eventually(|| waiting.load(Ordering::Relaxed) == 1);
-                    thread::sleep(wait);
+                    watched.sleeps();
                     token.cancel();
                     assert_eq!(waiter.join().expect("no panic"), Err(Cancelled));
                 });

@@ -2,8 +2,11 @@
 
 #[path = "../common/watchdog.rs"]
 mod watchdog;
+#[path = "../common/watched.rs"]
+mod watched;
 
 pub(crate) use watchdog::Watchdog;
+pub(crate) use watched::Watched;
 
 /// Runs `body` and returns the message of its panic.
 pub(crate) fn panic_of<R>(body: impl FnOnce() -> R) -> String {

@@ -1,8 +1,9 @@
 //! The mutex, among threads.
 
-use crate::support::{Watchdog, before_it_looks_again, eventually, segment};
+use crate::support::{Watchdog, Watched, before_it_looks_again, eventually, segment};
 use lockstead::CancelToken;
 use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use lockstead_core::robust::word::RESERVED;
 use lockstead_linux::shared::party;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,9 +64,13 @@ fn every_wait_can_end() {
             assert_eq!(refused(lock.lock_until(deadline)), Err(SharedError::TimedOut));
             assert!(Instant::now() >= deadline);
             let token = CancelToken::new();
+            let watched = Watched::default();
             thread::scope(|s| {
-                let waiter = s.spawn(|| refused(lock.lock_killable(&token)));
-                thread::sleep(short);
+                let waiter = s.spawn(|| {
+                    watched.begins();
+                    refused(lock.lock_killable(&token))
+                });
+                watched.sleeps();
                 token.cancel();
                 assert_eq!(waiter.join().unwrap(), Err(SharedError::Cancelled));
             });
@@ -172,11 +177,15 @@ fn waiters_of_a_lost_lock_are_all_told() {
             break dying;
         }
     };
+    let watched = [(); 4].map(|()| Watched::default());
     thread::scope(|s| {
-        let waiters: Vec<_> = (0..4)
-            .map(|_| s.spawn(|| matches!(lock.lock().unwrap(), Locked::NotRecoverable)))
-            .collect();
-        thread::sleep(Duration::from_millis(20));
+        let waiters = watched.each_ref().map(|watched| {
+            s.spawn(|| {
+                watched.begins();
+                matches!(lock.lock().unwrap(), Locked::NotRecoverable)
+            })
+        });
+        watched.iter().for_each(Watched::sleeps);
         drop(dying);
         assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
     });
@@ -208,14 +217,22 @@ fn a_handoff_waiter_is_woken_when_the_lock_is_lost() {
         });
         let left = lock.lock().expect("a slot");
         assert!(matches!(left, Locked::OwnerDied(_)));
+        let watched = Watched::default();
         thread::scope(|s| {
-            let waiter = s.spawn(|| assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable))));
+            let waiter = s.spawn(|| {
+                watched.begins();
+                assert!(matches!(lock.lock(), Ok(Locked::NotRecoverable)));
+            });
+            watched.sleeps();
             // It becomes the hand-off waiter when it looks again after some milliseconds.
-            for _ in 0..5 {
-                thread::sleep(Duration::from_millis(10));
-                party(core::ptr::from_ref(lock).addr()).expect("a slot").domain.wake_everybody();
-            }
-            thread::sleep(Duration::from_millis(10));
+            let at = core::ptr::from_ref(lock).addr();
+            // SAFETY: SEGMENT-MAPPED: the lock's word, an atomic, in the segment of this test.
+            let word = unsafe { &*core::ptr::with_exposed_provenance::<AtomicU32>(at) };
+            eventually(|| {
+                party(at).expect("a slot").domain.wake_everybody();
+                word.load(Ordering::Relaxed) & RESERVED != 0
+            });
+            watched.sleeps();
             let start = Instant::now();
             drop(left);
             waiter.join().expect("it was told");

@@ -1,6 +1,6 @@
 //! The semaphore, among threads.
 
-use crate::support::{Watchdog, before_it_looks_again, segment};
+use crate::support::{Watchdog, Watched, before_it_looks_again, segment};
 use lockstead::CancelToken;
 use lockstead::shared::{OnDeath, Options, Segment, SharedError, SharedSemaphore, Taken};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -117,16 +117,21 @@ fn units_of_the_dead_are_free_again() {
 #[test]
 fn who_wants_less_is_woken_past_who_wants_more() {
     let _watchdog = Watchdog::new("who_wants_less_is_woken_past_who_wants_more");
-    let asleep = Duration::from_millis(30);
     let told = || {
         let segment = with(1, OnDeath::Return);
         let semaphore = segment.root();
         let had = semaphore.acquire(1).unwrap().permit();
         thread::scope(|s| {
-            s.spawn(|| drop(semaphore.acquire(2).unwrap()));
-            thread::sleep(asleep);
-            let less = s.spawn(|| drop(semaphore.acquire(1).unwrap()));
-            thread::sleep(asleep);
+            let wanting = |units, watched: &'static Watched| {
+                let thread = s.spawn(move || {
+                    watched.begins();
+                    drop(semaphore.acquire(units).unwrap());
+                });
+                watched.sleeps();
+                thread
+            };
+            wanting(2, Box::leak(Box::default()));
+            let less = wanting(1, Box::leak(Box::default()));
             let start = Instant::now();
             drop(had);
             less.join().expect("it had one");

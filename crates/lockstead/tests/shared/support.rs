@@ -2,12 +2,15 @@
 
 #[path = "../common/watchdog.rs"]
 mod watchdog;
+#[path = "../common/watched.rs"]
+mod watched;
 
 use lockstead::shared::{Options, Segment, Shareable};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 pub(crate) use watchdog::Watchdog;
+pub(crate) use watched::Watched;
 
 /// Calls `probe` until it is true.
 #[track_caller]

@@ -1,8 +1,6 @@
 //! The archive inside a library that a program loads and closes again.
 
-mod common;
-
-use common::{archive, compiler, ends_well, package, scratch, strict, with_library};
+use crate::common::{archive, compiler, ends_well, package, scratch, strict, with_library};
 use std::process::Command;
 
 #[test]

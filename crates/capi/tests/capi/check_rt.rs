@@ -1,9 +1,7 @@
 //! The checking build of the real-time mutexes: what is done wrong is said, with the
 //! places; what is done right is not.
 
-mod common;
-
-use common::{checked, compiler, marked, program};
+use crate::common::{checked, compiler, marked, program};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

@@ -3,9 +3,7 @@
 //! A test here that turns red on purpose means that the number in
 //! `xtask::install::ABI` has to change with it; `docs/abi.md` says what may change.
 
-mod common;
-
-use common::{compilers, package, program, run};
+use crate::common::{compilers, package, program, run};
 use lockstead_core::MAX_SLOTS;
 use std::collections::HashMap;
 use std::fs;
@@ -23,11 +21,14 @@ fn the_layout_is_the_one_agreed_on_in_each_language() {
         let options: &[&str] = if compiler.cpp { &["-xc++", "-Wno-invalid-offsetof"] } else { &[] };
         if compiler.cpp {
             // The archive would be taken for a source of this language, too.
-            let object = common::scratch().join(format!("abi-{}", compiler.command));
-            let mut command = common::strict(compiler.command, standard);
+            let object = crate::common::scratch().join(format!("abi-{}", compiler.command));
+            let mut command = crate::common::strict(compiler.command, standard);
             command.args(options).arg(package().join("tests/c/abi.c"));
             command.args(["-xnone", "-o"]).arg(&object);
-            common::ends_well(common::with_library(&mut command, common::archive()));
+            crate::common::ends_well(crate::common::with_library(
+                &mut command,
+                crate::common::archive(),
+            ));
             let printed = run(&object, &[]);
             assert_eq!(String::from_utf8_lossy(&printed.stdout), agreed("abi.txt"));
             continue;
@@ -75,8 +76,9 @@ fn rust_agrees_with_the_layout() {
 /// The functions that the library has: one that is gone breaks programs.
 #[test]
 fn the_names_are_those_agreed_on() {
-    let listed = said_by(Command::new("nm").args(["-g", "--defined-only"]).arg(common::archive()))
-        .unwrap_or_else(|error| panic!("{error}"));
+    let listed =
+        said_by(Command::new("nm").args(["-g", "--defined-only"]).arg(crate::common::archive()))
+            .unwrap_or_else(|error| panic!("{error}"));
     let mut names: Vec<_> = listed
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))

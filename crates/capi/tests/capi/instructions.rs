@@ -1,9 +1,7 @@
 //! A call site in C is as short as one in Rust: the instructions of lock and unlock on
 //! the path of a free mutex, counted in both.
 
-mod common;
-
-use common::{compilers, scratch, strict};
+use crate::common::{compilers, scratch, strict};
 use std::fs;
 use std::process::Command;
 use xtask::library::said_by;
@@ -86,7 +84,7 @@ fn a_call_site_in_c_is_as_short_as_one_in_rust() {
         let object = scratch().join(format!("call-site-{}.o", compiler.command));
         let mut command = strict(compiler.command, "c11");
         command.arg("-c").arg("-o").arg(&object).arg(&source);
-        common::ends_well(&mut command);
+        crate::common::ends_well(&mut command);
         let Some(in_c) = function(&object, "call_site") else { return };
         let in_c = on_the_fast_path(&in_c);
         println!("{}: {in_c} instructions; Rust: {in_rust}", compiler.command);

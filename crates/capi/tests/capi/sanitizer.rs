@@ -2,9 +2,7 @@
 //! lock orders: it must find no race, and must find the one that is there without the
 //! lock.
 
-mod common;
-
-use common::{package, scratch, strict, with_library};
+use crate::common::{package, scratch, strict, with_library};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -16,7 +14,7 @@ fn sanitized(name: &str, options: &[&str]) -> Option<PathBuf> {
     let mut command = strict(COMPILER, "gnu11");
     command.args(["-fsanitize=thread", "-pthread"]).args(options);
     command.arg("-o").arg(&program).arg(package().join(format!("tests/c/{name}.c")));
-    let output = match with_library(&mut command, common::archive()).output() {
+    let output = match with_library(&mut command, crate::common::archive()).output() {
         Ok(output) => output,
         Err(error) => {
             eprintln!("skipped: {COMPILER} does not run: {error}");

@@ -1,9 +1,9 @@
 //! The library, built once for all tests, and programs in C and C++ that use it.
-#![allow(dead_code, reason = "each test program uses its part")]
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use xtask::library::build_archive;
 
@@ -95,17 +95,24 @@ pub(crate) fn with_library<'a>(command: &'a mut Command, archive: &Path) -> &'a 
     command.arg(archive).args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
 }
 
-/// Compiles a program of `tests/` with the library.
+/// Compiles a program of `tests/` with the library, once: another test may run it already.
 pub(crate) fn program(source: &str, compiler: &str, standard: &str, options: &[&str]) -> PathBuf {
     let path = package().join("tests").join(source);
     let stem = path.file_stem().expect("a name").display().to_string();
     let options_of_it = options.concat().replace('/', "-");
     let program = scratch().join(format!("{stem}-{compiler}-{standard}{options_of_it}"));
-    let checks = options.contains(&"-DLKS_DEBUG");
-    let archive = if checks { checking_archive() } else { archive() };
-    let mut command = strict(compiler, standard);
-    command.args(options).arg("-pthread").arg("-o").arg(&program).arg(&path);
-    ends_well(with_library(&mut command, archive));
+    static BUILT: Mutex<Option<HashMap<PathBuf, Arc<OnceLock<()>>>>> = Mutex::new(None);
+    let built = {
+        let mut all = BUILT.lock().expect("no test panics with it");
+        Arc::clone(all.get_or_insert_default().entry(program.clone()).or_default())
+    };
+    built.get_or_init(|| {
+        let checks = options.contains(&"-DLKS_DEBUG");
+        let archive = if checks { checking_archive() } else { archive() };
+        let mut command = strict(compiler, standard);
+        command.args(options).arg("-pthread").arg("-o").arg(&program).arg(&path);
+        ends_well(with_library(&mut command, archive));
+    });
     program
 }
 

@@ -1,9 +1,7 @@
 //! `migrate.h`: one text for semaphores and mutexes, in each language, and what it does
 //! not let pass.
 
-mod common;
-
-use common::{compilers, package, passes, program, run, strict};
+use crate::common::{compilers, package, passes, program, run, strict};
 
 const MAPPED: &str = "-DLKS_SEMAPHORES_ARE_MUTEXES";
 

@@ -1,10 +1,7 @@
-//! The wait/wound mutex: the calls, one by one. See `ww_stress.rs` for many threads.
+//! The wait/wound mutex: the calls, one by one. See `stress` for many threads.
 
-#[path = "common/watchdog.rs"]
-mod watchdog;
-#[path = "common/watched.rs"]
-mod watched;
-
+use crate::watchdog::Watchdog;
+use crate::watched::Watched;
 use lockstead::Interrupted;
 use lockstead::ww::{
     CONTEXTS_PER_THREAD, Class, Context, Error, LockAllError, Scheme, WwGuard, WwMutex, lock_all,
@@ -13,8 +10,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use watchdog::Watchdog;
-use watched::Watched;
 
 static DIE: Class = Class::wait_die("die");
 static WOUND: Class = Class::wound_wait("wound");

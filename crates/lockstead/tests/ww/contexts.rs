@@ -1,15 +1,10 @@
 //! What others do to a context reaches that context, and no longer than it should.
 
-#[path = "common/watchdog.rs"]
-mod watchdog;
-#[path = "common/watched.rs"]
-mod watched;
-
+use crate::watchdog::Watchdog;
+use crate::watched::Watched;
 use lockstead::ww::{CONTEXTS_PER_THREAD, Class, Error, WwMutex};
 use std::sync::Barrier;
 use std::thread;
-use watchdog::Watchdog;
-use watched::Watched;
 
 /// A thread with a context in each of several classes, all of the same number: the
 /// wound goes to the one that holds the lock.

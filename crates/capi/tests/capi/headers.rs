@@ -1,8 +1,6 @@
 //! The headers alone: each compiles by itself, in each language, without a warning.
 
-mod common;
-
-use common::{compilers, ends_well, package, scratch, strict};
+use crate::common::{compilers, ends_well, package, scratch, strict};
 use std::fs;
 
 fn standards(cpp: bool) -> &'static [&'static str] {

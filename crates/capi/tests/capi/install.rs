@@ -1,8 +1,6 @@
 //! A project outside builds against what `xtask install` installs.
 
-mod common;
-
-use common::{compiler, ends_well, scratch};
+use crate::common::{compiler, ends_well, scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

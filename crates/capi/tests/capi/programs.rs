@@ -1,8 +1,6 @@
 //! Programs in C and C++ that use the library, built by the system's compilers.
 
-mod common;
-
-use common::{
+use crate::common::{
     archive, compiler, compilers, ends_well, package, passes, program, scratch, strict,
     with_library,
 };
@@ -85,7 +83,7 @@ fn hopeless_waits_abort_with_a_message() {
         ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),
         ("count", &["lks_atomic_dec_and_mutex_lock: the count is zero"]),
     ] {
-        let output = common::run(&built, &[case]);
+        let output = crate::common::run(&built, &[case]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{case}: ended well");
         for word in words {

@@ -1,9 +1,7 @@
 //! The checking build: what is done wrong is said, with the places; what is done right
 //! is not.
 
-mod common;
-
-use common::{checked as run, compiler, marked, passes, program};
+use crate::common::{checked as run, compiler, marked, passes, program};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

@@ -1,8 +1,6 @@
 //! `pthread.h`: programs that know nothing of lockstead, with its locks.
 
-mod common;
-
-use common::{
+use crate::common::{
     checking_archive, compilers, ends_well, package, passes, program, run, scratch, strict,
 };
 use std::path::{Path, PathBuf};
@@ -76,7 +74,7 @@ fn what_could_only_go_wrong_ends_the_program_with_a_message() {
     let (source, standards) = source("pthread", false);
     // Of its own, since the other test may be at building that one.
     let options = &[CANCEL, "-DENDS"];
-    let built = program(&source, common::compiler(false), standards[1], options);
+    let built = program(&source, crate::common::compiler(false), standards[1], options);
     for (case, words) in [("again", "recursive locking"), ("refused", "pthread_mutex_init refused")]
     {
         let output = run(&built, &[case]);
@@ -136,9 +134,9 @@ fn checked_it_says_where_the_program_went_wrong() {
         int main(void)\n{\n    pthread_mutex_lock(&lock);\n    pthread_mutex_lock(&lock);\n}\n";
     let source = scratch().join("pthread-misuse.c");
     std::fs::write(&source, text).expect("scratch can be written");
-    let mut command = strict(common::compiler(false), "gnu11");
+    let mut command = strict(crate::common::compiler(false), "gnu11");
     command.args(INCLUDE).args(["-DLKS_DEBUG", "-pthread", "-o"]).arg(&program).arg(&source);
-    ends_well(common::with_library(&mut command, checking_archive()));
+    ends_well(crate::common::with_library(&mut command, checking_archive()));
     let output = run(&program, &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("RULE: recursive locking"), "{said}");

@@ -1,8 +1,6 @@
 //! Clang's thread-safety analysis takes right code, and refuses wrong code.
 
-mod common;
-
-use common::{package, strict};
+use crate::common::{package, strict};
 use std::process::Command;
 
 const COMPILER: &str = "clang++";

@@ -1,8 +1,6 @@
 //! The checking build's rules for wait/wound mutexes and for doing something once.
 
-mod common;
-
-use common::{checked, compiler, marked, program};
+use crate::common::{checked, compiler, marked, program};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

@@ -1,9 +1,7 @@
 //! Locks whose holders may have died, in C, C++ and Rust: real-time mutexes, and those of
 //! segments, one of which C and Rust share.
 
-mod common;
-
-use common::{compiler, compilers, ends_well, passes, program};
+use crate::common::{compiler, compilers, ends_well, passes, program};
 use lockstead::shared::inspect::{LockState, View};
 use lockstead::shared::{
     LockKind, Locked, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock, SharedSemaphore,

@@ -1,14 +1,11 @@
 //! The wait/wound mutex under many threads that take random subsets of the locks in
 //! random order.
 
-#[path = "common/watchdog.rs"]
-mod watchdog;
-
+use crate::watchdog::Watchdog;
 use lockstead::ww::{Class, Context, Error, WwGuard, WwMutex, lock_all};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use watchdog::Watchdog;
 
 const LOCKS: usize = 7;
 const THREADS: usize = 8;

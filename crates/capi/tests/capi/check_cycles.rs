@@ -1,9 +1,7 @@
 //! The checking build finds threads that wait for each other, and locks that end with
 //! their threads.
 
-mod common;
-
-use common::{checked, compiler, marked, program};
+use crate::common::{checked, compiler, marked, program};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
