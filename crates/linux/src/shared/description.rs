@@ -20,22 +20,16 @@ use super::{origin, process};
 use crate::sys::{self, NoSignals};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
+use lockstead_core::robust::life::LAST_PROCESS;
 
 /// The first byte of a segment's file that stands for something by being locked: the one
 /// after it for process number 1, and so on. No file is that long.
 pub const LOCKS_FROM: i64 = 1 << 40;
 
-/// Returns the device and the inode of a file; `None`: the error is in `errno`.
-pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
-    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: SYSCALL-LIVE: room for the answer.
-    if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: the call has said that it filled the structure in.
-    let about = unsafe { about.assume_init() };
-    Some((about.st_dev, about.st_ino))
-}
+/// The bit in the number of a process whose lock is shared with readers of the file.
+pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
+/// The last number of a process, without [`SHARED`].
+pub const LAST_NUMBER: u32 = LAST_PROCESS >> 1;
 
 /// Tells whether a mapping of a file of this file system refers to the file's own description, and
 /// so keeps its record locks, as far as is known of kinds of file systems. False if it is not told.
@@ -175,7 +169,7 @@ fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
     }
     // The program may have closed our descriptor, or somebody the file's name, and given it
     // to something else.
-    if identify(fresh) == Some(identity) {
+    if origin::identify(fresh) == Some(identity) {
         return Ok(fresh);
     }
     // SAFETY: DESCRIPTOR-OURS: it was opened above.

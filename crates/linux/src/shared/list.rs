@@ -24,15 +24,12 @@
 //!   unless the libc has put it there: the first is written before the head is, the second
 //!   after, so that a signal handler that comes in between takes neither for the libc's.
 
-use super::member::Member;
-use super::page::{self, Page};
+use super::page::{self, Head, List, Member, Page};
 use super::refusal::JoinError;
 use super::registry;
 use crate::atomics::U32;
 use core::ptr::{NonNull, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
-use core::sync::atomic::{
-    AtomicIsize, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed, compiler_fence,
-};
+use core::sync::atomic::{AtomicU32, Ordering, Ordering::Relaxed, compiler_fence};
 
 /// Robust mutexes in front of our slots that the kernel is sure to walk past.
 const FARTHEST: usize = 2000;
@@ -46,15 +43,6 @@ const IN_SLOT_HEAD: usize = 16;
 /// The offsets at which a slot has room for a node and the address before it.
 const LINK: core::ops::Range<isize> = 24..41;
 
-/// The kernel's `struct robust_list_head`.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct Head {
-    next: AtomicUsize,
-    offset: AtomicIsize,
-    pending: AtomicUsize,
-}
-
 /// Whose list it is; 0: undecided.
 const LIBCS: u32 = 1;
 const OWN: u32 = 2;
@@ -62,31 +50,6 @@ const IN_SLOT: u32 = 3;
 
 /// A value that is never pending.
 const UNKNOWN: usize = 1;
-
-/// A thread's knowledge of its robust list.
-#[repr(C)]
-pub(super) struct List {
-    head: AtomicPtr<Head>,
-    offset: AtomicIsize,
-    kind: AtomicU32,
-    /// Not zero once the libc was seen to use the list for mutexes of its own.
-    is_mixed: AtomicU32,
-    /// The word that is named now.
-    named: AtomicPtr<U32>,
-    /// The word that is named while nothing else is: that of the deferred wake.
-    deferred: AtomicPtr<U32>,
-    /// The word that this code has last put into the head as pending; `UNKNOWN` if that is the
-    /// libc's business again.
-    pending: AtomicUsize,
-    /// The word that this code is about to put there (LIST-PENDING).
-    coming: AtomicUsize,
-    /// The word that the libc had put there, in an operation in the middle of which a signal
-    /// handler names something.
-    libcs_pending: AtomicUsize,
-    /// The libc's head, displaced by one of our own.
-    libcs: AtomicPtr<Head>,
-    own: Head,
-}
 
 /// Returns the head that the kernel knows; the error where it does not tell.
 fn registered() -> Result<*mut Head, JoinError> {

@@ -22,7 +22,7 @@
 
 use super::number;
 use super::oracle;
-use super::page::{self, Page};
+use super::page::{self, MEMBERS, Member, PAGE, Page};
 use super::refusal::{Busy, JoinError};
 use super::registry::{self, Attached, Chore, Handle};
 use super::{list, process};
@@ -30,36 +30,12 @@ use crate::atomics::U32;
 use crate::linux::Linux;
 use crate::sys::{self, KeepErrno, NoSignals};
 use core::cell::Cell;
+use core::ffi::c_void;
 use core::marker::PhantomData;
-use core::mem::offset_of;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::{NonNull, null, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use lockstead_core::robust::{Identity, Life, NoSlot, Party, SlotRecord};
 use lockstead_core::{Atomic32, Atomic64};
-
-/// The calling thread, as a participant of one segment.
-///
-/// Guards keep a reference to it, and ask it who they are when they release: in a
-/// forked child it is nobody. The reference is good until the thread ends, and longer
-/// while it holds a lock.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct Member {
-    base: AtomicUsize,
-    len: AtomicUsize,
-    /// The bits of its identity; 0: nobody.
-    me: AtomicU32,
-    /// The number of locks that it owns.
-    held: AtomicU32,
-    life: AtomicU64,
-    attached: AtomicPtr<Attached>,
-    /// It is the thread's alone (PAGE-ONE-THREAD).
-    thread: PhantomData<*const ()>,
-}
-
-// Inline code in C reads the first three and counts in the fourth.
-const _: () = assert!(offset_of!(Member, base) == 0 && offset_of!(Member, len) == 8);
-const _: () = assert!(offset_of!(Member, me) == 16 && offset_of!(Member, held) == 20);
 
 /// The member of threads that are members nowhere.
 struct Nobody(Member);
@@ -112,7 +88,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
     }
     let _errno = KeepErrno::new();
     let _signals = NoSignals::new();
-    let page = page::of_thread()?;
+    let page = of_thread()?;
     // A handler may have joined before signals were held off.
     let member = match page.find(address) {
         Some(member) => member,
@@ -280,73 +256,86 @@ fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
     record.waits_for.store(0, Ordering::Relaxed);
 }
 
+/// The key plus one; 0 before there is one.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the calling thread's page. Signals are held off.
+fn of_thread() -> Result<&'static Page, JoinError> {
+    if PAGE.get().is_null() {
+        let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
+        PAGE.set(page.cast::<Page>().as_ptr());
+    }
+    // SAFETY: PAGE-UNMAPPED, as in `page::get`; all zeroes are valid (WIPED-ZEROES).
+    let page = unsafe { &*PAGE.get() };
+    if page.ready.load(Ordering::Relaxed) == 0 {
+        attend();
+        page.ready.store(1, Ordering::Relaxed);
+    }
+    Ok(page)
+}
+
+/// Sees to it that [`end`] runs at the thread's end. Where that fails, it does not: then
+/// the kernel tells of the thread's end.
+fn attend() {
+    crate::stay();
+    if KEY.load(Ordering::Relaxed) == 0 {
+        let mut key = 0;
+        // SAFETY: SYSCALL-LIVE: `key` is live; the destructor is a function of this library, which
+        // stays loaded (`stay`).
+        if unsafe { libc::pthread_key_create(&mut key, Some(end)) } != 0 {
+            return;
+        }
+        if KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            // SAFETY: the key was created above, and nobody knows it.
+            unsafe { libc::pthread_key_delete(key) };
+        }
+    }
+    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // Any value but null makes the libc call the destructor.
+        let value = core::ptr::without_provenance::<c_void>(1);
+        // SAFETY: the key was created above, and nobody deletes it.
+        unsafe { libc::pthread_setspecific(key, value) };
+    }
+}
+
+/// Leaves, at the thread's end, the segments in which it holds nothing. What it holds elsewhere,
+/// the kernel reports when the thread is gone; or the thread itself, if the kernel will not come to
+/// its slots.
+extern "C" fn end(_value: *mut c_void) {
+    let _errno = sys::KeepErrno::new();
+    let _signals = sys::NoSignals::new();
+    let Some(page) = page::get() else { return };
+    let mut holds = false;
+    for index in 0..MEMBERS {
+        let member = &page.members[index];
+        // It stays linked where it holds something.
+        if member.identity().is_some() && member.leave(page).is_err() {
+            holds = true;
+        }
+    }
+    if holds && !page.list.is_walked(page) {
+        page.members.iter().for_each(|member| member.die(page));
+    }
+    if holds {
+        // A guard may refer to the page still.
+        return;
+    }
+    page.list.retire();
+    forget();
+    let address = NonNull::from(page).cast();
+    PAGE.set(null());
+    // SAFETY: MAPPING-OURS and PAGE-UNMAPPED: `of_thread` mapped it with this size; no member is
+    // left to which a guard could refer, the kernel knows no list there, and the pointers are
+    // cleared.
+    unsafe { sys::unmap(address, size_of::<Page>()) };
+}
+
 /// Returns the half of a slot's life word that the kernel marks.
 fn life_word(record: &SlotRecord<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(record.life.low_half().cast_mut().cast())
 }
 
 impl Member {
-    #[inline(always)]
-    pub(super) fn has(&self, address: usize) -> bool {
-        let base = self.base.load(Ordering::Relaxed);
-        address.wrapping_sub(base) < self.len.load(Ordering::Relaxed)
-    }
-
-    /// Returns the name of the member; `None` in a forked child, and after leaving.
-    #[inline(always)]
-    #[must_use]
-    pub fn identity(&self) -> Option<Identity> {
-        Identity::from_bits(self.me.load(Ordering::Relaxed))
-    }
-
-    /// Returns what everything but the mutex's fast path needs.
-    #[inline]
-    #[must_use]
-    pub fn party(&self) -> Option<Party<'static, Linux>> {
-        let me = self.identity()?;
-        // SAFETY: REGISTRY-FROZEN: null, or an entry of the static table of attached segments.
-        let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() }?;
-        Some(Party { domain: attached.domain(), me })
-    }
-
-    /// Counts one lock more: it will not leave before it has [given](Self::gave) it back.
-    #[inline(always)]
-    pub fn took(&self) {
-        // Not a read-modify-write: only this thread counts, and a handler that comes in
-        // between has given back what it took.
-        self.held.store(self.held.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    }
-
-    /// Counts one lock less.
-    #[inline(always)]
-    pub fn gave(&self) {
-        self.held.store(self.held.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
-    }
-
-    /// Returns how many locks it owns.
-    #[must_use]
-    pub fn held(&self) -> u32 {
-        self.held.load(Ordering::Relaxed)
-    }
-
-    /// Returns the life word of its slot.
-    pub(super) fn life(&self) -> Life {
-        Life(self.life.load(Ordering::Relaxed))
-    }
-
-    /// Returns the segment, if it is a member of one.
-    pub(super) fn segment(&self) -> Option<&'static Attached> {
-        self.identity()?;
-        // SAFETY: REGISTRY-FROZEN, as in `party`.
-        unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
-    }
-
-    /// Returns where its slot is.
-    pub(super) fn record_address(&self) -> usize {
-        let record = self.party().and_then(|party| party.record());
-        record.map_or(0, |record| core::ptr::from_ref(record).expose_provenance())
-    }
-
     /// Gives the slot up. Signals are held off.
     pub(super) fn leave(&self, page: &Page) -> Result<(), Busy> {
         // SAFETY: REGISTRY-FROZEN, as in `party`.

@@ -17,10 +17,11 @@
 //! |---|---|
 //! | `sleep` | the futex calls: sleeping on several words, waking |
 //! | `list` | the robust list: the libc's, or one of the thread's own |
-//! | `page` | what a thread knows of itself; vanishes in a forked child |
+//! | `page` | what a thread knows of itself: its members, its list; vanishes in a forked child |
 //! | `member` | taking a slot in a segment, and giving it up |
 //! | `refusal` | why a thread is not let in, or not out |
 //! | `registry` | the segments that this process has attached |
+//! | `attach` | attaching a segment, and detaching it |
 //! | `process` | what a process knows of itself; vanishes in a forked child |
 //! | `wake_op` | adding and waking in one step |
 //! | `description` | record locks on the segment's file, and descriptions of one's own |
@@ -54,25 +55,41 @@
 //!   kernel stops before it comes to our words. The oracle finds out.
 //! - [`leave`] and [`detach`] are not for signal handlers.
 
-mod description;
-mod list;
-mod member;
-mod number;
-mod oracle;
-mod origin;
-mod page;
-mod process;
+// From the bottom up: a module imports from those above it here, and from no others.
 mod refusal;
-mod registry;
+
 mod release;
-mod sleep;
+
 mod wake_op;
 
-pub use description::{LOCKS_FROM, Standing, standing};
-pub use member::{Member, at_forgetting, join, leave, me, member, participant_at, party};
-pub use number::{LAST_NUMBER, SHARED};
+mod origin;
+
+mod process;
+
+mod registry;
+
+mod page;
+
+mod list;
+
+mod description;
+
+mod oracle;
+
+mod number;
+
+mod member;
+
+mod attach;
+
+mod sleep;
+
+pub use attach::{attach, detach};
+pub use description::{LAST_NUMBER, LOCKS_FROM, SHARED, Standing, standing};
+pub use member::{at_forgetting, join, leave, me, member, participant_at, party};
 pub use oracle::process_has_ended;
 pub use origin::of_file as origin_of_file;
+pub use page::Member;
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
-pub use registry::{AttachError, Attached, Chore, Handle, Parts, Scrub, attach, detach};
+pub use registry::{AttachError, Attached, Chore, Handle, Parts, Scrub};

@@ -26,7 +26,7 @@
 //! lives, since nobody can tell the two apart before the reader has ended; what
 //! [`oracle`](super::oracle) asks besides does not need it.
 
-use super::description::{self, Description, Standing};
+use super::description::{self, Description, LAST_NUMBER, SHARED, Standing};
 use super::oracle;
 use super::process::Place;
 use super::refusal::JoinError;
@@ -34,12 +34,7 @@ use super::registry::{Attached, Chore};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
-use lockstead_core::robust::life::LAST_PROCESS;
-
-/// The bit in the number of a process whose lock is shared with readers of the file.
-pub const SHARED: u32 = (LAST_PROCESS >> 1) + 1;
-/// The last number of a process, without [`SHARED`].
-pub const LAST_NUMBER: u32 = LAST_PROCESS >> 1;
+use lockstead_core::robust::Life;
 
 /// The number of numbers that a process passes over because somebody seems to have them for
 /// reading.
@@ -154,4 +149,26 @@ pub(super) fn forget(place: &Place) {
         unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(hold), HOLD) };
     }
     place.number.store(0, Ordering::Relaxed);
+}
+
+impl Attached {
+    /// Prepares a worn-out slot, so that nobody else does, and nobody takes it for worn
+    /// out: its life word then, which is to be replaced when the slot is in order. Should the
+    /// process end before, the slot is worn out again.
+    ///
+    /// # Errors
+    /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the slot is
+    /// not, or no longer, like this.
+    pub fn prepare(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
+        let process = of_process(self)?;
+        let life = worn_out.prepared(process);
+        let Some(record) = self.domain().record(slot).filter(|_| worn_out.is_worn_out()) else {
+            return Ok(None);
+        };
+        if !record.change(worn_out, life) {
+            return Ok(None);
+        }
+        self.domain().erase_claims(slot);
+        Ok(Some(life))
+    }
 }

@@ -31,15 +31,14 @@
 //!
 //! What is left: X leaves, somebody comes to the same slot under the very same L, which takes the
 //! same thread number in the same process, or in one that has drawn the same number after
-//! [`LAST_NUMBER`](super::number::LAST_NUMBER) others; and that one is doubted by somebody else;
+//! [`LAST_NUMBER`](super::description::LAST_NUMBER) others; and that one is doubted by somebody else;
 //! all between the two last steps of one asker.
 //!
 //! What a hostile peer writes into slots can have living participants declared dead; it
 //! could as well declare them dead itself. Who can only read the file can neither have that
 //! done nor prevent it: see [`number`](super::number).
 
-use super::description::{self, Description, Standing};
-use super::number::SHARED;
+use super::description::{self, Description, SHARED, Standing};
 use super::registry::Attached;
 use super::{origin, process};
 use crate::futex;
@@ -166,7 +165,7 @@ fn process_ended(attached: &Attached, life: Life) -> bool {
 /// give its number to something else, at any time.
 pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
     let (file, identity, _) = attached.file();
-    let is_ours = || description::identify(file) == Some(identity);
+    let is_ours = || origin::identify(file) == Some(identity);
     if is_ours() {
         let standing = description::standing(file, number);
         if is_ours() {

@@ -35,6 +35,18 @@ const STEADY: [i64; 7] = [
 /// The kind of file system on which the pidfds of Linux 6.9 and later are.
 const PIDFS: i64 = 0x5049_4446;
 
+/// Returns the device and the inode of a file; `None`: the error is in `errno`.
+pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
+    let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: SYSCALL-LIVE: room for the answer.
+    if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call has said that it filled the structure in.
+    let about = unsafe { about.assume_init() };
+    Some((about.st_dev, about.st_ino))
+}
+
 /// Returns the kind of the file system on which a file is, if it is told.
 #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
 pub(super) fn file_system(file: c_int) -> Option<i64> {
@@ -113,7 +125,7 @@ pub(super) fn of_process(process: u32) -> u64 {
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
     let Some(file) = c_int::try_from(file).ok().filter(|&file| file >= 0) else { return 0 };
     let is_told = file_system(file) == Some(PIDFS);
-    let told = super::description::identify(file).filter(|_| is_told);
+    let told = identify(file).filter(|_| is_told);
     close(file);
     told.map_or(0, |(_, inode)| inode)
 }

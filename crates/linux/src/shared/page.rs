@@ -12,15 +12,139 @@
 //! - **PAGE-UNMAPPED** A page is unmapped when its thread ends, if it has left all segments, and
 //!   else never.
 
-use super::list::List;
-use super::member::Member;
-use super::process;
-use super::refusal::JoinError;
-use crate::sys;
+use super::registry::Attached;
+use crate::atomics::U32;
+use crate::linux::Linux;
 use core::cell::Cell;
-use core::ffi::c_void;
-use core::ptr::{NonNull, null};
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use core::ptr::null;
+use core::sync::atomic::{
+    AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    Ordering::Relaxed,
+};
+use lockstead_core::robust::{Identity, Life, Party};
+
+/// The calling thread, as a participant of one segment.
+///
+/// Guards keep a reference to it, and ask it who they are when they release: in a
+/// forked child it is nobody. The reference is good until the thread ends, and longer
+/// while it holds a lock.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Member {
+    pub(super) base: AtomicUsize,
+    pub(super) len: AtomicUsize,
+    /// The bits of its identity; 0: nobody.
+    pub(super) me: AtomicU32,
+    /// The number of locks that it owns.
+    pub(super) held: AtomicU32,
+    pub(super) life: AtomicU64,
+    pub(super) attached: AtomicPtr<Attached>,
+    /// It is the thread's alone (PAGE-ONE-THREAD).
+    pub(super) thread: PhantomData<*const ()>,
+}
+
+// Inline code in C reads the first three and counts in the fourth.
+const _: () = assert!(offset_of!(Member, base) == 0 && offset_of!(Member, len) == 8);
+const _: () = assert!(offset_of!(Member, me) == 16 && offset_of!(Member, held) == 20);
+
+impl Member {
+    #[inline(always)]
+    pub(super) fn has(&self, address: usize) -> bool {
+        let base = self.base.load(Ordering::Relaxed);
+        address.wrapping_sub(base) < self.len.load(Ordering::Relaxed)
+    }
+
+    /// Returns the name of the member; `None` in a forked child, and after leaving.
+    #[inline(always)]
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        Identity::from_bits(self.me.load(Ordering::Relaxed))
+    }
+
+    /// Returns what everything but the mutex's fast path needs.
+    #[inline]
+    #[must_use]
+    pub fn party(&self) -> Option<Party<'static, Linux>> {
+        let me = self.identity()?;
+        // SAFETY: REGISTRY-FROZEN: null, or an entry of the static table of attached segments.
+        let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() }?;
+        Some(Party { domain: attached.domain(), me })
+    }
+
+    /// Counts one lock more: it will not leave before it has [given](Self::gave) it back.
+    #[inline(always)]
+    pub fn took(&self) {
+        // Not a read-modify-write: only this thread counts, and a handler that comes in
+        // between has given back what it took.
+        self.held.store(self.held.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Counts one lock less.
+    #[inline(always)]
+    pub fn gave(&self) {
+        self.held.store(self.held.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    }
+
+    /// Returns how many locks it owns.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Returns the life word of its slot.
+    pub(super) fn life(&self) -> Life {
+        Life(self.life.load(Ordering::Relaxed))
+    }
+
+    /// Returns the segment, if it is a member of one.
+    pub(super) fn segment(&self) -> Option<&'static Attached> {
+        self.identity()?;
+        // SAFETY: REGISTRY-FROZEN, as in `party`.
+        unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Returns where its slot is.
+    pub(super) fn record_address(&self) -> usize {
+        let record = self.party().and_then(|party| party.record());
+        record.map_or(0, |record| core::ptr::from_ref(record).expose_provenance())
+    }
+}
+
+/// The kernel's `struct robust_list_head`.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) next: AtomicUsize,
+    pub(super) offset: AtomicIsize,
+    pub(super) pending: AtomicUsize,
+}
+
+/// A thread's knowledge of its robust list.
+#[repr(C)]
+pub(super) struct List {
+    pub(super) head: AtomicPtr<Head>,
+    pub(super) offset: AtomicIsize,
+    pub(super) kind: AtomicU32,
+    /// Not zero once the libc was seen to use the list for mutexes of its own.
+    pub(super) is_mixed: AtomicU32,
+    /// The word that is named now.
+    pub(super) named: AtomicPtr<U32>,
+    /// The word that is named while nothing else is: that of the deferred wake.
+    pub(super) deferred: AtomicPtr<U32>,
+    /// The word that this code has last put into the head as pending; `UNKNOWN` if that is the
+    /// libc's business again.
+    pub(super) pending: AtomicUsize,
+    /// The word that this code is about to put there (LIST-PENDING).
+    pub(super) coming: AtomicUsize,
+    /// The word that the libc had put there, in an operation in the middle of which a signal
+    /// handler names something.
+    pub(super) libcs_pending: AtomicUsize,
+    /// The libc's head, displaced by one of our own.
+    pub(super) libcs: AtomicPtr<Head>,
+    pub(super) own: Head,
+}
 
 /// Segments of which a thread can be a member at a time.
 pub(super) const MEMBERS: usize = 56;
@@ -32,18 +156,15 @@ pub(super) struct Page {
     order: [AtomicU8; MEMBERS],
     linked: AtomicU32,
     /// Not zero once the thread has made the page its own.
-    ready: AtomicU32,
+    pub(super) ready: AtomicU32,
     pub(super) list: List,
 }
 
 const _: () = assert!(size_of::<Page>() == 4096);
 
 thread_local! {
-    static PAGE: Cell<*const Page> = const { Cell::new(null()) };
+    pub(super) static PAGE: Cell<*const Page> = const { Cell::new(null()) };
 }
-
-/// The key plus one; 0 before there is one.
-static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the calling thread's page, if it has one and it is not its forked parent's.
 pub(super) fn get() -> Option<&'static Page> {
@@ -55,21 +176,6 @@ pub(super) fn get() -> Option<&'static Page> {
 /// Tells whether the calling thread is what it took itself for.
 pub(super) fn is_ready() -> bool {
     get().is_some()
-}
-
-/// Returns the calling thread's page. Signals are held off.
-pub(super) fn of_thread() -> Result<&'static Page, JoinError> {
-    if PAGE.get().is_null() {
-        let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
-        PAGE.set(page.cast::<Page>().as_ptr());
-    }
-    // SAFETY: PAGE-UNMAPPED, as in `get`; all zeroes are valid (WIPED-ZEROES).
-    let page = unsafe { &*PAGE.get() };
-    if page.ready.load(Relaxed) == 0 {
-        attend();
-        page.ready.store(1, Relaxed);
-    }
-    Ok(page)
 }
 
 impl Page {
@@ -109,60 +215,4 @@ impl Page {
         }
         self.linked.store(linked as u32 - 1, Relaxed);
     }
-}
-
-/// Sees to it that [`end`] runs at the thread's end. Where that fails, it does not: then
-/// the kernel tells of the thread's end.
-fn attend() {
-    crate::stay();
-    if KEY.load(Relaxed) == 0 {
-        let mut key = 0;
-        // SAFETY: SYSCALL-LIVE: `key` is live; the destructor is a function of this library, which
-        // stays loaded (`stay`).
-        if unsafe { libc::pthread_key_create(&mut key, Some(end)) } != 0 {
-            return;
-        }
-        if KEY.compare_exchange(0, key + 1, Relaxed, Relaxed).is_err() {
-            // SAFETY: the key was created above, and nobody knows it.
-            unsafe { libc::pthread_key_delete(key) };
-        }
-    }
-    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
-        // Any value but null makes the libc call the destructor.
-        let value = core::ptr::without_provenance::<c_void>(1);
-        // SAFETY: the key was created above, and nobody deletes it.
-        unsafe { libc::pthread_setspecific(key, value) };
-    }
-}
-
-/// Leaves, at the thread's end, the segments in which it holds nothing. What it holds elsewhere,
-/// the kernel reports when the thread is gone; or the thread itself, if the kernel will not come to
-/// its slots.
-extern "C" fn end(_value: *mut c_void) {
-    let _errno = sys::KeepErrno::new();
-    let _signals = sys::NoSignals::new();
-    let Some(page) = get() else { return };
-    let mut holds = false;
-    for index in 0..MEMBERS {
-        let member = &page.members[index];
-        // It stays linked where it holds something.
-        if member.identity().is_some() && member.leave(page).is_err() {
-            holds = true;
-        }
-    }
-    if holds && !page.list.is_walked(page) {
-        page.members.iter().for_each(|member| member.die(page));
-    }
-    if holds {
-        // A guard may refer to the page still.
-        return;
-    }
-    page.list.retire();
-    super::member::forget();
-    let address = NonNull::from(page).cast();
-    PAGE.set(null());
-    // SAFETY: MAPPING-OURS and PAGE-UNMAPPED: `of_thread` mapped it with this size; no member is
-    // left to which a guard could refer, the kernel knows no list there, and the pointers are
-    // cleared.
-    unsafe { sys::unmap(address, size_of::<Page>()) };
 }

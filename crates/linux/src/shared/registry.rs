@@ -10,21 +10,15 @@
 //!   [`Place::joined`] first and looked again; whoever detaches has said so first and
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
-use super::member;
 use super::process::{self, Place, SEGMENTS};
-use super::refusal::{Busy, JoinError};
-use super::{description, list, number, origin};
 use crate::atomics::U32;
 use crate::linux::Linux;
-use crate::sys::{self, KeepErrno};
 use core::ffi::{CStr, c_char, c_int};
-use core::ptr::{NonNull, null, null_mut, slice_from_raw_parts};
+use core::ptr::{NonNull, null_mut, slice_from_raw_parts};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
-use lockstead_core::robust::word::LAST_SLOT;
-use lockstead_core::robust::{Claim, Domain, Life, SlotRecord};
-use std::ffi::CString;
+use lockstead_core::robust::{Claim, Domain, SlotRecord};
 
 /// The parts of a segment, as it is mapped here.
 #[derive(Clone, Copy, Debug)]
@@ -106,36 +100,36 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-const FREE: u32 = 0;
-const CHANGING: u32 = 1;
-const ATTACHED: u32 = 2;
+pub(super) const FREE: u32 = 0;
+pub(super) const CHANGING: u32 = 1;
+pub(super) const ATTACHED: u32 = 2;
 
 /// A segment that this process has attached.
 #[derive(Debug)]
 pub struct Attached {
-    state: AtomicU32,
-    exclusive: AtomicBool,
-    file: AtomicI32,
-    base: AtomicUsize,
-    len: AtomicUsize,
-    doorbell: AtomicPtr<U32>,
-    records: AtomicPtr<SlotRecord<Linux>>,
-    slot_count: AtomicUsize,
-    claims: AtomicPtr<Claim<Linux>>,
-    claim_count: AtomicUsize,
-    claims_each: AtomicUsize,
-    device: AtomicU64,
-    inode: AtomicU64,
+    pub(super) state: AtomicU32,
+    pub(super) exclusive: AtomicBool,
+    pub(super) file: AtomicI32,
+    pub(super) base: AtomicUsize,
+    pub(super) len: AtomicUsize,
+    pub(super) doorbell: AtomicPtr<U32>,
+    pub(super) records: AtomicPtr<SlotRecord<Linux>>,
+    pub(super) slot_count: AtomicUsize,
+    pub(super) claims: AtomicPtr<Claim<Linux>>,
+    pub(super) claim_count: AtomicUsize,
+    pub(super) claims_each: AtomicUsize,
+    pub(super) device: AtomicU64,
+    pub(super) inode: AtomicU64,
     /// The number of start and file that [`origin`](super::origin) tells; 0: not certain.
-    origin: AtomicU64,
+    pub(super) origin: AtomicU64,
     /// The path at which the file was, to open it anew where there is no `/proc`; null: unknown.
-    path: AtomicPtr<c_char>,
+    pub(super) path: AtomicPtr<c_char>,
     /// The function of [`Scrub`] as a data pointer; null: none.
-    scrub_by: AtomicPtr<()>,
-    scrub_what: AtomicPtr<()>,
+    pub(super) scrub_by: AtomicPtr<()>,
+    pub(super) scrub_what: AtomicPtr<()>,
 }
 
-static TABLE: [Attached; SEGMENTS] = [const {
+pub(super) static TABLE: [Attached; SEGMENTS] = [const {
     Attached {
         state: AtomicU32::new(FREE),
         exclusive: AtomicBool::new(false),
@@ -158,12 +152,12 @@ static TABLE: [Attached; SEGMENTS] = [const {
 }; SEGMENTS];
 
 /// Entries above this number were never used.
-static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+pub(super) static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// A segment that is attached. Dropping it detaches nothing: see [`detach`].
+/// A segment that is attached. Dropping it detaches nothing: see [`detach`](super::detach).
 #[derive(Debug)]
 pub struct Handle {
-    index: usize,
+    pub(super) index: usize,
 }
 
 impl Handle {
@@ -180,167 +174,7 @@ impl Handle {
     }
 }
 
-/// Makes a segment known to the process's threads, and the process to the segment: it gets a
-/// number there, if it can; else who joins learns why not. `path` is an absolute one of the
-/// file, if it has one.
-///
-/// # Safety
-/// The parts are mapped, readable and writable, shared with the other processes, and
-/// stay so until [`detach`] has succeeded. They may hold any bits. What was got of the
-/// segment meanwhile, as a [`Member`](super::Member) or a party, is not used afterwards.
-///
-/// # Errors
-/// As [`AttachError`] says; nothing is attached then.
-pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, AttachError> {
-    let _errno = KeepErrno::new();
-    check(parts)?;
-    process::prepare().map_err(AttachError::Unsupported)?;
-    description::watch_forks();
-    let file = duplicate(parts.file).map_err(AttachError::BadFile)?;
-    let Some((device, inode)) = description::identify(file) else {
-        let error = sys::errno();
-        // SAFETY: DESCRIPTOR-OURS: it was opened above.
-        unsafe { libc::close(file) };
-        return Err(AttachError::BadFile(error));
-    };
-    let Some(index) = reserve() else {
-        // SAFETY: DESCRIPTOR-OURS: it was opened above.
-        unsafe { libc::close(file) };
-        return Err(AttachError::TooMany);
-    };
-    let entry = &TABLE[index];
-    entry.base.store(parts.base.as_ptr().expose_provenance(), Ordering::Relaxed);
-    entry.len.store(parts.len, Ordering::Relaxed);
-    entry.doorbell.store(parts.doorbell.as_ptr(), Ordering::Relaxed);
-    entry.records.store(parts.records.as_ptr().cast(), Ordering::Relaxed);
-    entry.slot_count.store(parts.records.len(), Ordering::Relaxed);
-    entry.claims.store(parts.claims.as_ptr().cast(), Ordering::Relaxed);
-    entry.claim_count.store(parts.claims.len(), Ordering::Relaxed);
-    let each = parts.claims.len().checked_div(parts.records.len()).unwrap_or(0);
-    entry.claims_each.store(each, Ordering::Relaxed);
-    entry.exclusive.store(parts.exclusive, Ordering::Relaxed);
-    entry.file.store(file, Ordering::Relaxed);
-    entry.device.store(device, Ordering::Relaxed);
-    entry.inode.store(inode, Ordering::Relaxed);
-    entry.origin.store(origin::of_file(file), Ordering::Relaxed);
-    let path = path.map_or(null_mut(), |path| path.to_owned().into_raw());
-    entry.path.store(path, Ordering::Relaxed);
-    let (by, what) = parts.scrub.map_or((null_mut(), null()), |s| (s.by as *mut (), s.what));
-    entry.scrub_by.store(by, Ordering::Relaxed);
-    entry.scrub_what.store(what.cast_mut(), Ordering::Relaxed);
-    HIGHEST.fetch_max(index + 1, Ordering::Relaxed);
-    // ord: SHL-2 (seq_cst): release: the fields.
-    entry.state.store(ATTACHED, Ordering::SeqCst);
-    // Now, while the process may open the file, has a descriptor to spare, and sees `/proc`.
-    // Where it does not, who joins tries again.
-    let _ = number::of_process(entry);
-    Ok(Handle { index })
-}
-
-/// Returns a descriptor of the same description that is closed by `exec`; the error is the
-/// system's.
-fn duplicate(file: c_int) -> Result<c_int, i32> {
-    // SAFETY: the call takes numbers: it duplicates a descriptor, or fails.
-    let fresh = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, 3) };
-    if fresh >= 0 || matches!(sys::errno(), libc::EBADF | libc::EMFILE) {
-        return if fresh >= 0 { Ok(fresh) } else { Err(sys::errno()) };
-    }
-    // A filter of system calls; not all know this way. SAFETY: as of the first call.
-    let fresh = unsafe { libc::dup(file) };
-    // SAFETY: DESCRIPTOR-OURS: the fresh one, or none.
-    if fresh < 0 || unsafe { libc::ioctl(fresh, libc::FIOCLEX) } != 0 {
-        return Err(sys::errno());
-    }
-    Ok(fresh)
-}
-
-fn check(parts: &Parts) -> Result<(), AttachError> {
-    let (base, len) = (parts.base.addr().get(), parts.len);
-    let end = base.checked_add(len).ok_or(AttachError::BadParts)?;
-    let within = |at: usize, bytes: Option<usize>, align: usize| {
-        let bytes = bytes?;
-        let past = at.checked_add(bytes)?;
-        (at >= base && past <= end && at.is_multiple_of(align)).then_some(())
-    };
-    let records = parts.records.len();
-    let fits = within(parts.doorbell.addr().get(), Some(4), align_of::<U32>())
-        .and_then(|()| {
-            let bytes = records.checked_mul(size_of::<SlotRecord<Linux>>());
-            let at = parts.records.cast::<u8>().addr().get();
-            // The slot before the first one is the unused number 0: what the libc may
-            // read in front of a slot is inside the segment.
-            within(at, bytes, align_of::<SlotRecord<Linux>>())
-        })
-        .and_then(|()| {
-            let bytes = parts.claims.len().checked_mul(size_of::<Claim<Linux>>());
-            within(parts.claims.cast::<u8>().addr().get(), bytes, align_of::<Claim<Linux>>())
-        });
-    if fits.is_none() || !(2..=LAST_SLOT as usize + 1).contains(&records) {
-        return Err(AttachError::BadParts);
-    }
-    let overlaps = |entry: &Attached| {
-        let other = entry.base.load(Ordering::Relaxed);
-        entry.is_attached() && base < other + entry.len.load(Ordering::Relaxed) && other < end
-    };
-    if entries().any(|(_, entry)| overlaps(entry)) { Err(AttachError::Overlaps) } else { Ok(()) }
-}
-
-fn reserve() -> Option<usize> {
-    TABLE.iter().position(|entry| {
-        // ord: SHL-2 (acquire): what the last user of the entry read there.
-        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
-        entry.state.compare_exchange(FREE, CHANGING, success, failure).is_ok()
-    })
-}
-
-/// Forgets a segment; afterwards it may be unmapped. The calling thread gives its slot
-/// up.
-///
-/// # Errors
-/// The handle again, and why: nothing has changed.
-pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
-    let _errno = KeepErrno::new();
-    if let Err(busy) = member::leave(&handle) {
-        return Err((handle, busy));
-    }
-    let entry = &TABLE[handle.index];
-    let place = process::place(handle.index);
-    // Without a look at the state: whoever joins meanwhile is to find the segment if it stays.
-    let joined = place.map_or(0, |place| place.joined.load(Ordering::Relaxed));
-    if joined != 0 {
-        return Err((handle, Busy::Threads(joined)));
-    }
-    // ord: SHL-3 (seq_cst): before the look at the count (REGISTRY-COUNTED).
-    entry.state.store(CHANGING, Ordering::SeqCst);
-    // ord: SHL-3 (seq_cst): after what others are told above (REGISTRY-COUNTED).
-    let joined = place.map_or(0, |place| place.joined.load(Ordering::SeqCst));
-    if joined != 0 {
-        // ord: SHL-2 (seq_cst): as at first.
-        entry.state.store(ATTACHED, Ordering::SeqCst);
-        return Err((handle, Busy::Threads(joined)));
-    }
-    if let Some(place) = place {
-        number::forget(place);
-    }
-    list::forget(entry.range());
-    let path = entry.path.swap(null_mut(), Ordering::Relaxed);
-    if !path.is_null() {
-        // SAFETY: REGISTRY-COUNTED: nobody uses the entry; `attach` made the string.
-        drop(unsafe { CString::from_raw(path) });
-    }
-    let (file, identity, _) = entry.file();
-    entry.file.store(-1, Ordering::Relaxed);
-    // The program may have closed it, and have another file under its number.
-    if description::identify(file) == Some(identity) {
-        // SAFETY: DESCRIPTOR-OURS since `attach`.
-        unsafe { libc::close(file) };
-    }
-    // ord: SHL-2 (release): the entry is used no more.
-    entry.state.store(FREE, Ordering::Release);
-    Ok(())
-}
-
-fn entries() -> impl Iterator<Item = (usize, &'static Attached)> {
+pub(super) fn entries() -> impl Iterator<Item = (usize, &'static Attached)> {
     TABLE.iter().enumerate().take(HIGHEST.load(Ordering::Relaxed))
 }
 
@@ -372,7 +206,7 @@ pub(super) fn is_in_record(address: usize) -> bool {
 }
 
 impl Attached {
-    fn is_attached(&self) -> bool {
+    pub(super) fn is_attached(&self) -> bool {
         // ord: SHL-2 (seq_cst): acquire: the fields; SHL-3: after the count (REGISTRY-COUNTED).
         self.state.load(Ordering::SeqCst) == ATTACHED
     }
@@ -434,26 +268,6 @@ impl Attached {
             core::mem::transmute::<*mut (), fn(*const (), &Attached, Chore) -> usize>(by)
         };
         by(self.scrub_what.load(Ordering::Relaxed), self, chore)
-    }
-
-    /// Prepares a worn-out slot, so that nobody else does, and nobody takes it for worn
-    /// out: its life word then, which is to be replaced when the slot is in order. Should the
-    /// process end before, the slot is worn out again.
-    ///
-    /// # Errors
-    /// [`JoinError`] if the process is not known in the segment; `Ok(None)` if the slot is
-    /// not, or no longer, like this.
-    pub fn prepare(&self, slot: u32, worn_out: Life) -> Result<Option<Life>, JoinError> {
-        let process = number::of_process(self)?;
-        let life = worn_out.prepared(process);
-        let Some(record) = self.domain().record(slot).filter(|_| worn_out.is_worn_out()) else {
-            return Ok(None);
-        };
-        if !record.change(worn_out, life) {
-            return Ok(None);
-        }
-        self.domain().erase_claims(slot);
-        Ok(Some(life))
     }
 
     /// Returns what a party sees of it. Who has a reference is counted in, or has the segment's
