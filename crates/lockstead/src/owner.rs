@@ -1,11 +1,19 @@
-//! Who holds a lock.
+//! The holder of a lock.
 
 use lockstead_core::{Platform, Slot};
 use lockstead_linux::Linux;
 
-/// The thread that held a lock at the moment it was asked for. May have
-/// released it, and even ended, since; two owners are equal if they are the
-/// same thread.
+/// The thread that held a lock at the moment of the question. It may have released the lock, and
+/// even ended, since. Two owners are equal if they are the same thread.
+///
+/// ```
+/// let mutex = lockstead::Mutex::new(1);
+/// assert!(mutex.owner().is_none());
+/// let guard = mutex.lock();
+/// let owner = mutex.owner().expect("this thread holds it");
+/// assert!(owner.is_current() && !owner.is_lost());
+/// # drop(guard);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Owner {
     slot: Slot,

@@ -51,11 +51,23 @@ impl fmt::Display for LockAllError {
 
 impl std::error::Error for LockAllError {}
 
-/// Acquires all these locks in a context, whatever it takes: waits, and where it is
-/// refused a lock releases the others, waits for that one, and begins again. The
-/// guards are in the order of the list. Allocates.
+/// Acquires all these locks in a context, whatever it takes. It waits; and where it is refused a
+/// lock, it releases the others, waits for that one, and begins again. The guards are in the order
+/// of the list. Allocates. The caller holds either all locks or none when it returns.
 ///
-/// Holds either all locks or none when it returns.
+/// ```
+/// use lockstead::ww::{Class, WwMutex, lock_all};
+///
+/// static ACCOUNTS: Class = Class::wait_die("accounts");
+/// let (from, to) = (WwMutex::new(&ACCOUNTS, 100), WwMutex::new(&ACCOUNTS, 0));
+///
+/// let context = ACCOUNTS.begin();
+/// let mut guards = lock_all(&context, &[&from, &to])?;
+/// *guards[0] -= 30;
+/// *guards[1] += 30;
+/// # drop(guards);
+/// # Ok::<(), lockstead::ww::LockAllError>(())
+/// ```
 ///
 /// # Errors
 /// [`LockAllError::Duplicate`] before any lock is taken; the others, see there,
