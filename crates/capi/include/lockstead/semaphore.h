@@ -26,8 +26,8 @@ LKS_ASSERT__(semaphore_size, sizeof(lks_semaphore) == 8);
 LKS_ASSERT__(semaphore_align, __alignof__(lks_semaphore) == 8);
 LKS_ASSERT__(semaphore_word, offsetof(lks_semaphore, word__) == 0);
 
-/* The word's low 20 bits are the permits; these are kept for somebody if set. */
-#define LKS_SEMAPHORE_HEIR__ ((uint64_t)1 << 33)
+/* The word's low 20 bits are the permits; set, they are reserved for a hand-off waiter. */
+#define LKS_SEMAPHORE_HANDOFF__ ((uint64_t)1 << 33)
 
 LKS_BEGIN_DECLS__
 
@@ -55,7 +55,7 @@ LKS_INLINE__ int lks_semaphore_take__(lks_semaphore *semaphore)
     uint64_t seen = 1;
     int taken = __atomic_compare_exchange_n(&semaphore->word__, &seen, 0, 0, __ATOMIC_ACQUIRE,
                                             __ATOMIC_RELAXED);
-    if (LKS_UNLIKELY__(!taken) && (seen & LKS_MAX_SLOTS__) != 0 && !(seen & LKS_SEMAPHORE_HEIR__))
+    if (LKS_UNLIKELY__(!taken) && (seen & LKS_MAX_SLOTS__) != 0 && !(seen & LKS_SEMAPHORE_HANDOFF__))
         taken = __atomic_compare_exchange_n(&semaphore->word__, &seen, seen - 1, 0,
                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     if (taken)

@@ -40,10 +40,9 @@
 //!   woken has not looked at the lock yet, and names the doorbell; a wake-up at the doorbell or
 //!   at the lock is due from a participant whose life word is watched.
 //!
-//! A waiter compares the last words last (DEATH-WAIT-ORDER). Somebody may ring the doorbell
-//! before the waiter queues there: the reason is a change that the comparison of the lock's word
-//! notices. And the high half of the life word tells a newcomer with the same number from the
-//! dead tenant.
+//! A waiter compares the last words last (DEATH-WAIT-ORDER). Somebody may use the doorbell before
+//! the waiter queues there: the reason is a change that the comparison of the lock's word notices.
+//! And the high half of the life word tells a newcomer with the same number from the dead tenant.
 
 use super::domain::Fate;
 use super::life::Life;

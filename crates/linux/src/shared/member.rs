@@ -8,9 +8,9 @@
 //! filled in, its note last, (5) linked into the robust list, (6) the life word is named no
 //! longer, (7) what stands among its claims all the same is erased.
 //!
-//! Leaving is the reverse, and refused while the thread holds anything: the next one that
-//! sits there may bear the same name. A thread that ends with something held stays linked,
-//! and the slot's name ends with it.
+//! Leaving is the reverse, and refused while the thread holds anything: the next tenant may bear
+//! the same name. A thread that ends with something held stays linked, and the slot's name ends
+//! with it.
 //!
 //! # Why the life word is named only while it is one's own
 //! The kernel marks a named word that holds the number of the thread that ends. In another
@@ -134,7 +134,7 @@ pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
 /// Gives up the slot of the calling thread in the segment, if it has one.
 ///
 /// # Errors
-/// Why it has kept it.
+/// [`Busy`] says why the thread keeps it.
 pub fn leave(handle: &Handle) -> Result<(), Busy> {
     let _errno = KeepErrno::new();
     let _signals = NoSignals::new();
@@ -171,7 +171,7 @@ fn occupy(page: &'static Page, attached: &'static Attached) -> Result<&'static M
     let mut looks = 0..PATIENCE;
     let mut in_vain = false;
     loop {
-        match sit(page, attached)? {
+        match take(page, attached)? {
             Ok(member) => return Ok(member),
             Err(NoSlot::Full) => return Err(JoinError::Full),
             // Where there was nothing left to do, others may have done it since the look.
@@ -189,7 +189,7 @@ fn occupy(page: &'static Page, attached: &'static Attached) -> Result<&'static M
 const PATIENCE: u32 = 2000;
 
 /// Takes a slot, if there is one.
-fn sit(
+fn take(
     page: &'static Page,
     attached: &'static Attached,
 ) -> Result<Result<&'static Member, NoSlot>, JoinError> {
@@ -198,10 +198,10 @@ fn sit(
     let process = number::of_process(attached)?;
     oracle::ask_about_own(attached);
     let domain = attached.domain();
-    let take = || domain.take_slot(process, sys::gettid());
-    let taken = match take() {
+    let find = || domain.take_slot(process, sys::gettid());
+    let taken = match find() {
         // Some may be of dead ones, or of such as have ended while they prepared them.
-        Err(_) if oracle::sweep(attached) => take(),
+        Err(_) if oracle::sweep(attached) => find(),
         taken => taken,
     };
     let (slot, life) = match taken {
@@ -240,7 +240,7 @@ fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
     record.vacate(tenant);
 }
 
-/// Tells who sits there.
+/// Writes who the tenant is, for reports and for the oracle.
 fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: SYSCALL-LIVE, which this function keeps; this clock always exists.

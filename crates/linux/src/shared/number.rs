@@ -12,11 +12,11 @@
 //!
 //! # Numbers are drawn
 //! From a counter in the segment, one after the other: a number comes up again after
-//! [`LAST_NUMBER`] others, and is passed over while it is held. Who gets one holds its lock
-//! before any of its threads sits down under it. So whoever sits somewhere under that number
-//! in this moment is dead, and is declared so ([`oracle`](super::oracle)): a slot cannot pass
-//! for one of the new process, be it that the segment is a copy, or that the system was
-//! started again meanwhile, or the container.
+//! [`LAST_NUMBER`] others, and is passed over while it is held. Who gets one holds its lock before
+//! any of its threads takes a slot under it. So whoever has a slot under that number in this moment
+//! is dead, and is declared so ([`oracle`](super::oracle)): a slot cannot pass for one of the new
+//! process, be it that the segment is a copy, or that the system was started again meanwhile, or
+//! the container.
 //!
 //! # Exclusive, or shared
 //! The lock is one for writing, which only those can hold who may write the file. Where
@@ -61,8 +61,8 @@ pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
         return Ok(number);
     }
     let number = take(attached, place)?;
-    // Before anybody sits down under it. About all others, too: who comes first after a
-    // start of the system finds no living ones.
+    // Before any thread takes a slot under it. About all others, too: who comes first after a start
+    // of the system finds no living ones.
     oracle::bury_predecessors(attached, number);
     if !oracle::lives_anybody(attached) {
         attached.scrub(Chore::EndNames);
@@ -113,7 +113,7 @@ fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), Jo
 
 /// Draws numbers until one can be locked.
 fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
-    // Nobody sits in the first slot.
+    // Nobody has the first slot.
     let counter = attached.domain().records.first().ok_or(JoinError::Foreign)?;
     let mut passed = 0;
     for _ in 0..=LAST_NUMBER {
@@ -128,7 +128,7 @@ fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
             Standing::Shared { exactly: true } if passed < PASSED => passed += 1,
             Standing::Alone { exactly: false } => return Err(JoinError::FileLocked),
             Standing::Shared { .. } => {
-                // Behind the reader's lock may be another process's, which sits somewhere.
+                // Behind the reader's lock may be another process's, which has a slot somewhere.
                 if !oracle::is_named(attached, number)
                     && file.lock(number, true).map_err(JoinError::NoRecordLocks)?
                 {

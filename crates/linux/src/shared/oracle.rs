@@ -9,13 +9,13 @@
 //! about everybody.
 //!
 //! # Why nobody that lives is declared dead
-//! Let L be the life word about which is asked, and X the participant that sat there under
-//! it. L names X's process by a number and X by its thread number, and was put there by one
-//! exchange: there is no moment in which a slot is taken and does not say by whom.
+//! Let L be the life word about which is asked, and X the participant that had the slot under it. L
+//! names X's process by a number and X by its thread number, and was put there by one exchange:
+//! there is no moment in which a slot is taken and does not say by whom.
 //!
-//! The asker first replaces L by L [doubted](Life::doubted). Then it asks. If X has left
-//! meanwhile, the doubt has gone with it, whoever sits there now; so the exchange of L doubted
-//! declares X dead, or nothing. Three questions can show that X has ended:
+//! The asker first replaces L by L [doubted](Life::doubted). Then it asks. If X has left meanwhile,
+//! the doubt has gone with it, whoever has the slot now; so the exchange of L doubted declares X
+//! dead, or nothing. Three questions can show that X has ended:
 //!
 //! - *Its process has.* Its number is n, and nobody holds the lock of n for writing. A
 //!   process holds that lock before it puts n into any life word, and until its memory is
@@ -27,7 +27,7 @@
 //! - *X was of another start of the system, or of the file of which this one is a copy*: the note
 //!   vouches, and X has noted another [`origin`](super::origin) than this one.
 //!
-//! And without a question: who gets the number n declares dead whoever sits under n then.
+//! And without a question: who gets the number n declares dead whoever has a slot under n then.
 //!
 //! What is left: X leaves, somebody comes to the same slot under the very same L, which takes the
 //! same thread number in the same process, or in one that has drawn the same number after
@@ -50,8 +50,8 @@ use lockstead_core::robust::SlotRecord;
 use lockstead_core::robust::life::{LIFE_NUMBER, Life};
 use lockstead_core::{Atomic32, Atomic64};
 
-/// Tells whether the participant that sits in this slot with this life word has ended. Then it has
-/// been marked there, and all sleepers of the segment look.
+/// Tells whether the participant that has this slot with this life word has ended. Then it has been
+/// marked there, and all sleepers of the segment look.
 pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
     let life = life.trusted();

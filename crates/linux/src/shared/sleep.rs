@@ -1,4 +1,4 @@
-//! Sleeping on several words at once, waking, and ringing.
+//! Sleeping on several words at once, and waking.
 //!
 //! # Role
 //! The half of [`Robust`] that is futex calls.
@@ -213,11 +213,11 @@ fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
     };
     let (address, value, _) = place(first);
     let soon = futex::now().after(GLANCE);
-    let nap = how.deadline.map_or(soon, |deadline| deadline.min(soon));
-    let until = Until { deadline: Some(nap), cancel: None, interruptible: how.interruptible };
+    let end = how.deadline.map_or(soon, |deadline| deadline.min(soon));
+    let until = Until { deadline: Some(end), cancel: None, interruptible: how.interruptible };
     match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, Owned::No)) {
         Outcome::Woken => Woken::At(0),
-        Outcome::TimedOut if how.deadline == Some(nap) => Woken::TimedOut,
+        Outcome::TimedOut if how.deadline == Some(end) => Woken::TimedOut,
         Outcome::Interrupted => Woken::Interrupted,
         _ => Woken::Changed,
     }

@@ -4,7 +4,7 @@ use super::error::SharedError;
 use super::locked::Locked;
 use super::mutex::{self, End, SharedMutexGuard};
 use super::shape::{LockKind, Shape};
-use super::{Shareable, owed};
+use super::{Shareable, named_before};
 use crate::{CancelToken, time};
 use core::fmt;
 use lockstead_core::Wait;
@@ -235,16 +235,16 @@ pub(super) fn wait_on(
         Err(robust::SharedError::Copied) => return Err(SharedError::Cancelled),
         // It was a peer's doing that the thread does not have the mutex.
         Err(_) => {
-            owed::settle(address);
+            named_before::restore(address);
             return Ok((End::NotRecoverable, SharedError::Spoiled, None));
         }
     };
     member.gave();
-    owed::owe(address, waited.named);
+    named_before::remember(address, waited.named);
     let mut error = SharedError::Recursive;
     let end = mutex::end_of(member, waited.mutex, &mut error);
     if matches!(end, End::NotRecoverable | End::Failed) {
-        owed::settle(address);
+        named_before::restore(address);
     }
     Ok((end, error, waited.ended.map(super::error_of)))
 }

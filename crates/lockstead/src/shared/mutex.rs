@@ -3,7 +3,7 @@
 use super::error::SharedError;
 use super::locked::{Held, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{Party, Shareable, held_error, owed};
+use super::{Party, Shareable, held_error, named_before};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -346,7 +346,7 @@ pub(super) fn release(raw: &robust::SharedMutex<Linux>) -> bool {
     match member(address) {
         Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
             member.gave();
-            owed::settle(address);
+            named_before::restore(address);
             true
         }
         _ => release_slow(raw),
@@ -364,7 +364,7 @@ fn release_slow(raw: &robust::SharedMutex<Linux>) -> bool {
         }
         released
     });
-    owed::settle(address);
+    named_before::restore(address);
     released
 }
 

@@ -3,11 +3,11 @@
 //!
 //! # Files of two moments
 //! After a crash of the system the pages of a file may be of different moments, and so may those of
-//! a copy that was made while programs used it. Then a lock may name a participant whose slot
-//! says that it has left, or that it never came; and who comes next would bear that name, and
-//! own the lock. So a process that finds nobody living ends such names, before any of its
-//! threads sits down ([`end_name`](lockstead_core::robust::Domain::end_name)): their locks are
-//! those of dead owners then, as all others that somebody had at that moment.
+//! a copy that was made while programs used it. Then a lock may name a participant whose slot says
+//! that it has left, or that it never came; and who comes next would bear that name, and own the
+//! lock. So a process that finds nobody living ends such names, before any of its threads takes a
+//! slot ([`end_name`](lockstead_core::robust::Domain::end_name)): their locks are those of dead
+//! owners then, as all others that somebody had at that moment.
 //!
 //! # Why scrubbing is right
 //! A lock's word names its owner by slot and generation, and a word of a dead owner may

@@ -2,7 +2,7 @@
 
 use super::super::error::SharedError;
 use super::super::mutex::{mark_consistent, release, slow, take};
-use super::super::owed;
+use super::super::named_before;
 use super::Outcome;
 use lockstead_core::Wait;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE};
@@ -17,12 +17,12 @@ pub struct RawMutex(pub(super) SharedMutex<Linux>);
 const _: () = assert!(size_of::<RawMutex>() == 8 && align_of::<RawMutex>() == 8);
 
 /// Tells whether a release by the calling thread is an exchange of the word, and the count of what
-/// it holds, and nothing else: it owes nothing to others that wait for conditions. For fast paths
-/// in other languages, which may take and release mutexes by themselves as long as this holds:
-/// until the thread waits for a condition.
+/// it holds, and nothing else: it has nothing to name again after a wait for a condition. For fast
+/// paths in other languages, which may take and release mutexes by themselves as long as this
+/// holds: until the thread waits for a condition.
 #[must_use]
 pub fn releases_by_the_word() -> bool {
-    !owed::is_owing()
+    !named_before::is_any()
 }
 
 impl Default for RawMutex {
