@@ -116,9 +116,9 @@ __extension__ extern __thread uint32_t lks_self__ __attribute__((tls_model("init
 /* The library's version, as LKS_VERSION_STRING of its own headers. */
 const char *lks_version(void);
 
-/* Gets out of the way what a thread's first lock operation would do: a thread
- * key, a fork handler, counting the processors. Optional; for programs that
- * enter a system call filter. */
+/* Does beforehand what a thread's first lock operation would do: a thread key, a fork
+ * handler, counting the processors. Optional; for programs that enter a system call
+ * filter. */
 void lks_prepare(void);
 
 /* Gives a lock a name for messages, or takes it away with a null pointer. Names
@@ -128,7 +128,7 @@ void lks_set_name(const volatile void *lock, const char *name);
 /* Fires a token, for good. From any thread, and from a signal handler. */
 void lks_cancel_fire(lks_cancel *token);
 
-/* Whether a token was fired. */
+/* Tells whether a token was fired. */
 LKS_INLINE__ int lks_cancel_is_fired(const lks_cancel *token)
 {
     return __atomic_load_n(&token->fired__, __ATOMIC_RELAXED) != 0;

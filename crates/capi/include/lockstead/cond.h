@@ -25,7 +25,7 @@ LKS_BEGIN_DECLS__
 int lks_cond_wait_how(lks_cond *cond, lks_mutex *mutex, unsigned how, uint64_t argument);
 void lks_cond_notify_slow(lks_cond *cond, int all);
 
-/* One that nobody waits for. */
+/* Makes a condition variable that nobody waits for. */
 LKS_INLINE__ void lks_cond_init(lks_cond *cond)
 {
     __atomic_store_n(&cond->word__, 0, __ATOMIC_RELAXED);
@@ -51,14 +51,14 @@ LKS_INLINE__ void lks_cond_wait(lks_cond *cond, lks_mutex *mutex)
     (void)lks_cond_sleep__(cond, mutex, LKS_FOREVER__, 0);
 }
 
-/* The same, for so many nanoseconds at most: 0 or -ETIMEDOUT, with the mutex. */
+/* Does the same, for so many nanoseconds at most: 0 or -ETIMEDOUT, with the mutex. */
 LKS_INLINE__ int lks_cond_wait_timeout(lks_cond *cond, lks_mutex *mutex, uint64_t nanoseconds)
     LKS_TSA__(requires_capability(mutex))
 {
     return lks_cond_sleep__(cond, mutex, LKS_TIMEOUT__, nanoseconds);
 }
 
-/* The same, until this time of CLOCK_MONOTONIC at most: 0 or -ETIMEDOUT, with the
+/* Does the same, until this time of CLOCK_MONOTONIC at most: 0 or -ETIMEDOUT, with the
  * mutex; -EINVAL at once if it is no time. */
 LKS_INLINE__ int lks_cond_wait_until(lks_cond *cond, lks_mutex *mutex,
                                      const struct timespec *deadline)
@@ -67,7 +67,7 @@ LKS_INLINE__ int lks_cond_wait_until(lks_cond *cond, lks_mutex *mutex,
     return lks_cond_sleep__(cond, mutex, LKS_UNTIL__, LKS_ADDRESS__(deadline));
 }
 
-/* The same, unless a signal handler runs on this thread while it sleeps: 0 or
+/* Does the same, unless a signal handler runs on this thread while it sleeps: 0 or
  * -EINTR, with the mutex. */
 LKS_INLINE__ int lks_cond_wait_interruptible(lks_cond *cond, lks_mutex *mutex)
     LKS_TSA__(requires_capability(mutex))
@@ -75,21 +75,21 @@ LKS_INLINE__ int lks_cond_wait_interruptible(lks_cond *cond, lks_mutex *mutex)
     return lks_cond_sleep__(cond, mutex, LKS_INTERRUPTIBLE__, 0);
 }
 
-/* The same, unless `token` is fired: 0 or -EINTR, with the mutex. */
+/* Does the same, unless `token` is fired: 0 or -EINTR, with the mutex. */
 LKS_INLINE__ int lks_cond_wait_killable(lks_cond *cond, lks_mutex *mutex, const lks_cancel *token)
     LKS_TSA__(requires_capability(mutex))
 {
     return lks_cond_sleep__(cond, mutex, LKS_KILLABLE__, LKS_ADDRESS__(token));
 }
 
-/* Wakes one of those that wait, with or without the mutex held. */
+/* Wakes one waiter, with or without the mutex held. */
 LKS_INLINE__ void lks_cond_notify_one(lks_cond *cond)
 {
     if (__atomic_load_n(&cond->word__, __ATOMIC_RELAXED) >> 32)
         lks_cond_notify_slow(cond, 0);
 }
 
-/* Wakes all that wait. */
+/* Wakes all waiters. */
 LKS_INLINE__ void lks_cond_notify_all(lks_cond *cond)
 {
     if (__atomic_load_n(&cond->word__, __ATOMIC_RELAXED) >> 32)

@@ -66,7 +66,7 @@ LKS_NODISCARD__ LKS_INLINE__ int rt_mutex_lock_killable(struct rt_mutex *lock)
     return lks_rt_mutex_lock_killable(&lock->lks__, lockstead_token__);
 }
 
-/* 1 on success. */
+/* Returns 1 on success. */
 LKS_NODISCARD__ LKS_INLINE__ int rt_mutex_trylock(struct rt_mutex *lock)
     LKS_TSA__(try_acquire_capability(1, lock)) LKS_TSA__(no_thread_safety_analysis)
 {

@@ -148,7 +148,7 @@ LKS_NODISCARD__ LKS_INLINE__ int LKS_KERNEL_NAME__(down_killable)(
                               lockstead_token__);
 }
 
-/* 0 on success. */
+/* Returns 0 on success. */
 LKS_NODISCARD__ LKS_INLINE__ int LKS_KERNEL_NAME__(down_trylock)(
     struct semaphore *sem LKS_AND_AT__) LKS_SEMAPHORE_TSA__(try_acquire_capability(0, sem))
     LKS_TSA__(no_thread_safety_analysis)
@@ -160,7 +160,7 @@ LKS_NODISCARD__ LKS_INLINE__ int LKS_KERNEL_NAME__(down_trylock)(
 #endif
 }
 
-/* 0 or -ETIME. */
+/* Returns 0 or -ETIME. */
 LKS_NODISCARD__ LKS_INLINE__ int LKS_KERNEL_NAME__(down_timeout)(
     struct semaphore *sem, long jiffies LKS_AND_AT__)
     LKS_SEMAPHORE_TSA__(try_acquire_capability(0, sem)) LKS_TSA__(no_thread_safety_analysis)

@@ -78,7 +78,7 @@ LKS_NODISCARD__ LKS_INLINE__ int ww_mutex_lock_slow_interruptible(struct ww_mute
     return lks_ww_mutex_lock_slow_interruptible(&lock->lks__, lks_kernel_ctx__(ctx));
 }
 
-/* 1 on success. */
+/* Returns 1 on success. */
 LKS_NODISCARD__ LKS_INLINE__ int ww_mutex_trylock(struct ww_mutex *lock,
                                                   struct ww_acquire_ctx *ctx)
     LKS_TSA__(try_acquire_capability(1, lock)) LKS_TSA__(no_thread_safety_analysis)

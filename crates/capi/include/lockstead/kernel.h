@@ -113,7 +113,7 @@ LKS_NODISCARD__ LKS_INLINE__ int mutex_lock_killable_nested(struct mutex *lock,
     return lks_mutex_lock_killable(&lock->lks__, lockstead_token__);
 }
 
-/* 1 on success. */
+/* Returns 1 on success. */
 LKS_NODISCARD__ LKS_INLINE__ int mutex_trylock(struct mutex *lock)
     LKS_TSA__(try_acquire_capability(1, lock)) LKS_TSA__(no_thread_safety_analysis)
 {

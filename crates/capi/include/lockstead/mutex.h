@@ -32,7 +32,7 @@ int lks_mutex_lock_how(lks_mutex *mutex, unsigned how, uint64_t argument);
 int lks_mutex_trylock_slow(lks_mutex *mutex);
 void lks_mutex_unlock_slow(lks_mutex *mutex);
 
-/* A free mutex. */
+/* Makes a free mutex. */
 LKS_INLINE__ void lks_mutex_init(lks_mutex *mutex)
 {
     __atomic_store_n(&mutex->word__, 0, __ATOMIC_RELAXED);
@@ -149,13 +149,13 @@ LKS_INLINE__ void lks_mutex_unlock(lks_mutex *mutex) LKS_TSA__(release_capabilit
         lks_mutex_unlock_slow(mutex);
 }
 
-/* Whether anybody holds the mutex, at some moment during the call. */
+/* Tells whether anybody holds the mutex, at some moment during the call. */
 LKS_INLINE__ int lks_mutex_is_locked(const lks_mutex *mutex)
 {
     return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;
 }
 
-/* Whether the calling thread holds it. */
+/* Tells whether the calling thread holds it. */
 LKS_INLINE__ int lks_mutex_is_mine(const lks_mutex *mutex)
 {
     uint32_t me = lks_self__;

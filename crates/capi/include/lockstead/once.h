@@ -23,7 +23,7 @@ LKS_BEGIN_DECLS__
 int lks_once_begin_slow(lks_once *once, unsigned how, uint64_t argument);
 void lks_once_end_slow(lks_once *once, int done);
 
-/* Whether it is done: then what it has written can be read. */
+/* Tells whether it is done: then what it has written can be read. */
 LKS_INLINE__ int lks_once_is_done(lks_once *once)
 {
     int done = __atomic_load_n(&once->word__, __ATOMIC_ACQUIRE) == LKS_ONCE_DONE__;
@@ -47,7 +47,7 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_once_begin(lks_once *once)
     return result;
 }
 
-/* The same, waiting so many nanoseconds at most: -ETIMEDOUT. */
+/* Does the same, waiting so many nanoseconds at most: -ETIMEDOUT. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_once_begin_timeout(lks_once *once, uint64_t nanoseconds)
 {
     int result;
@@ -59,14 +59,14 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_once_begin_timeout(lks_once *once, uint64_t
     return result;
 }
 
-/* It is done, by the caller, whose turn it was. */
+/* Says that it is done, by the caller, whose turn it was. */
 LKS_INLINE__ void lks_once_done(lks_once *once)
 {
     LKS_RELEASING__(once);
     lks_once_end_slow(once, 1);
 }
 
-/* The caller, whose turn it was, could not do it. */
+/* Says that the caller, whose turn it was, could not do it. */
 LKS_INLINE__ void lks_once_failed(lks_once *once)
 {
     LKS_RELEASING__(once);

@@ -66,8 +66,8 @@ LKS_INLINE__ int lks_pthread_cond_broadcast__(lks_pthread_cond *cond LKS_AND_AT_
     return 0;
 }
 
-/* Whether the caller may wait with this mutex: 0 or EPERM. A recursive one is released
- * as a whole, `depth` says how much of it there is to come back. */
+/* Tells whether the caller may wait with this mutex: 0 or EPERM. A recursive one is
+ * released as a whole, `depth` says how much of it there is to come back. */
 LKS_INLINE__ int lks_pthread_cond_begin__(lks_pthread_mutex *mutex, uint32_t *depth)
 {
     lks_pthread_mutex_sound__(mutex);

@@ -58,7 +58,7 @@ LKS_INLINE__ void lks_pthread_has_read__(lks_pthread_rwlock *lock)
     lks_pthread_mine__.of[at].holds++;
 }
 
-/* Whether the release of a lock that is read is one of a hold. */
+/* Tells whether the release of a lock that is read is one of a hold. */
 LKS_INLINE__ int lks_pthread_releases__(const lks_pthread_rwlock *lock)
 {
     uint32_t at = lks_pthread_note__(lock);
@@ -85,7 +85,7 @@ LKS_INLINE__ int lks_pthread_rwlock_writes__(const lks_pthread_rwlock *lock)
            (word & LKS_MAX_SLOTS__) == lks_self__;
 }
 
-/* Whether the caller reads already: then once more, whoever waits. */
+/* Tells whether the caller reads already: then once more, whoever waits. */
 LKS_INLINE__ int lks_pthread_reads_again__(const lks_pthread_rwlock *lock)
 {
     uint32_t at = lks_pthread_note__(lock);

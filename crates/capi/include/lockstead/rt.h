@@ -25,7 +25,7 @@ typedef struct LKS_TSA__(capability("mutex")) lks_rt_mutex {
 } lks_rt_mutex;
 #define LKS_RT_MUTEX_INIT LKS_ZEROES__
 
-/* The same, and its holder may take it again. */
+/* Does the same, and its holder may take it again. */
 typedef struct LKS_TSA__(capability("mutex")) lks_rt_recursive_mutex {
     uint64_t word__ __attribute__((aligned(8)));
     uint32_t again__;
@@ -49,10 +49,10 @@ int lks_rt_recursive_mutex_lock_how(lks_rt_recursive_mutex *mutex, unsigned how,
 int lks_rt_recursive_mutex_trylock_slow(lks_rt_recursive_mutex *mutex);
 void lks_rt_recursive_mutex_unlock_slow(lks_rt_recursive_mutex *mutex);
 
-/* Whether waiting lends priorities here: 1, otherwise 0. */
+/* Tells whether waiting lends priorities here: 1, otherwise 0. */
 int lks_rt_inherits(void);
 
-/* A free mutex. */
+/* Makes a free mutex. */
 LKS_INLINE__ void lks_rt_mutex_init(lks_rt_mutex *mutex)
 {
     __atomic_store_n(&mutex->word__, 0, __ATOMIC_RELAXED);
@@ -134,10 +134,10 @@ LKS_INLINE__ void lks_rt_mutex_unlock(lks_rt_mutex *mutex) LKS_TSA__(release_cap
     lks_rt_mutex_unlock_slow(mutex);
 }
 
-/* Whether anybody holds the mutex, at some moment during the call. */
+/* Tells whether anybody holds the mutex, at some moment during the call. */
 int lks_rt_mutex_is_locked(const lks_rt_mutex *mutex);
 
-/* Whether the calling thread holds it. */
+/* Tells whether the calling thread holds it. */
 int lks_rt_mutex_is_mine(const lks_rt_mutex *mutex);
 
 /* ---- the recursive one; as its namesakes above ---- */
@@ -206,7 +206,7 @@ LKS_INLINE__ void lks_rt_recursive_mutex_unlock(lks_rt_recursive_mutex *mutex)
 
 int lks_rt_recursive_mutex_is_locked(const lks_rt_recursive_mutex *mutex);
 
-/* How often the calling thread has it. */
+/* Returns how often the calling thread has it. */
 uint64_t lks_rt_recursive_mutex_depth(const lks_rt_recursive_mutex *mutex);
 
 LKS_END_DECLS__

@@ -38,7 +38,7 @@ int lks_rwlock_trywrite_slow(lks_rwlock *lock);
 void lks_rwlock_unwrite_slow(lks_rwlock *lock);
 void lks_rwlock_downgrade_slow(lks_rwlock *lock);
 
-/* A free lock. */
+/* Makes a free lock. */
 LKS_INLINE__ void lks_rwlock_init(lks_rwlock *lock)
 {
     __atomic_store_n(&lock->word__, 0, __ATOMIC_RELAXED);
@@ -228,7 +228,7 @@ LKS_INLINE__ void lks_rwlock_downgrade(lks_rwlock *lock) LKS_TSA__(no_thread_saf
     lks_rwlock_downgrade_slow(lock);
 }
 
-/* Whether anybody holds the lock, at some moment during the call. */
+/* Tells whether anybody holds the lock, at some moment during the call. */
 LKS_INLINE__ int lks_rwlock_is_locked(const lks_rwlock *lock)
 {
     return (__atomic_load_n(&lock->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;

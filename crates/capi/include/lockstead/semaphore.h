@@ -14,7 +14,7 @@
 typedef struct lks_semaphore {
     uint64_t word__ __attribute__((aligned(8)));
 } lks_semaphore;
-/* So many free permits, 1048575 at most. */
+/* A semaphore with so many free permits, 1048575 at most. */
 #ifdef __cplusplus
 #define LKS_SEMAPHORE_INIT(permits) {(permits)}
 #else
@@ -35,7 +35,7 @@ int lks_semaphore_down_how(lks_semaphore *semaphore, unsigned how, uint64_t argu
 int lks_semaphore_down_trylock_slow(lks_semaphore *semaphore);
 int lks_semaphore_up_slow(lks_semaphore *semaphore);
 
-/* A semaphore with so many free permits: 0, or -EINVAL if it cannot count them. */
+/* Makes a semaphore with so many free permits: 0, or -EINVAL if it cannot count them. */
 LKS_INLINE__ int lks_semaphore_init(lks_semaphore *semaphore, uint32_t permits)
 {
     if (permits > LKS_SEMAPHORE_MAX)
@@ -55,7 +55,8 @@ LKS_INLINE__ int lks_semaphore_take__(lks_semaphore *semaphore)
     uint64_t seen = 1;
     int taken = __atomic_compare_exchange_n(&semaphore->word__, &seen, 0, 0, __ATOMIC_ACQUIRE,
                                             __ATOMIC_RELAXED);
-    if (LKS_UNLIKELY__(!taken) && (seen & LKS_MAX_SLOTS__) != 0 && !(seen & LKS_SEMAPHORE_HANDOFF__))
+    if (LKS_UNLIKELY__(!taken) && (seen & LKS_MAX_SLOTS__) != 0
+        && !(seen & LKS_SEMAPHORE_HANDOFF__))
         taken = __atomic_compare_exchange_n(&semaphore->word__, &seen, seen - 1, 0,
                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     if (taken)
@@ -137,7 +138,7 @@ LKS_INLINE__ int lks_semaphore_up(lks_semaphore *semaphore)
     return lks_semaphore_up_slow(semaphore);
 }
 
-/* Free permits, at some moment during the call. */
+/* Returns the number of free permits, at some moment during the call. */
 LKS_INLINE__ uint32_t lks_semaphore_permits(const lks_semaphore *semaphore)
 {
     return (uint32_t)(__atomic_load_n(&semaphore->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__);

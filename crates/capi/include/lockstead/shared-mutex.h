@@ -21,8 +21,8 @@ LKS_ASSERT__(shared_mutex_align, __alignof__(lks_shared_mutex) == 8);
 #define LKS_SHARED_OWNER__ 0x0fffffffu
 #define LKS_SHARED_LOST__ 0xffffffffu
 
-/* Who the calling thread is in a segment: the addresses it is about, the thread's name
- * there, 0: none, and how many locks it has. */
+/* The calling thread in a segment: the addresses it is about, the thread's name there,
+ * 0: none, and how many locks it has. */
 typedef struct lks_member__ {
     uint64_t base;
     uint64_t length;
@@ -96,8 +96,8 @@ LKS_INLINE__ int lks_shared_mutex_take_how__(lks_shared_mutex *mutex, unsigned h
     return lks_shared_got__(lks_shared_mutex_lock_how(mutex, how, argument), mutex);
 }
 
-/* A free mutex, where there was something else before. Fresh memory of a segment needs
- * no such call. */
+/* Makes a free mutex where there was something else before. Fresh memory of a segment
+ * needs no such call. */
 LKS_INLINE__ void lks_shared_mutex_init(lks_shared_mutex *mutex)
 {
     __atomic_store_n(&mutex->heir__, 0, __ATOMIC_RELAXED);
@@ -120,27 +120,29 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_shared_mutex_trylock(lks_shared_mutex *mute
     return lks_shared_tried__(lks_shared_mutex_trylock_slow(mutex), mutex);
 }
 
-/* -EINTR: a signal handler ran on this thread while it slept. */
+/* Does the same, and returns -EINTR if a signal handler ran on this thread while it
+ * slept. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_mutex_lock_interruptible(lks_shared_mutex *mutex)
 {
     return lks_shared_mutex_take_how__(mutex, LKS_INTERRUPTIBLE__, 0);
 }
 
-/* -EINTR: the token was fired. */
+/* Does the same, and returns -EINTR if the token was fired. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_mutex_lock_killable(lks_shared_mutex *mutex, const lks_cancel *token)
 {
     return lks_shared_mutex_take_how__(mutex, LKS_KILLABLE__, LKS_ADDRESS__(token));
 }
 
-/* -ETIMEDOUT: so many nanoseconds are over. */
+/* Does the same, and returns -ETIMEDOUT when so many nanoseconds are over. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_mutex_lock_timeout(lks_shared_mutex *mutex, uint64_t nanoseconds)
 {
     return lks_shared_mutex_take_how__(mutex, LKS_TIMEOUT__, nanoseconds);
 }
 
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
+/* Does the same, and returns -ETIMEDOUT at this time of CLOCK_MONOTONIC, -EINVAL if it
+ * is no time. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_mutex_lock_until(lks_shared_mutex *mutex, const struct timespec *deadline)
 {
@@ -165,25 +167,25 @@ LKS_INLINE__ int lks_shared_mutex_unlock(lks_shared_mutex *mutex)
     return lks_shared_mutex_unlock_slow(mutex);
 }
 
-/* After -EOWNERDEAD: what the mutex guards is in order again. 0, or -EPERM if the calling
- * thread does not have it. */
+/* Says, after -EOWNERDEAD, that what the mutex guards is in order again. 0, or -EPERM
+ * if the calling thread does not have it. */
 int lks_shared_mutex_consistent(lks_shared_mutex *mutex);
 
-/* Whether a dead owner's work was not declared consistent, also since it is lost: what
- * -EOWNERDEAD said, once more. */
+/* Tells whether a dead owner's work was not declared consistent, also since it is
+ * lost: what -EOWNERDEAD said, once more. */
 LKS_INLINE__ int lks_shared_mutex_is_inconsistent(const lks_shared_mutex *mutex)
 {
     return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_SHARED_INCONSISTENT__) != 0;
 }
 
-/* Whether anybody has it, dead or alive, at some moment during the call. */
+/* Tells whether anybody has it, dead or alive, at some moment during the call. */
 LKS_INLINE__ int lks_shared_mutex_is_locked(const lks_shared_mutex *mutex)
 {
     uint32_t word = __atomic_load_n(&mutex->word__, __ATOMIC_RELAXED);
     return word != LKS_SHARED_LOST__ && (word & LKS_SHARED_OWNER__) != 0;
 }
 
-/* Whether the calling thread has it. */
+/* Tells whether the calling thread has it. */
 int lks_shared_mutex_is_mine(const lks_shared_mutex *mutex);
 
 LKS_END_DECLS__

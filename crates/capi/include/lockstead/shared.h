@@ -83,19 +83,20 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_read(lks_shared_rwlock *lock)
     return lks_shared_got__(lks_shared_rwlock_read_how(lock, LKS_FOREVER__, 0), lock);
 }
 
-/* As lks_shared_mutex_trylock. */
+/* Does for this lock what lks_shared_mutex_trylock does. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_tryread(lks_shared_rwlock *lock)
 {
     return lks_shared_tried__(lks_shared_rwlock_tryread_slow(lock), lock);
 }
 
-/* -EINTR: a signal handler ran on this thread while it slept. */
+/* Does the same, and returns -EINTR if a signal handler ran on this thread while it
+ * slept. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_read_interruptible(lks_shared_rwlock *lock)
 {
     return lks_shared_got__(lks_shared_rwlock_read_how(lock, LKS_INTERRUPTIBLE__, 0), lock);
 }
 
-/* -EINTR: the token was fired. */
+/* Does the same, and returns -EINTR if the token was fired. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_read_killable(lks_shared_rwlock *lock, const lks_cancel *token)
 {
@@ -103,14 +104,15 @@ lks_shared_rwlock_read_killable(lks_shared_rwlock *lock, const lks_cancel *token
                             lock);
 }
 
-/* -ETIMEDOUT: so many nanoseconds are over. */
+/* Does the same, and returns -ETIMEDOUT when so many nanoseconds are over. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_read_timeout(lks_shared_rwlock *lock, uint64_t nanoseconds)
 {
     return lks_shared_got__(lks_shared_rwlock_read_how(lock, LKS_TIMEOUT__, nanoseconds), lock);
 }
 
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
+/* Does the same, and returns -ETIMEDOUT at this time of CLOCK_MONOTONIC, -EINVAL if it
+ * is no time. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_read_until(lks_shared_rwlock *lock, const struct timespec *deadline)
 {
@@ -124,19 +126,20 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_write(lks_shared_rwlock *lock
     return lks_shared_got__(lks_shared_rwlock_write_how(lock, LKS_FOREVER__, 0), lock);
 }
 
-/* As lks_shared_mutex_trylock. */
+/* Does for this lock what lks_shared_mutex_trylock does. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_trywrite(lks_shared_rwlock *lock)
 {
     return lks_shared_tried__(lks_shared_rwlock_trywrite_slow(lock), lock);
 }
 
-/* -EINTR: a signal handler ran on this thread while it slept. */
+/* Does the same, and returns -EINTR if a signal handler ran on this thread while it
+ * slept. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_rwlock_write_interruptible(lks_shared_rwlock *lock)
 {
     return lks_shared_got__(lks_shared_rwlock_write_how(lock, LKS_INTERRUPTIBLE__, 0), lock);
 }
 
-/* -EINTR: the token was fired. */
+/* Does the same, and returns -EINTR if the token was fired. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_write_killable(lks_shared_rwlock *lock, const lks_cancel *token)
 {
@@ -144,14 +147,15 @@ lks_shared_rwlock_write_killable(lks_shared_rwlock *lock, const lks_cancel *toke
                             lock);
 }
 
-/* -ETIMEDOUT: so many nanoseconds are over. */
+/* Does the same, and returns -ETIMEDOUT when so many nanoseconds are over. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_write_timeout(lks_shared_rwlock *lock, uint64_t nanoseconds)
 {
     return lks_shared_got__(lks_shared_rwlock_write_how(lock, LKS_TIMEOUT__, nanoseconds), lock);
 }
 
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
+/* Does the same, and returns -ETIMEDOUT at this time of CLOCK_MONOTONIC, -EINVAL if it
+ * is no time. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_rwlock_write_until(lks_shared_rwlock *lock, const struct timespec *deadline)
 {
@@ -167,10 +171,10 @@ LKS_INLINE__ int lks_shared_rwlock_unlock(lks_shared_rwlock *lock)
     return lks_shared_rwlock_unlock_slow(lock);
 }
 
-/* As lks_shared_mutex_consistent. */
+/* Does for this lock what lks_shared_mutex_consistent does. */
 int lks_shared_rwlock_consistent(lks_shared_rwlock *lock);
 
-/* As lks_shared_mutex_is_inconsistent. */
+/* Does for this lock what lks_shared_mutex_is_inconsistent does. */
 LKS_INLINE__ int lks_shared_rwlock_is_inconsistent(const lks_shared_rwlock *lock)
 {
     return (__atomic_load_n(&lock->word__, __ATOMIC_RELAXED) & LKS_SHARED_INCONSISTENT__) != 0;
@@ -182,8 +186,8 @@ LKS_INLINE__ int lks_shared_rwlock_is_inconsistent(const lks_shared_rwlock *lock
  * when it dies they are free again. So `release` is not for others: who brings units that
  * nobody had calls `add`. */
 
-/* A semaphore with so many units, all free. With `reports` not 0, who next takes units is
- * told how many the dead had. */
+/* Makes a semaphore with so many units, all free. With `reports` not 0, who next takes
+ * units is told how many the dead had. */
 void lks_shared_semaphore_init(lks_shared_semaphore *semaphore, uint32_t units, int reports);
 
 LKS_INLINE__ int lks_shared_semaphore_take__(lks_shared_semaphore *semaphore, uint32_t units,
@@ -202,21 +206,22 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_shared_semaphore_acquire(lks_shared_semapho
     return lks_shared_semaphore_take__(semaphore, units, LKS_FOREVER__, 0);
 }
 
-/* The same if that needs no wait for units; otherwise -EBUSY. */
+/* Does the same if that needs no wait for units; otherwise -EBUSY. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_shared_semaphore_tryacquire(lks_shared_semaphore *semaphore,
                                                                  uint32_t units)
 {
     return lks_shared_got__(lks_shared_semaphore_tryacquire_slow(semaphore, units), semaphore);
 }
 
-/* -EINTR: a signal handler ran on this thread while it slept. */
+/* Does the same, and returns -EINTR if a signal handler ran on this thread while it
+ * slept. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_semaphore_acquire_interruptible(lks_shared_semaphore *semaphore, uint32_t units)
 {
     return lks_shared_semaphore_take__(semaphore, units, LKS_INTERRUPTIBLE__, 0);
 }
 
-/* -EINTR: the token was fired. */
+/* Does the same, and returns -EINTR if the token was fired. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_semaphore_acquire_killable(lks_shared_semaphore *semaphore, uint32_t units,
                                       const lks_cancel *token)
@@ -224,7 +229,7 @@ lks_shared_semaphore_acquire_killable(lks_shared_semaphore *semaphore, uint32_t 
     return lks_shared_semaphore_take__(semaphore, units, LKS_KILLABLE__, LKS_ADDRESS__(token));
 }
 
-/* -ETIMEDOUT: so many nanoseconds are over. */
+/* Does the same, and returns -ETIMEDOUT when so many nanoseconds are over. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_semaphore_acquire_timeout(lks_shared_semaphore *semaphore, uint32_t units,
                                      uint64_t nanoseconds)
@@ -232,7 +237,8 @@ lks_shared_semaphore_acquire_timeout(lks_shared_semaphore *semaphore, uint32_t u
     return lks_shared_semaphore_take__(semaphore, units, LKS_TIMEOUT__, nanoseconds);
 }
 
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
+/* Does the same, and returns -ETIMEDOUT at this time of CLOCK_MONOTONIC, -EINVAL if it
+ * is no time. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_semaphore_acquire_until(lks_shared_semaphore *semaphore, uint32_t units,
                                    const struct timespec *deadline)
@@ -258,8 +264,8 @@ LKS_INLINE__ int lks_shared_semaphore_add(lks_shared_semaphore *semaphore, uint3
     return lks_shared_semaphore_add_slow(semaphore, units);
 }
 
-/* All units, and the free ones among them, at some moment during the call. Those of the
- * dead are counted as free when somebody wants them. */
+/* Returns all units, and the free ones among them, at some moment during the call.
+ * Those of the dead are counted as free when somebody wants them. */
 LKS_INLINE__ uint32_t lks_shared_semaphore_total(const lks_shared_semaphore *semaphore)
 {
     return __atomic_load_n(&semaphore->total__, __ATOMIC_RELAXED);
@@ -298,14 +304,15 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_shared_cond_wait(lks_shared_cond *cond,
     return lks_shared_cond_wait__(cond, mutex, LKS_FOREVER__, 0);
 }
 
-/* -EINTR: a signal handler ran on this thread while it slept. */
+/* Does the same, and returns -EINTR if a signal handler ran on this thread while it
+ * slept. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_cond_wait_interruptible(lks_shared_cond *cond, lks_shared_mutex *mutex)
 {
     return lks_shared_cond_wait__(cond, mutex, LKS_INTERRUPTIBLE__, 0);
 }
 
-/* -EINTR: the token was fired. */
+/* Does the same, and returns -EINTR if the token was fired. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_cond_wait_killable(lks_shared_cond *cond, lks_shared_mutex *mutex,
                               const lks_cancel *token)
@@ -313,14 +320,15 @@ lks_shared_cond_wait_killable(lks_shared_cond *cond, lks_shared_mutex *mutex,
     return lks_shared_cond_wait__(cond, mutex, LKS_KILLABLE__, LKS_ADDRESS__(token));
 }
 
-/* -ETIMEDOUT: so many nanoseconds are over. */
+/* Does the same, and returns -ETIMEDOUT when so many nanoseconds are over. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_cond_wait_timeout(lks_shared_cond *cond, lks_shared_mutex *mutex, uint64_t nanoseconds)
 {
     return lks_shared_cond_wait__(cond, mutex, LKS_TIMEOUT__, nanoseconds);
 }
 
-/* -ETIMEDOUT: it is this time of CLOCK_MONOTONIC; -EINVAL: it is no time. */
+/* Does the same, and returns -ETIMEDOUT at this time of CLOCK_MONOTONIC, -EINVAL if it
+ * is no time. */
 LKS_NODISCARD__ LKS_INLINE__ int
 lks_shared_cond_wait_until(lks_shared_cond *cond, lks_shared_mutex *mutex,
                            const struct timespec *deadline)
@@ -328,13 +336,13 @@ lks_shared_cond_wait_until(lks_shared_cond *cond, lks_shared_mutex *mutex,
     return lks_shared_cond_wait__(cond, mutex, LKS_UNTIL__, LKS_ADDRESS__(deadline));
 }
 
-/* Wakes one that waits: 0. The caller may or may not have the mutex. */
+/* Wakes one waiter: 0. The caller may or may not have the mutex. */
 LKS_INLINE__ int lks_shared_cond_notify_one(lks_shared_cond *cond)
 {
     return lks_shared_cond_notify_slow(cond, 0);
 }
 
-/* Wakes all that wait: 0. */
+/* Wakes all waiters: 0. */
 LKS_INLINE__ int lks_shared_cond_notify_all(lks_shared_cond *cond)
 {
     return lks_shared_cond_notify_slow(cond, 1);

@@ -38,7 +38,7 @@
 /* A segment that this process has open. */
 typedef struct lks_shm_segment lks_shm_segment;
 
-/* What a part of a root is. */
+/* The kinds of parts of a root. */
 enum lks_shm_kind {
     LKS_SHM_PLAIN = 0, /* data */
     LKS_SHM_ARRAY = 1,
@@ -71,14 +71,14 @@ typedef struct lks_shm_type {
     const lks_shm_field *fields;
 } lks_shm_type;
 
-/* Data of a C type under the name that Rust has for it, or another one. */
+/* Describes data of a C type under the name that Rust has for it, or another one. */
 #define LKS_SHM_DATA_OF(name, type) \
     {LKS_SHM_PLAIN, name, sizeof(type), __alignof__(type), 0, 0, NULL, NULL}
-/* So many bytes of which nothing is said. Locks may lie there, at multiples of 8;
- * `lockstead shm` does not see them, and a slot that 16,384 participants have died in is
- * not used again. */
+/* Describes so many bytes of which nothing is said. Locks may lie there, at multiples
+ * of 8; `lockstead shm` does not see them, and a slot that 16,384 participants have
+ * died in is not used again. */
 #define LKS_SHM_BYTES(size) {LKS_SHM_PLAIN, "bytes", size, 1, 0, 0, NULL, NULL}
-/* `count` times a C type that `element` describes. */
+/* Describes `count` times a C type that `element` describes. */
 #define LKS_SHM_ARRAY_OF(element, type, count)                                                     \
     {LKS_SHM_ARRAY, NULL, sizeof(type) * (count), __alignof__(type), count, sizeof(type), element, \
      NULL}
@@ -173,7 +173,7 @@ LKS_NODISCARD__ int lks_shm_from_fd(lks_shm_segment **segment, int fd, const lks
  * of this process are participants, or the caller holds a lock in it. */
 int lks_shm_close(lks_shm_segment *segment);
 
-/* Where the root begins, with a page, and its size. */
+/* Returns where the root begins, with a page, and its size. */
 void *lks_shm_root(const lks_shm_segment *segment);
 size_t lks_shm_size(const lks_shm_segment *segment);
 

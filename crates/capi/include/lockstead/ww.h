@@ -71,7 +71,7 @@ LKS_INLINE__ void lks_ww_ctx_done(lks_ww_ctx *ctx)
 /* Ends a context, which has released all its locks. */
 void lks_ww_ctx_fini(lks_ww_ctx *ctx);
 
-/* A free lock. */
+/* Makes a free lock. */
 LKS_INLINE__ void lks_ww_mutex_init(lks_ww_mutex *mutex)
 {
     __atomic_store_n(&mutex->word__, 0, __ATOMIC_RELAXED);
@@ -169,7 +169,7 @@ LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_cap
         lks_ww_mutex_unlock_slow(mutex);
 }
 
-/* Whether anybody holds the lock, at some moment during the call. */
+/* Tells whether anybody holds the lock, at some moment during the call. */
 LKS_INLINE__ int lks_ww_mutex_is_locked(const lks_ww_mutex *mutex)
 {
     return (__atomic_load_n(&mutex->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;
