@@ -51,8 +51,8 @@ pub enum Scope {
 pub(crate) enum Channel {
     /// The wake-ups of [`wake`].
     Crowd,
-    /// Those for the heir of a lock.
-    Heir,
+    /// The wake-ups for the hand-off waiter of a lock.
+    HandOff,
 }
 
 /// Whether the word that a thread sleeps on names its owner. Changes nothing but
@@ -70,7 +70,7 @@ impl Channel {
     const fn bits(self) -> u32 {
         match self {
             Channel::Crowd => !3,
-            Channel::Heir => 3,
+            Channel::HandOff => 3,
         }
     }
 
@@ -79,7 +79,7 @@ impl Channel {
         match (self, owned) {
             (_, Owned::No) => self.bits(),
             (Channel::Crowd, Owned::Yes) => !7,
-            (Channel::Heir, Owned::Yes) => 1,
+            (Channel::HandOff, Owned::Yes) => 1,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Platform for Linux {
     }
 
     fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::Heir, Owned::No)
+        sleep(word, expected, how, Channel::HandOff, Owned::No)
     }
 
     fn wait_low_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
@@ -92,7 +92,7 @@ impl Platform for Linux {
     }
 
     fn wait_handoff_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::Heir, Owned::Yes)
+        sleep(word, expected, how, Channel::HandOff, Owned::Yes)
     }
 
     #[inline]
@@ -110,7 +110,7 @@ impl Platform for Linux {
     }
 
     fn wake_handoff(address: Address) {
-        futex::wake_on(address.0, u32::MAX, Scope::Private, Channel::Heir);
+        futex::wake_on(address.0, u32::MAX, Scope::Private, Channel::HandOff);
     }
 }
 

@@ -93,7 +93,7 @@ fn the_child_starts_threads_that_lock() {
     });
 }
 
-/// The word of the forked lock names spinners, an heir and sleepers that the
+/// The word of the forked lock names spinners, a hand-off waiter and sleepers that the
 /// child does not have.
 #[test]
 fn a_lock_in_demand_works_on_in_the_child() {
@@ -111,7 +111,7 @@ fn a_lock_in_demand_works_on_in_the_child() {
         }
         for round in 0..40 {
             lock(&COUNTER.lock).expect("fair enough");
-            // Sometimes they still spin, sometimes one has become the heir.
+            // Sometimes they still spin, sometimes one has become the hand-off waiter.
             std::thread::sleep(Duration::from_micros(300 * (round % 10)));
             in_child("a lock in demand", || {
                 // SAFETY: the forking thread holds it.

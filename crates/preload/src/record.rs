@@ -72,7 +72,7 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
 }
 
 /// Counts a use: the caller got what it asked for without waiting, and holds nothing.
-pub fn passed<N: Nature + Copy>(call: &Call<'_, N>) {
+pub fn used<N: Nature + Copy>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
         let known = me.still_known(call.target, call.site);
         let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));

@@ -21,7 +21,7 @@ use lockstead_ledger::lock::{Kind, LockRecord, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 
 /// Records that the calling thread has got a token of a semaphore at once.
-pub fn passed<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
+pub fn at_once<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
     let Some(me) = enter() else { return };
     let known = me.known_lock(call.target, call.site, call.nature);
     me.counts(known);

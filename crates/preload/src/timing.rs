@@ -154,15 +154,15 @@ impl Me {
     fn pace(&self, known: &Known, now: u64) -> u32 {
         let rarity = u32::from(known.rarity.load(Relaxed));
         let step = (now >> PRICE_SHIFT) as u16;
-        let passed = step.wrapping_sub(known.timed_at.load(Relaxed));
+        let elapsed = step.wrapping_sub(known.timed_at.load(Relaxed));
         known.timed_at.store(step, Relaxed);
         let paid = &self.record().paid_until;
         let owed = paid.load(Relaxed).saturating_sub(now);
-        if owed > if passed == 0 { BURST / 2 } else { BURST } {
+        if owed > if elapsed == 0 { BURST / 2 } else { BURST } {
             return (rarity + 1).min(RAREST);
         }
         paid.store(now + owed + PRICE, Relaxed);
-        rarity.saturating_sub(passed.max(1).ilog2())
+        rarity.saturating_sub(elapsed.max(1).ilog2())
     }
 
     /// Acquisitions before the next one that is timed, of which one in `2^rarity` is:

@@ -1,4 +1,4 @@
-//! How the table lies in memory and in the file system: what its keeper and its readers
+//! Lays down how the table lies in memory and in the file system: what its loader and its readers
 //! must agree on, and the only place that says so.
 //!
 //! One array map with one element, in the byte order of the machine:
@@ -17,7 +17,7 @@
 
 use core::ffi::CStr;
 
-/// The folder in which the table lies: its keeper mounts a file system of eBPF there.
+/// The folder in which the table lies: its loader mounts a file system of eBPF there.
 pub const FOLDER: &CStr = c"/run/lockstead/oncpu";
 /// The name of the map.
 pub const TABLE: &CStr = c"/run/lockstead/oncpu/table";

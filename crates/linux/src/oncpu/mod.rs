@@ -16,8 +16,8 @@
 //!
 //! # Invariants
 //! - **ONCPU-FROZEN** The map is frozen: once the header is written, nobody but the program
-//!   writes to it. The keeper freezes it before it gives the map a name.
-//! - **ONCPU-LIVE** [`layout::Header::live`] is not 0 ⇒ the keeper has not stopped the
+//!   writes to it. The loader freezes it before it gives the map a name.
+//! - **ONCPU-LIVE** [`layout::Header::live`] is not 0 ⇒ the loader has not stopped the
 //!   program.
 //!
 //! # Limits

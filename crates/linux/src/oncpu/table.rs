@@ -152,7 +152,7 @@ impl Table {
         unsafe { AtomicU32::from_ptr(self.base.add(at).cast_mut().cast()).load(Relaxed) }
     }
 
-    /// Tells whether the keeper has not stopped the program (ONCPU-LIVE).
+    /// Tells whether the loader has not stopped the program (ONCPU-LIVE).
     pub(super) fn is_live(&self) -> bool {
         self.word(LIVE) != 0
     }

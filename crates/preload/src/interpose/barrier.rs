@@ -64,7 +64,7 @@ unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
     if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
         // This thread came last: it has not waited.
         record::wait_ends(&waiting, Outcome::Failed);
-        record::passed(&waiting);
+        record::used(&waiting);
     } else {
         record::wait_ends(&waiting, Outcome::of_posix(answer));
     }

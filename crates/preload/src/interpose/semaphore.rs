@@ -168,7 +168,7 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     let call = waiting(semaphore as usize, Until::NEVER, site);
     match outcome(answer as isize) {
         Outcome::Acquired => {
-            taken::passed(&call, Flags::TRIED);
+            taken::at_once(&call, Flags::TRIED);
             rules::token_taken(call.target, site, 0);
         }
         other => {
@@ -185,7 +185,7 @@ fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> us
     let errno = Errno::keep();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
-        taken::passed(call, Flags::NONE);
+        taken::at_once(call, Flags::NONE);
         rules::token_taken(call.target, call.site, 0);
         passage.result = 0;
         return 0;

@@ -117,7 +117,7 @@ static void one_thread(void)
     give(&within);
     give(&recursive);
 
-    /* Hand over hand, in a ring that is not closed. */
+    /* Hand over hand, in a cycle that is not closed. */
     for (int round = 0; round < ROUNDS; round++) {
         take(&hand[0]);
         for (int i = 1; i < 4; i++) {
