@@ -28,23 +28,23 @@ struct Area {
 impl Area {
     fn new() -> Area {
         let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
-        // SAFETY: fresh zeroes, page-aligned, of that size.
+        // SAFETY: the allocator has just returned zeros of that size, page-aligned.
         let _ = unsafe { Ledger::create(base, Layout::divide(Layout::SMALLEST), 42, 1) };
         Area { base, memory }
     }
 
     fn ledger(&self) -> Ledger<'_> {
-        // SAFETY: made in `new`, lives as long as `self`.
+        // SAFETY: `new` has made it, and it lives as long as `self`.
         unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
+        // SAFETY: `new` has allocated it with this layout, and nobody uses it any more.
         unsafe { dealloc(self.base, self.memory) };
     }
 }

@@ -59,11 +59,11 @@ impl Area {
     /// locks with statistics, stacks, a module.
     fn new() -> Area {
         let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         let area = Area { base, memory };
-        // SAFETY: fresh zeroes, page-aligned, of that size.
+        // SAFETY: the allocator has just returned zeros of that size, page-aligned.
         let ledger = unsafe { Ledger::create(base, Layout::divide(Layout::SMALLEST), 42, 1) };
         for number in 0..LOCKS {
             let kinds = [Kind::Mutex, Kind::RwLock, Kind::Spin, Kind::Semaphore];
@@ -194,7 +194,7 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
+        // SAFETY: `new` has allocated it with this layout, and nobody uses it any more.
         unsafe { dealloc(self.base, self.memory) };
     }
 }

@@ -31,25 +31,25 @@ struct Area {
 impl Area {
     fn new() -> Area {
         let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         let layout = Layout::divide(Layout::SMALLEST);
-        // SAFETY: fresh zeroes, page-aligned, of that size.
+        // SAFETY: the allocator has just returned zeros of that size, page-aligned.
         let ledger = unsafe { Ledger::create(base, layout, 42, BEGAN) };
         ledger.header().ended.store(BEGAN + 1000 * MS, Relaxed);
         Area { base, memory }
     }
 
     fn ledger(&self) -> Ledger<'_> {
-        // SAFETY: made in `new`, lives as long as `self`.
+        // SAFETY: `new` has made it, and it lives as long as `self`.
         unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
+        // SAFETY: `new` has allocated it with this layout, and nobody uses it any more.
         unsafe { dealloc(self.base, self.memory) };
     }
 }

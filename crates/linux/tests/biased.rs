@@ -39,20 +39,20 @@ impl Counter {
     /// By a load and a store that other threads can come between unless the lock keeps
     /// them out.
     fn add_held(&self) {
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock, which keeps all others out.
         self.value.with_mut(|value| unsafe { value.write_volatile(value.read_volatile() + 1) });
     }
 
     fn add(&self) {
         let hold = self.lock();
         self.add_held();
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { self.unlock(hold) };
     }
 
     /// The number, once nobody adds any more.
     fn total(&self) -> u64 {
-        // SAFETY: nobody adds.
+        // SAFETY: no thread adds any more.
         self.value.with(|value| unsafe { value.read() })
     }
 
@@ -125,7 +125,7 @@ fn whoever_comes_waits_for_the_owner_and_may_give_up() {
         assert!(began.elapsed() >= Duration::from_millis(20));
     });
     counter.add_held();
-    // SAFETY: taken above.
+    // SAFETY: this thread has taken the lock above, and only the holder releases it.
     unsafe { counter.unlock(hold) };
     // Somebody has asked: it is the owner's no more, whoever comes first.
     counter.add();
@@ -142,7 +142,7 @@ fn whoever_tries_a_free_lock_gets_it() {
     in_threads(1, &|| {
         let hold = counter.lock.try_lock(Location::caller()).expect("free");
         counter.add_held();
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { counter.unlock(hold) };
     });
     counter.add();
@@ -169,7 +169,7 @@ extern "C" fn take_it(_signal: libc::c_int) {
     if let Some(hold) = INTERRUPTED.lock.try_lock(Location::caller()) {
         INTERRUPTED.add_held();
         HANDLED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { INTERRUPTED.unlock(hold) };
     }
 }
@@ -218,12 +218,12 @@ fn the_child_of_a_fork_keeps_its_own_and_loses_what_others_held() {
             let hold = held.lock();
             ready.store(1, Ordering::Release);
             until("the child has ended", || over.load(Ordering::Relaxed) == 1);
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { held.unlock(hold) };
         });
         until("the lock is held", || ready.load(Ordering::Acquire) == 1);
         in_child("biased locks after a fork", || {
-            // SAFETY: the thread that forked holds it.
+            // SAFETY: the thread that forked holds the lock, and goes on in the child.
             unsafe { mine.unlock(hold) };
             mine.add();
             free.add();
@@ -232,7 +232,7 @@ fn the_child_of_a_fork_keeps_its_own_and_loses_what_others_held() {
                 && free.total() == 2
                 && lost == Err(LockError::OwnerLost)
         });
-        // SAFETY: in the parent it is held still.
+        // SAFETY: this thread, in the parent, holds the lock still.
         unsafe { mine.unlock(hold) };
         over.store(1, Ordering::Relaxed);
     });

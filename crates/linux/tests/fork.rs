@@ -35,14 +35,14 @@ fn the_child_keeps_the_locks_of_its_thread() {
         let me = Slot::new(slot).expect("a slot");
         let renamed = Linux::participant(me).tid() == Some(gettid() as u32);
         let recursive = lock(&held) == Err(LockError::Recursive);
-        // SAFETY: the forking thread holds it, which is this one.
+        // SAFETY: the thread that forked, which is this one, holds the lock.
         unsafe { held.unlock() };
         let again = lock(&held).is_ok() && held.is_mine();
         kept && renamed && recursive && again
     });
     // Nothing of that happened here.
     assert!(held.is_mine());
-    // SAFETY: still held.
+    // SAFETY: this thread still holds the lock.
     unsafe { held.unlock() };
 }
 
@@ -57,7 +57,7 @@ fn a_lock_of_a_thread_that_did_not_survive_is_an_error() {
             lock(&theirs).expect("new");
             taken.store(true, Relaxed);
             until("the test is over", || release.load(Relaxed));
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { theirs.unlock() };
         });
         until("the other thread has the lock", || taken.load(Relaxed));
@@ -79,7 +79,7 @@ fn a_lock_of_a_thread_that_did_not_survive_is_an_error() {
     });
     // The parent's thread has released it.
     lock(&theirs).expect("free");
-    // SAFETY: taken above.
+    // SAFETY: this thread has taken the lock above, and only the holder releases it.
     unsafe { theirs.unlock() };
 }
 
@@ -114,13 +114,13 @@ fn a_lock_in_demand_works_on_in_the_child() {
             // Sometimes they still spin, sometimes one has become the hand-off waiter.
             std::thread::sleep(Duration::from_micros(300 * (round % 10)));
             in_child("a lock in demand", || {
-                // SAFETY: the forking thread holds it.
+                // SAFETY: the thread that forked holds the lock, and goes on in the child.
                 unsafe { COUNTER.lock.unlock() };
                 let before = COUNTER.total();
                 in_threads(4, &|| (0..100).for_each(|_| COUNTER.add()));
                 COUNTER.total() == before + 400
             });
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { COUNTER.lock.unlock() };
         }
         STOP.store(true, Relaxed);
@@ -148,7 +148,7 @@ fn forks_among_threads_that_come_and_go() {
                 // Either free, or held by the thread that was adding.
                 let shared = lock_within(&COUNTER.lock, 10_000_000_000);
                 if shared.is_ok() {
-                    // SAFETY: just taken.
+                    // SAFETY: this thread has just taken the lock.
                     unsafe { COUNTER.lock.unlock() };
                 }
                 matches!(shared, Ok(()) | Err(LockError::OwnerLost)) && own.total() == 2

@@ -40,14 +40,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Shared {
     fn section(&self, number: u64) {
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock, which keeps all others out.
         self.count.with_mut(|count| unsafe { count.write_volatile(count.read_volatile() + 1) });
         // One in 64 sections is long enough for the others to be past the bound.
         if number.is_multiple_of(64) {
             let began = Linux::now();
             while Linux::now().since(began) < 12_000 {}
         }
-        // SAFETY: the caller has taken it.
+        // SAFETY: the caller has taken the lock, and only the holder releases it.
         unsafe { self.lock.unlock() };
     }
 
@@ -107,7 +107,7 @@ fn storm(threads: usize, total: u64) {
                 } else if last.1.elapsed() > PATIENCE {
                     let message = format!("nothing moves after {done}: {:?}\n", shared.lock);
                     // Not by `eprintln`, which the test harness would keep.
-                    // SAFETY: writes a live buffer.
+                    // SAFETY: the kernel reads a buffer that lives as long as the call.
                     unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
                     std::process::abort();
                 }

@@ -53,7 +53,7 @@ fn a_running_thread_is_found_running() {
 #[test]
 fn on_one_processor_only_the_one_who_asks_runs() {
     let _watchdog = Watchdog::new(60);
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     let cpu = usize::try_from(unsafe { libc::sched_getcpu() }).expect("a processor");
     for chosen in [Oracle::Clock, Oracle::Both] {
         let _alone = choose(chosen);
@@ -114,14 +114,14 @@ fn readers_and_writers(chosen: Oracle) {
                 for half in &value {
                     half.store(half.load(Relaxed) + 1, Relaxed);
                 }
-                // SAFETY: taken above.
+                // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { lock.unlock_write() };
             } else {
                 lock.read(Location::caller()).expect("no reason to fail");
                 if value[0].load(Relaxed) != value[1].load(Relaxed) {
                     torn.store(true, Relaxed);
                 }
-                // SAFETY: taken above.
+                // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { lock.unlock_read() };
             }
         }

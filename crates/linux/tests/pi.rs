@@ -16,7 +16,7 @@ const DIED: u64 = 1 << 30;
 const LOST: u64 = 1 << 63;
 
 fn tid() -> u64 {
-    // SAFETY: takes no argument, cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     u64::try_from(unsafe { libc::gettid() }).expect("a number")
 }
 
@@ -47,15 +47,15 @@ impl Counter {
     fn add(&self, how: &Wait<'_, Linux>) {
         use lockstead_core::Plain;
         lock(&self.word, how).expect("no reason to fail");
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock, which keeps all others out.
         self.value.with_mut(|value| unsafe { value.write_volatile(value.read_volatile() + 1) });
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { self.word.unlock() };
     }
 
     fn total(&self) -> u64 {
         use lockstead_core::Plain;
-        // SAFETY: the threads that add have ended.
+        // SAFETY: the threads that add have been joined.
         self.value.with(|value| unsafe { value.read() })
     }
 }
@@ -78,7 +78,7 @@ fn the_word_holds_the_owner_and_nothing_else() {
     lock(&word, &Wait::FOREVER).expect("free");
     assert_eq!(word.peek(), tid());
     assert!(word.is_mine() && word.owner().is_some_and(|owner| owner.is_current()));
-    // SAFETY: taken above.
+    // SAFETY: this thread has taken the lock above, and only the holder releases it.
     unsafe { word.unlock() };
     assert_eq!((word.peek(), word.owner()), (0, None));
 }
@@ -159,7 +159,7 @@ fn without_the_newer_call_time_outs_go_by_the_wall_clock() {
             lock(&word, &Wait::FOREVER).expect("free");
             taken.store(true, Relaxed);
             until("the owner may release", || ends.load(Relaxed));
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { word.unlock() };
         });
         until("the lock is taken", || taken.load(Relaxed));
@@ -170,7 +170,7 @@ fn without_the_newer_call_time_outs_go_by_the_wall_clock() {
         assert!(begin.elapsed() >= time, "too early: {:?}", begin.elapsed());
         ends.store(true, Relaxed);
         assert_eq!(lock(&word, &within(Duration::from_secs(60))), Ok(()));
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { word.unlock() };
     });
     refuse_lock_pi2(false);
@@ -261,7 +261,7 @@ fn a_child_keeps_its_locks_and_does_not_wait_for_its_parents_threads() {
             lock(&theirs, &Wait::FOREVER).expect("free");
             taken.store(true, Relaxed);
             until("the child has ended", || over.load(Relaxed));
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { theirs.unlock() };
         });
         until("the lock is taken", || taken.load(Relaxed));
@@ -274,13 +274,13 @@ fn a_child_keeps_its_locks_and_does_not_wait_for_its_parents_threads() {
             // Twice: the first time the lock joins the new generation.
             for _ in 0..2 {
                 right &= lock(&free, &Wait::FOREVER).is_ok() && free.is_mine();
-                // SAFETY: taken above.
+                // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { free.unlock() };
             }
-            // SAFETY: taken before the fork.
+            // SAFETY: this thread has taken the lock before the fork.
             unsafe { mine.unlock() };
             right &= !mine.is_locked() && try_lock(&mine);
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { mine.unlock() };
             // And among the child's own threads.
             let counter = Counter::new();
@@ -290,7 +290,7 @@ fn a_child_keeps_its_locks_and_does_not_wait_for_its_parents_threads() {
         over.store(true, Relaxed);
     });
     assert!(mine.is_mine());
-    // SAFETY: taken above; the child had a copy.
+    // SAFETY: this thread has taken the lock above; the child had a copy.
     unsafe { mine.unlock() };
     assert_eq!([mine.peek(), free.peek(), theirs.peek()], [0; 3]);
 }

@@ -29,7 +29,7 @@ fn somebody_spins(long: Duration) -> bool {
             for _ in 0..2_000 {
                 seen.fetch_add(u32::from(lock.peek().tail().is_some()), Relaxed);
             }
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { lock.unlock() };
         }
     });
@@ -79,7 +79,7 @@ fn with_two_processors_somebody_spins() {
 #[test]
 fn nobody_spins_on_a_process_of_one_processor() {
     let _watchdog = Watchdog::new(60);
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     let here = usize::try_from(unsafe { libc::sched_getcpu() }).expect("a processor");
     limited("nobody_spins_on_a_process_of_one_processor", move || {
         if common::pin(here) { Ok(()) } else { Err(std::io::Error::last_os_error()) }

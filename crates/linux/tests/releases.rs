@@ -42,20 +42,20 @@ fn fight(expects_sections: bool) {
             scope.spawn(|| {
                 for round in 0..ROUNDS {
                     SHARED.lock.lock(Location::caller()).expect("not recursive");
-                    // SAFETY: locked.
+                    // SAFETY: this thread has locked it above, and only the holder releases it.
                     unsafe { *SHARED.count.get() += 1 };
                     if round % 32 == 0 {
                         let began = Instant::now();
                         while began.elapsed() < Duration::from_micros(60) {}
                     }
-                    // SAFETY: locked above.
+                    // SAFETY: this thread has locked it above, and only the holder releases it.
                     unsafe { SHARED.lock.unlock() };
                 }
                 assert_eq!(!sections().is_null(), expects_sections, "how threads release");
             });
         }
     });
-    // SAFETY: the threads have ended.
+    // SAFETY: all threads that use it have been joined.
     assert_eq!(unsafe { *SHARED.count.get() } - before, THREADS * ROUNDS);
     assert!(!SHARED.lock.is_locked());
 }
@@ -95,7 +95,7 @@ fn case() -> Option<String> {
 /// Whether the libc registers threads here at all.
 fn registered() -> bool {
     SHARED.lock.lock(Location::caller()).expect("free");
-    // SAFETY: locked.
+    // SAFETY: this thread has locked it above, and only the holder releases it.
     unsafe { SHARED.lock.unlock() };
     !sections().is_null()
 }
@@ -123,28 +123,28 @@ fn fight_with_some(first: bool) {
         let counting = scope.spawn(|| {
             for _ in 0..ROUNDS {
                 SHARED.lock.lock(Location::caller()).expect("not recursive");
-                // SAFETY: locked.
+                // SAFETY: this thread has locked it above, and only the holder releases it.
                 unsafe { *SHARED.count.get() += 1 };
-                // SAFETY: locked above.
+                // SAFETY: this thread has locked it above, and only the holder releases it.
                 unsafe { SHARED.lock.unlock() };
             }
             sections().is_null()
         });
         for round in 0..ROUNDS {
             SHARED.lock.lock(Location::caller()).expect("not recursive");
-            // SAFETY: locked.
+            // SAFETY: this thread has locked it above, and only the holder releases it.
             unsafe { *SHARED.count.get() += 1 };
             if round % 32 == 0 {
                 std::thread::sleep(Duration::from_micros(60));
             }
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above, and only the holder releases it.
             unsafe { SHARED.lock.unlock() };
         }
         counting.join().expect("ended")
     });
     assert_eq!(!sections().is_null(), first, "what a thread has it keeps");
     assert!(others, "who joins when the call is refused releases by an exchange");
-    // SAFETY: the threads have ended.
+    // SAFETY: all threads that use it have been joined.
     assert_eq!(unsafe { *SHARED.count.get() }, 2 * ROUNDS);
 }
 
@@ -164,12 +164,12 @@ fn a_child_of_fork_restarts_releases_of_its_own_threads() {
         -1 => std::process::exit(SKIPPED),
         0 => {
             let fought = std::panic::catch_unwind(|| fight(sections));
-            // SAFETY: ends the child.
+            // SAFETY: the call ends the child and does not return.
             unsafe { libc::_exit(i32::from(fought.is_err())) };
         }
         child => {
             let mut status = 0;
-            // SAFETY: waits for the child into a local.
+            // SAFETY: the kernel writes the child's end to a variable on this stack.
             assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
             assert_eq!(status, 0, "the child failed");
         }

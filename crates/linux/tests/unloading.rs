@@ -71,7 +71,7 @@ fn load_and_close(library: &str) {
 fn keys_left() -> usize {
     let mut keys = Vec::new();
     let mut key = 0;
-    // SAFETY: keys of this function's own.
+    // SAFETY: this function has created the keys, and nobody else knows them.
     unsafe {
         while libc::pthread_key_create(&raw mut key, None) == 0 {
             keys.push(key);

@@ -116,14 +116,14 @@ fn at_call(thread: i32) -> Option<Stop> {
 }
 
 fn mark() {
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
 #[test]
 fn works_without_privileges_and_is_refused_nothing() {
     let _watchdog = Watchdog::new(100);
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     let root = unsafe { libc::geteuid() } == 0;
     let calls = watch(|| {
         assert!(!root || become_nobody(), "privileges can be given up");

@@ -35,12 +35,12 @@ impl Held {
 
     /// Another thread can still have it.
     fn still_works(&self) {
-        // SAFETY: held since `new`.
+        // SAFETY: this thread holds the lock since `new`.
         unsafe { self.0.unlock() };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 self.wait(&Wait::FOREVER).expect("free");
-                // SAFETY: taken above.
+                // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { self.0.unlock() };
             });
         });
@@ -147,7 +147,7 @@ fn signals_do_not_end_an_uninterruptible_wait() {
             tid.store(gettid(), Relaxed);
             held.wait(&Wait::FOREVER).expect("uninterruptible");
             done.store(true, Relaxed);
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { held.0.unlock() };
         });
         until("the waiter is there", || tid.load(Relaxed) != 0);
@@ -156,7 +156,7 @@ fn signals_do_not_end_an_uninterruptible_wait() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(!done.load(Relaxed));
-        // SAFETY: held since `new`.
+        // SAFETY: this thread holds the lock since `new`.
         unsafe { held.0.unlock() };
     });
     assert!(!held.0.is_locked());
@@ -225,7 +225,7 @@ fn a_cancellable_waiter_watches_both_words() {
         scope.spawn(|| {
             tid.store(gettid(), Relaxed);
             held.wait(&Wait { cancel: Some(&never), ..Wait::FOREVER }).expect("released");
-            // SAFETY: taken above.
+            // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { held.0.unlock() };
         });
         let call = || {
@@ -235,7 +235,7 @@ fn a_cancellable_waiter_watches_both_words() {
         until("the waiter sleeps in futex_waitv", || {
             call().starts_with(&format!("{} ", libc::SYS_futex_waitv))
         });
-        // SAFETY: held since `new`.
+        // SAFETY: this thread holds the lock since `new`.
         unsafe { held.0.unlock() };
     });
     assert!(!held.0.is_locked());
@@ -268,7 +268,7 @@ fn errno_survives() {
     let set = U32::new(1);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // SAFETY: the location is valid for the life of the thread.
+            // SAFETY: the libc keeps the location valid for the life of the thread.
             let errno = unsafe { libc::__errno_location() };
             let check = |what: &str, act: &dyn Fn()| {
                 // SAFETY: as above.

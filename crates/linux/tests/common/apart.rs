@@ -14,7 +14,7 @@ pub(crate) fn apart(name: &str, body: impl FnOnce()) {
     }
     let mut again = Command::new(std::env::current_exe().expect("this program"));
     again.args(["--exact", name, "--nocapture"]).env(APART, "1");
-    // SAFETY: only calls that are safe after a fork.
+    // SAFETY: the closure makes only calls that are safe after a fork.
     unsafe {
         again.pre_exec(|| {
             let (none, nothing) = (c"none".as_ptr(), core::ptr::null());

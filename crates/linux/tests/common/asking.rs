@@ -55,7 +55,7 @@ pub(crate) fn beside(body: impl Fn(&AtomicBool) + Sync, check: impl FnOnce(u32))
 }
 
 pub(crate) fn pin(cpu: usize) -> bool {
-    // SAFETY: a processor set is plain bits.
+    // SAFETY: a processor set is plain bits, for which zeros are a value; the kernel reads it.
     unsafe {
         let mut set: libc::cpu_set_t = core::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

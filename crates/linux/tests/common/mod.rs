@@ -42,18 +42,18 @@ impl Counter {
     pub(crate) fn add_slowly(&self, turns: u32) {
         self.lock.lock(Location::caller()).expect("no reason to fail");
         (0..turns).for_each(|_| core::hint::spin_loop());
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock, which keeps all others out.
         self.value.with_mut(|value| unsafe { value.write_volatile(value.read_volatile() + 1) });
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { self.lock.unlock() };
     }
 
     /// The number, once nobody adds any more.
     pub(crate) fn total(&self) -> u64 {
         self.lock.lock(Location::caller()).expect("no reason to fail");
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock, which keeps all others out.
         let total = self.value.with(|value| unsafe { value.read() });
-        // SAFETY: taken above.
+        // SAFETY: this thread has taken the lock above, and only the holder releases it.
         unsafe { self.lock.unlock() };
         total
     }
@@ -74,14 +74,14 @@ pub(crate) fn in_threads(count: usize, body: &(dyn Fn() + Sync)) {
     let threads: Vec<libc::pthread_t> = (0..count)
         .map(|_| {
             let mut thread = 0;
-            // SAFETY: see `start`.
+            // SAFETY: `in_threads` keeps the reference alive until the thread is joined.
             let result = unsafe { libc::pthread_create(&mut thread, null_mut(), start, argument) };
             assert_eq!(result, 0, "a thread");
             thread
         })
         .collect();
     for thread in threads {
-        // SAFETY: created above, joined once.
+        // SAFETY: the thread was created above and is joined once.
         assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
     }
 }
@@ -106,7 +106,7 @@ impl Watchdog {
                 if Instant::now() > end {
                     // Not by `eprintln`, which the test harness would keep.
                     let message = format!("a test hangs: not done after {seconds} s\n");
-                    // SAFETY: writes a live buffer.
+                    // SAFETY: the kernel reads a buffer that lives as long as the call.
                     unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
                     std::process::abort();
                 }
@@ -145,10 +145,10 @@ pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
     }
     let end = Instant::now() + Duration::from_secs(30);
     let mut status = 0;
-    // SAFETY: waits for our own child.
+    // SAFETY: the kernel writes the child's end to a variable on this stack.
     while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
         if Instant::now() > end {
-            // SAFETY: our own child, not waited for yet.
+            // SAFETY: the child is our own, and not waited for yet.
             unsafe {
                 libc::kill(child, libc::SIGKILL);
                 libc::waitpid(child, &mut status, 0);
@@ -162,13 +162,13 @@ pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
 
 /// The kernel's number of the calling thread.
 pub(crate) fn gettid() -> libc::pid_t {
-    // SAFETY: takes no argument.
+    // SAFETY: the call takes no argument.
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 
 /// Sends a signal to a thread of this process, which may have ended.
 pub(crate) fn signal(tid: libc::pid_t, number: libc::c_int) {
-    // SAFETY: takes numbers; a wrong one is an error.
+    // SAFETY: the call takes numbers; a wrong one is an error.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, number) };
 }
 

@@ -16,7 +16,7 @@ extern "C" fn plugin_uses_a_lock() -> u64 {
     LOCK.lock(Location::caller()).expect("not held by this thread");
     let uses = USES.load(Relaxed) + 1;
     USES.store(uses, Relaxed);
-    // SAFETY: taken above.
+    // SAFETY: this thread has taken the lock above, and only the holder releases it.
     unsafe { LOCK.unlock() };
     uses
 }

@@ -155,7 +155,7 @@ pub(crate) struct Observed {
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec.
+    // SAFETY: the kernel writes to a timespec on this stack.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -16,7 +16,7 @@ pub(crate) const DEPTH: usize = 4096;
 /// `_dl_find_object` of this process, which glibc has since 2.35.
 pub(crate) fn find_object() -> Option<FindObject> {
     static FOUND: LazyLock<Option<FindObject>> = LazyLock::new(|| {
-        // SAFETY: dlsym takes any name.
+        // SAFETY: `dlsym` takes any C string, and this one is static.
         let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
         // SAFETY: the function has this type where it exists.
         (!symbol.is_null())
@@ -127,7 +127,7 @@ pub(crate) fn here(run: &mut dyn FnMut(Start)) {
 
 /// The stack of the calling thread above `start`, a place on it.
 pub(crate) fn stack(start: Start) -> Stack {
-    // SAFETY: `start` is of a caller that waits for us.
+    // SAFETY: `start` is of a caller that waits until this returns.
     unsafe { Stack::new(start.sp, stack_end()) }
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn walk(modules: Option<Loaded>, rules: &Rules, start: Start) -> (Wal
 /// What glibc's `backtrace` says of the callers from `start` outwards.
 pub(crate) fn expected(start: Start) -> Vec<u64> {
     let mut buffer = vec![std::ptr::null_mut(); DEPTH];
-    // SAFETY: the buffer has the size given.
+    // SAFETY: the kernel writes at most the size given, which the buffer has.
     let len = unsafe { backtrace(buffer.as_mut_ptr(), DEPTH as i32) };
     let all: Vec<u64> = buffer[..len as usize].iter().map(|&pc| pc as u64).collect();
     let from = all.iter().position(|&pc| pc == start.pc).expect("backtrace passes the caller");

@@ -83,7 +83,7 @@ fn a_stack_that_ends_early_ends_the_walk_there() {
             before = walk.len;
         }
         assert!(before > 3, "2 KiB hold more than {before} frames");
-        // SAFETY: `start` is of a caller that waits for us.
+        // SAFETY: `start` is of a caller that waits until this returns.
         let unnamed = unsafe { Stack::unnamed(start.sp) };
         let mut chain = vec![0; DEPTH];
         let walk = Unwinder::new(Some(loaded), &rules).walk(start, unnamed, &mut chain);

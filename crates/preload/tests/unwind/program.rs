@@ -48,7 +48,7 @@ impl Program {
     /// The function `name` of the program.
     pub(crate) fn entry(&self, name: &str) -> Entry {
         let name = CString::new(name).expect("no zeros");
-        // SAFETY: dlsym takes any name.
+        // SAFETY: `dlsym` takes any C string, and this one is static.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!symbol.is_null(), "no {name:?} in the program");
         // SAFETY: the programs of these tests define it with this type.
