@@ -11,7 +11,7 @@ pub enum Error {
     Option {
         /// The option as written on the command line, `--tasks` for example.
         option: &'static str,
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// What is allowed, in words.
         allowed: String,
@@ -29,7 +29,7 @@ pub enum Error {
     System {
         /// The lock under test.
         lock: LockName,
-        /// The call.
+        /// The call that failed.
         what: &'static str,
         /// What the system said.
         source: std::io::Error,
@@ -78,7 +78,7 @@ pub enum Error {
     /// The machine does not allow that many threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {
-        /// Threads asked for.
+        /// The number of threads asked for.
         threads: usize,
         /// What the system said.
         source: std::io::Error,
@@ -86,7 +86,7 @@ pub enum Error {
     /// A process that takes part could not be started, or the memory for it made.
     #[error("{what}: {source}")]
     Process {
-        /// What was attempted.
+        /// The step that was attempted.
         what: &'static str,
         /// What the system said.
         source: std::io::Error,
@@ -94,7 +94,7 @@ pub enum Error {
     /// A process that takes part ended before it was told to.
     #[error("a worker process ended by itself: {how}")]
     Worker {
-        /// Its status, or the signal.
+        /// Its exit status, or the signal that ended it.
         how: String,
     },
     /// The machine does not let this user make process namespaces.
@@ -131,9 +131,9 @@ pub enum Error {
     /// A segment could not be made or used.
     #[error("{what}: {why}")]
     Segment {
-        /// What was attempted.
+        /// The step that was attempted.
         what: &'static str,
-        /// What is wrong.
+        /// What is wrong, in words.
         why: String,
     },
     /// Something was asked for that is not to be had here.

@@ -30,7 +30,7 @@ impl Observation {
         self.foreign_percent_beside(Duration::ZERO)
     }
 
-    /// The same, when children of this process have used so much.
+    /// Returns the same, when children of this process have used so much.
     pub(crate) fn foreign_percent_beside(&self, children: Duration) -> Option<f64> {
         if self.start.elapsed() < SHORTEST {
             return None;

@@ -55,7 +55,7 @@ impl Window {
 
 /// One thread's side of a slice.
 pub(crate) struct Worker<'a> {
-    /// From 0.
+    /// The number of the thread, from 0.
     pub(crate) index: usize,
     counter: &'a AtomicU64,
     over: &'a AtomicBool,

@@ -14,14 +14,14 @@ use crate::Error;
 use std::io;
 use std::time::Duration;
 
-/// The most hogs.
+/// The largest number of hogs.
 pub const MAX_HOGS: usize = 256;
 
 /// Processes that do nothing, all the time. Killed and waited for when dropped.
 pub(crate) struct Hogs(Vec<libc::pid_t>);
 
 impl Hogs {
-    /// Starts so many.
+    /// Starts so many busy processes.
     ///
     /// # Errors
     /// [`Error::Process`] if the machine does not allow that many processes; none is left.

@@ -8,13 +8,13 @@ use std::fs;
 /// not tell is `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// The name of the processor.
     pub cpu: Option<String>,
     /// The architecture the program was built for.
     pub arch: &'static str,
     /// Processors this process may use.
     pub processors: usize,
-    /// The kernel's release.
+    /// The release of the kernel.
     pub kernel: Option<String>,
     /// The C library and its version.
     pub libc: Option<String>,
@@ -24,7 +24,7 @@ pub struct Machine {
     pub virtualised: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes, when the measurement began.
     pub load: Option<[f64; 3]>,
-    /// When, in UTC.
+    /// The date and time, in UTC.
     pub date: String,
     /// Whether the measuring code was compiled with optimisation and without
     /// checks. Numbers of other builds mean nothing.

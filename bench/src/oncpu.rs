@@ -21,23 +21,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What to measure.
+/// What a measurement is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Threads that fight for one mutex.
     pub threads: usize,
     /// How long they hold it, and how long they do without.
     pub section: Duration,
-    /// For how long each source is asked.
+    /// The time for which each source is asked.
     pub time: Duration,
 }
 
-/// What was measured.
+/// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Length of the sections.
     pub section_ns: u64,
@@ -57,18 +57,18 @@ pub struct Report {
 pub struct Source {
     /// `processor`, `clock` or `both`; `table` has costs only.
     pub source: &'static str,
-    /// Questions that count.
+    /// The number of questions that count.
     pub questions: u64,
-    /// Of these, about owners that did not run.
+    /// The number of them about owners that did not run.
     pub off: u64,
-    /// Of its answers that the owner does not run, how many were right.
+    /// The share of its answers "does not run" that were right, in per cent.
     pub right_percent: Option<f64>,
-    /// Of the owners that did not run, how many it found.
+    /// The share of the owners that did not run that it found, in per cent.
     pub found_percent: Option<f64>,
     /// Nanoseconds a question about a thread that runs, on the average of questions in a
     /// row: a clock is not read for each.
     pub running_ns: f64,
-    /// The same about a thread that sleeps.
+    /// The same time for a question about a thread that sleeps.
     pub sleeping_ns: f64,
 }
 
@@ -88,7 +88,7 @@ pub enum Failure {
     Table(Refusal),
     /// Somebody has stopped the table on the way.
     Stopped,
-    /// As in other measurements.
+    /// Another error of a measurement.
     Other(Error),
 }
 
@@ -268,7 +268,7 @@ enum Peer {
     Sleeping,
 }
 
-/// Nanoseconds a question: the median of some rounds of many.
+/// Measures the nanoseconds of a question: the median of some rounds of many.
 fn question_ns(source: Oracle, peer: Peer) -> f64 {
     const MANY: u32 = 20_000;
     let (slot, done) = (AtomicU32::new(0), AtomicBool::new(false));

@@ -26,7 +26,7 @@ pub(crate) fn some<T>(option: &'static str, list: &[T], allowed: &str) -> Result
     Ok(())
 }
 
-/// At least one lock, each built in and named once.
+/// Checks that at least one lock is named, each built in and once.
 pub(crate) fn locks(locks: &[LockName]) -> Result<(), Error> {
     some("--locks", locks, "at least one lock")?;
     for (index, lock) in locks.iter().enumerate() {

@@ -11,11 +11,11 @@ use serde::Serialize;
 pub struct Vfs2005 {
     /// The machine, in the announcement's words.
     pub machine: String,
-    /// `semaphore` or `mutex`.
+    /// The kind of lock: `semaphore` or `mutex`.
     pub lock: String,
-    /// Tasks.
+    /// The number of tasks.
     pub tasks: u32,
-    /// Seconds.
+    /// The number of seconds.
     pub seconds: u32,
     /// Average loops per second.
     pub loops_per_sec: f64,
@@ -26,11 +26,11 @@ pub struct Vfs2005 {
 /// A row of the announcement's sizes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Size2005 {
-    /// What was measured.
+    /// What was measured, as reports write it.
     pub what: String,
-    /// Bytes with semaphores.
+    /// The number of bytes with semaphores.
     pub semaphore: u64,
-    /// Bytes with mutexes.
+    /// The number of bytes with mutexes.
     pub mutex: u64,
 }
 

@@ -29,7 +29,7 @@ const PERIOD: u64 = 100_000;
 /// The smallest quota, in per cent of one processor: the kernel takes no less than a
 /// millisecond in a period.
 pub const MIN_QUOTA: u32 = 1;
-/// The largest.
+/// The largest quota, in per cent of one processor.
 pub const MAX_QUOTA: u32 = 100_000;
 
 /// Attempts to leave and remove a group, a millisecond apart: a process may start
@@ -112,7 +112,8 @@ impl Quota {
 }
 
 impl Drop for Quota {
-    /// With the process go those that it has started, or the group could not be removed.
+    /// Moves the process, and those that it has started, out of the group, which could not be
+    /// removed otherwise.
     fn drop(&mut self) {
         let home = self.home.join("cgroup.procs");
         for _ in 0..LEAVING {

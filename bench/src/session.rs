@@ -58,7 +58,7 @@ impl Progress {
         Ok(())
     }
 
-    /// As many of the steps done must be done again.
+    /// Says that so many of the steps done must be done again.
     pub(crate) fn again(&mut self, steps: usize) {
         self.total += steps as u64;
     }

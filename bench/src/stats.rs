@@ -1,6 +1,6 @@
 //! The few statistics that the reports use.
 
-/// The middle value; the mean of the two middle ones of an even number.
+/// Returns the middle value, or the mean of the two middle ones of an even number.
 ///
 /// # Panics
 /// If `values` is empty or holds a NaN.

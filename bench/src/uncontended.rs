@@ -23,7 +23,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What to measure.
+/// What a measurement is asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The locks, in the order of the report.
@@ -32,7 +32,7 @@ pub struct Options {
     pub rounds: usize,
     /// Time for one lock in one round.
     pub slice: Duration,
-    /// In a process with one thread: [`measure`] starts no second one.
+    /// Whether the process has one thread: [`measure`] starts no second one.
     pub alone: bool,
 }
 
@@ -51,7 +51,7 @@ impl Default for Options {
 /// The result. `N` names locks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<N = LockName> {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
     /// Whether the process had one thread, and never another.
     pub one_thread: bool,
@@ -59,7 +59,7 @@ pub struct Report<N = LockName> {
     pub limit_ns: f64,
     /// Smallest and largest of the limit's rounds.
     pub limit_ns_min: f64,
-    /// See `limit_ns_min`.
+    /// The limit of the slowest round.
     pub limit_ns_max: f64,
     /// Instructions of the bare pair.
     pub limit_instructions: Option<f64>,
@@ -67,10 +67,10 @@ pub struct Report<N = LockName> {
     pub results: Vec<Row<N>>,
 }
 
-/// One lock.
+/// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row<N = LockName> {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: N,
     /// Nanoseconds per pair, the median of the rounds.
     pub ns: f64,
@@ -89,7 +89,7 @@ pub struct Row<N = LockName> {
     pub ns_max: f64,
 }
 
-/// Measures.
+/// Measures what the options ask for.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a

@@ -12,14 +12,14 @@ pub struct Grid {
     /// Where it was measured.
     #[serde(default)]
     pub machine: Value,
-    /// The cells.
+    /// The cells of the grid.
     pub cells: Vec<Place>,
 }
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Place {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Whether threads were pinned to processors.
     #[serde(default)]
@@ -37,14 +37,14 @@ pub struct Place {
 pub struct Figures {
     /// The lock's name, perhaps one that this version does not know.
     pub lock: String,
-    /// Sections per second.
+    /// The number of sections per second.
     pub ops_per_s: f64,
     /// Sections per second of processor time.
     pub ops_per_cpu_s: f64,
     /// 99.9 % of the acquisitions waited at most this long.
     #[serde(default)]
     pub wait_p999_ns: Option<f64>,
-    /// The longest wait.
+    /// The longest wait of all.
     #[serde(default)]
     pub wait_max_ns: Option<f64>,
     /// Jain's index of the threads' shares.
@@ -83,7 +83,7 @@ impl Grid {
 }
 
 impl Place {
-    /// What `lock` did.
+    /// Returns what `lock` did in this cell.
     #[must_use]
     pub fn of(&self, lock: &str) -> Option<&Figures> {
         self.results.iter().find(|figures| figures.lock == lock)

@@ -5,11 +5,11 @@ use super::grid::{Figures, Grid, Place};
 use super::summary::SUBJECT;
 use serde::Serialize;
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Sections per second.
+    /// The number of sections per second.
     Throughput,
     /// Sections per second of processor time.
     WorkPerCpuS,
@@ -56,13 +56,13 @@ pub struct Map {
 /// One measure at one think time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Panel {
-    /// What is compared.
+    /// The figure that is compared.
     pub measure: Measure,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
-    /// The rows, ascending.
+    /// The numbers of threads of the rows, ascending.
     pub threads: Vec<usize>,
-    /// The columns, ascending.
+    /// The sections of the columns, ascending.
     pub sections_ns: Vec<u64>,
     /// What is known, row by row.
     pub cells: Vec<Cell>,
@@ -71,13 +71,13 @@ pub struct Panel {
 /// One place of a panel.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
     /// Above 1 the lock is ahead of the best peer.
     pub ratio: f64,
-    /// The best peer.
+    /// The name of the best peer.
     pub peer: String,
 }
 

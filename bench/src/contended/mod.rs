@@ -41,7 +41,7 @@ use std::time::Duration;
 use summary::Summary;
 use work::Pace;
 
-/// Measures.
+/// Measures what the options ask for.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a

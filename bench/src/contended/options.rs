@@ -34,15 +34,15 @@ pub struct Options {
 /// Sleeping with the lock held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sleep {
-    /// How long.
+    /// How long the holder sleeps.
     pub length: Duration,
-    /// In every so many sections, from 1.
+    /// The holder sleeps in one of so many sections, from 1.
     pub every: u64,
 }
 
 /// The largest number of threads.
 pub const MAX_THREADS: usize = 1024;
-/// The longest section.
+/// The longest section that can be asked for.
 pub const MAX_SECTION: Duration = Duration::from_millis(100);
 /// The largest think ratio.
 pub const MAX_THINK: f64 = 1000.0;
@@ -68,7 +68,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same cells, each in 3 rounds of 20 ms.
+    /// Returns the same cells, each in 3 rounds of 20 ms.
     #[must_use]
     pub fn quick(self) -> Self {
         Self { rounds: 3, slice: Duration::from_millis(20), ..self }

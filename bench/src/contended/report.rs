@@ -5,10 +5,10 @@ use crate::LockName;
 use crate::machine::Machine;
 use serde::Serialize;
 
-/// The result.
+/// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
     pub rounds: usize,
@@ -23,7 +23,7 @@ pub struct Report {
     pub quota: Option<QuotaUsed>,
     /// How long holders slept inside of sections, if they did.
     pub sleep_in_section_ns: Option<u64>,
-    /// In every so many sections.
+    /// The holder sleeps in one of so many sections.
     pub sleep_every: Option<u64>,
     /// One entry for each combination.
     pub cells: Vec<Cell>,
@@ -45,7 +45,7 @@ pub struct QuotaUsed {
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Whether each thread was pinned to one processor, in turn.
     pub pinned: bool,
@@ -78,7 +78,7 @@ pub struct Disturbance {
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: LockName,
     /// Sections per second, all threads together: the median of the rounds.
     pub ops_per_s: f64,

@@ -24,11 +24,11 @@ pub struct Summary {
     pub lock: &'static str,
     /// The locks that it is compared with.
     pub peers: Vec<String>,
-    /// Of throughput.
+    /// What the ingredient gives in throughput.
     pub throughput: Overall,
-    /// Of sections per second of processor time.
+    /// What the ingredient gives in sections per second of processor time.
     pub work_per_cpu_s: Overall,
-    /// The aims.
+    /// The aims, and what was reached of each.
     pub targets: Vec<Target>,
 }
 
@@ -48,7 +48,7 @@ pub struct Overall {
 /// A figure of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Spot {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
@@ -64,11 +64,11 @@ pub struct Spot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Of a figure to another.
+    /// A ratio of one figure to another.
     Ratio,
-    /// Jain's index.
+    /// Jain's index of fairness.
     Index,
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     Ns,
 }
 
@@ -85,13 +85,13 @@ pub enum Side {
 /// An aim, and how far it is met.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
-    /// Its name.
+    /// The name that files give it.
     pub target: &'static str,
     /// What is wanted, in words.
     pub wanted: String,
     /// Which side of the limit is wanted.
     pub side: Side,
-    /// The limit.
+    /// The limit that the aim sets.
     pub limit: f64,
     /// The unit of the limit and the value.
     pub unit: Unit,
@@ -110,7 +110,7 @@ const THROUGHPUT: Figure = |figures| figures.ops_per_s;
 const WORK: Figure = |figures| figures.ops_per_cpu_s;
 
 impl Summary {
-    /// Of these cells; `None` if none has both [`SUBJECT`] and a peer.
+    /// Sums up these cells; `None` if none has both [`SUBJECT`] and a peer.
     #[must_use]
     pub fn of(grid: &Grid) -> Option<Self> {
         let grid = &grid.plain();

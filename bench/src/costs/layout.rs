@@ -11,7 +11,7 @@ use std::fs;
 /// `nodes` × `caches` × `cores` × `threads` processors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Memory nodes.
+    /// The number of memory nodes.
     pub nodes: usize,
     /// Last-level caches of a node.
     pub caches: usize,
@@ -31,7 +31,7 @@ struct Processor {
     node: usize,
 }
 
-/// Two processors.
+/// A pair of logical processors.
 pub(super) type Pair = (usize, usize);
 
 /// The most pairs of one distance that are looked at.
@@ -72,7 +72,7 @@ impl Layout {
         }
     }
 
-    /// The first processor.
+    /// Returns the first processor that may be used.
     pub(super) fn first(&self) -> usize {
         self.processors.first().map_or(0, |p| p.number)
     }

@@ -136,7 +136,7 @@ pub(super) fn hold_write(pair: (usize, usize), transfer: f64) -> Result<f64, Err
     Ok((super::median(&mut turns) - transfer / 2.0).max(0.0))
 }
 
-/// The same for a processor that reads.
+/// Measures the same for a processor that reads.
 pub(super) fn hold_read(pair: (usize, usize), transfer: f64) -> Result<f64, Error> {
     let clock = Ticks::calibrated();
     let mut turns = Vec::new();

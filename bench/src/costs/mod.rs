@@ -20,7 +20,7 @@ use crate::{Error, Session};
 /// Times in nanoseconds, as the simulator's machine files have them.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// Its processors.
+    /// How its processors lie to each other.
     pub layout: Layout,
     /// A load or a store of a line at hand.
     pub hit: f64,
@@ -36,7 +36,7 @@ pub struct Costs {
     pub transfer: Vec<f64>,
     /// How long an owner keeps a line that another one wants to write.
     pub hold_write: f64,
-    /// The same for one that wants to read.
+    /// The same time for a processor that wants to read.
     pub hold_read: f64,
     /// How fast a thread is while the other one of its core computes.
     pub speed: f64,
@@ -44,7 +44,7 @@ pub struct Costs {
     pub call: f64,
     /// What a wake-up of nobody takes beyond that.
     pub futex: f64,
-    /// Reading the clock.
+    /// The time that one reading of the clock takes.
     pub clock: f64,
     /// Restarting the releases of other threads.
     pub restart: f64,
@@ -54,7 +54,7 @@ pub struct Costs {
     pub kick: f64,
     /// From there until that processor notices, if it has been idle for a moment only.
     pub signal: f64,
-    /// Changing threads.
+    /// The time that a change of threads takes.
     pub switch: f64,
     /// After so much idleness, so much more until a processor notices.
     pub idle: Vec<(f64, f64)>,
@@ -70,7 +70,7 @@ const IDLE: [(u64, u32); 4] = [(10_000, 200), (50_000, 200), (500_000, 60), (5_0
 /// What is measured, for the progress.
 const STEPS: u64 = 12;
 
-/// Measures.
+/// Measures what the options ask for.
 ///
 /// # Errors
 /// [`Error::Process`] if a thread cannot be kept on its processor, [`Error::Interrupted`].
@@ -169,7 +169,7 @@ impl Costs {
     }
 }
 
-/// The middle one; 0 of none.
+/// Returns the middle value; 0 if there is none.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

@@ -19,10 +19,10 @@ use crate::session::Progress;
 use crate::{Error, LockName, Session, stats};
 use serde::Serialize;
 
-/// The result.
+/// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
     pub rounds: usize,
@@ -34,7 +34,7 @@ pub struct Report {
     pub quota: Option<QuotaUsed>,
     /// How long holders slept inside of sections, if they did.
     pub sleep_in_section_ns: Option<u64>,
-    /// In every so many sections.
+    /// The holder sleeps in one of so many sections.
     pub sleep_every: Option<u64>,
     /// What the whole lock comes to.
     pub whole: Fairness,
@@ -55,17 +55,17 @@ impl Report {
 /// An ingredient over all cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worth {
-    /// Which.
+    /// Which one it is about.
     pub ingredient: Ingredient,
     /// What it is, and what there is without it.
     pub description: &'static str,
-    /// Of throughput.
+    /// What the ingredient gives in throughput.
     pub throughput: Share,
-    /// Of sections per second of processor time.
+    /// What the ingredient gives in sections per second of processor time.
     pub efficiency: Share,
-    /// Of the longest wait: above 1 it is longer with the ingredient.
+    /// What the ingredient does to the longest wait: above 1 it is longer with the ingredient.
     pub longest_wait: Share,
-    /// Of the lock without it, no ratios.
+    /// The figures of the lock without the ingredient, no ratios.
     pub without: Fairness,
 }
 
@@ -81,7 +81,7 @@ pub struct Fairness {
 /// The whole lock over the one without, or a figure of one of them, over all cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Share {
-    /// The geometric mean.
+    /// The geometric mean over all cells.
     pub mean: f64,
     /// The cell with the lowest ratio.
     pub lowest: Extreme,
@@ -94,20 +94,20 @@ pub struct Share {
 pub struct Extreme {
     /// Whether threads were pinned.
     pub pinned: bool,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
-    /// The ratio.
+    /// The ratio that was found there.
     pub value: f64,
 }
 
-/// One combination.
+/// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Whether each was pinned to one processor, in turn.
     pub pinned: bool,
@@ -131,13 +131,13 @@ pub struct Cell {
 /// The whole lock over the one without an ingredient, round by round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {
-    /// The ingredient.
+    /// The ingredient that was left out.
     pub ingredient: Ingredient,
-    /// Of throughput.
+    /// What the ingredient gives in throughput.
     pub throughput: Figure,
-    /// Of sections per second of processor time.
+    /// What the ingredient gives in sections per second of processor time.
     pub efficiency: Figure,
-    /// Of the longest wait.
+    /// What it does to the longest wait.
     pub longest_wait: Figure,
     /// Jain's index of the lock without the ingredient.
     pub jain: Figure,

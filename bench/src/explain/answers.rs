@@ -12,9 +12,9 @@ use serde::Serialize;
 /// A question and what the run says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// The question.
+    /// The question that was asked.
     pub question: &'static str,
-    /// Sentences.
+    /// The sentences that the figures chose.
     pub conclusions: Vec<String>,
 }
 

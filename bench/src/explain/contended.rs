@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct Cell {
     /// Which: `crossed` has a thread for each processor, `crowded` eight.
     pub cell: &'static str,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
@@ -43,11 +43,11 @@ pub struct Cell {
 /// One make of a lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: Lock,
-    /// What it lacks.
+    /// The ingredient that it lacks.
     pub without: Option<Ingredient>,
-    /// Sections a second.
+    /// The number of sections a second.
     pub ops_per_s: Figure,
     /// Sections a second of processor time.
     pub ops_per_cpu_s: Figure,
@@ -59,26 +59,26 @@ pub struct Row {
 /// what the ingredient gives, of the wait what it costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: Lock,
-    /// The ingredient.
+    /// The ingredient that was left out.
     pub ingredient: Ingredient,
-    /// Of the throughput.
+    /// What it gives in throughput.
     pub throughput: Figure,
-    /// Of the work per second of processor time.
+    /// What it gives in work per second of processor time.
     pub efficiency: Figure,
-    /// Of the longest wait.
+    /// What it does to the longest wait.
     pub longest_wait: Figure,
 }
 
 /// The mutex over another lock, round by round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Versus {
-    /// The other.
+    /// The lock that the mutex is compared with.
     pub lock: Lock,
-    /// Of the throughput.
+    /// What it gives in throughput.
     pub throughput: Figure,
-    /// Of the work per second of processor time.
+    /// What it gives in work per second of processor time.
     pub efficiency: Figure,
 }
 

@@ -76,7 +76,7 @@ impl Ingredient {
         Ingredient::Inline,
     ];
 
-    /// Its name in reports.
+    /// Returns the name that reports write.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -196,7 +196,7 @@ macro_rules! machine {
     };
 }
 
-/// The same wait, on the real machine.
+/// Makes the same wait for the real machine.
 fn passed_on<'a, P: Platform<U32 = U32>>(how: &Wait<'a, P>) -> Wait<'a, Linux> {
     Wait { deadline: how.deadline, cancel: how.cancel, interruptible: how.interruptible }
 }

@@ -44,7 +44,7 @@ use std::time::Duration;
 pub use ingredients::Ingredient;
 pub use subjects::{Lock, label};
 
-/// What to measure.
+/// What a measurement is asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Rounds of each contended cell.
@@ -81,19 +81,19 @@ impl Options {
 pub struct Figure {
     /// Half of the rounds were at or below it.
     pub median: f64,
-    /// The lowest round.
+    /// The figure of the lowest round.
     pub min: f64,
-    /// The highest round.
+    /// The figure of the highest round.
     pub max: f64,
     /// The median of endless rounds lies between this and `high`, with a confidence of
     /// 95 %; below six rounds `min` and `max`, with less.
     pub low: f64,
-    /// See `low`.
+    /// The upper end of the interval that `low` begins.
     pub high: f64,
 }
 
 impl Figure {
-    /// Of these rounds, of which there is at least one.
+    /// Sums up these rounds, of which there is at least one.
     #[must_use]
     pub fn of(rounds: &[f64]) -> Self {
         let (min, max) = stats::spread(rounds);
@@ -129,7 +129,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// One round more.
+    /// Adds the figures of one more round.
     fn add(&mut self, window: &Window, waits: &Waits, clock: Ticks) {
         self.ops_per_s.push(window.per_second());
         self.ops_per_cpu_s.push(window.per_cpu_second());
@@ -166,10 +166,10 @@ fn beyond(rounds: usize) -> usize {
     cut.saturating_sub(1)
 }
 
-/// The result.
+/// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
     pub rounds: usize,
@@ -177,11 +177,11 @@ pub struct Report {
     pub slice_ms: f64,
     /// The pair that nobody disputes.
     pub uncontended: uncontended::Report<String>,
-    /// The contended cells.
+    /// The cells with several threads.
     pub cells: Vec<contended::Cell>,
-    /// Bytes of code.
+    /// The bytes of code of each lock.
     pub text: text::Text,
-    /// Bytes of locks.
+    /// The bytes of each lock.
     pub sizes: Vec<sizes::Size>,
     /// What was tried that needs an owner.
     pub owners: Vec<owners::Trial>,
@@ -189,7 +189,7 @@ pub struct Report {
     pub answers: Vec<answers::Answer>,
 }
 
-/// Measures.
+/// Measures what the options ask for.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Broken`] and

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// One trial with both locks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
-    /// What was tried.
+    /// What was tried with it.
     pub trial: &'static str,
     /// What an owner is needed for here.
     pub gives: &'static str,
@@ -47,7 +47,7 @@ fn answer(result: Result<(), LockError>) -> (String, bool) {
     }
 }
 
-/// All trials.
+/// Tries everything with each lock.
 #[must_use]
 pub fn try_all() -> Vec<Trial> {
     vec![again(), who(), somebody_else()]

@@ -11,9 +11,9 @@ use serde::Serialize;
 /// The size of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Size {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: String,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: usize,
     /// Whether it was taken from the type itself, in this program; otherwise it is
     /// what was published.

@@ -29,7 +29,7 @@ pub enum Lock {
 }
 
 impl Lock {
-    /// Its name in tables.
+    /// Returns the name that tables show.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -164,10 +164,10 @@ struct Owned {
     owner: AtomicU32,
 }
 
-/// [`Owned`] in tables.
+/// The name of [`Owned`] in tables.
 pub(crate) const OWNED: &str = "semaphore with owner";
 
-/// Bytes of [`Owned`].
+/// The number of bytes of [`Owned`].
 pub(super) const OWNED_BYTES: usize = size_of::<Owned>();
 
 impl BenchLock for Owned {
@@ -192,7 +192,7 @@ type Timed = Result<(Window, Waits), Error>;
 /// One lock in one make.
 pub(crate) struct Subject {
     pub(crate) lock: Lock,
-    /// What it lacks; everything is there if `None`.
+    /// The ingredient that it lacks; `None` if it has all.
     pub(crate) without: Option<Ingredient>,
     throughput: fn(&Slice, Load, &Session<'_>) -> Result<Window, Error>,
     waits: fn(&Slice, Load, Ticks, &Session<'_>) -> Timed,
@@ -203,7 +203,7 @@ impl Subject {
         Self { lock, without, throughput: slices::throughput::<L>, waits: slices::waits::<L> }
     }
 
-    /// Its name in progress and tables.
+    /// Returns the name that progress and tables show.
     pub(crate) fn name(&self) -> String {
         label(self.lock, self.without)
     }

@@ -31,7 +31,7 @@ pub struct Text {
 /// A lock + unlock pair in this program, compiled into its caller.
 #[derive(Clone, Debug, Serialize)]
 pub struct Site {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: Lock,
     /// Bytes of one pair.
     pub bytes_per_pair: f64,
@@ -42,9 +42,9 @@ pub struct Site {
 pub struct Object {
     /// What its call sites use.
     pub way: &'static str,
-    /// Its `.text`.
+    /// The bytes of its `.text`.
     pub text_bytes: u64,
-    /// Pairs in it.
+    /// The number of pairs in it.
     pub pairs: u64,
     /// Bytes of one pair: less the same object without locks, over the pairs.
     pub bytes_per_pair: f64,

@@ -11,7 +11,7 @@ use lockstead_core::{
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
-/// The mutex.
+/// The mutex of this project.
 pub struct Lockstead(RawMutex<Linux>);
 
 impl BenchLock for Lockstead {
@@ -135,7 +135,7 @@ fn refused_in_context(error: WwError) {
     unreachable!("a measuring loop holds one lock at a time: {error:?}")
 }
 
-/// The real-time mutex.
+/// lockstead's real-time mutex.
 pub struct RealTime(PiWord);
 
 impl BenchLock for RealTime {

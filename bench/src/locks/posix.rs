@@ -46,7 +46,7 @@ impl PthreadKind for Inherit {
     const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_INHERIT;
 }
 
-/// For several processes.
+/// A mutex for several processes.
 pub struct Shared;
 
 impl PthreadKind for Shared {
@@ -55,7 +55,7 @@ impl PthreadKind for Shared {
     const SHARED: bool = true;
 }
 
-/// For several processes, and robust.
+/// A mutex for several processes that tells of dead owners.
 pub struct Robust;
 
 impl PthreadKind for Robust {
@@ -126,9 +126,9 @@ impl<K: PthreadKind> BenchLock for Pthread<K> {
 /// How a robust mutex was got, or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Robustly {
-    /// As its last owner left it.
+    /// It was acquired, as its last owner left it.
     Had,
-    /// Its last owner died.
+    /// It was acquired, and its last owner died.
     OwnerDied,
     /// Somebody has it, as long as the caller would wait.
     Busy,

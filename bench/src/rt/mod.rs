@@ -32,7 +32,7 @@ pub const MAX_BUSY: Duration = Duration::from_millis(100);
 /// What low does with the lock.
 const SECTION: Duration = Duration::from_millis(1);
 
-/// What to measure.
+/// What a measurement is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Rounds with each lock.
@@ -60,7 +60,7 @@ impl RtLock {
     pub const ALL: [RtLock; 4] =
         [RtLock::LocksteadRt, RtLock::PthreadPi, RtLock::Lockstead, RtLock::Pthread];
 
-    /// As reports show it.
+    /// Returns the name that reports write.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl fmt::Display for RtLock {
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
     /// The processor that all three threads ran on.
     pub processor: usize,
@@ -106,11 +106,11 @@ pub struct Report {
 /// High's waits for one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// Which one it is about.
     pub lock: RtLock,
     /// Whether who waits for it lends its priority.
     pub inherits: bool,
-    /// The longest wait.
+    /// The longest wait of all.
     pub longest_wait_ns: u64,
     /// The median of the waits.
     pub median_wait_ns: u64,
@@ -144,7 +144,7 @@ impl BenchLock for Lockstead {
     }
 }
 
-/// Measures.
+/// Measures what the options ask for.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Priorities`] where threads may

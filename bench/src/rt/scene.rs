@@ -52,7 +52,7 @@ struct Shared<L> {
     section: Duration,
     busy: Duration,
     processor: usize,
-    /// Of low, middle and high.
+    /// The gates of low, middle and high.
     gates: [Gate; 3],
     /// Rounds that the three have been through, in all.
     done: AtomicU64,
@@ -133,7 +133,7 @@ impl<L: BenchLock> Scene<L> {
         Ok(scene)
     }
 
-    /// Runs a round; how long it took.
+    /// Runs a round, and returns how long high waited.
     pub(super) fn round(&self, round: u64) -> Result<Duration, Error> {
         let begin = Instant::now();
         self.shared.gates[LOW].open(round);

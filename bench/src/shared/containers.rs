@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Somebody has it.
+    /// The lock is refused: somebody has it.
     Busy,
-    /// It has it now, and is told that the last owner died.
+    /// The third process has the lock, and is told that the last owner died.
     OwnerDied,
-    /// It has it now.
+    /// The third process has the lock.
     Had,
 }
 
@@ -36,7 +36,7 @@ pub enum Answer {
 pub struct Outcome {
     /// The number of the owner's process, as it sees itself.
     pub owner: u32,
-    /// Of the waiter's.
+    /// The number of the waiter's process.
     pub waiter: u32,
     /// What a third one gets after the waiter was killed. The owner lives, and has
     /// the lock.
@@ -46,12 +46,12 @@ pub struct Outcome {
     pub after_owner: Option<Answer>,
 }
 
-/// Of both kinds.
+/// What came of it for both kinds of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
-    /// glibc's robust mutex.
+    /// What glibc's robust mutex did.
     pub glibc_robust: Outcome,
-    /// lockstead's.
+    /// What lockstead's mutex did.
     pub lockstead: Outcome,
 }
 
@@ -68,7 +68,7 @@ pub fn measure() -> Result<Report, Error> {
     })
 }
 
-/// One container's part.
+/// The part that one container plays.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     kind: Kind,

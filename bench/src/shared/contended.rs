@@ -61,7 +61,7 @@ impl Default for Options {
 /// One combination of processes, section and think time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// Processes.
+    /// The number of processes.
     pub processes: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
@@ -77,7 +77,7 @@ pub struct Cell {
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: SharedLock,
     /// Sections per second, all processes together: the median of the rounds.
     pub ops_per_s: f64,
@@ -201,7 +201,7 @@ impl Samples {
     }
 }
 
-/// One party's work.
+/// The work of one party.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     lock: SharedLock,

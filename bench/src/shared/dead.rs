@@ -35,12 +35,12 @@ const LULL: Duration = Duration::from_millis(100);
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// lockstead's.
+    /// What lockstead's mutex did.
     #[serde(flatten)]
     pub lockstead: Count,
     /// glibc's robust mutex, asked in the same way.
     pub glibc_robust: Count,
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
 }
 
@@ -49,9 +49,9 @@ pub struct Report {
 pub struct Count {
     /// Locks that the killed process held.
     pub locks: usize,
-    /// Those that told their next owner of the death.
+    /// The number of locks that told their next owner of the death.
     pub reported: usize,
-    /// Those that stay taken by somebody who is no more.
+    /// The number of locks that stay taken by a dead process.
     pub stuck: usize,
     /// From the kill until a waiter had the one of the locks that tells last, and
     /// the word of the death.
@@ -60,7 +60,7 @@ pub struct Count {
     pub swept_ms: f64,
 }
 
-/// Measures both kinds.
+/// Kills a holder of very many locks, of each kind.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Process`],
@@ -98,7 +98,7 @@ trait Field: Sized + Sync {
     fn ask(&self, lock: usize) -> Result<Option<bool>, Error>;
 }
 
-/// Eight bytes each.
+/// Very many locks of eight bytes each.
 #[derive(Shareable)]
 #[repr(C)]
 struct Many {
@@ -161,7 +161,7 @@ fn settle(locked: Locked<lockstead::shared::SharedMutexGuard<'_, ()>>) -> Result
     }
 }
 
-/// Forty bytes each.
+/// Very many locks of forty bytes each.
 #[repr(C)]
 struct ManyRobust {
     locks: [Pthread<Robust>; MAX_LOCKS],
@@ -270,7 +270,7 @@ fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> 
     })
 }
 
-/// The holder.
+/// The part of the process that holds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     lock: SharedLock,

@@ -31,7 +31,7 @@ unsafe impl<T: Plain> Send for Memory<T> {}
 unsafe impl<T: Plain> Sync for Memory<T> {}
 
 impl<T: Plain> Memory<T> {
-    /// New memory.
+    /// Creates memory that is all zeros.
     pub(crate) fn create() -> Result<Self, Error> {
         // SAFETY: the name is a string; a fresh descriptor is nobody else's.
         let file = unsafe {

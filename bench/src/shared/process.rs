@@ -19,12 +19,12 @@ pub(super) const FIRST_FILE: RawFd = 3;
 /// Files that a worker can get.
 const MOST_FILES: usize = 4;
 
-/// In which namespace of process ids a worker lives.
+/// The namespace of process ids in which a worker lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// In that of its parent.
+    /// It lives in the namespace of its parent.
     Here,
-    /// In one of its own, where its number is 1.
+    /// It lives in a namespace of its own, where its number is 1.
     Own(Namespaces),
 }
 
@@ -35,7 +35,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Tries it.
+    /// Tries how namespaces can be made here.
     ///
     /// # Errors
     /// [`Error::Namespaces`] if neither privilege nor user namespaces allow it.
@@ -176,7 +176,7 @@ impl Worker {
         }
     }
 
-    /// Its threads, as this process numbers them.
+    /// Lists its threads, as this process numbers them.
     pub(crate) fn threads(&self) -> Vec<libc::pid_t> {
         let folder = std::fs::read_dir(format!("/proc/{}/task", self.pid));
         let names = folder.into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -187,7 +187,7 @@ impl Worker {
         self.pid
     }
 
-    /// Its status if it has stopped or ended since the last time, where it is traced.
+    /// Returns its status if it has stopped or ended since the last time, where it is traced.
     pub(crate) fn changed(&mut self) -> Option<libc::c_int> {
         if self.reaped {
             return None;
@@ -199,12 +199,12 @@ impl Worker {
         (done == self.pid).then_some(status)
     }
 
-    /// Its status if it has ended.
+    /// Returns its status if it has ended.
     pub(crate) fn ended(&mut self) -> Option<libc::c_int> {
         self.wait(libc::WNOHANG)
     }
 
-    /// Its status, when it has ended.
+    /// Waits for its end, and returns its status.
     pub(crate) fn reap(&mut self) -> libc::c_int {
         self.wait(0).unwrap_or(0)
     }

@@ -73,9 +73,9 @@ pub struct LeftOut {
 /// One lock. `null` is what was not tried, or does not apply.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Its name, as the table shows it.
+    /// The name that the table shows.
     pub lock: &'static str,
-    /// Of the library that it comes from, if that is not the C library.
+    /// The version of its library, if that is not the C library.
     pub version: Option<String>,
     /// Locking and unlocking when nobody else wants it: the median of the rounds.
     pub pair_ns: f64,

@@ -38,7 +38,7 @@ pub const LIMIT: Duration = Duration::from_millis(100);
 /// Somebody who waits for longer than this waits for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What to do.
+/// What `steps` is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// Operations on these kinds of locks.
@@ -59,13 +59,13 @@ impl Default for Options {
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// In the order in which they were tried.
+    /// The operations, in the order in which they were tried.
     pub operations: Vec<Operation>,
     /// The longest wait that passes, in milliseconds.
     pub limit_ms: f64,
     /// A kill at every so many instructions.
     pub every: u64,
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
 }
 
@@ -74,19 +74,19 @@ pub struct Report {
 pub struct Operation {
     /// The kind of lock.
     pub lock: Kind,
-    /// The operation.
+    /// The name of the operation.
     pub operation: &'static str,
     /// Instructions that it took, the longest time, calls of the system counting as one.
     pub instructions: u64,
     /// Victims that were killed in it.
     pub kills: u64,
-    /// Of these, in their sleep.
+    /// The number of kills that met a victim asleep.
     pub asleep: u64,
     /// Waiters that were told of a death.
     pub told: u64,
     /// How long the last of the two waited, in milliseconds: half of the times at most so long.
     pub median_ms: f64,
-    /// The longest time.
+    /// The longest time of all.
     pub longest_ms: f64,
     /// After so many instructions.
     pub longest_at: u64,
@@ -100,7 +100,7 @@ impl Report {
     }
 }
 
-/// Kills, and measures.
+/// Kills a process at each instruction, and measures how long others wait.
 ///
 /// # Errors
 /// [`Error::NotHere`] where processes may not be traced; [`Error::Option`]; [`Error::Worker`]
@@ -167,7 +167,7 @@ impl Tries<'_> {
         Ok(())
     }
 
-    /// One kill; whether the operation had come to its end.
+    /// Kills once more; true if the operation had come to its end.
     fn again(&mut self, pace: Pace) -> Result<bool, Error> {
         let round = self.round(pace).map_err(|error| match error {
             Error::Worker { how } => {

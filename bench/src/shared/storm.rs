@@ -90,7 +90,7 @@ pub const MAX_KILLS: u64 = 10_000_000;
 /// So many kills are followed by a calm.
 pub const SQUALL: u64 = 24;
 
-/// Lets it storm.
+/// Lets one combination storm.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range or that exclude each other,

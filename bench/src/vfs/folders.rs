@@ -59,7 +59,7 @@ impl Folders {
         &self.tasks[task]
     }
 
-    /// Removes everything.
+    /// Removes all files and folders.
     pub(super) fn remove(&self) -> Result<(), Error> {
         let Some(root) = self.root.lock().expect("nobody panics holding it").take() else {
             return Ok(());
@@ -98,7 +98,7 @@ impl Folder {
         Ok(Some(unsafe { OwnedFd::from_raw_fd(file) }))
     }
 
-    /// Removes the file.
+    /// Removes the file of this task.
     #[inline]
     pub(super) fn unlink(&self) -> Result<(), Failure> {
         let Some(folder) = &self.0 else { return Ok(()) };

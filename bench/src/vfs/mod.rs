@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to measure.
+/// What a measurement is asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The locks, in the order of the report.
@@ -48,7 +48,7 @@ pub struct Options {
 pub const MAX_TASKS: usize = 1024;
 
 impl Default for Options {
-    /// As the announcement: 16 tasks, 10 seconds, the system's temporary
+    /// Asks for what the announcement measured: 16 tasks, 10 seconds, the system's temporary
     /// directory.
     fn default() -> Self {
         Self {
@@ -60,12 +60,12 @@ impl Default for Options {
     }
 }
 
-/// The result.
+/// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
-    /// Tasks.
+    /// The number of tasks.
     pub tasks: usize,
     /// Seconds for each lock.
     pub seconds: f64,
@@ -77,10 +77,10 @@ pub struct Report {
     pub results: Vec<Row>,
 }
 
-/// One lock.
+/// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The lock.
+    /// The lock that was measured.
     pub lock: LockName,
     /// Creat + unlink + close per second, all tasks together: the median of
     /// the slices.
@@ -247,7 +247,7 @@ fn measure_slice<L: BenchLock>(
     Ok(window)
 }
 
-/// One task's life; returns its loops.
+/// Runs one task until the end, and returns its loops.
 fn task<L: BenchLock>(
     worker: &mut Worker<'_>,
     lock: &L,

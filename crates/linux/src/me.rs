@@ -1,5 +1,5 @@
-//! The calling thread's slot, in one thread-local word without a destructor: the fast paths
-//! read it by one instruction. `membership` sets it.
+//! Keeps the calling thread's slot in one thread-local word without a destructor: the fast
+//! paths read it by one instruction. `membership` sets it.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! What the library says about one call of the program: what it is about, and what came of it.
+//! Describes one call of the program: what it is about, and what came of it.
 //!
 //! # Role
 //! The words that the interposed functions, the records and the rules share. An interposed

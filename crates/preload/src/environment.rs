@@ -1,4 +1,4 @@
-//! The environment as the kernel laid it out, before libc has looked at it.
+//! Reads the environment as the kernel laid it out, before libc has looked at it.
 
 use core::ffi::{CStr, c_char};
 use lockstead_ledger::hello;

@@ -1,5 +1,5 @@
-//! The library's own key of thread-specific values: by its destructor the library learns
-//! that a thread ends. [`interpose::keys`](crate::interpose::keys) makes it, and lends it to
+//! Holds the library's own key of thread-specific values: by its destructor the library
+//! learns that a thread ends. [`interpose::keys`](crate::interpose::keys) makes it, and lends it to
 //! the program.
 
 use crate::real::call;

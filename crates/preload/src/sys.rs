@@ -1,4 +1,4 @@
-//! System calls without libc: nothing here touches `errno`, allocates, or can
+//! Makes system calls without libc: nothing here touches `errno`, allocates, or can
 //! be interposed.
 
 use core::arch::asm;

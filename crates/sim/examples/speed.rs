@@ -18,9 +18,9 @@ fn used() -> f64 {
     first.expect("nanoseconds") / 1e9
 }
 
-/// What was measured.
+/// What was measured, as reports write it.
 struct Speed {
-    /// Events a second.
+    /// The number of events a second.
     events: f64,
     /// Reads and writes a second: most need no event where a task has a processor to itself.
     accesses: f64,

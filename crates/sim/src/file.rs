@@ -6,7 +6,7 @@ use std::fmt;
 /// What is wrong with a file, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
-    /// The file.
+    /// The name of the file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,

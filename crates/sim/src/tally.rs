@@ -7,15 +7,15 @@ use crate::engine::world::Ps;
 pub struct LockFigures {
     /// Its name in the workload.
     pub name: String,
-    /// Acquisitions.
+    /// The number of acquisitions.
     pub taken: u64,
-    /// Those that took more than a microsecond.
+    /// The number of acquisitions that took more than a microsecond.
     pub waited: u64,
     /// All waiting, in picoseconds.
     pub wait: Ps,
-    /// The longest.
+    /// The longest wait of all.
     pub longest: Ps,
-    /// All holding.
+    /// The time of all holding, in picoseconds.
     pub held: Ps,
 }
 

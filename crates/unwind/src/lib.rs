@@ -1,4 +1,4 @@
-//! Unwind tables of x86-64 ELF files: what they say of how a frame is left.
+//! Reads what the unwind tables of x86-64 ELF files say of how a frame is left.
 //!
 //! ```text
 //!  address ──table──▶ Piece of .eh_frame ──row──▶ Found: the rules at the address

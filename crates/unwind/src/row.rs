@@ -1,4 +1,4 @@
-//! The rules that hold at one address of a function.
+//! Works out the rules that hold at one address of a function.
 //!
 //! A compiler writes them as a small program that starts with the rules at the
 //! function's entry and changes them address by address. This runs it, for the

@@ -1,4 +1,4 @@
-//! Why a frame cannot be left.
+//! Names the reasons why a frame cannot be left.
 
 use gimli::Register;
 

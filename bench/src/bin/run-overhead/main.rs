@@ -57,7 +57,7 @@ enum Part {
 /// One row: a quantity without and with `lockstead run`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// What was measured.
+    /// What was measured, as reports write it.
     pub(crate) name: String,
     /// Its unit.
     pub(crate) unit: &'static str,

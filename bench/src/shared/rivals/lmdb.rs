@@ -30,7 +30,7 @@ macro_rules! calls {
         }
 
         impl Calls {
-            /// Loads the library; why it cannot.
+            /// Loads the library, or says why it cannot.
             fn load() -> Result<Calls, String> {
                 // SAFETY: loads a library of the system, whose beginning has no effects.
                 let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };

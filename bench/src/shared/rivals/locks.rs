@@ -70,7 +70,7 @@ impl Ground {
         self.folder.path().join("lock")
     }
 
-    /// For those that need a folder.
+    /// Returns the folder, for locks that need one.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -87,16 +87,16 @@ impl Ground {
 /// A lock, as somebody has opened it.
 pub(super) trait Rival<'g>: Sized {
     const NAME: &'static str;
-    /// It is a lock on a file, and so on what else the process does with that file.
+    /// Whether it is a lock on a file, and so on what else the process does with that file.
     const IS_OF_FILE: bool = false;
-    /// It can be shared.
+    /// Whether several can have it to read.
     const SHARES: bool = false;
     /// A process may open it more than once, and a forked child use what its parent opened.
     const OPENS_TWICE: bool = true;
 
     fn open(ground: &'g Ground) -> Result<Self, Error>;
 
-    /// Takes it; whether the last owner died.
+    /// Takes the lock; true if the last owner died.
     fn lock(&self) -> Result<bool, Error>;
 
     /// Takes it if nobody has it; whether it has it.
@@ -206,7 +206,7 @@ impl<'g> Rival<'g> for RwLock<'g> {
     }
 }
 
-/// The C library's.
+/// The C library's robust mutex.
 pub(super) struct GlibcRobust<'g>(&'g Pthread<Robust>);
 
 impl<'g> Rival<'g> for GlibcRobust<'g> {
@@ -385,10 +385,10 @@ macro_rules! record_lock {
 }
 
 record_lock!(
-    /// Of the open file description.
+    /// A lock of the open file description.
     OpenFile, "fcntl, OFD", libc::F_OFD_SETLKW, libc::F_OFD_SETLK
 );
 record_lock!(
-    /// Of the process.
+    /// A lock of the process.
     Traditional, "fcntl, POSIX", libc::F_SETLKW, libc::F_SETLK
 );

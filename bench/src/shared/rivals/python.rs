@@ -26,7 +26,7 @@ struct Told {
     survives_child: bool,
 }
 
-/// The row; or why there is none.
+/// Returns the row, or why there is none.
 pub(super) fn row(ours_ns: f64, session: &Session<'_>) -> Result<Result<Row, String>, Error> {
     let started = Command::new("python3")
         .args(["-c", PROGRAM])

@@ -33,7 +33,7 @@ pub enum AfterKill {
     Stuck,
 }
 
-/// What children tell.
+/// The memory in which children tell what they saw.
 #[repr(C)]
 pub(super) struct Board {
     /// How many hold the lock.
@@ -76,7 +76,7 @@ pub(super) fn await_word(word: &AtomicU32, child: &mut Worker) -> Result<u32, Er
 /// What a holder does before it is killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scene {
-    /// Takes the lock.
+    /// It takes the lock.
     Holds,
     /// Takes a share of it.
     Shares,

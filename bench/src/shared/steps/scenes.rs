@@ -8,7 +8,7 @@ use lockstead::shared::{
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What all see.
+/// The memory that victim and waiters share.
 #[derive(Shareable)]
 #[repr(C)]
 pub(super) struct Stage {
@@ -32,7 +32,7 @@ struct Turn {
 
 /// The victim is in the operation.
 const BEGUN: u32 = 1;
-/// It has come to its end.
+/// The operation has come to its end.
 const ENDED: u32 = 2;
 
 pub(super) fn segment() -> Result<Segment<Stage>, Error> {
@@ -103,7 +103,7 @@ impl<T> Held for T {}
 
 type Holding<'a> = Box<dyn Held + 'a>;
 
-/// One operation.
+/// One operation, with its waiters.
 pub(super) struct Scene {
     pub(super) kind: Kind,
     pub(super) name: &'static str,

@@ -14,7 +14,7 @@ const BLINK: Duration = Duration::from_micros(300);
 /// How far a victim comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
-    /// So many instructions.
+    /// Kill after so many instructions.
     Instructions(u64),
     /// Until it falls asleep, so many times; all but the last time it is helped.
     Sleeps(u64),

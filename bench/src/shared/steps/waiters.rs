@@ -19,7 +19,7 @@ struct Waiter {
     thread: libc::pid_t,
     go: Sender<Job>,
     through: Receiver<(Instant, Result<bool, Error>)>,
-    /// It has been told to go, and is not through.
+    /// Whether it has been told to go, and is not through.
     busy: Arc<AtomicBool>,
 }
 
@@ -28,7 +28,7 @@ impl Waiters {
         Ok(Waiters([Waiter::new(stage)?, Waiter::new(stage)?]))
     }
 
-    /// Both begin.
+    /// Has both waiters begin.
     pub(super) fn go(&self, job: Job) {
         for waiter in &self.0 {
             waiter.busy.store(true, Ordering::SeqCst);

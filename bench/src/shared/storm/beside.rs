@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How many there are.
 const MUTEXES: usize = 4;
-/// See the module.
+/// The longest sleep in a wait for one of the C library's mutexes, for the reason that the module
+/// gives.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Nobody has one for so long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,7 +32,7 @@ pub(super) struct Theirs {
     second: AtomicU64,
 }
 
-/// All of them.
+/// All robust mutexes of a storm.
 #[repr(C)]
 pub(super) struct Others([Theirs; MUTEXES]);
 
@@ -82,7 +83,7 @@ impl Theirs {
     }
 }
 
-/// Those that one thread has.
+/// The robust mutexes that one thread has.
 pub(super) struct Beside<'a> {
     others: &'a Others,
     tally: &'a Tally,
@@ -119,7 +120,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// Gives all back.
+    /// Gives all that it has back.
     pub(super) fn give_back(&mut self) {
         for at in 0..MUTEXES {
             if std::mem::take(&mut self.has[at]) {

@@ -23,7 +23,8 @@ use lockstead::shared::{
     Locked, Shareable, SharedCondvar, SharedError, SharedMutex, SharedMutexGuard,
 };
 
-/// See the module.
+/// The longest sleep in a wait for one of the C library's mutexes, for the reason that the module
+/// gives.
 #[derive(Shareable)]
 #[repr(C)]
 pub(super) struct Ring {
@@ -37,7 +38,7 @@ pub(super) struct Ring {
 pub(super) struct Turn {
     made: u64,
     taken: u64,
-    /// Items there are: one at most.
+    /// The number of items there are: one at most.
     stock: u64,
     inside: u64,
     /// Nobody is to wait any more.

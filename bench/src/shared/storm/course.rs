@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 pub struct Length {
     /// How many workers to kill, 1 to [`MAX_KILLS`].
     pub kills: Option<u64>,
-    /// For how long.
+    /// The longest time, if there is one.
     pub time: Option<Duration>,
 }
 
 impl Default for Length {
-    /// A minute.
+    /// Lets it storm for a minute.
     fn default() -> Self {
         Length { kills: None, time: Some(Duration::from_secs(60)) }
     }

@@ -5,10 +5,10 @@ use crate::shared::process::{Worker, wait_for_child};
 use std::io;
 use std::time::Duration;
 
-/// One of them.
+/// A way in which a worker dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Death {
-    /// By SIGKILL.
+    /// A signal kills it: SIGKILL.
     Kill,
     /// By SIGKILL, and its memory was gone before its threads ended.
     Reap,
@@ -58,13 +58,13 @@ fn affinity() -> io::Result<libc::cpu_set_t> {
     }
 }
 
-/// Of a thread that may have ended meanwhile.
+/// Moves a thread, which may have ended meanwhile, to these processors.
 fn move_to(thread: libc::pid_t, set: &libc::cpu_set_t) {
     // SAFETY: reads a live set.
     unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), set) };
 }
 
-/// As [`move_to`].
+/// Gives a thread, which may have ended meanwhile, a scheduling policy.
 fn schedule(thread: libc::pid_t, policy: libc::c_int) {
     // SAFETY: plain bits; the call reads them.
     unsafe {
@@ -92,7 +92,7 @@ pub(super) fn probe() -> Result<(), Error> {
     Err(refused("processes end before their memory can be taken".into()))
 }
 
-/// See [`probe`].
+/// The number of kills that [`probe`] tries.
 const TRIALS: u32 = 20;
 
 #[cfg(test)]

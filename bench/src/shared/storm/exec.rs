@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 /// How a worker ends that has become another program.
 pub(in crate::shared) const EXECUTED: u8 = 77;
-/// It could not.
+/// The status of a worker that could not become another program.
 const REFUSED: libc::c_int = 78;
 
-/// Whom it is about, for the handlers.
+/// The threads that the handlers are about.
 static PARTIES: AtomicPtr<Party> = AtomicPtr::new(std::ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static PROGRAM: AtomicI32 = AtomicI32::new(-1);

@@ -50,7 +50,7 @@ pub(super) struct Victim {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
-    /// Not decided before it has its first lock.
+    /// Its fate is decided when it has its first lock.
     Begins,
     /// To be stopped then.
     StopsAt(Instant),
@@ -62,7 +62,7 @@ pub(super) enum Fate {
     Dying { how: Death, counts: bool, since: Instant },
     /// Is to come to an end by itself.
     Survives,
-    /// Has ended.
+    /// The process has ended.
     Gone,
 }
 

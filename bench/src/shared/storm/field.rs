@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The mutex.
+    /// The mutex of this project.
     Mutex,
-    /// The reader-writer lock.
+    /// The reader-writer lock of this project.
     RwLock,
-    /// The semaphore.
+    /// The semaphore of this project.
     Semaphore,
     /// The condition variable with its mutex.
     Condvar,
@@ -78,7 +78,7 @@ pub(super) fn segment(options: &Options) -> Result<Segment<Field>, Error> {
     Segment::memfd_with("lockstead-storm", options, fill).map_err(refused)
 }
 
-/// The same, with a name in the file system.
+/// Creates the same segment with a name in the file system.
 pub(super) fn named(path: &Path, options: &Options) -> Result<Segment<Field>, Error> {
     Segment::create_with(path, options, fill).map_err(refused)
 }
@@ -98,10 +98,10 @@ fn refused(why: SegmentError) -> Error {
 pub(super) struct Control {
     /// Nobody begins anything new.
     pub(super) over: AtomicU32,
-    /// For how long workers were stopped.
+    /// Counts for how long workers were stopped.
     pub(super) stops: Stops,
     pub(super) tallies: [Tally; Kind::ALL.len()],
-    /// Of the C library's mutexes.
+    /// The counts of the C library's mutexes.
     pub(super) robust: Tally,
     pub(super) parties: [[Party; MAX_THREADS]; MAX_PROCESSES],
 }
@@ -127,7 +127,7 @@ pub(super) struct Party {
     pub(super) waits_since: AtomicU64,
     /// What `Control::stops` said then.
     pub(super) waits_stopped: AtomicU64,
-    /// For which kind of lock, if it does; [`FOR_A_SEAT`].
+    /// The kind of lock that it waits for, if it does; or [`FOR_A_SEAT`].
     pub(super) waits_for: AtomicU32,
     /// The number of the thread, as it sees itself.
     pub(super) thread: AtomicU32,
@@ -138,7 +138,7 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// Since it ended: what it says of itself is not so any more.
+    /// Marks the thread as dead: what it said of itself is not so any more.
     pub(super) fn bury(&self) {
         // In this order: who sees that it holds nothing any more sees why.
         self.lives.fetch_add(1, Ordering::SeqCst);

@@ -6,7 +6,7 @@ use crate::{Error, options};
 use serde::Serialize;
 use std::fmt;
 
-/// In which namespaces of process ids the workers live.
+/// The namespaces of process ids in which the workers live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Namespacing {
@@ -43,7 +43,7 @@ pub struct Mix {
     pub stop: bool,
     /// Some workers end by a thread's call of `exec`.
     pub exec: bool,
-    /// Of some that are killed the memory is taken before their threads end.
+    /// Some that are killed lose their memory before their threads end.
     pub reap: bool,
     /// Every other worker is another user's.
     pub users: bool,

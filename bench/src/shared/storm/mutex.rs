@@ -14,7 +14,7 @@ use lockstead::shared::{Shareable, SharedMutex};
 pub(super) struct Pair {
     pub(super) first: u64,
     pub(super) second: u64,
-    /// Who is inside; 0: nobody.
+    /// The name of the thread inside; 0 if there is none.
     pub(super) inside: u64,
 }
 
@@ -37,7 +37,7 @@ impl Pair {
         store(&mut self.first, first.wrapping_add(1));
     }
 
-    /// The second half; whether nobody else was there meanwhile.
+    /// Does the second half of a section; true if nobody else was there meanwhile.
     pub(super) fn leave(&mut self, name: u64) -> bool {
         let second = load(&self.second);
         store(&mut self.second, second.wrapping_add(1));

@@ -10,11 +10,11 @@ pub struct Report {
     /// All of them together.
     #[serde(flatten)]
     pub total: Counts,
-    /// The same for each combination.
+    /// The counts of each combination.
     pub rounds: Vec<Round>,
     /// Combinations that are not to be had here.
     pub skipped: Vec<Skipped>,
-    /// Where.
+    /// The machine that was measured, and when.
     pub machine: Machine,
 }
 
@@ -36,12 +36,12 @@ impl Report {
 pub struct Round {
     /// What it was, in words.
     pub name: String,
-    /// What was counted.
+    /// The counts of this combination.
     #[serde(flatten)]
     pub counts: Counts,
     /// Why it came to an end too early: a lock refused, or a worker ended by itself.
     pub broken: Option<String>,
-    /// What went on.
+    /// The combination itself.
     #[serde(flatten)]
     pub mix: Mix,
 }
@@ -66,7 +66,7 @@ pub struct Skipped {
 pub struct Counts {
     /// Workers that were killed, in whichever way.
     pub kills: u64,
-    /// Of these, those of which the memory was taken before they ended.
+    /// The number of kills in which the memory was taken before the end.
     pub reaped: u64,
     /// And those that became another program.
     pub execs: u64,
@@ -87,13 +87,13 @@ pub struct Counts {
     /// Seats in which somebody seemed to live when nobody was left, and waits beyond
     /// [`STALL`](super::STALL) for one.
     pub lost: u64,
-    /// The same for each kind of lock.
+    /// The counts of each kind of lock.
     pub kinds: Vec<KindReport>,
     /// The robust mutexes of the C library in the same threads.
     pub robust: Option<RobustReport>,
     /// Times without fresh arrivals, in which all came to an end.
     pub calms: u64,
-    /// Critical sections.
+    /// The number of critical sections.
     pub operations: u64,
     /// How long it took.
     pub seconds: f64,
@@ -110,7 +110,7 @@ impl Counts {
             && self.robust.as_ref().is_none_or(|robust| robust.torn == 0 && robust.stuck == 0)
     }
 
-    /// Of several storms together.
+    /// Adds up the counts of several storms.
     fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
         let mut sum = Counts::default();
         for one in all {
@@ -150,7 +150,7 @@ pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
 /// One kind of lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct KindReport {
-    /// Which.
+    /// Which one it is about.
     pub lock: Kind,
     /// How often a lock told its next owner that the last one had died; of a semaphore,
     /// that holders had.
@@ -165,7 +165,7 @@ pub struct KindReport {
     pub stalls: u64,
     /// The longest wait for a lock.
     pub longest_wait_ms: f64,
-    /// Critical sections.
+    /// The number of critical sections.
     pub operations: u64,
 }
 
@@ -190,7 +190,7 @@ pub struct RobustReport {
     pub torn: u64,
     /// How often one was not to be had although nobody lived who had it.
     pub stuck: u64,
-    /// Critical sections.
+    /// The number of critical sections.
     pub operations: u64,
 }
 

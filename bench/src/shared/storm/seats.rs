@@ -21,7 +21,7 @@ fn refused(why: impl std::fmt::Display) -> Error {
 }
 
 impl Seats {
-    /// Of a segment in which nobody is.
+    /// Begins with a segment in which nobody is.
     pub(super) fn new(segment: &Segment<Field>) -> Result<Self, Error> {
         let file = segment.as_fd().try_clone_to_owned().map_err(refused)?;
         let path = format!("/proc/self/fd/{}", segment.as_fd().as_raw_fd());
@@ -41,7 +41,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Those in which somebody else seems to live.
+    /// Lists the slots in which somebody else seems to live.
     fn taken(&self) -> Result<Vec<u32>, Error> {
         let people = self.view.people().map_err(refused)?;
         let living = people.all().iter().filter(|one| one.alive && Some(one.slot) != self.own);

@@ -125,7 +125,7 @@ fn received<'a>(
     }
 }
 
-/// Who has units of semaphore `at` while `me` has `own`, if it is too much.
+/// Lists who has units of semaphore `at` while `me` has `own`, if it is too much.
 fn suspect(
     control: &Control,
     extent: (usize, usize),

@@ -32,7 +32,7 @@ impl Stops {
         self.0.store(self.until(now), Ordering::Relaxed);
     }
 
-    /// For how long somebody was stopped until `now`.
+    /// Returns for how long somebody was stopped until `now`.
     pub(super) fn until(&self, now: u64) -> u64 {
         match self.0.load(Ordering::Relaxed) {
             total if total & STOPPED == 0 => total,

@@ -245,7 +245,7 @@ impl<'a> Storm<'a> {
         Ok(Victim { worker, since, told: since, fate })
     }
 
-    /// In a copy of this process: what it works with is its own.
+    /// Gives a copy of this process files of its own.
     fn handed(&self) -> Result<Handed, Error> {
         let own = |file: BorrowedFd<'_>| {
             let what = "a worker cannot use its parent's files";

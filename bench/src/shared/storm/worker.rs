@@ -24,7 +24,7 @@ const LEAVES: u32 = 128;
 /// Where they do, so many are followed by that for one after which the thread ends.
 const LEAVES_A_LIFE: u32 = 8;
 
-/// One worker.
+/// What one worker is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::shared) struct Part {
     pub(super) index: usize,
@@ -36,7 +36,7 @@ pub(in crate::shared) struct Part {
     pub(super) churn: bool,
     pub(super) other_user: bool,
     pub(super) without_proc: bool,
-    /// Of the segment's file, if it is to be opened by that.
+    /// The path of the segment's file, if it is to be opened by that.
     pub(super) path: Option<PathBuf>,
     pub(super) seed: u64,
 }
@@ -50,7 +50,7 @@ pub(in crate::shared) struct Handed {
 }
 
 impl Handed {
-    /// In a worker that is a program of its own.
+    /// Takes the files of a worker that is a program of its own.
     pub(in crate::shared) fn from_parent(part: &Part, mut files: Files) -> Self {
         let [control, segment, program] = [files.next(), files.next(), files.next()];
         Handed { control, segment, program, others: part.beside.then(|| files.next()) }
@@ -104,7 +104,7 @@ pub(super) struct Crew<'a> {
     others: Option<&'a Others>,
 }
 
-/// For a thread to start.
+/// The longest time that a thread may take to start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a thread knows from the one in whose place it came.
@@ -150,7 +150,8 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// One thread's work. What another one in its place is to know, if there is to be one.
+    /// Does one thread's work, and returns what the thread in its place is to know, if there is
+    /// to be one.
     fn live(self, past: Past) -> Option<Past> {
         Hand::new(self, past).work().unwrap_or_else(|error| fail(&error))
     }
@@ -163,7 +164,7 @@ fn fail(error: &Error) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// In which way a lock is to be acquired.
+/// The way in which a lock is to be acquired.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     Try,
@@ -171,7 +172,7 @@ pub(super) enum How {
     Forever,
 }
 
-/// One thread.
+/// One thread of a worker.
 pub(super) struct Hand<'a> {
     pub(super) control: &'a Control,
     pub(super) party: &'a Party,
@@ -340,7 +341,7 @@ impl<'a> Hand<'a> {
         outcome
     }
 
-    /// Spends some time.
+    /// Spends a moment, seldom a longer one.
     pub(super) fn dawdle(&mut self) {
         match self.random.u32(..256) {
             // Long enough for others to go to sleep.
@@ -350,8 +351,8 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// With a lock of ours: gives one of the C library's back or takes one, now and
-    /// then.
+    /// Gives one of the C library's locks back or takes one, now and then, while holding one of
+    /// ours.
     pub(super) fn beside_at_random(&mut self) {
         if let Some(beside) = &mut self.beside
             && self.random.u32(..2) == 0

@@ -1,4 +1,4 @@
-//! What is known of the registers of a thread.
+//! Holds what is known of the registers of a thread.
 
 use lockstead_unwind::{RBP, RSP, Register};
 

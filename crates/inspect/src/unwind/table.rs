@@ -1,4 +1,4 @@
-//! The unwind tables of one loaded file: from an address to the row for its frame.
+//! Leads from an address to the row for its frame, by the unwind tables of its file.
 //!
 //! # Role
 //! Every file with code that exceptions may cross has `.eh_frame` among what is

@@ -1,4 +1,4 @@
-//! What a system may offer, one by one.
+//! Describes what a system may offer, one by one.
 
 /// One thing the system may offer.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The fields of the word.
+//! Lays down the fields of the word.
 
 /// The bits of the owner's number.
 pub(super) const OWNER: u64 = 0x3fff_ffff;

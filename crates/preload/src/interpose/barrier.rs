@@ -1,4 +1,4 @@
-//! `pthread_barrier_*`.
+//! Stands before `pthread_barrier_*`.
 
 use super::until::Until;
 use crate::call::Outcome;

@@ -1,4 +1,4 @@
-//! `mtx_*` and `cnd_*`. In glibc these are mutexes and condition variables of
+//! Stands before `mtx_*` and `cnd_*`. In glibc these are mutexes and condition variables of
 //! the other kind, with answers of their own.
 
 use super::condition;

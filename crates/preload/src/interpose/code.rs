@@ -1,4 +1,4 @@
-//! `dlclose`: what lies at an address of code may change its meaning.
+//! Stands before `dlclose`: what lies at an address of code may change its meaning.
 
 use crate::chain;
 use crate::real::{self, call};

@@ -1,4 +1,4 @@
-//! `pthread_cond_*`, in the generation that `GLIBC_2.3.2` began.
+//! Stands before `pthread_cond_*`, in the generation that `GLIBC_2.3.2` began.
 //!
 //! The functions that wake are here for what they tell of the condition
 //! ([`handing`]), and so that an old program, which asks for the

@@ -1,4 +1,4 @@
-//! `prctl`: a thread that may not read the clock any more, or gets a name.
+//! Stands before `prctl`: a thread that may not read the clock any more, or gets a name.
 //!
 //! In the strict mode of seccomp a thread may make four system calls, and read
 //! the processor's counter no more: the kernel's page, which does that to tell

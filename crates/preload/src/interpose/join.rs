@@ -1,4 +1,4 @@
-//! Joining and detaching threads.
+//! Stands before the functions that join and detach threads.
 //!
 //! A thread that joins waits for the other one. Afterwards libc may give the
 //! same `pthread_t` to a new thread, which is why the record of the thread that

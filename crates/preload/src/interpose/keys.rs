@@ -1,4 +1,4 @@
-//! Keys of values that each thread has for itself: `pthread_key_*`, `tss_*`.
+//! Stands before `pthread_key_*` and `tss_*`: keys of values that each thread has for itself.
 //!
 //! # Role
 //! By the destructor of a key the library learns that a thread ends, after all that the

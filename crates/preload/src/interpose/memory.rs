@@ -1,4 +1,4 @@
-//! `free`, `realloc`, `munmap` and their like, in the library that checks: locks in
+//! Stands before `free`, `realloc`, `munmap` and their like, in the library that checks: locks in
 //! that memory are no more.
 //!
 //! These are called where nothing else of ours is: by the loader before the first

@@ -1,4 +1,4 @@
-//! `pthread_mutex_*`.
+//! Stands before `pthread_mutex_*`.
 
 use super::until::{deadline, timed};
 use crate::call::{Call, Nature, Outcome};

@@ -1,4 +1,4 @@
-//! `pthread_rwlock_*`.
+//! Stands before `pthread_rwlock_*`.
 
 use super::until::Until;
 use crate::call::{Call, Nature, Outcome};

@@ -1,4 +1,4 @@
-//! `sem_*`.
+//! Stands before `sem_*`.
 //!
 //! A semaphore has no holder: what is recorded is who waits, and how often it
 //! is taken; and of one that serves as a mutex who has [`taken`] it.

@@ -1,4 +1,4 @@
-//! `pthread_spin_*`.
+//! Stands before `pthread_spin_*`.
 //!
 //! A spin lock is meant for waits that are shorter than it takes to write down
 //! that one waits. So the wait is published when it has proved to be none of

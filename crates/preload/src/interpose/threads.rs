@@ -1,4 +1,4 @@
-//! Threads: `pthread_create`, `thrd_create`, and what they are called.
+//! Stands before `pthread_create`, `thrd_create`, and the function that names threads.
 
 use crate::me::{self, enter};
 use crate::real::{self, Routine, ThrdRoutine, call};

@@ -1,4 +1,4 @@
-//! Where a walk starts, and why it ends.
+//! Says where a walk starts, and why it ends.
 
 use lockstead_unwind::Stop;
 

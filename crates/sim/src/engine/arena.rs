@@ -96,7 +96,7 @@ impl Arena {
         address.wrapping_sub(self.base.addr())
     }
 
-    /// Lines in use.
+    /// Returns the number of lines in use.
     pub(crate) fn lines(&self) -> usize {
         self.used / LINE
     }

@@ -41,11 +41,11 @@ macro_rules! atomic {
         pub struct $name(UnsafeCell<$value>);
 
         impl $name {
-            /// Holds zero.
+            /// A word that holds zero.
             #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
             pub(crate) const ZERO: Self = $name(UnsafeCell::new(0));
 
-            /// Where it lies.
+            /// Returns where the word lies.
             pub(crate) fn address(&self) -> usize {
                 self.0.get().expose_provenance()
             }
@@ -70,7 +70,7 @@ macro_rules! atomic {
                 });
             }
 
-            /// Reads.
+            /// Reads the word, at its cost.
             pub(crate) fn read(&self) -> $value {
                 let address = self.address();
                 let went = until_done(|w| w.read(address, self.get().into()));
@@ -82,7 +82,7 @@ macro_rules! atomic {
                 value
             }
 
-            /// Writes.
+            /// Writes the word, at its cost.
             pub(crate) fn write(&self, value: $value) {
                 if !inside() {
                     // A lock is made before its simulation begins.

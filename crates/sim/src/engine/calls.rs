@@ -120,7 +120,7 @@ pub(crate) fn get_sleepy() {
     });
 }
 
-/// It will not sleep after all.
+/// Says that the running task will not sleep after all.
 pub(crate) fn stay_awake() {
     with(|w| {
         let current = w.current;
@@ -149,7 +149,7 @@ pub(crate) fn schedule() {
     }
 }
 
-/// Wakes a task; whether that had an effect.
+/// Wakes a task; true if that had an effect.
 pub(crate) fn wake(task: usize) -> bool {
     at(Place::Kernel, || {
         if with(|w| w.machine.scheduler.leaving) {

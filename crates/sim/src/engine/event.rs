@@ -17,7 +17,7 @@ pub(crate) enum What {
     Slice(u32, u32),
     /// A sleeper's time is over, unless out of date.
     Timer(u32, u32),
-    /// Counting begins.
+    /// The warm-up is over, and counting begins.
     Count,
 }
 
@@ -29,7 +29,7 @@ struct Event {
     next: u32,
 }
 
-/// No event.
+/// The index of no event.
 const NONE: u32 = u32::MAX;
 
 /// A digit of a time has so many bits.
@@ -93,7 +93,7 @@ impl Queue {
         self.earliest
     }
 
-    /// Announces an event.
+    /// Announces what happens at a time.
     #[inline]
     pub(super) fn push(&mut self, at: Ps, what: What) {
         debug_assert!(at >= self.last);

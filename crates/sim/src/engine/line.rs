@@ -42,7 +42,7 @@ struct Request {
     store: Option<Store>,
 }
 
-/// A cache line.
+/// A cache line, as the directory knows it.
 pub(crate) struct Line {
     /// The core that wrote or fetched it last.
     owner: usize,
@@ -109,7 +109,7 @@ impl Reach {
         Reach { distances, caches }
     }
 
-    /// Those at distance 0 from `cache`, at distance 1, and so on.
+    /// Returns the caches at distance 0 from `cache`, at distance 1, and so on.
     #[inline]
     fn of(&self, cache: usize) -> &[u128] {
         &self.caches[cache * self.distances..][..self.distances]
@@ -119,7 +119,7 @@ impl Reach {
 /// How an access went.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Went {
-    /// Done at once.
+    /// The access is done at once.
     Hit,
     /// The task is resumed when the line is there.
     Asked,
@@ -427,7 +427,7 @@ impl World {
 }
 
 impl Store {
-    /// Writes the value.
+    /// Writes the value into memory.
     fn apply(self) {
         // SAFETY: the address is that of a live atomic of the arena, of this width; by R1
         // of `strand.rs` nobody else uses it now.

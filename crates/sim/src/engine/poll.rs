@@ -29,7 +29,7 @@ const MOST: usize = 6;
 /// What is known of a task's spin loop.
 #[derive(Default)]
 pub(crate) struct Poll {
-    /// Between two pauses.
+    /// Whether the loop is between two pauses.
     on: bool,
     /// Neither wrote nor exchanged.
     pure: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Poll {
     asked: bool,
     reads: usize,
     now: [(u32, u64); MOST],
-    /// The turn before.
+    /// The reads of the turn before.
     last_reads: usize,
     last: [(u32, u64); MOST],
     /// When the latest turn began.
@@ -137,7 +137,7 @@ impl Poll {
         self.number
     }
 
-    /// It goes on; returns when its next turn begins.
+    /// Lets the loop go on, and returns when its next turn begins.
     fn unpark(&mut self, now: Ps) -> Ps {
         self.parked = false;
         let period = self.known_period.max(1);

@@ -19,14 +19,14 @@ use super::trace::Kind;
 use super::world::{Place, Ps, State, What, World, at_speed};
 use crate::machine::Machine;
 
-/// A logical processor.
+/// A logical processor and its queue.
 pub(crate) struct Cpu {
     /// Its core, and the last-level cache of that.
     pub(crate) core: usize,
     pub(crate) cache: usize,
     pub(crate) task: Option<usize>,
     queue: Vec<usize>,
-    /// Its task should make room.
+    /// Whether its task should make room.
     pub(crate) resched: bool,
     /// Switching, or waking up.
     switching: bool,

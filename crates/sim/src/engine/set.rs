@@ -6,12 +6,12 @@ use std::ops::Range;
 pub(crate) struct Cpus(Vec<u64>);
 
 impl Cpus {
-    /// None of `count`.
+    /// Makes a set of none of `count`.
     pub(crate) fn none(count: usize) -> Self {
         Cpus(vec![0; count.div_ceil(64)])
     }
 
-    /// All of `count`.
+    /// Makes a set of all of `count`.
     pub(crate) fn all(count: usize) -> Self {
         let mut set = Cpus::none(count);
         (0..count).for_each(|cpu| set.set(cpu, true));
@@ -34,7 +34,7 @@ impl Cpus {
         self.0[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
-    /// Those within a range, in their order.
+    /// Lists the members within a range, in their order.
     pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = usize> + '_ {
         let words = range.start / 64..range.end.div_ceil(64);
         words.flat_map(move |word| {

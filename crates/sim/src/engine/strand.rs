@@ -69,7 +69,7 @@ thread_local! {
 /// How a running task gives its turn back.
 #[derive(Clone, Copy)]
 pub(crate) enum Turn {
-    /// Nothing runs.
+    /// No task has the turn.
     None,
     Routine(*const Yielder<(), ()>),
     Thread(*const Baton),
@@ -90,7 +90,7 @@ enum Said {
 /// The end of a thread whose simulation is over.
 struct Over;
 
-/// A task's execution.
+/// The execution of a task.
 pub(crate) struct Strand(Inner);
 
 enum Inner {

@@ -5,23 +5,23 @@ use super::world::Ps;
 /// What a task did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Read a word.
+    /// The task read a word.
     Load,
-    /// Wrote a word.
+    /// The task wrote a word.
     Store,
     /// Changed a word, or tried to, in one step.
     Update,
     /// Began to want a lock.
     Ask,
-    /// Has it.
+    /// The task has the lock.
     Take,
-    /// Gives it back.
+    /// The task gives the lock back.
     Release,
-    /// Goes to sleep.
+    /// The task goes to sleep.
     Sleep,
-    /// Woke another task.
+    /// The task woke another one.
     Wake,
-    /// Got a processor.
+    /// The task got a processor.
     Run,
     /// Lost its processor to another task.
     Preempted,
@@ -30,13 +30,13 @@ pub enum Kind {
 /// One step of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When, in picoseconds.
+    /// The time of the step, in picoseconds.
     pub at: Ps,
-    /// Which task.
+    /// The number of the task.
     pub task: u32,
-    /// On which processor.
+    /// The processor it ran on.
     pub cpu: u32,
-    /// What it did.
+    /// What the task did.
     pub kind: Kind,
     /// To which address of simulated memory, or which lock.
     pub offset: usize,

@@ -5,7 +5,7 @@ use lockstead_core::Outcome;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 
-/// Who sleeps on which address, the longest asleep first.
+/// The sleepers of each address, the longest asleep first.
 #[derive(Default)]
 pub(crate) struct Sleepers {
     queues: HashMap<usize, VecDeque<usize>>,
@@ -31,7 +31,7 @@ impl World {
         self.announce(time, What::Timer(current as u32, number));
     }
 
-    /// Its timer does not matter any more.
+    /// Makes its timer a dead letter.
     pub(crate) fn cancel_timer(&mut self, task: usize) {
         self.tasks[task].timer = self.tasks[task].timer.wrapping_add(1);
     }

@@ -33,7 +33,7 @@ use lockstead_core::Participant;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-/// Picoseconds.
+/// A time in picoseconds.
 pub(crate) type Ps = u64;
 
 /// Picoseconds of so many nanoseconds.
@@ -50,7 +50,7 @@ pub(crate) fn at_speed(time: Ps, speed: f64) -> Ps {
     if speed == 1.0 { time } else { (time as f64 / speed) as Ps }
 }
 
-/// No task.
+/// The index of no task.
 pub(crate) const NOBODY: usize = usize::MAX;
 
 /// Buckets of waiters: the kernel has 256 for each processor.
@@ -60,7 +60,7 @@ const BUCKETS: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Place {
-    /// Outside of locks.
+    /// The task computes outside of locks.
     Think,
     /// Between acquisition and release.
     Section,
@@ -74,9 +74,9 @@ pub enum Place {
     SpinQueue,
     /// Spinning for the lock of a wait list.
     SpinLock,
-    /// Spinning to read.
+    /// Spinning for a lock to read.
     ReadLock,
-    /// Spinning to write.
+    /// Spinning for a lock to write.
     WriteLock,
     /// The kernel: switching, sleeping, waking.
     Kernel,
@@ -94,13 +94,13 @@ pub(crate) enum State {
     Ended,
 }
 
-/// A simulated thread.
+/// A thread of the simulated program.
 pub(crate) struct Task {
     pub(crate) turn: Turn,
     pub(crate) state: State,
     /// The processor it runs on, is queued for, or ran on last.
     pub(crate) cpu: usize,
-    /// Not to be preempted while more than 0.
+    /// More than 0 while the task may not be preempted.
     pub(crate) kernel: u32,
     /// Time that has passed for it and not for the world yet.
     pub(crate) debt: Ps,
@@ -129,7 +129,7 @@ pub(crate) struct Task {
     pub(crate) random: Random,
 }
 
-/// One simulation.
+/// The state of one simulation.
 pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) now: Ps,
@@ -437,7 +437,7 @@ impl World {
         self.announce(needed, What::Passed(task as u32, number));
     }
 
-    /// Stops a plan: what is left is known again.
+    /// Stops a plan, so that what is left is known again.
     pub(crate) fn unplan(&mut self, task: usize) {
         let now = self.now;
         let task = &mut self.tasks[task];

@@ -22,7 +22,7 @@ const IN_A_ROW: u32 = 64;
 const ALONE: u32 = 1;
 const WITH_PLACE: u32 = 2;
 
-/// The mutex.
+/// The mutex of this project.
 pub(crate) struct SpinMutex {
     word: &'static U32,
     queues: &'static [NodeQueue],
@@ -41,7 +41,7 @@ pub(crate) struct NodeQueue {
 }
 
 impl SpinMutex {
-    /// `by_node`: the queue goes by memory node.
+    /// Places the mutex; with `by_node` its queue goes by memory node.
     pub(crate) fn place(w: &mut World, by_node: bool) -> &'static Self {
         let nodes = if by_node { w.machine.layout.nodes } else { 1 };
         let queues: Vec<NodeQueue> = (0..nodes)
@@ -121,7 +121,7 @@ impl SpinMutex {
         }
     }
 
-    /// The first leaves; the next one is the first.
+    /// Lets the first one leave, so that the next one is the first.
     fn leave(&self, here: usize) {
         let queue = &self.queues[here];
         let mine = me() as u64 + 1;

@@ -27,7 +27,7 @@ pub(crate) struct Steps {
     pub(crate) queues: bool,
 }
 
-/// The mutex.
+/// The mutex of this project.
 #[repr(C)]
 pub(crate) struct CounterMutex {
     count: U32,

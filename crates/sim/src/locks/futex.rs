@@ -10,7 +10,7 @@ use crate::engine::world::Place;
 use crate::platform::Sim;
 use lockstead_core::{Platform, Wait};
 
-/// The mutex.
+/// The mutex of this project.
 #[repr(transparent)]
 pub(crate) struct Futex(U32);
 

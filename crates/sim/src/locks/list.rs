@@ -13,9 +13,9 @@ use crate::engine::world::Place;
 /// The lock of a wait list.
 #[repr(C)]
 pub(super) enum ListLock {
-    /// In no order.
+    /// A lock that is taken in no order.
     Byte(ByteLock),
-    /// In turn.
+    /// A lock that is taken in turn.
     Ticket(TicketLock),
 }
 
@@ -43,7 +43,7 @@ impl ListLock {
     }
 }
 
-/// 0 is free.
+/// A byte that is 0 when it is free.
 #[repr(transparent)]
 pub(super) struct ByteLock(U32);
 

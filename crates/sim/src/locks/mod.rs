@@ -19,7 +19,7 @@ use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
 use semaphore::Semaphore2005;
 use std::panic::Location;
 
-/// A lock's name.
+/// The name of a lock that can be simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockName {
     /// The semaphore of 2005.
@@ -32,7 +32,7 @@ pub enum LockName {
     ReadFirst2013,
     /// The same with a queue of spinners: patches 2 and 3.
     Queued2013,
-    /// lockstead's mutex.
+    /// The mutex of this project.
     Lockstead,
     /// lockstead's mutex without a queue of spinners.
     LocksteadCrowd,
@@ -54,7 +54,7 @@ pub enum LockName {
     Futex,
     /// Nobody sleeps, spinners queue in the order of their coming.
     SpinQueue,
-    /// The same, by memory node.
+    /// The same with a queue for each memory node.
     SpinQueueNuma,
 }
 

@@ -17,17 +17,17 @@ pub use part::PartError;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// A machine.
+/// A machine, as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// Its name.
+    /// The name that files give it.
     pub name: String,
-    /// What it is.
+    /// What it is, in a sentence.
     pub about: String,
     /// How many of what.
     pub layout: Layout,
-    /// What memory costs.
+    /// What accesses to memory cost.
     pub lines: Lines,
     /// What sharing a core costs.
     pub smt: Smt,
@@ -44,7 +44,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Memory nodes.
+    /// The number of memory nodes.
     pub nodes: usize,
     /// Last-level caches of a node.
     #[serde(default = "one")]
@@ -138,7 +138,7 @@ pub struct Scheduler {
     pub granularity: f64,
     /// How far a task that slept may be behind.
     pub credit: f64,
-    /// Changing tasks.
+    /// The time that a change of tasks takes.
     pub switch: f64,
     /// Waking a task, for the one that wakes it.
     pub wake: f64,
@@ -160,11 +160,11 @@ pub struct Scheduler {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
-    /// Entering and leaving.
+    /// The time to enter and leave the kernel.
     pub call: f64,
     /// Finding the bucket of an address.
     pub futex: f64,
-    /// Reading the clock.
+    /// The time that one reading of the clock takes.
     pub clock: f64,
     /// Restarting the releases of other threads; 0: there are none that can be restarted,
     /// and a release is an exchange.
@@ -190,13 +190,13 @@ impl Machine {
         machine
     }
 
-    /// Logical processors.
+    /// Returns the number of logical processors.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.cores() * self.layout.threads
     }
 
-    /// Cores.
+    /// Returns the number of cores.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.layout.nodes * self.layout.caches * self.layout.cores

@@ -24,7 +24,7 @@ fn within(what: &'static str, asked: usize, most: usize) -> Result<(), PartError
 }
 
 impl Machine {
-    /// The same with its first `nodes` nodes only.
+    /// Returns the same machine with its first `nodes` nodes only.
     ///
     /// # Errors
     /// If there are fewer.
@@ -39,7 +39,7 @@ impl Machine {
         Ok(part)
     }
 
-    /// The same with so many threads a core.
+    /// Returns the same machine with so many threads a core.
     ///
     /// # Errors
     /// If there are fewer.
@@ -50,7 +50,7 @@ impl Machine {
         Ok(part)
     }
 
-    /// The same with so many cores in all: whole nodes and whole caches first.
+    /// Returns the same machine with so many cores in all: whole nodes and whole caches first.
     ///
     /// # Errors
     /// If there are fewer, or the number cannot be had in equal parts.

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoxFit {
-    /// Its name in reports.
+    /// Returns the name that reports write.
     pub name: String,
     /// Changing tasks on the 8-way box.
     pub switch: f64,
@@ -42,7 +42,7 @@ pub struct BoxFit {
     pub compute: f64,
     /// The P4's switches and wake-ups: this multiple.
     pub kernel: f64,
-    /// Its signal.
+    /// The signal time of the smaller box.
     pub signal_p4: f64,
     /// Its sections and computing: this multiple.
     pub pace: f64,
@@ -69,7 +69,7 @@ const EXIT: f64 = 1.0 / 3.0;
 const LARGE: &str = "smp-8way-2005";
 
 impl fmt::Display for BoxFit {
-    /// As in the file of fits.
+    /// Writes the numbers as the file of fits has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
         writeln!(
@@ -139,11 +139,11 @@ impl BoxFit {
 /// A fit of the boxes that was found.
 #[derive(Clone, Debug)]
 pub struct FoundBox {
-    /// The numbers.
+    /// The numbers that were found.
     pub fit: BoxFit,
     /// The largest logarithm of simulated over published of the calibrated figures.
     pub score: f64,
-    /// The calibrated rows.
+    /// The calibrated rows, simulated with these numbers.
     pub rows: Vec<Row>,
 }
 
@@ -153,7 +153,7 @@ const SMALL: usize = 60;
 /// Good enough: within so much of each figure with one seed.
 const NEAR: f64 = 0.08;
 
-/// Searches.
+/// Searches for the best numbers.
 ///
 /// # Errors
 /// [`Stopped`] if `stop` was set.

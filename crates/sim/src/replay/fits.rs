@@ -11,11 +11,11 @@ use std::fmt;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Its name in reports.
+    /// Returns the name that reports write.
     pub name: String,
     /// How long an owner keeps a line that another wants to write, in nanoseconds.
     pub hold_write: f64,
-    /// Or to read.
+    /// The time for which it keeps one that another wants to read.
     pub hold_read: f64,
     /// The chance that the nearest request is served first.
     pub preference: f64,
@@ -44,7 +44,7 @@ pub struct Fit {
 }
 
 impl fmt::Display for Fit {
-    /// As in the file of fits.
+    /// Writes the numbers as the file of fits has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [near, far] = self.contended;
         writeln!(f, "[[fit]]\nname = {:?}", self.name)?;

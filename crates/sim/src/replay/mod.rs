@@ -34,18 +34,18 @@ pub struct Options {
     pub quick: bool,
     /// Seeds of each simulation, unless quick.
     pub seeds: u64,
-    /// Only this table.
+    /// The only table that is replayed, if there is one.
     pub table: Option<String>,
 }
 
 /// A published figure, and what the simulator makes of it.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The table.
+    /// The name of the table.
     pub table: &'static str,
     /// The row, and the column if there are several.
     pub row: String,
-    /// What was published.
+    /// The figure that was published.
     pub published: f64,
     /// The median over seeds and fits.
     pub simulated: f64,
@@ -53,7 +53,7 @@ pub struct Row {
     pub range: (f64, f64),
     /// Whether its row served to calibrate.
     pub calibrated: bool,
-    /// The unit.
+    /// The unit of both figures.
     pub unit: &'static str,
 }
 

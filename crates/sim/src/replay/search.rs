@@ -43,7 +43,7 @@ pub const RANGES: [(&str, f64, f64); 11] = [
 /// for. A request that meets others is tried again, but not for ever.
 pub const CONTENDED: (f64, f64) = (1.0, 2.5);
 
-/// It starts with this.
+/// The value with which the search starts.
 const START: f64 = 1.5;
 
 /// Halvings of that range.
@@ -55,10 +55,10 @@ const GAP: (f64, f64) = (0.2, 1.5);
 /// Transfers next door and beyond, of published tables.
 const TRANSFER: [f64; 2] = [140.0, 230.0];
 
-/// A search.
+/// What a search is asked for.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Draws.
+    /// The number of draws.
     pub draws: usize,
     /// What chance depends on.
     pub seed: u64,
@@ -71,11 +71,11 @@ pub struct Search {
 /// A fit that was found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The numbers.
+    /// The numbers that were found.
     pub fit: Fit,
     /// Its score in the second round: see [`score`].
     pub score: f64,
-    /// The calibrated rows.
+    /// The calibrated rows, simulated with these numbers.
     pub rows: Vec<Row>,
 }
 
@@ -90,7 +90,7 @@ const FEW: u64 = 3;
 /// A draw whose score with the patch is beyond this is not simulated without it.
 const FAR: f64 = 0.3;
 
-/// Searches.
+/// Searches for the best numbers.
 ///
 /// # Errors
 /// [`Stopped`] if `stop` was set.

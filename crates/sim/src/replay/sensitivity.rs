@@ -41,7 +41,7 @@ pub const WATCHED: [&str; 5] = [
 pub struct Turns {
     /// The numbers: some of [`DIALS`].
     pub dials: Vec<&'static str>,
-    /// Users of high_systime.
+    /// The number of users of high_systime.
     pub users: usize,
     /// Seeds of each simulation; the figures are medians.
     pub seeds: u64,
@@ -52,7 +52,7 @@ pub struct Turns {
 pub struct Effect {
     /// The number that is changed; empty for the fit as it is.
     pub dial: &'static str,
-    /// By what.
+    /// The factor by which it is changed.
     pub factor: f64,
     /// The figures: see [`WATCHED`].
     pub figures: Vec<f64>,

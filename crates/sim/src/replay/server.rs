@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFit {
-    /// Its name in reports.
+    /// Returns the name that reports write.
     pub name: String,
     /// Acquisitions of the reader-writer lock in a job.
     pub shared: f64,
@@ -60,7 +60,7 @@ pub const SERVER_RANGES: [(&str, f64, f64); 7] = [
 const DEMAND: f64 = 10.0 * 60e6 / 197_972.0;
 
 impl fmt::Display for ServerFit {
-    /// As in the file of fits.
+    /// Writes the numbers as the file of fits has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
         writeln!(f, "shared = {:.1}\nread_section = {:.3}", self.shared, self.read_section)?;
@@ -127,11 +127,11 @@ impl ServerFit {
 /// A fit of fserver that was found.
 #[derive(Clone, Debug)]
 pub struct FoundServer {
-    /// The numbers.
+    /// The numbers that were found.
     pub fit: ServerFit,
     /// How far its rows are from the published ones: see [`score`].
     pub score: f64,
-    /// The calibrated rows.
+    /// The calibrated rows, simulated with these numbers.
     pub rows: Vec<Row>,
 }
 

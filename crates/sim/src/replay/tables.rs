@@ -36,7 +36,7 @@ pub(super) struct Point {
 pub(super) enum Value {
     /// Jobs a minute, the mean.
     PerMinute(Vec<Point>),
-    /// Loops a second.
+    /// The number of loops a second.
     PerSecond(Point),
     /// By how many per cent the second are better.
     Change(Vec<Point>, Vec<Point>),

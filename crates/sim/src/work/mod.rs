@@ -12,13 +12,13 @@ pub use run::{Figures, run, run_traced};
 
 use serde::Deserialize;
 
-/// A workload.
+/// A workload, as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Its name.
+    /// The name that files give it.
     pub name: String,
-    /// What it is.
+    /// What it is, in a sentence.
     pub about: String,
     /// How many tasks, unless one says otherwise.
     pub tasks: usize,
@@ -40,7 +40,7 @@ pub struct Workload {
     pub warm_up: f64,
     /// Simulated milliseconds that are counted.
     pub length: f64,
-    /// The locks.
+    /// The locks that tasks use.
     #[serde(default)]
     pub locks: Vec<Use>,
 }
@@ -53,7 +53,7 @@ fn one_round() -> u32 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Use {
-    /// Its name in reports.
+    /// Returns the name that reports write.
     pub name: String,
     /// What kind it is.
     #[serde(default)]

@@ -10,16 +10,16 @@ use crate::locks::{Lock, LockName};
 use crate::machine::Machine;
 use crate::tally::LockFigures;
 
-/// What came out.
+/// The figures of one simulation.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Jobs a second.
+    /// The number of jobs a second.
     pub jobs: f64,
     /// The share of all processors' time that was used.
     pub busy: f64,
     /// The share of the time used, by place.
     pub shares: Vec<(Place, f64)>,
-    /// The locks.
+    /// The locks that tasks use.
     pub locks: Vec<LockFigures>,
     /// Times that two tasks had one lock: 0.
     pub violations: u64,
@@ -45,7 +45,7 @@ impl Figures {
     }
 }
 
-/// All places.
+/// All activities, in the order of reports.
 const ALL: [Place; PLACES] = [
     Place::Think,
     Place::Section,
