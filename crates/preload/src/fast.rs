@@ -1,5 +1,5 @@
-//! The fast path: an acquisition without waiting, known to this thread, and its
-//! release, in assembler.
+//! Takes the fast path, in assembler: an acquisition without waiting, known to this
+//! thread, and its release.
 //!
 //! # Role
 //! Does what [`record`](crate::record) does, for the one case that programs do

@@ -1,5 +1,5 @@
-//! The ledger in the program's address space: little of it at first, more as it is
-//! needed.
+//! Maps the ledger into the program's address space: little of it at first, more as it
+//! is needed.
 //!
 //! # Role
 //! Address space counts against the program's limit (`RLIMIT_AS`), used or not, and a

@@ -1,5 +1,5 @@
-//! What `lockstead run` puts under a program: observes the program's pthread
-//! locks from inside, and changes nothing about them.
+//! Observes a program's pthread locks from inside, and changes nothing about them: the library
+//! that `lockstead run` puts under the program.
 //!
 //! The crate is a part of other people's processes. It allocates nothing
 //! through the program's allocator, takes no lock of the program's kind, prints

@@ -1,6 +1,6 @@
-//! Which files the program's code and static locks lie in, noted in the ledger
-//! when the first address in one is: the process may be gone, or the file
-//! unloaded, when somebody asks.
+//! Notes in the ledger which files the program's code and static locks lie in, with the
+//! first address in each: the process may be gone, or the file unloaded, when the
+//! command asks.
 
 use crate::me::Me;
 use crate::real;

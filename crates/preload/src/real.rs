@@ -1,4 +1,4 @@
-//! The functions that the program's calls go on to: the next ones after ours
+//! Finds the functions that the program's calls go on to: the next ones after ours
 //! in the order of symbol look-up, glibc's unless something else interposes.
 //!
 //! # Role

@@ -1,5 +1,5 @@
-//! glibc's own names for some functions: no program is linked against them any
-//! more, but old ones are.
+//! Exports glibc's own names for some functions, which only old programs are linked
+//! against.
 
 /// `alias! { name => function; ... }`: exports `name`, which jumps to `function`.
 macro_rules! alias {
