@@ -31,6 +31,7 @@
 extern crate std;
 
 pub mod call;
+pub mod cancel;
 pub mod chain;
 pub mod ending;
 pub mod environment;
