@@ -3,7 +3,10 @@
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::shown_as_data;
 use crate::refusal::{Subject, refuse};
-use crate::{CancelToken, Hooks, Owner, Unnamed, time};
+use crate::{
+    CancelToken, Hooks, Owner, Unnamed,
+    time::{self, forms},
+};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -135,73 +138,18 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         self.raw.try_lock(Location::caller()).map(|hold| self.guard(hold))
     }
 
-    /// Acquires the mutex, waiting at most `timeout`, not counting what the scheduler
-    /// adds.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over. The bias may be over all the same.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_timeout(&self, timeout: Duration) -> Result<BiasedMutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(0, || time::within(timeout)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_until(&self, deadline: Instant) -> Result<BiasedMutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(0, || time::until(deadline)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless a signal handler runs on this thread while it sleeps for
-    /// it; see [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler ran.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_interruptible(&self) -> Result<BiasedMutexGuard<'_, T, H>, Interrupted> {
-        match self.acquire(0, || time::INTERRUPTIBLE) {
-            Err(LockError::Interrupted) => Err(Interrupted),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired and the mutex was not free.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_killable(
-        &self,
-        token: &CancelToken,
-    ) -> Result<BiasedMutexGuard<'_, T, H>, Cancelled> {
-        match self.acquire(0, || token.wait()) {
-            Err(LockError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle(other)),
-        }
+    forms! {
+        BiasedMutexGuard, LockError, |this, how| this.acquire(0, how), settle;
+        panics: "On recursive locking and on an owner lost in `fork` (see the type).";
+        /// Acquires the mutex, waiting at most `timeout`.
+        lock_timeout;
+        /// Acquires the mutex, waiting until `deadline` at most.
+        lock_until;
+        /// Acquires the mutex, unless a signal handler runs on this thread while it sleeps for
+        /// it; see [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
+        lock_interruptible;
+        /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
+        lock_killable;
     }
 
     /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside

@@ -3,7 +3,10 @@
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::MutexGuard;
 use crate::refusal::{Subject, refuse};
-use crate::{CancelToken, Hooks, Owner, Unnamed, time};
+use crate::{
+    CancelToken, Hooks, Owner, Unnamed,
+    time::{self, forms},
+};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -128,85 +131,36 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         self.raw.try_lock(Location::caller()).then(|| unsafe { MutexGuard::new(self) })
     }
 
-    /// Acquires the mutex, waiting at most `timeout`, not counting what the
-    /// scheduler adds. Zero: like [`try_lock`](Self::try_lock), but panics on
-    /// recursion.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let mutex = lockstead::Mutex::new(7);
-    /// match mutex.lock_timeout(Duration::from_millis(20)) {
-    ///     Ok(guard) => assert_eq!(*guard, 7),
-    ///     Err(late) => eprintln!("{late}"),
-    /// }
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn lock_timeout(&self, timeout: Duration) -> Result<MutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(0, || time::within(timeout)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_until(&self, deadline: Instant) -> Result<MutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(0, || time::until(deadline)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless a signal handler runs on this thread while
-    /// it sleeps for it; with or without `SA_RESTART`. The kernel's
-    /// `mutex_lock_interruptible`.
-    ///
-    /// A handler that ran before the thread went to sleep does not end the
-    /// wait: let the handler also set a flag, and check it before the call; to
-    /// close the gap between the two altogether, let the handler fire a
-    /// [`CancelToken`] and use [`lock_killable`](Self::lock_killable).
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler ran.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_interruptible(&self) -> Result<MutexGuard<'_, T, H>, Interrupted> {
-        self.lock_interruptible_nested(0)
-    }
-
-    /// Acquires the mutex, unless `token` is fired, before the call or while
-    /// it waits. The kernel's `mutex_lock_killable`. See [`CancelToken`] for
-    /// an example.
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired and the mutex was not free.
-    ///
-    /// # Panics
-    /// On recursive locking and on an owner lost in `fork` (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_killable(&self, token: &CancelToken) -> Result<MutexGuard<'_, T, H>, Cancelled> {
-        match self.acquire(0, || token.wait()) {
-            Err(LockError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle(other)),
-        }
+    forms! {
+        MutexGuard, LockError, |this, how| this.acquire(0, how), settle;
+        panics: "On recursive locking and on an owner lost in `fork` (see the type).";
+        /// Acquires the mutex, waiting at most `timeout`. Zero: like [`try_lock`](Self::try_lock),
+        /// but panics on recursion.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// let mutex = lockstead::Mutex::new(7);
+        /// match mutex.lock_timeout(Duration::from_millis(20)) {
+        ///     Ok(guard) => assert_eq!(*guard, 7),
+        ///     Err(late) => eprintln!("{late}"),
+        /// }
+        /// ```
+        lock_timeout;
+        /// Acquires the mutex, waiting until `deadline` at most.
+        lock_until;
+        /// Acquires the mutex, unless a signal handler runs on this thread while
+        /// it sleeps for it; with or without `SA_RESTART`. The kernel's
+        /// `mutex_lock_interruptible`.
+        ///
+        /// A handler that ran before the thread went to sleep does not end the
+        /// wait: let the handler also set a flag, and check it before the call; to
+        /// close the gap between the two altogether, let the handler fire a
+        /// [`CancelToken`] and use [`lock_killable`](Self::lock_killable).
+        lock_interruptible;
+        /// Acquires the mutex, unless `token` is fired, before the call or while
+        /// it waits. The kernel's `mutex_lock_killable`. See [`CancelToken`] for
+        /// an example.
+        lock_killable;
     }
 
     /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside

@@ -3,7 +3,10 @@
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::refusal::{Subject, refuse};
 use crate::rwlock_guard::{RwLockReadGuard, RwLockWriteGuard};
-use crate::{CancelToken, Hooks, Owner, Unnamed, time};
+use crate::{
+    CancelToken, Hooks, Owner, Unnamed,
+    time::{self, forms},
+};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -98,74 +101,20 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
         self.raw.try_read(Location::caller()).then(|| unsafe { RwLockReadGuard::new(self) })
     }
 
-    /// Acquires the lock for reading, waiting at most `timeout`.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn read_timeout(&self, timeout: Duration) -> Result<RwLockReadGuard<'_, T, H>, TimedOut> {
-        match self.take_read(|| time::within(timeout)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle_read(other)),
-        }
-    }
-
-    /// Acquires the lock for reading, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn read_until(&self, deadline: Instant) -> Result<RwLockReadGuard<'_, T, H>, TimedOut> {
-        match self.take_read(|| time::until(deadline)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle_read(other)),
-        }
-    }
-
-    /// Acquires the lock for reading, unless a signal handler runs on this thread
-    /// while it sleeps for it; see
-    /// [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler ran.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn read_interruptible(&self) -> Result<RwLockReadGuard<'_, T, H>, Interrupted> {
-        match self.take_read(|| time::INTERRUPTIBLE) {
-            Err(LockError::Interrupted) => Err(Interrupted),
-            other => Ok(self.settle_read(other)),
-        }
-    }
-
-    /// Acquires the lock for reading, unless `token` is fired, before the call or
-    /// while it waits.
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired while another thread writes.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn read_killable(
-        &self,
-        token: &CancelToken,
-    ) -> Result<RwLockReadGuard<'_, T, H>, Cancelled> {
-        match self.take_read(|| token.wait()) {
-            Err(LockError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle_read(other)),
-        }
+    forms! {
+        RwLockReadGuard, LockError, |this, how| this.take_read(how), settle_read;
+        panics: "See the type.";
+        /// Acquires the lock for reading, waiting at most `timeout`.
+        read_timeout;
+        /// Acquires the lock for reading, waiting until `deadline` at most.
+        read_until;
+        /// Acquires the lock for reading, unless a signal handler runs on this thread
+        /// while it sleeps for it; see
+        /// [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
+        read_interruptible;
+        /// Acquires the lock for reading, unless `token` is fired, before the call or
+        /// while it waits.
+        read_killable;
     }
 
     /// Acquires the lock for writing, waiting as long as it takes.
@@ -186,74 +135,20 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
         self.raw.try_write(Location::caller()).then(|| unsafe { RwLockWriteGuard::new(self) })
     }
 
-    /// Acquires the lock for writing, waiting at most `timeout`.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn write_timeout(&self, timeout: Duration) -> Result<RwLockWriteGuard<'_, T, H>, TimedOut> {
-        match self.take_write(|| time::within(timeout)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle_write(other)),
-        }
-    }
-
-    /// Acquires the lock for writing, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn write_until(&self, deadline: Instant) -> Result<RwLockWriteGuard<'_, T, H>, TimedOut> {
-        match self.take_write(|| time::until(deadline)) {
-            Err(LockError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle_write(other)),
-        }
-    }
-
-    /// Acquires the lock for writing, unless a signal handler runs on this thread
-    /// while it sleeps for it; see
-    /// [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler ran.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn write_interruptible(&self) -> Result<RwLockWriteGuard<'_, T, H>, Interrupted> {
-        match self.take_write(|| time::INTERRUPTIBLE) {
-            Err(LockError::Interrupted) => Err(Interrupted),
-            other => Ok(self.settle_write(other)),
-        }
-    }
-
-    /// Acquires the lock for writing, unless `token` is fired, before the call or
-    /// while it waits.
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired while another thread reads or writes.
-    ///
-    /// # Panics
-    /// See the type.
-    #[inline]
-    #[track_caller]
-    pub fn write_killable(
-        &self,
-        token: &CancelToken,
-    ) -> Result<RwLockWriteGuard<'_, T, H>, Cancelled> {
-        match self.take_write(|| token.wait()) {
-            Err(LockError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle_write(other)),
-        }
+    forms! {
+        RwLockWriteGuard, LockError, |this, how| this.take_write(how), settle_write;
+        panics: "See the type.";
+        /// Acquires the lock for writing, waiting at most `timeout`.
+        write_timeout;
+        /// Acquires the lock for writing, waiting until `deadline` at most.
+        write_until;
+        /// Acquires the lock for writing, unless a signal handler runs on this thread
+        /// while it sleeps for it; see
+        /// [`Mutex::lock_interruptible`](crate::Mutex::lock_interruptible).
+        write_interruptible;
+        /// Acquires the lock for writing, unless `token` is fired, before the call or
+        /// while it waits.
+        write_killable;
     }
 
     /// Tells whether anybody holds the lock, at some moment during the call.

@@ -28,6 +28,90 @@ fn by(deadline: Nanos) -> Wait<'static, Linux> {
     Wait { deadline: Some(deadline), ..Wait::FOREVER }
 }
 
+/// Defines the forms of an acquisition that may give up, in an `impl` of a lock with data `T` and
+/// hooks `H`: by a timeout, by a deadline, by a signal handler, by a token. The closure acquires,
+/// given what makes the wait. `settle` makes the guard, and panics for an error that nobody asked
+/// for.
+macro_rules! forms {
+    (
+        $guard:ident, $error:ident, |$this:ident, $how:ident| $acquire:expr, $settle:ident;
+        panics: $panics:literal;
+        $(#[$timeout_doc:meta])* $timeout:ident;
+        $(#[$until_doc:meta])* $until:ident;
+        $(#[$interruptible_doc:meta])* $interruptible:ident;
+        $(#[$killable_doc:meta])* $killable:ident;
+    ) => {
+        $(#[$timeout_doc])*
+        ///
+        /// # Errors
+        /// [`TimedOut`], not before the time is over; the scheduler may add to it.
+        ///
+        /// # Panics
+        #[doc = $panics]
+        #[inline]
+        #[track_caller]
+        pub fn $timeout(&self, timeout: Duration) -> Result<$guard<'_, T, H>, TimedOut> {
+            let ($this, $how) = (self, || time::within(timeout));
+            match $acquire {
+                Err($error::TimedOut) => Err(TimedOut),
+                other => Ok(self.$settle(other)),
+            }
+        }
+
+        $(#[$until_doc])*
+        ///
+        /// # Errors
+        /// [`TimedOut`], not before the deadline.
+        ///
+        /// # Panics
+        #[doc = $panics]
+        #[inline]
+        #[track_caller]
+        pub fn $until(&self, deadline: Instant) -> Result<$guard<'_, T, H>, TimedOut> {
+            let ($this, $how) = (self, || time::until(deadline));
+            match $acquire {
+                Err($error::TimedOut) => Err(TimedOut),
+                other => Ok(self.$settle(other)),
+            }
+        }
+
+        $(#[$interruptible_doc])*
+        ///
+        /// # Errors
+        /// [`Interrupted`]: a handler ran.
+        ///
+        /// # Panics
+        #[doc = $panics]
+        #[inline]
+        #[track_caller]
+        pub fn $interruptible(&self) -> Result<$guard<'_, T, H>, Interrupted> {
+            let ($this, $how) = (self, || time::INTERRUPTIBLE);
+            match $acquire {
+                Err($error::Interrupted) => Err(Interrupted),
+                other => Ok(self.$settle(other)),
+            }
+        }
+
+        $(#[$killable_doc])*
+        ///
+        /// # Errors
+        /// [`Cancelled`]: the token was fired before the lock could be had.
+        ///
+        /// # Panics
+        #[doc = $panics]
+        #[inline]
+        #[track_caller]
+        pub fn $killable(&self, token: &CancelToken) -> Result<$guard<'_, T, H>, Cancelled> {
+            let ($this, $how) = (self, || token.wait());
+            match $acquire {
+                Err($error::Cancelled) => Err(Cancelled),
+                other => Ok(self.$settle(other)),
+            }
+        }
+    };
+}
+pub(crate) use forms;
+
 #[cfg(test)]
 mod tests {
     use super::*;

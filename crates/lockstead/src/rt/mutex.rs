@@ -6,7 +6,10 @@ use super::refusal::refuse;
 use super::{MappedRtMutexGuard, Owner};
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::named::Label;
-use crate::{CancelToken, Hooks, Named, Site, Unnamed, time};
+use crate::{
+    CancelToken, Hooks, Named, Site, Unnamed,
+    time::{self, forms},
+};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
@@ -123,73 +126,21 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
         self.raw.try_lock(Location::caller()).then(|| unsafe { RtMutexGuard::new(self) })
     }
 
-    /// Acquires the mutex, waiting at most `timeout`, not counting what the scheduler
-    /// adds.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over.
-    ///
-    /// # Panics
-    /// On recursive locking and on a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_timeout(&self, timeout: Duration) -> Result<RtMutexGuard<'_, T, H>, TimedOut> {
-        match self.raw.lock(|| time::within(timeout), 0, Location::caller()) {
-            Err(PiError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// On recursive locking and on a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_until(&self, deadline: Instant) -> Result<RtMutexGuard<'_, T, H>, TimedOut> {
-        match self.raw.lock(|| time::until(deadline), 0, Location::caller()) {
-            Err(PiError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
-    /// Firing it ends the wait up to 5 ms late, and every 5 ms the wait begins anew,
-    /// behind others of the same priority.
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired and the mutex was not free.
-    ///
-    /// # Panics
-    /// On recursive locking and on a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_killable(&self, token: &CancelToken) -> Result<RtMutexGuard<'_, T, H>, Cancelled> {
-        match self.raw.lock(|| token.wait(), 0, Location::caller()) {
-            Err(PiError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless a signal handler is to run on this thread while it waits.
-    /// The handler runs when the wait has ended, up to 5 ms late, and every 5 ms the wait
-    /// begins anew, behind others of the same priority.
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler has run, or has had to.
-    ///
-    /// # Panics
-    /// If the wait would never end (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_interruptible(&self) -> Result<RtMutexGuard<'_, T, H>, Interrupted> {
-        match self.raw.lock(|| time::INTERRUPTIBLE, 0, Location::caller()) {
-            Err(PiError::Interrupted) => Err(Interrupted),
-            other => Ok(self.settle(other)),
-        }
+    forms! {
+        RtMutexGuard, PiError, |this, how| this.raw.lock(how, 0, Location::caller()), settle;
+        panics: "On recursive locking and on a lost owner (see the type).";
+        /// Acquires the mutex, waiting at most `timeout`.
+        lock_timeout;
+        /// Acquires the mutex, waiting until `deadline` at most.
+        lock_until;
+        /// Acquires the mutex, unless a signal handler is to run on this thread while it waits.
+        /// The handler runs when the wait has ended, up to 5 ms late, and every 5 ms the wait
+        /// begins anew, behind others of the same priority.
+        lock_interruptible;
+        /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
+        /// Firing it ends the wait up to 5 ms late, and every 5 ms the wait begins anew,
+        /// behind others of the same priority.
+        lock_killable;
     }
 
     /// Does what [`lock`](Self::lock) does, telling the hooks that this mutex is nested inside

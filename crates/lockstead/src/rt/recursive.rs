@@ -5,7 +5,10 @@ use super::raw::Raw;
 use super::refusal::{refuse, too_deep};
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::shown_as_data;
-use crate::{CancelToken, Hooks, Unnamed, time};
+use crate::{
+    CancelToken, Hooks, Unnamed,
+    time::{self, forms},
+};
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -105,80 +108,19 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
         Some(self.settle(Ok(())))
     }
 
-    /// Acquires the mutex, waiting at most `timeout`, not counting what the scheduler
-    /// adds.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the time is over.
-    ///
-    /// # Panics
-    /// On a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_timeout(
-        &self,
-        timeout: Duration,
-    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(|| time::within(timeout)) {
-            Err(PiError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, waiting until `deadline` at most.
-    ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
-    ///
-    /// # Panics
-    /// On a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_until(
-        &self,
-        deadline: Instant,
-    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, TimedOut> {
-        match self.acquire(|| time::until(deadline)) {
-            Err(PiError::TimedOut) => Err(TimedOut),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless `token` is fired; see
-    /// [`RtMutex::lock_killable`](super::RtMutex::lock_killable).
-    ///
-    /// # Errors
-    /// [`Cancelled`]: the token was fired and the mutex was not free.
-    ///
-    /// # Panics
-    /// On a lost owner (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_killable(
-        &self,
-        token: &CancelToken,
-    ) -> Result<RtRecursiveMutexGuard<'_, T, H>, Cancelled> {
-        match self.acquire(|| token.wait()) {
-            Err(PiError::Cancelled) => Err(Cancelled),
-            other => Ok(self.settle(other)),
-        }
-    }
-
-    /// Acquires the mutex, unless a signal handler is to run on this thread while it waits;
-    /// see [`RtMutex::lock_interruptible`](super::RtMutex::lock_interruptible).
-    ///
-    /// # Errors
-    /// [`Interrupted`]: a handler has run, or has had to.
-    ///
-    /// # Panics
-    /// If the wait would never end (see the type).
-    #[inline]
-    #[track_caller]
-    pub fn lock_interruptible(&self) -> Result<RtRecursiveMutexGuard<'_, T, H>, Interrupted> {
-        match self.acquire(|| time::INTERRUPTIBLE) {
-            Err(PiError::Interrupted) => Err(Interrupted),
-            other => Ok(self.settle(other)),
-        }
+    forms! {
+        RtRecursiveMutexGuard, PiError, |this, how| this.acquire(how), settle;
+        panics: "On a lost owner (see the type).";
+        /// Acquires the mutex, waiting at most `timeout`.
+        lock_timeout;
+        /// Acquires the mutex, waiting until `deadline` at most.
+        lock_until;
+        /// Acquires the mutex, unless a signal handler is to run on this thread while it waits;
+        /// see [`RtMutex::lock_interruptible`](super::RtMutex::lock_interruptible).
+        lock_interruptible;
+        /// Acquires the mutex, unless `token` is fired; see
+        /// [`RtMutex::lock_killable`](super::RtMutex::lock_killable).
+        lock_killable;
     }
 
     /// Tells whether anybody holds the mutex, at some moment during the call.

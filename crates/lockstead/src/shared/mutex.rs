@@ -93,10 +93,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::Join`].
     #[inline]
     pub fn lock(&self) -> Outcome<'_, T> {
-        match self.take() {
-            Some(guard) => Ok(Locked::Acquired(guard)),
-            None => self.wait(&Wait::FOREVER),
-        }
+        self.lock_by(|| Wait::FOREVER)
     }
 
     /// Acquires the mutex if that needs no wait: nobody has it, or its owner is dead.
@@ -130,10 +127,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::TimedOut`], not before the time is over; as [`lock`](Self::lock).
     #[inline]
     pub fn lock_timeout(&self, timeout: Duration) -> Outcome<'_, T> {
-        match self.take() {
-            Some(guard) => Ok(Locked::Acquired(guard)),
-            None => self.wait(&time::within(timeout)),
-        }
+        self.lock_by(|| time::within(timeout))
     }
 
     /// Acquires the mutex, waiting until `deadline` at most.
@@ -142,10 +136,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::TimedOut`], not before the deadline; as [`lock`](Self::lock).
     #[inline]
     pub fn lock_until(&self, deadline: Instant) -> Outcome<'_, T> {
-        match self.take() {
-            Some(guard) => Ok(Locked::Acquired(guard)),
-            None => self.wait(&time::until(deadline)),
-        }
+        self.lock_by(|| time::until(deadline))
     }
 
     /// Acquires the mutex, unless a signal handler runs on this thread while it sleeps
@@ -155,10 +146,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::Interrupted`]: a handler ran; as [`lock`](Self::lock).
     #[inline]
     pub fn lock_interruptible(&self) -> Outcome<'_, T> {
-        match self.take() {
-            Some(guard) => Ok(Locked::Acquired(guard)),
-            None => self.wait(&time::INTERRUPTIBLE),
-        }
+        self.lock_by(|| time::INTERRUPTIBLE)
     }
 
     /// Acquires the mutex, unless `token` is fired, before the call or while it waits.
@@ -184,10 +172,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// ```
     #[inline]
     pub fn lock_killable(&self, token: &CancelToken) -> Outcome<'_, T> {
-        match self.take() {
-            Some(guard) => Ok(Locked::Acquired(guard)),
-            None => self.wait(&token.wait()),
-        }
+        self.lock_by(|| token.wait())
     }
 
     /// Tells whether anybody has the mutex, dead or alive, at some moment during the call.
@@ -200,6 +185,14 @@ impl<T: Shareable> SharedMutex<T> {
     /// Returns the data, without locking: nobody else can reach the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
+    }
+
+    #[inline(always)]
+    fn lock_by<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Outcome<'_, T> {
+        match self.take() {
+            Some(guard) => Ok(Locked::Acquired(guard)),
+            None => self.wait(&how()),
+        }
     }
 
     /// Takes the mutex if it is free: the fast path of all acquisitions.
