@@ -98,7 +98,7 @@ fn a_thread_has_a_few_contexts_and_no_more() {
     let last = &CLASSES[CONTEXTS_PER_THREAD];
     let too_many = std::panic::catch_unwind(|| drop(last.begin()));
     let message = *too_many.expect_err("too many").downcast::<String>().expect("a message");
-    assert!(message.contains("contexts at a time") && message.contains("ww.rs"), "{message}");
+    assert!(message.contains("contexts at a time") && message.contains("calls.rs"), "{message}");
     drop(contexts.remove(1));
     drop(last.begin());
 }
