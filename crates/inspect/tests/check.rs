@@ -14,7 +14,6 @@ use lockstead_ledger::publish::Holding;
 use lockstead_ledger::thread::state;
 use lockstead_ledger::violation::{Rule, Violation};
 use lockstead_ledger::{Birth, Layout, Ledger, Part};
-use lockstead_lockdep::Level as Sure;
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -177,7 +176,7 @@ fn a_common_gate_is_an_excuse_that_is_named() {
     ledger.add_edge(&Edge { gates, ..edge(&ledger, 2, b, a) });
     let found = orders(look(&mut checker, &ledger, false));
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].level, Sure::Order);
+    assert_eq!(found[0].level, Level::Order);
     let Some(ExcuseFacts::Gate(life)) = found[0].excuse else { panic!("{:?}", found[0]) };
     assert_eq!(life.address, 0x3000);
 }
@@ -197,7 +196,7 @@ fn an_order_ends_with_the_life_of_its_lock() {
     ledger.add_edge(&Edge { thread: 3, ..before });
     let mut checker = Checker::default();
     let found = orders(look(&mut checker, &ledger, true));
-    assert!(found.iter().all(|found| found.level == Sure::Order), "{found:?}");
+    assert!(found.iter().all(|found| found.level == Level::Order), "{found:?}");
 }
 
 #[test]
@@ -211,7 +210,7 @@ fn the_first_edge_of_a_new_life_ends_the_old_one_too() {
     ledger.add_edge(&edge(&ledger, 2, b, a));
     ledger.add_edge(&Edge { thread: 3, ..before });
     let found = orders(look(&mut Checker::default(), &ledger, true));
-    assert!(found.iter().all(|found| found.level == Sure::Order), "{found:?}");
+    assert!(found.iter().all(|found| found.level == Level::Order), "{found:?}");
 }
 
 #[test]

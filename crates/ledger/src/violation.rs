@@ -13,102 +13,7 @@ use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-
-/// The rules.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-#[repr(u32)]
-pub enum Rule {
-    /// Unlock by another thread than the owner.
-    UnlockByAnother = 1,
-    /// Unlock of a lock that nobody holds.
-    UnlockOfUnlocked = 2,
-    /// A lock that is not recursive, taken by the thread that holds it.
-    Recursion = 3,
-    /// Used without having been initialised.
-    Uninitialised = 4,
-    /// Its memory was written over while it was held.
-    Overwritten = 5,
-    /// A copy of an initialised lock is used.
-    Copied = 6,
-    /// A thread has ended that holds it.
-    ThreadExit = 7,
-    /// A thread that holds it has ended the process.
-    ProcessExit = 8,
-    /// Its memory was freed or reallocated while it was held.
-    Freed = 9,
-    /// Its memory was unmapped while it was held.
-    Unmapped = 10,
-    /// The stack frame or the stack that it lies in was left while it was held.
-    StackLeft = 11,
-    /// Initialised while it was held.
-    InitialisedHeld = 12,
-    /// Destroyed while it was held.
-    DestroyedHeld = 13,
-    /// Used after it was destroyed.
-    Destroyed = 14,
-    /// Taken in a signal handler and elsewhere with that signal unblocked.
-    InHandler = 15,
-    /// Used in a forked child, though another thread of the parent held it.
-    HeldAtFork = 16,
-    /// Held while joining a thread that takes it.
-    JoinHolding = 17,
-    /// A wait on a condition with a mutex that the caller does not hold.
-    ConditionUnlocked = 18,
-    /// Waits on one condition with two mutexes.
-    ConditionMutexes = 19,
-    /// Held while waiting for a condition that is signalled under it.
-    ConditionHolding = 20,
-    /// A read lock taken again, which a waiting writer makes a deadlock.
-    RecursiveRead = 21,
-    /// A call that may block for long, under a lock.
-    Sleepy = 22,
-    /// Unlocked by another process while this one held it.
-    ReleasedElsewhere = 23,
-    /// A wait on a condition with a recursive mutex that the caller holds more than once.
-    ConditionRecursive = 24,
-    /// Used in memory that was freed.
-    InFreedMemory = 25,
-    /// Its memory was written over while nobody held it.
-    OverwrittenFree = 26,
-}
-
-impl Rule {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Rule; 26] = [
-        Rule::UnlockByAnother,
-        Rule::UnlockOfUnlocked,
-        Rule::Recursion,
-        Rule::Uninitialised,
-        Rule::Overwritten,
-        Rule::Copied,
-        Rule::ThreadExit,
-        Rule::ProcessExit,
-        Rule::Freed,
-        Rule::Unmapped,
-        Rule::StackLeft,
-        Rule::InitialisedHeld,
-        Rule::DestroyedHeld,
-        Rule::Destroyed,
-        Rule::InHandler,
-        Rule::HeldAtFork,
-        Rule::JoinHolding,
-        Rule::ConditionUnlocked,
-        Rule::ConditionMutexes,
-        Rule::ConditionHolding,
-        Rule::RecursiveRead,
-        Rule::Sleepy,
-        Rule::ReleasedElsewhere,
-        Rule::ConditionRecursive,
-        Rule::InFreedMemory,
-        Rule::OverwrittenFree,
-    ];
-
-    /// The rule with this number.
-    #[must_use]
-    pub fn from_raw(raw: u32) -> Option<Rule> {
-        Rule::ALL.into_iter().find(|&rule| rule as u32 == raw)
-    }
-}
+pub use lockstead_rules::Rule;
 
 /// The functions that [`Rule::Sleepy`] is about: a violation has the index of one as
 /// its number.
@@ -235,15 +140,17 @@ impl ViolationRecord {
         self.ready.store(1, Release);
     }
 
-    /// What it says; `None` if it is not complete yet, or of no rule.
+    /// Returns what the record says; `None` if it is not complete yet, or of a rule that no library
+    /// inside a program decides.
     #[must_use]
     pub fn read(&self) -> Option<Violation> {
         // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 {
             return None;
         }
+        let rule = Rule::from_number(self.rule.load(Relaxed));
         Some(Violation {
-            rule: Rule::from_raw(self.rule.load(Relaxed))?,
+            rule: rule.filter(|rule| rule.story().is_some())?,
             lock: self.lock.load(Relaxed),
             generation: self.generation.load(Relaxed),
             address: self.address.load(Relaxed),

@@ -96,14 +96,19 @@ fn violation(rule: Rule) -> Violation {
 #[test]
 fn violations_of_all_rules_are_read_as_they_were_left() {
     let ledger = ledger();
-    for (number, rule) in Rule::ALL.into_iter().enumerate() {
+    let recorded = || Rule::ALL.iter().copied().filter(|rule| rule.story().is_some());
+    for (number, rule) in recorded().enumerate() {
         assert_eq!(ledger.add_violation(&violation(rule)), Some(number));
         let record = ledger.violation(number).expect("it is there");
         assert_eq!(record.read(), Some(violation(rule)));
-        assert_eq!(Rule::from_raw(number as u32 + 1), Some(rule));
     }
-    assert!(ledger.violation(Rule::ALL.len()).is_none());
-    assert_eq!((Rule::from_raw(0), Rule::from_raw(Rule::ALL.len() as u32 + 1)), (None, None));
+    assert!(ledger.violation(recorded().count()).is_none());
+    let number = ledger.add_violation(&violation(Rule::Deadlock)).expect("room");
+    assert_eq!(
+        ledger.violation(number).expect("it is there").read(),
+        None,
+        "no library decides it"
+    );
 }
 
 #[test]

@@ -6,13 +6,13 @@
 //! is what the program does with whichever locks it has at hand. So a cycle of two classes is
 //! called a potential deadlock on this evidence, and on no less:
 //!
-//! - **H1** Each order was taken with [`ENOUGH`] pairs of locks or more.
-//! - **H2** Two threads did it that can do it at the same time: not while the process had one
+//! - **HABIT-PAIRS** Each order was taken with [`ENOUGH`] pairs of locks or more.
+//! - **HABIT-THREADS** Two threads did it that can do it at the same time: not while the process had one
 //!   thread, with no lock in common, and with no two locks of one class: where each list has
 //!   the lock of its directory above it, two lists have two gates.
-//! - **H3** The code is not the same. What takes two locks by their addresses has both orders,
+//! - **HABIT-CODE** The code is not the same. What takes two locks by their addresses has both orders,
 //!   with never the same locks; so the call that takes the first lock is another one.
-//! - **H4** Nothing looks like a tree. Where a directory is locked before its list and the list
+//! - **HABIT-TREES** Nothing looks like a tree. Where a directory is locked before its list and the list
 //!   before the files, which are directories again, one lock stands between two of the other
 //!   class. A list that many files come before, and that comes before many, is none: it is
 //!   the same files that come before and after.

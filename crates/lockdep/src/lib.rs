@@ -39,6 +39,7 @@
 
 extern crate alloc;
 
+pub mod book;
 mod causes;
 mod classes;
 mod components;

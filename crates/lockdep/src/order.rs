@@ -6,7 +6,7 @@
 //! lower to a higher place, nothing needs to be searched.
 //!
 //! # Invariant
-//! - O1: no step leads from a state that is awake to one with a lower place.
+//! - **ORDER-UPWARD** No step leads from a state that is awake to one with a lower place.
 //!
 //! So a way from `b` to `a` stays between the places of the two, and if `a` is
 //! below `b` there is none. States on a cycle have the same place. Others may
@@ -208,7 +208,7 @@ impl Net {
         }
     }
 
-    /// Restores O1 after a step from `a` to `b` has come.
+    /// Restores ORDER-UPWARD after a step from `a` to `b` has come.
     fn put_before(&mut self, a: u32, b: u32) {
         let ((from, high), (low, to)) =
             (self.interval(self.place(a)), self.interval(self.place(b)));
@@ -406,7 +406,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// O1 holds after each arc and each that goes, however soon searches are
+        /// ORDER-UPWARD holds after each arc and each that goes, however soon searches are
         /// given up and however narrow the room is.
         #[test]
         fn no_step_leads_down(

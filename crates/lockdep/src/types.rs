@@ -1,6 +1,7 @@
 //! What goes into the graph and what comes out of it.
 
 use alloc::vec::Vec;
+pub use lockstead_rules::Level;
 
 /// A lock, for as long as it lives; chosen by the caller. Free to be given to
 /// another lock once [`forget`](crate::Graph::forget) has been called.
@@ -127,16 +128,6 @@ impl Default for Limits {
     }
 }
 
-/// How sure it is that a cycle of threads may form.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Level {
-    /// Locks are taken in no one order, but what was seen cannot deadlock: the
-    /// [`Excuse`] says why.
-    Order,
-    /// Threads that were seen to do this can deadlock.
-    Potential,
-}
-
 /// What the steps of a finding are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
@@ -212,7 +203,8 @@ pub struct Step {
 /// Something that is wrong with the order of locks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// How bad.
+    /// [`Level::Potential`] where threads that were seen to do this can deadlock; else
+    /// [`Level::Order`], and the excuse says why.
     pub level: Level,
     /// What.
     pub kind: Kind,

@@ -14,7 +14,7 @@
 //! handler. No handlers, no taint, no cost.
 //!
 //! # Invariant
-//! - T1: what a state carries, all that is one step from it carries too.
+//! - **WORLDS-CARRY** What a state carries, all that is one step from it carries too.
 //!
 //! A node that leaves may leave behind taint whose origin is gone. It is made
 //! anew before it could hide a hit, which is when more would be passed on.

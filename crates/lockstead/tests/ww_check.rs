@@ -92,7 +92,7 @@ fn a_lock_of_another_class() {
         let context = DIE.begin();
         drop(chair.lock(&context));
     });
-    breaks(&text, "wait/wound mutex of another class", 2);
+    breaks(&text, "context of another class", 2);
     assert!(text.contains("`chairs`") && text.contains("`tables`"), "{text}");
 }
 

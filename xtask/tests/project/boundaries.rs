@@ -129,11 +129,12 @@ fn the_crate_stays_small() {
     let mut found = dependencies("lockstead", &[None]);
     found.sort();
     found.dedup();
-    let optional = ["backtrace", "lock_api_0_4", "lockstead-derive", "lockstead-lockdep"];
+    let optional =
+        ["backtrace", "lock_api_0_4", "lockstead-derive", "lockstead-lockdep", "lockstead-rules"];
     found.retain(|name| !optional.contains(&name.as_str()));
     assert_eq!(found, ["libc", "lock_api", "lockstead-core", "lockstead-linux"]);
     let manifest = text(&root().join("crates/lockstead/Cargo.toml"));
-    for name in ["backtrace", "lockstead-derive", "lockstead-lockdep"] {
+    for name in ["backtrace", "lockstead-derive", "lockstead-lockdep", "lockstead-rules"] {
         let line = manifest.lines().find(|line| line.starts_with(&format!("{name} =")));
         assert!(line.is_some_and(|line| line.contains("optional = true")), "{name}: {line:?}");
     }
@@ -154,15 +155,20 @@ fn the_model_never_sees_linux() {
 /// Both the program under `run` and the command link the ledger: it brings
 /// nothing along.
 #[test]
-fn the_ledger_stands_on_the_core_alone() {
-    assert_eq!(dependencies("lockstead-ledger", &[None, Some("build")]), ["lockstead-core"]);
+fn the_ledger_stands_on_the_core_and_the_rules_alone() {
+    let found = dependencies("lockstead-ledger", &[None, Some("build")]);
+    assert_eq!(found, ["lockstead-core", "lockstead-rules"]);
+    assert_eq!(dependencies("lockstead-rules", &[None, Some("build")]), [""; 0]);
 }
 
 /// The command and the checking build of the crate both use the order graph, on
 /// whatever facts they have: it is data and nothing else.
 #[test]
 fn the_order_graph_knows_nothing_but_data() {
-    assert_eq!(dependencies("lockstead-lockdep", &[None, Some("build")]), ["hashbrown"]);
+    assert_eq!(
+        dependencies("lockstead-lockdep", &[None, Some("build")]),
+        ["lockstead-rules", "hashbrown"]
+    );
     without_std("crates/lockdep/src", &["alloc"]);
     assert!(has_attribute("crates/lockdep/src", "forbid", Some("unsafe_code")));
     refuse("crates/lockdep/src", |name| match name {
@@ -190,11 +196,12 @@ fn the_preload_library_brings_little_into_a_program() {
 }
 
 #[test]
-fn the_ledger_and_the_preload_library_use_neither_std_nor_alloc() {
+fn the_ledger_the_rules_and_the_preload_library_use_neither_std_nor_alloc() {
     without_std("crates/unwind/src", &[]);
     assert!(has_attribute("crates/unwind/src", "forbid", Some("unsafe_code")));
     without_std("crates/ledger/src", &[]);
     without_std("crates/preload/src", &[]);
+    without_std("crates/rules/src", &[]);
 }
 
 /// The names in the place of a system call's number, for each time that `syscall` is

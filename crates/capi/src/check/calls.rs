@@ -3,11 +3,9 @@
 //! Each asks the rules first. A call that breaks one, in a program that is told to go
 //! on, does nothing and fails where it can say so.
 
-use super::cycles;
-use super::report::Place;
-use super::rules::{may_release, may_wait, me, unheld, usable};
-use super::table::Kind;
-use super::with;
+use super::report::SourcePlace;
+use super::rules::{may_release, may_wait, may_wait_with, me, unheld, usable, wait as will_wait};
+use super::table::{LockKind, with};
 use crate::mutex::{lks_atomic_dec_and_mutex_lock, nowhere};
 use crate::own::enter;
 use crate::refuse::refuse;
@@ -16,13 +14,14 @@ use crate::{lks_cond, lks_mutex, lks_rwlock, lks_semaphore, names};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicI32;
 use lockstead_core::LockError;
+use lockstead_rules::Rule;
 
 /// Acquires by `take`, between the rules before and the note afterwards.
 fn acquire(
     hold: (usize, bool, u32),
     level: u32,
     (how, call): (u32, &str),
-    at: Place,
+    at: SourcePlace,
     take: impl FnOnce() -> i32,
 ) -> i32 {
     if !may_wait(hold, level, call, &at) && how == FOREVER {
@@ -30,7 +29,7 @@ fn acquire(
         refuse(LockError::Recursive, call, "lock", hold.0);
     }
     if how == FOREVER {
-        cycles::close(hold, &at);
+        will_wait(hold, &at);
     }
     let result = take();
     if result == 0 {
@@ -42,7 +41,7 @@ fn acquire(
 }
 
 /// Tries by `take`, which says 1 for yes.
-fn attempt(hold: (usize, bool, u32), at: Place, take: impl FnOnce() -> i32) -> i32 {
+fn attempt(hold: (usize, bool, u32), at: SourcePlace, take: impl FnOnce() -> i32) -> i32 {
     let taken = take();
     if taken != 0 {
         with(|table| table.acquired(hold, 0, true, at));
@@ -63,27 +62,27 @@ unsafe extern "C" fn lks_check_init(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: a string (the caller).
-    let (kind, at) = (Kind::of(kind), unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
     let sound = address != 0 || usable(address, kind, "init", &at);
-    if !sound || !unheld(address, "initialisation of a held lock", "init", &at) {
+    if !sound || !unheld(address, Rule::InitialisedHeld, "init", &at) {
         return -libc::EINVAL;
     }
     if permits > lockstead_core::MAX_SLOTS {
         return -libc::EINVAL;
     }
     let name = (!name.is_null()).then(|| {
-        // SAFETY: a string (the caller).
+        // SAFETY: CAPI-FILE: not null, so a string; `check.h` keeps it.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
     });
     with(|table| table.introduce(address, kind, name, &at));
     let words = match kind {
-        Kind::Ww => 4,
-        Kind::RwLock => 2,
+        LockKind::Ww => 4,
+        LockKind::RwLock => 2,
         _ => 1,
     };
-    // SAFETY: memory for one lock of this kind, of so many words (the caller).
+    // SAFETY: CAPI-OBJECT: memory for one lock of this kind, of so many words (the caller).
     unsafe {
         lock.cast::<u64>().write(permits.into());
         for word in 1..words {
@@ -104,11 +103,10 @@ unsafe extern "C" fn lks_check_destroy(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let (kind, at) = (Kind::of(kind), unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
-    if usable(address, kind, "destroy", &at)
-        && unheld(address, "destruction of a held lock", "destroy", &at)
+    if usable(address, kind, "destroy", &at) && unheld(address, Rule::DestroyedHeld, "destroy", &at)
     {
         names::forget(address);
         with(|table| table.lock(address, kind, &at).destroyed = Some(at.clone()));
@@ -127,16 +125,16 @@ unsafe extern "C" fn lks_check_mutex_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let address = mutex.addr();
-    if !usable(address, Kind::Mutex, "lks_mutex_lock", &at) && address == 0 {
+    if !usable(address, LockKind::Mutex, "lks_mutex_lock", &at) && address == 0 {
         return -libc::EINVAL;
     }
-    // SAFETY: not null, and a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: not null, and so a mutex (the caller).
     let mutex = unsafe { &*mutex };
     acquire((address, false, me()), subclass, (how, "lks_mutex_lock"), at, || {
-        // SAFETY: the argument is what `how` takes (the caller).
+        // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
         unsafe { mutex.lock_how(how, argument) }
     })
 }
@@ -150,12 +148,12 @@ unsafe extern "C" fn lks_check_mutex_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
-    if !usable(mutex.addr(), Kind::Mutex, "lks_mutex_trylock", &at) {
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
+    if !usable(mutex.addr(), LockKind::Mutex, "lks_mutex_trylock", &at) {
         return 0;
     }
-    // SAFETY: not null, and a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: not null, and so a mutex (the caller).
     let mutex = unsafe { &*mutex };
     attempt((mutex.address(), false, me()), at, || i32::from(mutex.0.try_lock(nowhere())))
 }
@@ -168,13 +166,13 @@ unsafe extern "C" fn lks_check_mutex_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_mutex_unlock";
-    if usable(mutex.addr(), Kind::Mutex, call, &at)
+    if usable(mutex.addr(), LockKind::Mutex, call, &at)
         && may_release((mutex.addr(), false, me()), call, &at)
     {
-        // SAFETY: a mutex that the calling thread holds, as was asked just now.
+        // SAFETY: CAPI-HELD: a mutex that the calling thread holds, as was asked just now.
         unsafe { (*mutex).0.unlock() };
     }
 }
@@ -189,15 +187,15 @@ unsafe extern "C" fn lks_check_dec_and_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_atomic_dec_and_mutex_lock";
-    if !usable(mutex.addr(), Kind::Mutex, call, &at) {
+    if !usable(mutex.addr(), LockKind::Mutex, call, &at) {
         return 0;
     }
     let hold = (mutex.addr(), false, me());
     may_wait(hold, 0, call, &at);
-    // SAFETY: a count and a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: a count and a mutex (the caller).
     let (count, mutex) = unsafe { (&*count, &*mutex) };
     attempt(hold, at, || lks_atomic_dec_and_mutex_lock(count, mutex))
 }
@@ -212,12 +210,12 @@ unsafe extern "C" fn lks_check_semaphore_down(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
-    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_down", &at) {
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
+    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down", &at) {
         return -libc::EINVAL;
     }
-    // SAFETY: a semaphore, and the argument what `how` takes (the caller).
+    // SAFETY: CAPI-OBJECT: a semaphore, and the argument what `how` takes (the caller).
     unsafe { (*semaphore).down_how(how, argument) }
 }
 
@@ -229,12 +227,12 @@ unsafe extern "C" fn lks_check_semaphore_trylock(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
-    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_down_trylock", &at) {
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
+    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down_trylock", &at) {
         return 1;
     }
-    // SAFETY: a semaphore (the caller).
+    // SAFETY: CAPI-OBJECT: a semaphore (the caller).
     i32::from(unsafe { !(*semaphore).0.try_down(nowhere()) })
 }
 
@@ -246,12 +244,12 @@ unsafe extern "C" fn lks_check_semaphore_up(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
-    if !usable(semaphore.addr(), Kind::Semaphore, "lks_semaphore_up", &at) {
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
+    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_up", &at) {
         return -libc::EINVAL;
     }
-    // SAFETY: a semaphore (the caller).
+    // SAFETY: CAPI-OBJECT: a semaphore (the caller).
     unsafe { (*semaphore).up() }
 }
 
@@ -267,17 +265,17 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_read" } else { "lks_rwlock_write" };
-    if !usable(address, Kind::RwLock, call, &at) && address == 0 {
+    if !usable(address, LockKind::RwLock, call, &at) && address == 0 {
         return -libc::EINVAL;
     }
-    // SAFETY: not null, and a lock (the caller).
+    // SAFETY: CAPI-OBJECT: not null, and so a lock (the caller).
     let lock = unsafe { &*lock };
     acquire((address, reads, me()), 0, (how, call), at, || {
-        // SAFETY: the argument is what `how` takes (the caller).
+        // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
         let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
         wait::code(if reads {
             lock.0.read_lazily(|| how, 0, nowhere())
@@ -297,14 +295,14 @@ unsafe extern "C" fn lks_check_rwlock_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_tryread" } else { "lks_rwlock_trywrite" };
-    if !usable(address, Kind::RwLock, call, &at) {
+    if !usable(address, LockKind::RwLock, call, &at) {
         return 0;
     }
-    // SAFETY: not null, and a lock (the caller).
+    // SAFETY: CAPI-OBJECT: not null, and so a lock (the caller).
     let lock = unsafe { &lock.as_ref().expect("usable").0 };
     attempt((address, reads, me()), at, || {
         i32::from(if reads { lock.try_read(nowhere()) } else { lock.try_write(nowhere()) })
@@ -320,12 +318,14 @@ unsafe extern "C" fn lks_check_rwlock_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_unread" } else { "lks_rwlock_unwrite" };
-    if usable(address, Kind::RwLock, call, &at) && may_release((address, reads, me()), call, &at) {
-        // SAFETY: a lock that the calling thread has in this way, as was asked just now.
+    if usable(address, LockKind::RwLock, call, &at)
+        && may_release((address, reads, me()), call, &at)
+    {
+        // SAFETY: CAPI-HELD: a lock that the calling thread has in this way, as was asked just now.
         unsafe { if reads { (*lock).0.unlock_read() } else { (*lock).0.unlock_write() } }
     }
 }
@@ -338,13 +338,13 @@ unsafe extern "C" fn lks_check_rwlock_downgrade(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let (address, call) = (lock.addr(), "lks_rwlock_downgrade");
     let hold = (address, false, me());
-    if usable(address, Kind::RwLock, call, &at) && may_release(hold, call, &at) {
+    if usable(address, LockKind::RwLock, call, &at) && may_release(hold, call, &at) {
         with(|table| table.acquired((address, true, hold.2), 0, false, at));
-        // SAFETY: a lock that the calling thread has for writing, as was asked just now.
+        // SAFETY: CAPI-HELD: a lock that the calling thread has for writing, as was asked just now.
         unsafe { (*lock).0.downgrade() };
     }
 }
@@ -361,17 +361,17 @@ unsafe extern "C" fn lks_check_cond_wait(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_cond_wait";
     let hold = (mutex.addr(), false, me());
-    if !usable(cond.addr(), Kind::Cond, call, &at)
-        || !usable(hold.0, Kind::Mutex, call, &at)
-        || !may_release(hold, call, &at)
+    if !usable(cond.addr(), LockKind::Cond, call, &at)
+        || !usable(hold.0, LockKind::Mutex, call, &at)
+        || !may_wait_with(hold, call, &at)
     {
         return -libc::EINVAL;
     }
-    // SAFETY: both are what they should be and the mutex is held, as was asked just now;
+    // SAFETY: CAPI-OBJECT, CAPI-HELD: both are live and the mutex is held, as was asked just now;
     // the argument is what `how` takes (the caller).
     let result = unsafe { (*cond).wait_how(&*mutex, how, argument) };
     with(|table| table.acquired(hold, 0, false, at));
@@ -387,10 +387,10 @@ unsafe extern "C" fn lks_check_cond_notify(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
-    if usable(cond.addr(), Kind::Cond, "lks_cond_notify", &at) {
-        // SAFETY: not null, and a condition variable (the caller).
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
+    if usable(cond.addr(), LockKind::Cond, "lks_cond_notify", &at) {
+        // SAFETY: CAPI-OBJECT: not null, and so a condition variable (the caller).
         let cond = unsafe { &(*cond).0 };
         if all == 0 { cond.notify_one() } else { cond.notify_all() }
     }

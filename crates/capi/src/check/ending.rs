@@ -1,29 +1,28 @@
 //! The end of a thread: what it holds now it holds for ever.
 
-use super::report::{Rule, broken};
-use super::with;
+use super::report::{Violation, report};
+use super::table::with;
+use lockstead_rules::Rule;
 
-/// The thread of this number has ended, but for its number, which nobody else has yet.
+/// Reports what the thread of this number has left behind. It has ended, but for its number, which
+/// nobody else has yet.
 pub(crate) fn leaving(thread: u32) {
     let left = with(|table| {
         let held = table.left_by(thread);
-        let mut rules: Vec<_> = held
+        let mut all: Vec<_> = held
             .iter()
-            .map(|held| Rule {
-                what: "thread exit while holding",
-                detail: format!(
-                    "thread {thread} has ended and holds the {}",
-                    table.name(held.address)
-                ),
-                at: held.at.clone(),
+            .map(|held| {
+                let name = table.name(held.address);
+                let detail = format!("thread {thread} has ended and holds the {name}");
+                Violation::new(Rule::ThreadExit, detail, held.at())
             })
             .collect();
-        rules.extend(table.contexts.left_by(thread).into_iter().map(|begun| Rule {
-            what: "thread exit with a context",
-            detail: format!("thread {thread} has ended without lks_ww_ctx_fini of its context"),
-            at: begun,
+        all.extend(table.contexts.left_by(thread).into_iter().map(|begun| {
+            let detail =
+                format!("thread {thread} has ended without lks_ww_ctx_fini of its context");
+            Violation::new(Rule::ThreadExitContext, detail, &begun)
         }));
-        rules
+        all
     });
-    left.unwrap_or_default().iter().for_each(broken);
+    left.unwrap_or_default().iter().for_each(report);
 }

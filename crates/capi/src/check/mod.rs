@@ -2,21 +2,25 @@
 //!
 //! # Role
 //! Each call of a lock comes by here with its place in the program. The rules are
-//! those of the kernel's debugging mutexes; the orders of locks go to the same graph
-//! as those of the crate's feature `check`.
+//! those of the kernel's debugging mutexes; the order graph, the search for deadlocks and the words
+//! for both are those of the crate's feature `check` (`lockstead_lockdep::book`), and what a
+//! violation is called is in the catalogue (`lockstead_rules`).
 //!
 //! # State
-//! Beside the locks, by their addresses, since a lock has no room: what is known of
-//! each, and what each thread holds. Behind one mutex of the standard library.
+//! [`table`], beside the locks and by their addresses, since a lock has no room: what is known of
+//! each, and what each thread holds.
 //!
 //! # Invariants
-//! - **C1** While `INSIDE` is set the thread is in here; a signal handler that
-//!   interrupts it passes through unchecked, so that the mutex is not taken twice.
-//! - **C2** The mutex is not held while a lock is waited for.
+//! - **CAPI-FILE** The texts that a call passes, a name and a file, are null or strings that live:
+//!   `check.h` passes literals.
+//! - **CAPI-OBJECT** A pointer that is not null points to a live object of its type, or to memory for
+//!   one where it begins, and a wait's argument is what `how` takes: the C functions demand it of
+//!   their caller, and the rules refuse what can be told to be none.
+//! - **CAPI-HELD** A release that the rules let pass is by the thread that holds the lock, as the
+//!   table says: it is asked under the table's mutex just before.
 
 mod calls;
 mod contexts;
-mod cycles;
 mod ending;
 mod once;
 mod report;
@@ -26,23 +30,3 @@ mod table;
 mod ww;
 
 pub(crate) use ending::leaving;
-
-use core::cell::Cell;
-use std::sync::{Mutex, PoisonError};
-use table::Table;
-
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// Does something with what is known, unless the thread is at that already (C1).
-fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
-    if INSIDE.with(|inside| inside.replace(true)) {
-        return None;
-    }
-    let done = work(TABLE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default());
-    INSIDE.with(|inside| inside.set(false));
-    Some(done)
-}

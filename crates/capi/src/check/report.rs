@@ -1,31 +1,33 @@
-//! What was done wrong, and where, in words.
+//! What was done wrong, and where: says it, and ends the process unless it is told to go on.
 
 use core::ffi::{CStr, c_char};
 use core::fmt;
+use lockstead_lockdep::book;
+use lockstead_rules::Rule;
 use std::sync::OnceLock;
 
 /// A line of the program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SourcePlace {
     file: String,
     line: u32,
 }
 
-impl Place {
+impl SourcePlace {
     /// # Safety
     /// `file` is null or a string.
-    pub(crate) unsafe fn new(file: *const c_char, line: u32) -> Place {
+    pub(crate) unsafe fn new(file: *const c_char, line: u32) -> SourcePlace {
         let file = if file.is_null() {
             "?".into()
         } else {
-            // SAFETY: a string (the caller).
+            // SAFETY: not null, so a string (CAPI-FILE, the caller).
             unsafe { CStr::from_ptr(file) }.to_string_lossy().into_owned()
         };
-        Place { file, line }
+        SourcePlace { file, line }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -33,34 +35,38 @@ impl fmt::Display for Place {
 
 /// A rule that was broken.
 #[derive(Debug)]
-pub(crate) struct Rule {
-    /// In a few words.
-    pub(crate) what: &'static str,
-    /// Who, which lock, and what came before.
+pub(crate) struct Violation {
+    pub(crate) rule: Rule,
+    /// Who did it, with which lock, and what came before.
     pub(crate) detail: String,
-    /// Where.
-    pub(crate) at: Place,
+    /// Where it was done.
+    pub(crate) at: SourcePlace,
 }
 
-/// Whether the program goes on after a misuse.
+impl Violation {
+    pub(crate) fn new(rule: Rule, detail: String, at: &SourcePlace) -> Violation {
+        Violation { rule, detail, at: at.clone() }
+    }
+}
+
+/// Returns whether the program goes on after a misuse.
 fn only_warns() -> bool {
     static WARNS: OnceLock<bool> = OnceLock::new();
     *WARNS.get_or_init(|| std::env::var_os("LOCKSTEAD_CHECK").is_some_and(|value| value == "warn"))
 }
 
-/// Says that threads wait for each other, and ends the process rather than hang, unless
-/// it is told to go on.
-pub(crate) fn deadlock(text: &str) {
-    eprint!("lockstead: DEADLOCK: {text}");
+/// Prints a report, and ends the process unless it is told to go on: also of threads that wait for
+/// each other, rather than hang.
+pub(crate) fn fatal(text: &str) {
+    eprint!("{text}");
     if !only_warns() {
         std::process::abort();
     }
 }
 
-/// Says it, and ends the process unless it is told to go on.
-pub(crate) fn broken(rule: &Rule) {
-    eprintln!("lockstead: RULE: {}\n  {}\n    at {}", rule.what, rule.detail, rule.at);
-    if !only_warns() {
-        std::process::abort();
-    }
+/// Reports a violation.
+pub(crate) fn report(violation: &Violation) {
+    let Violation { rule, detail, at } = violation;
+    let first = book::first_line(rule.level(), rule.phrase());
+    fatal(&format!("{first}  {detail}\n    at {at}\n"));
 }

@@ -1,14 +1,14 @@
 //! The functions that `check-rt.h` declares: the rules of the mutex, for those with
 //! priority inheritance. Cycles of waits the kernel finds itself.
 
-use super::report::Place;
+use super::report::SourcePlace;
 use super::rules::{may_release, may_wait, me, unheld, usable};
-use super::table::Kind;
-use super::with;
+use super::table::{LockKind, with};
 use crate::names;
 use crate::own::enter;
 use crate::rt::{lks_rt_mutex, lks_rt_recursive_mutex};
 use core::ffi::{CStr, c_char, c_void};
+use lockstead_rules::Rule;
 
 /// One or the other, at an address that is usable.
 #[derive(Clone, Copy)]
@@ -22,11 +22,11 @@ impl<'a> Either<'a> {
     ///
     /// # Safety
     /// Null, or a mutex of this kind.
-    unsafe fn new(mutex: *const c_void, again: bool, call: &str, at: &Place) -> Option<Self> {
+    unsafe fn new(mutex: *const c_void, again: bool, call: &str, at: &SourcePlace) -> Option<Self> {
         if !usable(mutex.addr(), kind(again), call, at) {
             return None;
         }
-        // SAFETY: as the caller says; not null, which is not usable.
+        // SAFETY: CAPI-OBJECT: as the caller says; not null, which is not usable.
         Some(unsafe {
             if again { Either::Recursive(&*mutex.cast()) } else { Either::Plain(&*mutex.cast()) }
         })
@@ -41,8 +41,8 @@ impl<'a> Either<'a> {
     }
 }
 
-fn kind(again: bool) -> Kind {
-    if again { Kind::RtRecursive } else { Kind::Rt }
+fn kind(again: bool) -> LockKind {
+    if again { LockKind::RtRecursive } else { LockKind::Rt }
 }
 
 fn call(again: bool, verb: &str) -> String {
@@ -53,7 +53,7 @@ fn call(again: bool, verb: &str) -> String {
 fn forget_holder(address: usize) {
     with(|table| {
         let thread = table.holder(address, None).map(|held| held.thread);
-        thread.map(|thread| table.released(address, false, thread))
+        thread.map(|thread| table.released((address, false, thread)))
     });
 }
 
@@ -69,20 +69,20 @@ unsafe extern "C" fn lks_check_rt_init(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let (again, at) = (again != 0, unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let (address, call) = (mutex.addr(), call(again, "init"));
     if address == 0 && !usable(address, kind(again), &call, &at)
-        || !unheld(address, "initialisation of a held lock", &call, &at)
+        || !unheld(address, Rule::InitialisedHeld, &call, &at)
     {
         return;
     }
     let name = (!name.is_null()).then(|| {
-        // SAFETY: a string (the caller).
+        // SAFETY: CAPI-FILE: not null, so a string; `check.h` keeps it.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
     });
     with(|table| table.introduce(address, kind(again), name, &at));
-    // SAFETY: memory for one such mutex, of which zeroes are a free one (the caller).
+    // SAFETY: CAPI-OBJECT: memory for one such mutex, of which zeroes are a free one (the caller).
     unsafe { mutex.cast::<u64>().write_bytes(0, if again { 2 } else { 1 }) };
 }
 
@@ -97,11 +97,10 @@ unsafe extern "C" fn lks_check_rt_destroy(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let (again, at) = (again != 0, unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let (address, call) = (mutex.addr(), call(again, "destroy"));
-    if usable(address, kind(again), &call, &at)
-        && unheld(address, "destruction of a held lock", &call, &at)
+    if usable(address, kind(again), &call, &at) && unheld(address, Rule::DestroyedHeld, &call, &at)
     {
         names::forget(address);
         with(|table| table.lock(address, kind(again), &at).destroyed = Some(at.clone()));
@@ -120,10 +119,10 @@ unsafe extern "C" fn lks_check_rt_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let (again, at) = (again != 0, unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "lock");
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-OBJECT: as the caller says.
     let Some(either) = (unsafe { Either::new(mutex, again, &call, &at) }) else {
         return -libc::EINVAL;
     };
@@ -133,7 +132,7 @@ unsafe extern "C" fn lks_check_rt_lock(
     if first {
         may_wait(hold, 0, &call, &at);
     }
-    // SAFETY: the argument is what `how` takes (the caller).
+    // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
     let result = unsafe {
         match either {
             Either::Plain(mutex) => mutex.lock_how(how, argument),
@@ -158,9 +157,9 @@ unsafe extern "C" fn lks_check_rt_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let (again, at) = (again != 0, unsafe { Place::new(file, line) });
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
+    // SAFETY: CAPI-OBJECT: as the caller says.
     let either = unsafe { Either::new(mutex, again, &call(again, "trylock"), &at) };
     let Some(either) = either else { return 0 };
     let first = either.depth() == 0;
@@ -183,15 +182,15 @@ unsafe extern "C" fn lks_check_rt_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let (again, at) = (again != 0, unsafe { Place::new(file, line) });
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "unlock");
-    // SAFETY: as the caller says.
+    // SAFETY: CAPI-OBJECT: as the caller says.
     let Some(either) = (unsafe { Either::new(mutex, again, &call, &at) }) else { return };
     if either.depth() < 2 && !may_release((mutex.addr(), false, me()), &call, &at) {
         return;
     }
-    // SAFETY: the calling thread has it: more than once, or as was asked just now.
+    // SAFETY: CAPI-HELD: the calling thread has it: more than once, or as was asked just now.
     unsafe {
         match either {
             Either::Plain(mutex) => mutex.0.unlock(),

@@ -1,136 +1,132 @@
 //! The rules, each asked before the call that would break it.
 
-use super::report::{Place, Rule, broken};
-use super::table::Kind;
-use super::with;
+use super::report::{self, SourcePlace, Violation};
+use super::table::{LockKind, Part, with};
 use lockstead_core::Platform;
 use lockstead_linux::Linux;
+use lockstead_rules::Rule;
 
-/// The calling thread, as messages number it.
+/// Returns the number of the calling thread, which messages have too.
 pub(super) fn me() -> u32 {
     Linux::me().get()
 }
 
-pub(super) fn report(rule: Option<Rule>) -> bool {
-    let fine = rule.is_none();
-    if let Some(rule) = rule {
-        broken(&rule);
+/// Reports the rule that was broken; returns true if none was, or nobody was asked.
+pub(super) fn settle(asked: Option<Result<(), Violation>>) -> bool {
+    match asked {
+        Some(Err(violation)) => {
+            report::report(&violation);
+            false
+        }
+        Some(Ok(())) | None => true,
     }
-    fine
 }
 
-/// Reports the rule that was broken; true if none was, or nobody was asked.
-pub(super) fn settle(asked: Option<Result<(), Rule>>) -> bool {
-    report(asked.and_then(Result::err))
+/// Reports that a rule was broken, and returns false.
+pub(super) fn refused(rule: Rule, detail: String, at: &SourcePlace) -> bool {
+    settle(Some(Err(Violation::new(rule, detail, at))))
 }
 
-/// Whether there is a lock at the address, of this kind, that was not destroyed.
-pub(super) fn usable(address: usize, kind: Kind, call: &str, at: &Place) -> bool {
+/// Returns whether something of this kind can lie at the address.
+pub(super) fn can_be(address: usize, what: &str, call: &str, at: &SourcePlace) -> bool {
     if address == 0 {
-        return report(Some(Rule {
-            what: "null pointer",
-            detail: format!("{call} was given a null pointer for a {kind}"),
-            at: at.clone(),
-        }));
+        let detail = format!("{call} was given a null pointer for a {what}");
+        return refused(Rule::NullPointer, detail, at);
     }
     if !address.is_multiple_of(align_of::<u64>()) {
-        return report(Some(Rule {
-            what: "not a lock",
-            detail: format!("{call} was given {address:#x}, where no {kind} can be"),
-            at: at.clone(),
-        }));
+        let detail = format!("{call} was given {address:#x}, where no {what} can be");
+        return refused(Rule::NotALock, detail, at);
     }
-    let rule = with(|table| {
-        let found = table.lock(address, kind, at).kind;
-        let known = table.known(address).expect("introduced above");
-        if let Some(destroyed) = &known.destroyed {
-            return Some(Rule {
-                what: "use after destroy",
-                detail: format!("{call}: the {} was destroyed at {destroyed}", table.name(address)),
-                at: at.clone(),
-            });
-        }
-        (found != kind).then(|| Rule {
-            what: "another kind of lock",
-            detail: format!("{call} wants a {kind}, but this is a {}", table.name(address)),
-            at: at.clone(),
-        })
-    });
-    report(rule.flatten())
+    true
 }
 
-/// A lock that somebody holds is not made or ended.
-pub(super) fn unheld(address: usize, what: &'static str, call: &str, at: &Place) -> bool {
-    let rule = with(|table| {
-        let held = table.holder(address, None)?;
-        Some(Rule {
-            what,
-            detail: format!(
-                "{call}: thread {} holds the {} since {}",
-                held.thread,
-                table.name(address),
-                held.at
-            ),
-            at: at.clone(),
-        })
-    });
-    report(rule.flatten())
+/// Returns whether there is a lock at the address, of this kind, that was not destroyed.
+pub(super) fn usable(address: usize, kind: LockKind, call: &str, at: &SourcePlace) -> bool {
+    can_be(address, &kind.to_string(), call, at)
+        && settle(with(|table| {
+            let known = table.lock(address, kind, at);
+            let (found, destroyed) = (known.kind, known.destroyed.clone());
+            let name = table.name(address);
+            let (rule, detail) = match destroyed {
+                Some(there) => {
+                    (Rule::Destroyed, format!("{call}: the {name} was destroyed at {there}"))
+                }
+                None if found != kind => {
+                    (Rule::OtherKind, format!("{call} wants a {kind}, but this is a {name}"))
+                }
+                None => return Ok(()),
+            };
+            Err(Violation::new(rule, detail, at))
+        }))
 }
 
-/// Before a thread waits for a lock: it must not have it, and the order is noted.
-pub(super) fn may_wait(hold: (usize, bool, u32), level: u32, call: &str, at: &Place) -> bool {
-    let (address, _, thread) = hold;
-    let told = with(|table| {
+/// Returns whether nobody holds a lock that is to be made or ended.
+pub(super) fn unheld(address: usize, rule: Rule, call: &str, at: &SourcePlace) -> bool {
+    settle(with(|table| {
+        let Some(held) = table.holder(address, None) else { return Ok(()) };
+        let (thread, since, name) = (held.thread, held.at(), table.name(address));
+        let detail = format!("{call}: thread {thread} holds the {name} since {since}");
+        Err(Violation::new(rule, detail, at))
+    }))
+}
+
+/// Returns whether a thread may wait for a lock, which it must not have, and notes the order.
+pub(super) fn may_wait(part: Part, level: u32, call: &str, at: &SourcePlace) -> bool {
+    let (address, _, thread) = part;
+    let asked = with(|table| {
         if let Some(held) = table.holder(address, Some(thread)) {
-            return Err(Rule {
-                what: "recursive locking",
-                detail: format!(
-                    "{call}: thread {thread} holds the {} already, since {}",
-                    table.name(address),
-                    held.at
-                ),
-                at: at.clone(),
-            });
+            let (name, since) = (table.name(address), held.at());
+            let detail = format!("{call}: thread {thread} holds the {name} already, since {since}");
+            return Err(Violation::new(Rule::Recursion, detail, at));
         }
-        Ok(table.ask(hold, level, at))
+        Ok(table.ask(part, level, at, |_| true))
     });
-    match told {
-        Some(Err(rule)) => report(Some(rule)),
-        Some(Ok(orders)) => {
-            orders.iter().for_each(|order| eprint!("{order}"));
-            true
-        }
-        None => true,
+    settle(told(asked))
+}
+
+/// Prints the orders that can deadlock which a question has brought to light.
+pub(super) fn told(asked: Option<Result<Vec<String>, Violation>>) -> Option<Result<(), Violation>> {
+    asked.map(|asked| asked.map(|orders| orders.iter().for_each(|order| eprint!("{order}"))))
+}
+
+/// Reports the deadlock that the calling thread closes, which begins to wait without end.
+pub(super) fn wait(part: Part, at: &SourcePlace) {
+    if let Some(deadlock) = with(|table| table.wait(part, at)).flatten() {
+        report::fatal(&deadlock);
     }
 }
 
-/// Before a release: the calling thread must have what it releases.
-pub(super) fn may_release(hold: (usize, bool, u32), call: &str, at: &Place) -> bool {
-    let (address, reads, thread) = hold;
-    let rule = with(|table| {
-        if table.released(address, reads, thread) {
-            return None;
+/// Returns whether the calling thread has what it releases, and notes that it has it no more.
+pub(super) fn may_release(part: Part, call: &str, at: &SourcePlace) -> bool {
+    gives_back(part, None, call, at)
+}
+
+/// The same before a wait on a condition, which gives its mutex back.
+pub(super) fn may_wait_with(part: Part, call: &str, at: &SourcePlace) -> bool {
+    gives_back(part, Some(Rule::ConditionUnlocked), call, at)
+}
+
+/// `rule` is broken if the thread has not what it gives back; `None`: as with any release.
+fn gives_back(part: Part, rule: Option<Rule>, call: &str, at: &SourcePlace) -> bool {
+    let (address, _, thread) = part;
+    settle(with(|table| {
+        if table.released(part) {
+            return Ok(());
         }
         let name = table.name(address);
-        let (what, detail) = match table.holder(address, None) {
-            Some(held) if held.thread != thread => (
-                "release by another thread",
-                format!(
-                    "{call}: thread {thread} releases the {name}, which thread {} holds since {}",
-                    held.thread, held.at
-                ),
-            ),
-            Some(held) => (
-                "another way of holding",
-                format!(
-                    "{call}: thread {thread} holds the {name} for {} only, since {}",
-                    if held.reads { "reading" } else { "writing" },
-                    held.at
-                ),
-            ),
-            None => ("release of a free lock", format!("{call}: nobody holds the {name}")),
+        let (usual, detail) = match table.holder(address, None) {
+            Some(held) if held.thread != thread => {
+                let (owner, since) = (held.thread, held.at());
+                let detail = format!("the {name}, which thread {owner} holds since {since}");
+                (Rule::UnlockByAnother, format!("{call}: thread {thread} releases {detail}"))
+            }
+            Some(held) => {
+                let (how, since) = (if held.reads() { "reading" } else { "writing" }, held.at());
+                let detail = format!("holds the {name} for {how} only, since {since}");
+                (Rule::OtherWay, format!("{call}: thread {thread} {detail}"))
+            }
+            None => (Rule::UnlockOfUnlocked, format!("{call}: nobody holds the {name}")),
         };
-        Some(Rule { what, detail, at: at.clone() })
-    });
-    report(rule.flatten())
+        Err(Violation::new(rule.unwrap_or(usual), detail, at))
+    }))
 }

@@ -1,20 +1,39 @@
-//! What is known of the locks and of the threads that hold them.
+//! What is known of the locks and of the threads that hold them. Behind one mutex of the standard
+//! library.
+//!
+//! # Invariants
+//! - **CAPI-INSIDE** While `INSIDE` is set the thread is in here; a signal handler that
+//!   interrupts it passes through unchecked, so that the mutex is not taken twice.
+//! - **CAPI-SHORT** The mutex is not held while a lock is waited for.
 
 use super::contexts::Contexts;
-use super::cycles::Want;
-use super::report::Place;
+use super::report::SourcePlace;
+use core::cell::Cell;
 use core::fmt;
-use lockstead_lockdep::{
-    ClassId, Edge, Excuse, Finding, Gate, Graph, Level, Limits, LockId, Mode, SiteId, ThreadId,
-};
+use lockstead_lockdep::book::{self, Book, Hold, Want, Words};
+use lockstead_lockdep::{Level, ThreadId};
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
-/// Levels of a nesting that are told apart; a deeper one counts as the last.
-const LEVELS: u32 = 8;
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+/// Does something with what is known, unless the thread is at that already (CAPI-INSIDE).
+pub(super) fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
+    if INSIDE.with(|inside| inside.replace(true)) {
+        return None;
+    }
+    let done = work(TABLE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default());
+    INSIDE.with(|inside| inside.set(false));
+    Some(done)
+}
 
 /// `enum lks_kind__`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum LockKind {
     Mutex,
     Semaphore,
     RwLock,
@@ -25,30 +44,30 @@ pub(super) enum Kind {
     RtRecursive,
 }
 
-impl Kind {
-    pub(super) fn of(code: u32) -> Kind {
+impl LockKind {
+    pub(super) fn of(code: u32) -> LockKind {
         match code {
-            0 => Kind::Mutex,
-            1 => Kind::Semaphore,
-            2 => Kind::RwLock,
-            3 => Kind::Cond,
-            4 => Kind::Once,
-            _ => Kind::Ww,
+            0 => LockKind::Mutex,
+            1 => LockKind::Semaphore,
+            2 => LockKind::RwLock,
+            3 => LockKind::Cond,
+            4 => LockKind::Once,
+            _ => LockKind::Ww,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for LockKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Mutex => "mutex",
-            Kind::Semaphore => "semaphore",
-            Kind::RwLock => "reader-writer lock",
-            Kind::Cond => "condition variable",
-            Kind::Once => "once",
-            Kind::Ww => "wait/wound mutex",
-            Kind::Rt => "real-time mutex",
-            Kind::RtRecursive => "recursive real-time mutex",
+            LockKind::Mutex => "mutex",
+            LockKind::Semaphore => "semaphore",
+            LockKind::RwLock => "reader-writer lock",
+            LockKind::Cond => "condition variable",
+            LockKind::Once => "once",
+            LockKind::Ww => "wait/wound mutex",
+            LockKind::Rt => "real-time mutex",
+            LockKind::RtRecursive => "recursive real-time mutex",
         })
     }
 }
@@ -56,80 +75,76 @@ impl fmt::Display for Kind {
 /// A lock that was seen.
 #[derive(Debug)]
 pub(super) struct Known {
-    pub(super) kind: Kind,
-    pub(super) name: Option<String>,
-    /// In the graph.
+    pub(super) kind: LockKind,
+    name: Option<String>,
+    /// Its number in the book.
     number: u32,
-    pub(super) destroyed: Option<Place>,
+    pub(super) destroyed: Option<SourcePlace>,
 }
+
+/// A lock as a thread has it or asks for it: the address, whether for reading, and the thread.
+pub(super) type Part = (usize, bool, u32);
 
 /// A lock that a thread has.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) address: usize,
-    pub(super) reads: bool,
-    pub(super) at: Place,
     pub(super) thread: u32,
-    /// Of a wait/wound mutex.
+    /// Whether it is a wait/wound mutex.
     pub(super) is_ww: bool,
-    number: u32,
-    level: u32,
-    tried: bool,
+    hold: Hold<SourcePlace>,
+}
+
+impl Held {
+    /// Returns whether it is held for reading.
+    pub(super) fn reads(&self) -> bool {
+        self.hold.shared
+    }
+
+    /// Returns where it was acquired.
+    pub(super) fn at(&self) -> &SourcePlace {
+        &self.hold.site
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Table {
     known: HashMap<usize, Known>,
-    /// Of all threads, in the order of acquisition. In programs under check these are
-    /// few.
+    /// What all threads hold, in the order of acquisition: each from after the lock was acquired
+    /// until before it is released. In programs under check these are few.
     held: Vec<Held>,
-    /// Of waits that have no end.
-    pub(super) wants: Vec<Want>,
+    /// What threads wait for without end.
+    wants: Vec<(u32, Want<SourcePlace>)>,
     pub(super) contexts: Contexts,
-    graph: Option<Graph>,
-    numbers: u32,
-    classes: HashMap<String, u32>,
-    sites: Vec<Place>,
-    site_numbers: HashMap<Place, u32>,
+    /// Locks of one place of initialisation, or of first use, are of one class.
+    book: Book<SourcePlace, SourcePlace>,
 }
 
 impl Table {
-    /// The lock at an address; of this kind from now on, if it was not seen before.
-    pub(super) fn lock(&mut self, address: usize, kind: Kind, at: &Place) -> &mut Known {
+    /// Returns the lock at an address; it is of this kind from now on, if it was not seen before.
+    pub(super) fn lock(&mut self, address: usize, kind: LockKind, at: &SourcePlace) -> &mut Known {
         if !self.known.contains_key(&address) {
             self.introduce(address, kind, None, at);
         }
         self.known.get_mut(&address).expect("just introduced")
     }
 
-    /// A lock begins at an address.
+    /// Notes that a lock begins at an address.
     pub(super) fn introduce(
         &mut self,
         address: usize,
-        kind: Kind,
+        kind: LockKind,
         name: Option<String>,
-        at: &Place,
+        at: &SourcePlace,
     ) {
-        self.numbers += 1;
-        let number = self.numbers;
-        // Locks of one place of initialisation, or of first use, are of one class.
-        let next = self.classes.len() as u32;
-        let class = *self.classes.entry(at.to_string()).or_insert(next);
-        let graph = self.graph.get_or_insert_with(|| Graph::new(Limits::default()));
-        for level in 0..LEVELS {
-            graph.declare(LockId(number * LEVELS + level), ClassId(class), level as u8);
-        }
+        let number = self.book.introduce(at.clone());
         let fresh = Known { kind, name, number, destroyed: None };
         if let Some(before) = self.known.insert(address, fresh) {
-            (0..LEVELS).for_each(|level| graph.forget(LockId(before.number * LEVELS + level)));
+            self.book.forget(before.number);
         }
     }
 
-    pub(super) fn known(&self, address: usize) -> Option<&Known> {
-        self.known.get(&address)
-    }
-
-    /// The lock as messages call it.
+    /// Returns what the lock is called.
     pub(super) fn name(&self, address: usize) -> String {
         match self.known.get(&address) {
             Some(Known { kind, name: Some(name), .. }) => {
@@ -140,7 +155,7 @@ impl Table {
         }
     }
 
-    /// Somebody's hold of the lock, or this thread's.
+    /// Returns somebody's hold of the lock, or this thread's.
     pub(super) fn holder(&self, address: usize, thread: Option<u32>) -> Option<&Held> {
         let fits = |held: &&Held| {
             held.address == address && thread.is_none_or(|thread| held.thread == thread)
@@ -148,130 +163,92 @@ impl Table {
         self.held.iter().rev().find(fits)
     }
 
-    /// A thread has a lock.
-    pub(super) fn acquired(
-        &mut self,
-        hold: (usize, bool, u32),
-        level: u32,
-        tried: bool,
-        at: Place,
-    ) {
-        let (address, reads, thread) = hold;
+    /// Notes that a thread has a lock.
+    pub(super) fn acquired(&mut self, part: Part, level: u32, tried: bool, site: SourcePlace) {
+        let (address, shared, thread) = part;
         let known = self.known.get(&address);
         let number = known.map_or(0, |known| known.number);
-        let is_ww = known.is_some_and(|known| known.kind == Kind::Ww);
-        let level = level.min(LEVELS - 1);
+        let is_ww = known.is_some_and(|known| known.kind == LockKind::Ww);
         self.wants_nothing(thread);
-        self.held.push(Held { address, reads, at, thread, is_ww, number, level, tried });
+        let hold = Hold { number, level, shared, tried, site };
+        self.held.push(Held { address, thread, is_ww, hold });
     }
 
-    /// A thread has it no more; false if it had not.
-    pub(super) fn released(&mut self, address: usize, reads: bool, thread: u32) -> bool {
+    /// Notes that a thread has a lock no more; returns false if it had not.
+    pub(super) fn released(&mut self, (address, reads, thread): Part) -> bool {
         let fits =
-            |held: &Held| held.address == address && held.reads == reads && held.thread == thread;
+            |held: &Held| held.address == address && held.reads() == reads && held.thread == thread;
         let at = self.held.iter().rposition(fits);
         at.map(|at| self.held.remove(at)).is_some()
     }
 
-    /// A thread's wait is over.
+    /// Notes that a thread's wait is over.
     pub(super) fn wants_nothing(&mut self, thread: u32) {
-        self.wants.retain(|want| want.thread() != thread);
+        self.wants.retain(|(waits, _)| *waits != thread);
     }
 
-    /// All that is held.
-    pub(super) fn held(&self) -> &[Held] {
-        &self.held
-    }
-
-    /// What a thread holds that has ended, and does no more, as far as others go.
+    /// Forgets what a thread holds that has ended, and returns it.
     pub(super) fn left_by(&mut self, thread: u32) -> Vec<Held> {
         self.wants_nothing(thread);
         self.held.extract_if(.., |held| held.thread == thread).collect()
     }
 
-    /// A thread that holds locks asks for a further one: what orders that can deadlock
-    /// this has brought to light.
-    pub(super) fn ask(&mut self, hold: (usize, bool, u32), level: u32, at: &Place) -> Vec<String> {
-        self.ask_among(hold, level, at, |_| true)
+    fn want(&self, part: Part, level: u32, at: &SourcePlace) -> Option<Want<SourcePlace>> {
+        let number = self.known.get(&part.0)?.number;
+        Some(Want { number, level, shared: part.1, site: at.clone() })
     }
 
-    /// The same, of those that it holds only these.
-    pub(super) fn ask_among(
+    /// Adds that a thread asks for a lock, and tells of the orders that can deadlock which this has
+    /// brought to light. Those locks have an order before it that `ordered` names.
+    pub(super) fn ask(
         &mut self,
-        hold: (usize, bool, u32),
+        part: Part,
         level: u32,
-        at: &Place,
-        among: impl Fn(&Held) -> bool,
+        at: &SourcePlace,
+        ordered: impl Fn(&Held) -> bool,
     ) -> Vec<String> {
-        let (address, reads, thread) = hold;
-        let Some(number) = self.known.get(&address).map(|known| known.number) else {
-            return Vec::new();
+        let Some(want) = self.want(part, level, at) else { return Vec::new() };
+        let mine = self.held.iter().filter(|held| held.thread == part.2);
+        let (ordered, held): (Vec<bool>, Vec<_>) =
+            mine.map(|held| (ordered(held), held.hold.clone())).unzip();
+        let found = self.book.ask((ThreadId(part.2), false), &held, &want, |at| ordered[at]);
+        let can_deadlock = found.iter().filter(|finding| finding.level > Level::Order);
+        can_deadlock.map(|finding| book::inversion(&self.book, finding, self)).collect()
+    }
+
+    /// Publishes that the thread waits without end, and tells of the deadlock that this closes.
+    ///
+    /// A wait in a context does not come here: the context may be told to back off.
+    pub(super) fn wait(&mut self, part: Part, at: &SourcePlace) -> Option<String> {
+        self.wants_nothing(part.2);
+        let want = self.want(part, 0, at)?;
+        self.wants.push((part.2, want));
+        let wants = |thread: ThreadId| {
+            self.wants.iter().find(|(waits, _)| *waits == thread.0).map(|(_, want)| want.clone())
         };
-        let to = LockId(number * LEVELS + level.min(LEVELS - 1));
-        let to_site = self.site(at);
-        let mode = |reads: bool| if reads { Mode::Read } else { Mode::Write };
-        let mine: Vec<_> = self.held.iter().filter(|held| held.thread == thread).cloned().collect();
-        let mut found = Vec::new();
-        for (index, from) in mine.iter().enumerate().filter(|(_, from)| among(from)) {
-            let others = mine.iter().enumerate().filter(|(other, _)| *other != index);
-            let gates: Vec<_> = others
-                .map(|(_, held)| Gate {
-                    lock: LockId(held.number * LEVELS + held.level),
-                    shared: held.reads,
-                })
-                .collect();
-            let edge = Edge {
-                from: LockId(from.number * LEVELS + from.level),
-                to,
-                from_mode: mode(from.reads),
-                to_mode: mode(reads),
-                from_site: self.site(&from.at),
-                to_site,
-                thread: ThreadId(thread),
-                gates: &gates,
-                alone: false,
-                tried_from: from.tried,
-                timed_to: false,
-            };
-            if let Some(graph) = &mut self.graph {
-                graph.add(&edge, &mut found);
-            }
-        }
-        found.iter().filter_map(|finding| self.tell(finding)).collect()
+        let holders = |want: &Want<SourcePlace>| {
+            let blocking = self.held.iter().filter(|held| held.hold.blocks(want));
+            blocking.map(|held| (ThreadId(held.thread), held.hold.clone())).collect()
+        };
+        let members = book::closing_cycle(ThreadId(part.2), &wants, &holders)?;
+        Some(book::deadlock(&members, self))
     }
+}
 
-    fn site(&mut self, at: &Place) -> SiteId {
-        if let Some(&known) = self.site_numbers.get(at) {
-            return SiteId(known);
-        }
-        let number = self.sites.len() as u32;
-        self.sites.push(at.clone());
-        self.site_numbers.insert(at.clone(), number);
-        SiteId(number)
-    }
-
-    /// Only what can deadlock as it was seen; one thread alone cannot with itself.
-    fn tell(&self, finding: &Finding) -> Option<String> {
-        if finding.level != Level::Potential || finding.excuse == Some(Excuse::OneThread) {
-            return None;
-        }
-        let count = finding.steps.len();
-        let mut text = format!("lockstead: POTENTIAL: lock order inversion of {count} locks\n");
-        for step in &finding.steps {
-            let [from, to] = [step.from, step.to].map(|lock| self.number_name(lock.0 / LEVELS));
-            let [held, asked] = [step.witness.from_site, step.witness.to_site]
-                .map(|site| &self.sites[site.0 as usize]);
-            text += &format!(
-                "  thread {} asked for the {to}\n    at {asked}\n  while it held the {from}\n    \
-                 since {held}\n",
-                step.witness.thread.0
-            );
-        }
-        Some(text)
-    }
-
-    fn number_name(&self, number: u32) -> String {
+impl Words<SourcePlace> for Table {
+    fn lock(&self, number: u32) -> String {
         let lock = self.known.iter().find(|(_, known)| known.number == number);
-        lock.map_or_else(|| "lock that is no more".into(), |(&address, _)| self.name(address))
+        lock.map_or_else(
+            || "a lock that is no more".into(),
+            |(&address, _)| format!("the {}", self.name(address)),
+        )
+    }
+
+    fn thread(&self, thread: ThreadId) -> String {
+        thread.0.to_string()
+    }
+
+    fn place(&self, text: &mut String, what: &str, site: &SourcePlace) {
+        *text += &format!("    {what} at {site}\n");
     }
 }

@@ -1,10 +1,9 @@
 //! The functions that `check-ww.h` declares: the wait/wound mutex and its contexts.
 
 use super::contexts::{Call, Way};
-use super::report::{Place, Rule};
-use super::rules::{may_release, me, report, settle, usable};
-use super::table::Kind;
-use super::with;
+use super::report::{SourcePlace, Violation};
+use super::rules::{can_be, may_release, me, settle, told, usable, wait};
+use super::table::{Held, LockKind, Table, with};
 use crate::lks_ww_mutex;
 use crate::own::enter;
 use crate::wait::INTERRUPTIBLE;
@@ -13,20 +12,9 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use lockstead_core::ww::{Class, Context};
 use lockstead_linux::Linux;
+use lockstead_rules::Rule;
 
 type Ctx = Context<Linux>;
-
-/// Whether there is something at the address; `what` it should be.
-fn is_there(address: usize, what: &str, call: &str, at: &Place) -> bool {
-    if address != 0 {
-        return true;
-    }
-    report(Some(Rule {
-        what: "null pointer",
-        detail: format!("{call} was given a null pointer for a {what}"),
-        at: at.clone(),
-    }))
-}
 
 /// The class of a lock that begins; with none this is not known.
 ///
@@ -39,8 +27,8 @@ unsafe extern "C" fn lks_check_ww_class(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     with(|table| table.contexts.lock_begins(mutex.addr(), class.addr(), &at));
 }
 
@@ -54,16 +42,16 @@ unsafe extern "C" fn lks_check_ww_begin(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_init", thread: me(), at: &at };
-    if !is_there(ctx.addr(), "context", call.name, &at)
-        || !is_there(class.addr(), "class", call.name, &at)
+    if !can_be(ctx.addr(), "context", call.name, &at)
+        || !can_be(class.addr(), "class", call.name, &at)
         || !settle(with(|table| table.contexts.may_begin(ctx.addr(), class.addr(), &call)))
     {
         return -libc::EINVAL;
     }
-    // SAFETY: not null: memory for a context, and a class (the caller).
+    // SAFETY: CAPI-OBJECT: not null: memory for a context, and a class (the caller).
     let result = unsafe { lks_ww_ctx_init(&mut *ctx, &*class) };
     if result == 0 {
         with(|table| table.contexts.begins(ctx.addr(), class.addr(), &call));
@@ -75,10 +63,10 @@ unsafe extern "C" fn lks_check_ww_begin(
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, line: u32) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_done", thread: me(), at: &at };
-    if is_there(ctx.addr(), "context", call.name, &at) {
+    if can_be(ctx.addr(), "context", call.name, &at) {
         settle(with(|table| table.contexts.done(ctx.addr(), &call)));
     }
 }
@@ -87,27 +75,37 @@ unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, lin
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_check_ww_end(ctx: *const Ctx, file: *const c_char, line: u32) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_fini", thread: me(), at: &at };
-    if !is_there(ctx.addr(), "context", call.name, &at) {
+    if !can_be(ctx.addr(), "context", call.name, &at) {
         return;
     }
     let asked = with(|table| {
         let held = table.contexts.may_end(ctx.addr(), &call)?;
-        table.unreleased(&held, &call).map_or(Ok(()), Err)
+        unreleased(table, &held, &call).map_or(Ok(()), Err)
     });
     if settle(asked) {
         with(|table| table.contexts.ends(ctx.addr(), &at));
-        // SAFETY: a context of this thread that has not ended, as was asked just now.
+        // SAFETY: CAPI-OBJECT: a context of this thread that has not ended, as was asked just now.
         lks_ww_ctx_fini(unsafe { &*ctx });
     }
+}
+
+/// Returns why a context may not end that holds locks.
+fn unreleased(table: &Table, held: &[usize], call: &Call<'_>) -> Option<Violation> {
+    let first = table.holder(*held.first()?, Some(call.thread))?;
+    let (count, name, since) = (held.len(), table.name(first.address), first.at());
+    let detail = format!(
+        "ends a context that holds {count} lock(s), the {name} since {since}: release them before"
+    );
+    Some(call.breaks(Rule::EndedHolding, &detail))
 }
 
 /// Asks the rules before a lock is asked for; 0 or what the call returns at once.
 fn before(mutex: *const lks_ww_mutex, ctx: usize, way: Way, call: &Call<'_>) -> i32 {
     let lock = mutex.addr();
-    if !usable(lock, Kind::Ww, call.name, call.at) {
+    if !usable(lock, LockKind::Ww, call.name, call.at) {
         return -libc::EINVAL;
     }
     let asked = with(|table| {
@@ -121,34 +119,19 @@ fn before(mutex: *const lks_ww_mutex, ctx: usize, way: Way, call: &Call<'_>) -> 
             return Ok(Vec::new());
         }
         if let Some(held) = table.holder(lock, Some(call.thread)) {
-            return Err(Rule {
-                what: "recursive locking",
-                detail: format!(
-                    "{}: thread {} holds the {name} already, since {}, in another context or in \
-                     none",
-                    call.name, call.thread, held.at
-                ),
-                at: call.at.clone(),
-            });
+            let since = held.at();
+            let detail =
+                format!("holds the {name} already, since {since}, in another context or in none");
+            return Err(call.breaks(Rule::Recursion, &detail));
         }
         // In a context it backs off before its locks: these are in no order.
-        let among = |held: &super::table::Held| ctx == 0 || !held.is_ww;
-        Ok(table.ask_among((lock, false, call.thread), 0, call.at, among))
+        let ordered = |held: &Held| ctx == 0 || !held.is_ww;
+        Ok(table.ask((lock, false, call.thread), 0, call.at, ordered))
     });
-    match asked {
-        Some(Err(rule)) => {
-            report(Some(rule));
-            -libc::EINVAL
-        }
-        Some(Ok(orders)) => {
-            orders.iter().for_each(|order| eprint!("{order}"));
-            0
-        }
-        None => 0,
-    }
+    if settle(told(asked)) { 0 } else { -libc::EINVAL }
 }
 
-fn took(ctx: usize, hold: (usize, bool, u32), tried: bool, at: &Place) {
+fn took(ctx: usize, hold: (usize, bool, u32), tried: bool, at: &SourcePlace) {
     with(|table| {
         table.acquired(hold, 0, tried, at.clone());
         table.contexts.acquired(ctx, hold.0, at);
@@ -167,8 +150,8 @@ unsafe extern "C" fn lks_check_ww_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let slow = slow != 0;
     let name = if slow { "lks_ww_mutex_lock_slow" } else { "lks_ww_mutex_lock" };
     let call = Call { name, thread: me(), at: &at };
@@ -180,9 +163,9 @@ unsafe extern "C" fn lks_check_ww_lock(
     }
     let hold = (mutex.addr(), false, call.thread);
     if ctx.is_null() && how != INTERRUPTIBLE {
-        super::cycles::close(hold, &at);
+        wait(hold, &at);
     }
-    // SAFETY: a lock, and a context of this thread or null, as was asked just now.
+    // SAFETY: CAPI-OBJECT: a lock, and a context of this thread or null, as was asked just now.
     let (lock, context) = unsafe { (&*mutex, ctx.as_ref()) };
     let result = lock.lock(context, how == INTERRUPTIBLE, (slow, name));
     match result {
@@ -205,13 +188,13 @@ unsafe extern "C" fn lks_check_ww_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_mutex_trylock", thread: me(), at: &at };
     if before(mutex, ctx.addr(), Way::Try, &call) != 0 {
         return 0;
     }
-    // SAFETY: a lock, and a context of this thread or null, as was asked just now.
+    // SAFETY: CAPI-OBJECT: a lock, and a context of this thread or null, as was asked just now.
     let taken = unsafe { lks_ww_mutex_trylock_slow(&*mutex, ctx.as_ref()) };
     if taken != 0 {
         took(ctx.addr(), (mutex.addr(), false, call.thread), true, &at);
@@ -227,15 +210,15 @@ unsafe extern "C" fn lks_check_ww_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: a string (the caller).
-    let at = unsafe { Place::new(file, line) };
+    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_ww_mutex_unlock";
     let thread = me();
-    if usable(mutex.addr(), Kind::Ww, call, &at)
+    if usable(mutex.addr(), LockKind::Ww, call, &at)
         && may_release((mutex.addr(), false, thread), call, &at)
     {
         with(|table| table.contexts.released(mutex.addr(), thread));
-        // SAFETY: a lock that the calling thread holds, as was asked just now.
+        // SAFETY: CAPI-HELD: a lock that the calling thread holds, as was asked just now.
         unsafe { (*mutex).unlock() };
     }
 }

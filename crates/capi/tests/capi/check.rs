@@ -24,15 +24,15 @@ fn each_misuse_ends_the_process_and_says_what_and_where() {
         ("null", "null pointer", &["NULL"][..]),
         ("null-semaphore", "null pointer", &["NULL SEMAPHORE"]),
         ("null-condition", "null pointer", &["NULL CONDITION"]),
-        ("destroyed", "use after destroy", &["DESTROYED HERE", "USED HERE"]),
-        ("thread", "release by another thread", &["TAKEN HERE", "WRONG THREAD"]),
-        ("free", "release of a free lock", &["FREE"]),
-        ("recursive", "recursive locking", &["FIRST", "SECOND"]),
+        ("destroyed", "use after destruction", &["DESTROYED HERE", "USED HERE"]),
+        ("thread", "unlock by another thread", &["TAKEN HERE", "WRONG THREAD"]),
+        ("free", "unlock of an unlocked lock", &["FREE"]),
+        ("recursive", "recursion", &["FIRST", "SECOND"]),
         ("reader", "another way of holding", &["NOT A WRITER"]),
-        ("init", "initialisation of a held lock", &["HELD"]),
-        ("destroy", "destruction of a held lock", &["HELD TOO"]),
+        ("init", "initialised while held", &["HELD"]),
+        ("destroy", "destroyed while held", &["HELD TOO"]),
         ("kind", "another kind of lock", &["NO SEMAPHORE"]),
-        ("condition", "release of a free lock", &["NOT HELD"]),
+        ("condition", "condition wait with an unlocked mutex", &["NOT HELD"]),
     ] {
         let (output, said) = run(program, case, None);
         assert!(!output.status.success(), "{case}: went on: {said}");

@@ -75,8 +75,7 @@ fn what_could_only_go_wrong_ends_the_program_with_a_message() {
     // Of its own, since the other test may be at building that one.
     let options = &[CANCEL, "-DENDS"];
     let built = program(&source, crate::common::compiler(false), standards[1], options);
-    for (case, words) in [("again", "recursive locking"), ("refused", "pthread_mutex_init refused")]
-    {
+    for (case, words) in [("again", "recursion"), ("refused", "pthread_mutex_init refused")] {
         let output = run(&built, &[case]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(words), "{case}: {said}");
@@ -139,7 +138,7 @@ fn checked_it_says_where_the_program_went_wrong() {
     ends_well(crate::common::with_library(&mut command, checking_archive()));
     let output = run(&program, &[]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("RULE: recursive locking"), "{said}");
+    assert!(!output.status.success() && said.contains("RULE: recursion"), "{said}");
     for place in ["pthread-misuse.c:5", "pthread-misuse.c:6"] {
         assert!(said.contains(place), "{said}");
     }

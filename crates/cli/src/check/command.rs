@@ -8,8 +8,8 @@ use crate::output;
 use crate::words::{clean, plural};
 use clap::Args;
 use lockstead_inspect::check::model::{Details, Level};
-use lockstead_inspect::check::rules;
 use lockstead_inspect::check::suppress::suggestion;
+use lockstead_rules::{By, Rule};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -124,13 +124,11 @@ fn is_shipped(details: &Details) -> bool {
 /// The status if there are findings.
 const FOUND: u8 = 3;
 
-/// Each rule by its slug, what it means, and what to do.
+/// Lists each rule by its id, with what it means and what to do.
 fn list() -> String {
     let mut text = String::new();
-    for slug in rules::slugs() {
-        let meaning = rules::meaning_of(&slug);
-        let remedy = rules::remedy_of(&slug);
-        let _ = writeln!(text, "{slug}\n    {meaning}\n    {remedy}");
+    for rule in Rule::found_by(By::RUN) {
+        let _ = writeln!(text, "{}\n    {}\n    {}", rule.id(), rule.meaning(), rule.remedy());
     }
     text
 }

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::files;
 use crate::finding_text::{called, limit};
 use lockstead_inspect::check::model::{How, Level};
-use lockstead_inspect::check::rules;
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
+use lockstead_rules::{By, Rule};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
@@ -51,11 +51,10 @@ pub(crate) fn write(file: &Path, found: &[Found]) -> Result<(), Failure> {
 
 /// All findings of the checks as a SARIF log.
 fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
-    let slugs = rules::slugs();
     let artifacts = Artifacts::here();
-    let described: Vec<Value> = slugs.iter().map(|slug| rule(slug)).collect();
+    let rules: Vec<Value> = Rule::found_by(By::RUN).map(described).collect();
     let results: Vec<Outcome> =
-        findings.into_iter().filter_map(|found| outcome(found, &slugs, &artifacts)).collect();
+        findings.into_iter().filter_map(|found| outcome(found, &artifacts)).collect();
     json!({
         "$schema": SCHEMA,
         "version": VERSION,
@@ -63,7 +62,7 @@ fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
             "tool": { "driver": {
                 "name": "lockstead",
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": described,
+                "rules": rules,
             }},
             "columnKind": "utf16CodeUnits",
             "originalUriBaseIds": artifacts.bases(),
@@ -72,29 +71,33 @@ fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
     })
 }
 
-fn rule(slug: &str) -> Value {
-    let (name, level) = match rules::from_slug(slug) {
-        Some(rule) => (rules::phrase(rule).to_owned(), "error"),
-        None if slug == rules::INVERSION => ("lock order inversion".into(), "warning"),
-        None => (slug.to_owned(), "error"),
-    };
-    let (meaning, remedy) = (rules::meaning_of(slug), rules::remedy_of(slug));
+/// What SARIF calls a level.
+fn severity(level: Level) -> &'static str {
+    match level {
+        Level::Order => "note",
+        Level::Potential => "warning",
+        Level::Rule | Level::Deadlock => "error",
+    }
+}
+
+fn described(rule: Rule) -> Value {
+    let (meaning, remedy) = (rule.meaning(), rule.remedy());
     json!({
-        "id": slug,
-        "shortDescription": { "text": name },
+        "id": rule.id(),
+        "shortDescription": { "text": rule.phrase() },
         "fullDescription": { "text": meaning },
         "help": {
             "text": format!("{meaning} {remedy}"),
             "markdown": format!("{meaning}\n\n**What to do:** {remedy}"),
         },
-        "defaultConfiguration": { "level": level },
+        "defaultConfiguration": { "level": severity(rule.level()) },
     })
 }
 
-fn outcome(found: &Found, slugs: &[String], artifacts: &Artifacts) -> Option<Outcome> {
+fn outcome(found: &Found, artifacts: &Artifacts) -> Option<Outcome> {
     let details = &found.details;
     let level = details.level?;
-    let slug = details.rule.clone()?;
+    let id = details.rule.clone()?;
     let places = places(found);
     let location = |(text, stack): &(String, &Stack)| {
         let frame = *program_frames(stack).first()?;
@@ -117,13 +120,9 @@ fn outcome(found: &Found, slugs: &[String], artifacts: &Artifacts) -> Option<Out
     });
     let suppressed = details.suppressed.iter();
     Some(Outcome {
-        rule_index: slugs.iter().position(|known| *known == slug)?,
-        rule_id: slug,
-        level: match level {
-            Level::Order => "note",
-            Level::Potential => "warning",
-            Level::Rule | Level::Deadlock => "error",
-        },
+        rule_index: Rule::found_by(By::RUN).position(|rule| rule.id() == id)?,
+        rule_id: id,
+        level: severity(level),
         message: json!({ "text": found.text.trim_end() }),
         locations: first.into_iter().collect(),
         related_locations: related,
@@ -135,7 +134,7 @@ fn outcome(found: &Found, slugs: &[String], artifacts: &Artifacts) -> Option<Out
         suppressions: suppressed
             .map(|place| json!({ "kind": "external", "justification": place }))
             .collect(),
-        properties: json!({ "level": level, "pid": found.pid }),
+        properties: json!({ "level": level.word(), "pid": found.pid }),
     })
 }
 
@@ -229,7 +228,7 @@ mod tests {
         };
         let details = Details {
             level: Some(Level::Potential),
-            rule: Some(rules::INVERSION.into()),
+            rule: Some(Rule::LockOrderInversion.id().into()),
             order: Some(order),
             ..Details::default()
         };

@@ -1,15 +1,16 @@
 //! What all findings of a run came to: the summary at its end.
 
 use crate::words::plural;
+use lockstead_inspect::check::Counts;
 use lockstead_inspect::check::model::{Details, Level};
-use lockstead_inspect::check::{Counts, rules};
+use lockstead_rules::Rule;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Counts of findings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// By level and slug of the rule.
+    /// How many, by level and id of the rule.
     found: BTreeMap<(Level, String), u64>,
     /// Those that a suppression fits.
     pub(crate) suppressed: u64,
@@ -181,12 +182,9 @@ pub(crate) fn shipped_lines(shipped: &[(String, u64)]) -> Vec<String> {
     shipped.iter().map(line).chain(hint).collect()
 }
 
-/// A slug as a reader would say it.
-fn rule_words(slug: &str) -> String {
-    match rules::from_slug(slug) {
-        Some(rule) => rules::phrase(rule).into(),
-        None => slug.replace('-', " "),
-    }
+/// Says a rule's id as a reader would.
+fn rule_words(id: &str) -> String {
+    Rule::from_id(id).map_or_else(|| id.replace('-', " "), |rule| rule.phrase().into())
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use crate::finding_text::{called, limit, stack_lines};
 use crate::words::clean;
 use lockstead_inspect::check::model::{
-    CycleKind, Details, Excuse, How, Level, Order, Step, Thread, Violation,
+    CycleKind, Details, Excuse, How, Level, Order, Step, Violation,
 };
-use lockstead_inspect::check::rules;
-use lockstead_ledger::violation::{BLOCKING, Rule};
+use lockstead_ledger::violation::BLOCKING;
+use lockstead_rules::{Rule, Story};
 use signal_hook::low_level::signal_name;
 use std::fmt::Write;
 
@@ -36,15 +36,15 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
         let _ = writeln!(text, "lockstead: {level}: {}", title(order));
         order_lines(&mut text, program, order);
     } else if let Some(violation) = &details.violation {
-        let rule = details.rule.as_deref().and_then(rules::from_slug);
-        let phrase = rule.map_or("a rule that is not known", rules::phrase);
+        let rule = details.rule.as_deref().and_then(Rule::from_id);
+        let phrase = rule.map_or("a rule that is not known", Rule::phrase);
         let _ = writeln!(text, "lockstead: {level}: {phrase}");
         let _ = writeln!(text, "  in {program}");
-        if let Some(rule) = rule {
+        if let Some((rule, story)) = rule.and_then(|rule| Some((rule, rule.story()?))) {
             if details.level == Some(Level::Order) {
-                let _ = writeln!(text, "  no harm as it was seen: {}", doubt(rule));
+                let _ = writeln!(text, "  no harm as it was seen: {}", story.doubt);
             }
-            violation_lines(&mut text, rule, violation);
+            violation_lines(&mut text, rule, story, violation);
         }
     }
     text
@@ -52,9 +52,9 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
 
 fn title(order: &Order) -> String {
     if order.cycle == CycleKind::Handler {
-        return rules::phrase(Rule::InHandler).into();
+        return Rule::InHandler.phrase().into();
     }
-    format!("lock order inversion of {} locks", order.steps.len().max(2))
+    format!("{} of {} locks", Rule::LockOrderInversion.phrase(), order.steps.len().max(2))
 }
 
 fn order_lines(text: &mut String, program: &str, order: &Order) {
@@ -157,142 +157,66 @@ fn signal_text(signal: u64) -> String {
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-fn violation_lines(text: &mut String, rule: Rule, violation: &Violation) {
+fn violation_lines(text: &mut String, rule: Rule, story: &Story, violation: &Violation) {
     let lock = match violation.lock.name.is_empty() {
         true => "a lock".into(),
         false => clean(&violation.lock.text()),
     };
+    let told = |template: &str| fill(template, &|what| part(what, &lock, violation));
     let _ = writeln!(text, "  {}", called(&violation.thread));
-    let does = does(rule, &lock, violation);
-    let _ = match violation.stack {
-        Some(_) => writeln!(text, "    {does}, at:"),
-        None => writeln!(text, "    {does}"),
-    };
+    let does = told(story.does);
     if violation.stack.is_some() {
+        let _ = writeln!(text, "    {does}, at:");
         stack_lines(text, violation.stack.as_ref(), FRAMES);
+    } else {
+        let _ = writeln!(text, "    {does}");
     }
     if violation.acquired.is_some() {
         let _ = writeln!(text, "    holds {lock}, acquired at:");
         stack_lines(text, violation.acquired.as_ref(), FRAMES);
     }
-    if violation.earlier.is_some() || violation.other.is_some() {
-        let other = violation.other.as_ref().filter(|other| other.tid != violation.thread.tid);
-        let earlier = earlier(rule, &lock, other);
-        let _ = match violation.earlier {
-            Some(_) => writeln!(text, "    {earlier} at:"),
-            None => writeln!(text, "    {earlier}"),
-        };
-        if violation.earlier.is_some() {
-            stack_lines(text, violation.earlier.as_ref(), FRAMES);
-        }
+    let by_other = violation.other.as_ref().is_some_and(|it| it.tid != violation.thread.tid);
+    let before = told(if by_other { story.before_by_other } else { story.before });
+    if violation.earlier.is_some() {
+        let _ = writeln!(text, "    {before} at:");
+        stack_lines(text, violation.earlier.as_ref(), FRAMES);
+    } else if violation.other.is_some() {
+        let _ = writeln!(text, "    {before}");
     }
     if let Some(other) = violation.other_lock.as_ref().filter(|_| rule == Rule::Copied) {
         let _ = writeln!(text, "    the original is {}", clean(&other.text()));
     }
 }
 
-/// Why a violation may be none.
-fn doubt(rule: Rule) -> &'static str {
-    match rule {
-        Rule::JoinHolding => "the joined thread did not want it any more",
-        Rule::ConditionHolding => "the condition was signalled without it too",
-        Rule::ProcessExit => "nobody else wanted it",
-        Rule::InHandler => "nobody takes it outside of handlers",
-        Rule::OverwrittenFree => "its words are in order, as an assignment leaves them",
-        _ => "it may be meant so",
+/// Puts words in the place of each `{name}`. What is put in is not looked through again: it is the
+/// program's.
+fn fill(template: &str, part: &dyn Fn(&str) -> String) -> String {
+    let mut pieces = template.split('{');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (name, rest) = piece.split_once('}').unwrap_or((piece, ""));
+        text += &part(name);
+        text += rest;
     }
+    text
 }
 
-/// What the thread did.
-fn does(rule: Rule, lock: &str, violation: &Violation) -> String {
-    let second = violation.other_lock.as_ref().map(|lock| clean(&lock.text()));
-    let second = second.unwrap_or_else(|| "another mutex".into());
-    let joined = violation.other.as_ref().map_or("a thread".into(), called);
-    match rule {
-        Rule::UnlockByAnother => format!("unlocks {lock}, which it does not hold"),
-        Rule::UnlockOfUnlocked => format!("unlocks {lock}, which nobody holds"),
-        Rule::Recursion => format!("locks {lock}"),
-        Rule::Uninitialised => format!("uses {lock}, which nobody initialised"),
-        Rule::Overwritten => format!("finds {lock} written over"),
-        Rule::ReleasedElsewhere => format!("finds {lock}, which it holds, released"),
-        Rule::OverwrittenFree => format!("uses {lock}, which was written over"),
-        Rule::Copied => format!("uses {lock}, a copy"),
-        Rule::ThreadExit => format!("has ended and holds {lock}"),
-        Rule::ProcessExit => format!("ends the process while {lock} is held"),
-        Rule::Freed => format!("frees the memory of {lock}"),
-        Rule::Unmapped => format!("unmaps the memory of {lock}"),
-        Rule::StackLeft => format!("leaves the stack that {lock} lies on"),
-        Rule::InitialisedHeld => format!("initialises {lock}"),
-        Rule::DestroyedHeld => format!("destroys {lock}"),
-        Rule::Destroyed => format!("uses {lock}"),
-        Rule::InFreedMemory => format!("uses {lock}, whose memory was freed"),
-        Rule::InHandler => {
-            format!("takes {lock} in a handler of {}", signal_text(violation.number))
-        }
-        Rule::HeldAtFork => format!("uses {lock} in a forked child"),
-        Rule::JoinHolding => format!("waits for the end of {joined} and holds {lock}"),
-        Rule::ConditionUnlocked => {
-            format!("waits for a condition with {lock}, which it does not hold")
-        }
-        Rule::ConditionRecursive => {
-            let times = violation.number;
-            format!("waits for a condition with {lock}, which it holds {times} times")
-        }
-        Rule::ConditionMutexes => {
-            format!("waits for a condition with {lock}, for which others wait with {second}")
-        }
-        Rule::ConditionHolding => {
-            format!("waits for a condition with {second} and holds {lock}")
-        }
-        Rule::RecursiveRead => format!("reads {lock} again"),
-        Rule::Sleepy => {
-            let call = usize::try_from(violation.number).ok().and_then(|at| BLOCKING.get(at));
-            format!("calls {} and holds {lock}", call.unwrap_or(&"a function that may block"))
-        }
-    }
-}
-
-/// What was done before, by the thread itself if there is no other.
-fn earlier(rule: Rule, lock: &str, other: Option<&Thread>) -> String {
-    let other = other.map(called);
-    let held = || match &other {
-        Some(other) => format!("held by {other}, acquired"),
-        None => "it was acquired".into(),
-    };
-    let by = |what: &str| match &other {
-        Some(other) => format!("{what} by {other}"),
-        None => what.to_owned(),
-    };
-    match rule {
-        Rule::UnlockOfUnlocked => by("unlocked before"),
-        Rule::Recursion => format!("holds {lock} already, acquired"),
-        Rule::ConditionRecursive => "acquired last".into(),
-        Rule::ThreadExit | Rule::Sleepy => "acquired".into(),
-        Rule::Copied => by("the original was initialised"),
-        Rule::Destroyed => by("destroyed"),
-        Rule::InFreedMemory => by("the memory was freed"),
-        Rule::OverwrittenFree => "initialised".into(),
-        Rule::Uninitialised => by("seen before"),
-        Rule::InHandler => by("acquired with that signal unblocked"),
-        Rule::HeldAtFork => match &other {
-            Some(other) => format!("held at the fork by {other} of the parent, acquired"),
-            None => "held at the fork, acquired".into(),
+/// What a name in a [`Story`] stands for.
+fn part(name: &str, lock: &str, violation: &Violation) -> String {
+    let number = violation.number;
+    match name {
+        "lock" => lock.to_owned(),
+        "second" => match &violation.other_lock {
+            Some(lock) => clean(&lock.text()),
+            None => "another mutex".into(),
         },
-        Rule::JoinHolding | Rule::ConditionHolding => match &other {
-            Some(other) => format!("{other} takes {lock}"),
-            None => format!("{lock} is taken by the other thread"),
-        },
-        Rule::ConditionMutexes => by("the other wait"),
-        Rule::RecursiveRead => "acquired before".into(),
-        Rule::UnlockByAnother
-        | Rule::Overwritten
-        | Rule::ReleasedElsewhere
-        | Rule::ProcessExit
-        | Rule::Freed
-        | Rule::Unmapped
-        | Rule::StackLeft
-        | Rule::InitialisedHeld
-        | Rule::DestroyedHeld
-        | Rule::ConditionUnlocked => held(),
+        "other" => violation.other.as_ref().map_or("a thread".into(), called),
+        "signal" => signal_text(number),
+        "times" => number.to_string(),
+        "call" => {
+            let call = usize::try_from(number).ok().and_then(|at| BLOCKING.get(at));
+            (*call.unwrap_or(&"a function that may block")).into()
+        }
+        _ => format!("{{{name}}}"),
     }
 }

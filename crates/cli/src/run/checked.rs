@@ -2,13 +2,10 @@
 
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
-use lockstead_inspect::check::describe::level_of;
 use lockstead_inspect::check::facts::{Facts, ThreadFacts};
 use lockstead_inspect::check::model::{Details, Level};
-use lockstead_inspect::check::rules;
 use lockstead_inspect::waits::detect::Found;
 use lockstead_ledger::violation::Rule;
-use lockstead_lockdep::{Kind, Level as Sure};
 use std::collections::{BTreeSet, HashMap};
 
 /// The threads that facts speak of.
@@ -36,18 +33,6 @@ pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
     threads(facts).iter().filter_map(named).collect()
 }
 
-/// How sure it is.
-pub(super) fn level(facts: &Facts) -> Level {
-    match facts {
-        Facts::Violation(facts) => level_of(facts.violation.weak),
-        Facts::Order(order) => match order.level {
-            Sure::Order => Level::Order,
-            Sure::Potential if matches!(order.kind, Kind::Handler { .. }) => Level::Rule,
-            Sure::Potential => Level::Potential,
-        },
-    }
-}
-
 /// The finding that facts come to.
 pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
     let named: HashMap<(u32, u32), Option<String>> = threads(facts)
@@ -65,7 +50,7 @@ pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
 pub(super) fn of_deadlock() -> Details {
     Details {
         level: Some(Level::Deadlock),
-        rule: Some(rules::DEADLOCK.into()),
+        rule: Some(Rule::Deadlock.id().into()),
         ..Details::default()
     }
 }

@@ -315,7 +315,7 @@ impl Work {
     fn check(&mut self, process: &Arc<Observed>, facts: &Facts, names: ThreadNames) {
         let dead = self.dead.entry(Arc::as_ptr(process) as usize).or_default();
         let is_covered = dead.covers(facts);
-        if !is_covered && self.reports.judge.hides(checked::level(facts)) {
+        if !is_covered && self.reports.judge.hides(facts.level()) {
             return;
         }
         let scene = self.scene(process, names);

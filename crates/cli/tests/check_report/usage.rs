@@ -54,11 +54,10 @@ fn two_reports_do_not_go_to_one_file() {
 fn all_rules_are_listed_with_what_they_mean() {
     let listed = run(&["check", "--list-rules"]);
     assert_eq!(listed.status, 0, "{listed:?}");
-    let slugs = listed.stdout.lines().filter(|line| !line.starts_with(' ')).count();
-    assert_eq!((slugs, listed.stdout.lines().count()), (28, 84));
-    for slug in ["deadlock\n", "lock-order-inversion\n", "use-in-a-child-of-a-lock-held-at-fork\n"]
-    {
-        assert!(listed.stdout.contains(slug), "{slug}");
+    let ids = listed.stdout.lines().filter(|line| !line.starts_with(' ')).count();
+    assert_eq!((ids, listed.stdout.lines().count()), (28, 84));
+    for id in ["deadlock\n", "lock-order-inversion\n", "use-in-a-child-of-a-lock-held-at-fork\n"] {
+        assert!(listed.stdout.contains(id), "{id}");
     }
 }
 

@@ -2,14 +2,13 @@
 
 use super::facts::{ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
 use super::lives::Life;
-use super::model::{CycleKind, Details, Excuse, Level, Lock, Order, Step, Thread, Violation};
-use super::rules;
+use super::model::{CycleKind, Details, Excuse, Lock, Order, Step, Thread, Violation};
 use crate::report::names::Names;
 use crate::report::names::{class_name, type_name};
 use crate::stack::{Frame, Stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::violation::Rule;
-use lockstead_lockdep::{Kind, Level as Sure};
+use lockstead_lockdep::Kind;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Frames by which two violations are told to be of one place.
@@ -40,17 +39,9 @@ impl Describer<'_> {
             Kind::Classes => (CycleKind::Classes, None),
             Kind::Handler { signal, .. } => (CycleKind::Handler, Some(signal)),
         };
-        let in_handler = cycle == CycleKind::Handler;
         Details {
-            level: Some(match facts.level {
-                Sure::Order => Level::Order,
-                Sure::Potential if in_handler => Level::Rule,
-                Sure::Potential => Level::Potential,
-            }),
-            rule: Some(match in_handler {
-                true => rules::slug(Rule::InHandler),
-                false => rules::INVERSION.into(),
-            }),
+            level: Some(facts.level()),
+            rule: Some(facts.rule().id().into()),
             cause: Some(self.cause_of_order(facts)),
             suppressed: None,
             order: Some(Order {
@@ -108,8 +99,8 @@ impl Describer<'_> {
             },
         };
         Details {
-            level: Some(level_of(violation.weak)),
-            rule: Some(rules::slug(violation.rule)),
+            level: Some(facts.level()),
+            rule: Some(violation.rule.id().into()),
             cause: Some(self.cause_of_violation(facts)),
             suppressed: None,
             order: None,
@@ -175,7 +166,7 @@ impl Describer<'_> {
         classes.sort_unstable();
         let mut hasher = DefaultHasher::new();
         let is_handler = matches!(facts.kind, Kind::Handler { .. });
-        (self.program, rules::INVERSION, is_handler, classes).hash(&mut hasher);
+        (self.program, Rule::LockOrderInversion.id(), is_handler, classes).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }
 
@@ -191,12 +182,6 @@ impl Describer<'_> {
         self.places(facts.violation.other_stack, PLACE, &mut hasher);
         format!("{:016x}", hasher.finish())
     }
-}
-
-/// What a violation is, also if nothing tells it from what is right.
-#[must_use]
-pub fn level_of(weak: bool) -> Level {
-    if weak { Level::Order } else { Level::Rule }
 }
 
 /// Where a frame is, wherever the loader put its file, and by whichever of its paths the

@@ -3,6 +3,7 @@
 use super::lives::Life;
 use lockstead_ledger::violation::Violation;
 use lockstead_lockdep::{Kind, Level, Mode};
+use lockstead_rules::Rule;
 
 /// News of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,17 @@ pub enum Facts {
     Order(OrderFacts),
     /// A rule was broken.
     Violation(ViolationFacts),
+}
+
+impl Facts {
+    /// Returns how bad it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Facts::Order(order) => order.level(),
+            Facts::Violation(facts) => facts.level(),
+        }
+    }
 }
 
 /// A thread as a record names it.
@@ -25,7 +37,7 @@ pub struct ThreadFacts {
 /// A cycle of steps; see [`lockstead_lockdep::Finding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderFacts {
-    /// How sure it is.
+    /// [`Level::Potential`] if it was shown that it can hurt, else [`Level::Order`].
     pub level: Level,
     /// What the steps are.
     pub kind: Kind,
@@ -35,6 +47,23 @@ pub struct OrderFacts {
     pub handler: Option<ThreadFacts>,
     /// What speaks against a deadlock.
     pub excuse: Option<ExcuseFacts>,
+}
+
+impl OrderFacts {
+    /// Returns the rule that the order breaks.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        match self.kind {
+            Kind::Handler { .. } => Rule::InHandler,
+            Kind::Cycle | Kind::Classes => Rule::LockOrderInversion,
+        }
+    }
+
+    /// Returns how bad it is: as its rule, unless nothing shows that it can hurt.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        if self.level > Level::Order { self.rule().level() } else { Level::Order }
+    }
 }
 
 /// Why a cycle is not called a potential deadlock.
@@ -86,4 +115,12 @@ pub struct ViolationFacts {
     pub lock: Option<Life>,
     /// The other lock, if there is one.
     pub other: Option<Life>,
+}
+
+impl ViolationFacts {
+    /// Returns how bad it is: as its rule, unless nothing tells it from what is right.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        if self.violation.weak { Level::Order } else { self.violation.rule.level() }
+    }
 }

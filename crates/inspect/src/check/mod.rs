@@ -17,10 +17,10 @@ mod checker;
 pub mod closing;
 pub mod describe;
 pub mod facts;
+mod level_word;
 mod lives;
 pub mod model;
 pub mod order;
-pub mod rules;
 pub mod suppress;
 pub mod why;
 

@@ -1,35 +1,10 @@
 //! What was found, with names: what texts, JSON and SARIF are made from, and what
 //! is read again from a report that was kept.
 
+use super::level_word;
 use crate::stack::Stack;
+pub use lockstead_rules::Level;
 use serde::{Deserialize, Serialize};
-
-/// How bad a finding is, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Level {
-    /// Locks are taken in no one order, but what was seen cannot deadlock.
-    Order,
-    /// What threads were seen to do can deadlock.
-    Potential,
-    /// A rule was broken.
-    Rule,
-    /// It happened.
-    Deadlock,
-}
-
-impl Level {
-    /// As the first line of a report has it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Level::Order => "ORDER",
-            Level::Potential => "POTENTIAL",
-            Level::Rule => "RULE",
-            Level::Deadlock => "DEADLOCK",
-        }
-    }
-}
 
 /// A lock by its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,8 +165,9 @@ pub struct Violation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
     /// How bad; none of what is no finding of the checks.
+    #[serde(with = "level_word", default)]
     pub level: Option<Level>,
-    /// The slug of the rule.
+    /// The id of the rule: [`Rule::id`](lockstead_rules::Rule::id).
     pub rule: Option<String>,
     /// The same for all findings of one cause.
     pub cause: Option<String>,
@@ -239,12 +215,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_ordered_and_spelt_as_printed() {
-        let all = [Level::Order, Level::Potential, Level::Rule, Level::Deadlock];
-        assert!(all.is_sorted());
-        for level in all {
-            let json = serde_json::to_string(&level).expect("a word");
-            assert_eq!(json, format!("\"{}\"", level.word()));
+    fn a_level_is_spelt_as_printed_and_read_again() {
+        for level in Level::ALL.map(Some).into_iter().chain([None]) {
+            let json = serde_json::to_value(Details { level, ..Details::default() }).expect("data");
+            assert_eq!(json["level"].as_str(), level.map(Level::word));
+            assert_eq!(serde_json::from_value::<Details>(json).expect("a finding").level, level);
         }
+        assert!(serde_json::from_str::<Details>(r#"{"level": "BAD"}"#).is_err());
     }
 }

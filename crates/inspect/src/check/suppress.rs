@@ -16,8 +16,8 @@
 //! ```
 
 use super::model::Details;
-use super::rules;
 use crate::stack::Frame;
+use lockstead_rules::{By, Rule};
 use serde::Deserialize;
 use std::fmt::Write;
 use std::ops::Range;
@@ -202,11 +202,11 @@ fn is_at(glob: &WildMatch, frame: &Frame) -> bool {
 }
 
 fn is_rule(text: &str) -> Result<(), String> {
-    if text == rules::DEADLOCK {
+    if text == Rule::Deadlock.id() {
         return Err("a deadlock that has happened cannot be suppressed".into());
     }
     let glob = WildMatch::new(text);
-    if rules::slugs().iter().any(|slug| glob.matches(slug)) {
+    if Rule::found_by(By::RUN).any(|rule| glob.matches(rule.id())) {
         return Ok(());
     }
     Err(format!("there is no rule `{text}`; `lockstead check --list-rules` lists them"))

@@ -1,47 +1,56 @@
-//! What all threads know together: the order graph, the names in it, and what
-//! was found. Behind one mutex, which no known chain takes.
+//! What all threads know together: the order graph and the names in it. Behind one mutex, which no
+//! known chain takes.
 
-use super::cycles::Member;
+use super::finding::{Finding, Level, act};
+use super::inside::{inside, locked};
 use super::text;
-use super::thread::{Held, LEVELS, Shared, Want, inside};
-use super::{Finding, Level};
 use crate::{LockId as Address, Site};
 use backtrace::Backtrace;
-use lockstead_lockdep::{ClassId, Edge, Gate, Graph, Limits, LockId, Mode, SiteId, Step, ThreadId};
+use lockstead_lockdep::ThreadId;
+use lockstead_lockdep::book::{self, Book, Hold, Want, Words};
+use lockstead_rules::Rule;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex};
 
+/// The part of a thread that others see.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Never another thread's.
+    pub(super) id: ThreadId,
+    /// Its name, or the kernel's number.
+    name: String,
+    /// What it holds, the oldest first: each from after the lock was acquired until before it is
+    /// released (CHECK-HELD).
+    pub(super) held: Mutex<Vec<Hold<Site>>>,
+    /// What it waits for without end.
+    pub(super) wants: Mutex<Option<Want<Site>>>,
+}
+
 /// A lock as messages name it.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
-    pub(super) name: Option<&'static str>,
+struct Subject {
+    name: Option<&'static str>,
     /// Where it was created, or first used.
-    pub(super) origin: Site,
-    pub(super) address: usize,
-    class: ClassId,
+    origin: Site,
+    address: usize,
 }
 
 /// What locks have in common that are of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Class {
+enum LockClass {
     Name(&'static str),
     Origin(Site),
 }
 
 #[derive(Default)]
-pub(super) struct Engine {
-    graph: Option<Graph>,
-    /// The next lock's number less one.
-    locks_so_far: u32,
+struct Engine {
+    book: Book<LockClass, Site>,
     subjects: HashMap<u32, Subject>,
-    classes: HashMap<Class, ClassId>,
-    /// Each with the first call chain that led there.
-    sites: Vec<(Site, Backtrace)>,
-    site_numbers: HashMap<Site, u32>,
+    /// Of each place that the book has: the first call chain that led there.
+    chains: Vec<Backtrace>,
     threads: Vec<Arc<Shared>>,
-    names: HashMap<u32, String>,
-    found: Vec<Finding>,
+    names: HashMap<ThreadId, String>,
     /// Where rules were broken that was said: by the places, whichever threads and
     /// locks of one origin it were.
     broken: HashSet<(Site, Option<Site>)>,
@@ -52,223 +61,175 @@ static ENGINE: LazyLock<Mutex<Engine>> = LazyLock::new(Mutex::default);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static THREADS_EVER: AtomicU32 = AtomicU32::new(0);
 
-/// Whether one thread alone has used locks so far, of those that live.
+/// Returns whether one thread alone has used locks so far, of those that live.
 pub(super) fn is_alone() -> bool {
     THREADS.load(Relaxed) <= 1
 }
 
-pub(super) fn with<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
-    work(&mut inside(&ENGINE))
-}
-
-/// A lock is used for the first time. Returns its number, which is never 0.
+/// Gives a lock that is used for the first time its number, which is never 0.
 pub(super) fn introduce(name: Option<&'static str>, origin: Site, address: Address) -> u32 {
-    with(|engine| {
-        let next = ClassId(engine.classes.len() as u32);
-        let class = name.map_or(Class::Origin(origin), Class::Name);
-        let class = *engine.classes.entry(class).or_insert(next);
-        engine.locks_so_far += 1;
-        let number = engine.locks_so_far;
-        engine.subjects.insert(number, Subject { name, origin, address: address.0, class });
-        number
-    })
+    let mut engine = locked(&ENGINE);
+    let number = engine.book.introduce(name.map_or(LockClass::Origin(origin), LockClass::Name));
+    engine.subjects.insert(number, Subject { name, origin, address: address.0 });
+    number
 }
 
-/// A lock is no more.
+/// Forgets a lock that is no more.
 pub(super) fn forget(number: u32) {
-    with(|engine| {
-        if let Some(graph) = &mut engine.graph {
-            (0..LEVELS).for_each(|level| graph.forget(node(number, level)));
-        }
-        engine.subjects.remove(&number);
-    });
+    let mut engine = locked(&ENGINE);
+    engine.book.forget(number);
+    engine.subjects.remove(&number);
 }
 
-/// A thread uses its first lock.
-pub(super) fn join(make: impl FnOnce(u32) -> Shared) -> Arc<Shared> {
+/// Adds a thread of this name that uses its first lock.
+pub(super) fn join(name: String) -> Arc<Shared> {
     THREADS.fetch_add(1, Relaxed);
-    let shared = Arc::new(make(THREADS_EVER.fetch_add(1, Relaxed) + 1));
-    with(|engine| {
-        engine.names.insert(shared.id, shared.name.clone());
-        engine.threads.push(shared.clone());
-    });
+    let id = ThreadId(THREADS_EVER.fetch_add(1, Relaxed) + 1);
+    let (held, wants) = (Mutex::default(), Mutex::default());
+    let shared = Arc::new(Shared { id, name, held, wants });
+    let mut engine = locked(&ENGINE);
+    engine.names.insert(id, shared.name.clone());
+    engine.threads.push(shared.clone());
     shared
 }
 
-/// A thread ends.
+/// Says what a thread that ends has left behind.
 pub(super) fn leave(shared: &Arc<Shared>) {
     THREADS.fetch_sub(1, Relaxed);
-    let found: Vec<_> = with(|engine| {
-        let leaked = shared.held();
-        // One that leaves something behind stays, for whoever waits for it.
-        if leaked.is_empty() {
-            engine.threads.retain(|thread| thread.id != shared.id);
+    let mut engine = locked(&ENGINE);
+    let leaked = locked(&shared.held).clone();
+    // One that leaves something behind stays, for whoever waits for it.
+    if leaked.is_empty() {
+        engine.threads.retain(|thread| thread.id != shared.id);
+    }
+    let mut found = Vec::new();
+    for hold in &leaked {
+        if engine.broken.insert((hold.site, None)) {
+            let (thread, lock) = (&shared.name, engine.lock(hold.number));
+            let story = format!("thread {thread} has ended and holds {lock}: its guard was leaked");
+            found.push(engine.tell(Rule::ThreadExit, &story, &[("held since", hold.site)], ""));
         }
-        let mut found = Vec::new();
-        for held in &leaked {
-            if engine.broken.insert((held.site, None)) {
-                let text = text::leaked(engine, &shared.name, held);
-                found.push(Finding { level: Level::Rule, text });
-            }
-        }
-        found
-    });
-    super::act(&found);
+    }
+    drop(engine);
+    act(&found);
 }
 
-/// A rule was broken at the first of these places; `None` if that was said before.
-pub(super) fn violation(what: &str, story: &str, places: &[(&str, Site)]) -> Option<Finding> {
-    with(|engine| {
+/// Returns the violation of a rule at the first of these places; `None` if that was said before, or
+/// the thread is in the validator already.
+pub(super) fn violation(
+    rule: Rule,
+    story: &str,
+    places: &[(&'static str, Site)],
+) -> Option<Finding> {
+    let say = || {
         let mut sites = places.iter().map(|place| place.1);
         let place = (sites.next()?, sites.next());
-        if !engine.broken.insert(place) {
-            return None;
+        let mut engine = locked(&ENGINE);
+        engine.broken.insert(place).then(|| engine.tell(rule, story, places, ""))
+    };
+    inside(say).flatten()
+}
+
+/// Returns what was not checked, for want of room or time: empty, but in programs of
+/// millions of locks.
+#[must_use]
+pub fn losses() -> Vec<String> {
+    let losses = locked(&ENGINE).book.losses();
+    [
+        (losses.locks, "locks found no room in the order graph"),
+        (losses.edges, "orders of two locks found no room"),
+        (losses.classes, "classes of locks found no room"),
+        (losses.searches, "searches for a cycle took too long"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count != 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect()
+}
+
+/// Adds that a thread asks for a lock, by a chain that is new to it, and returns what this brings to
+/// light.
+pub(super) fn ask(me: &Shared, want: &Want<Site>) -> Vec<Finding> {
+    let mut engine = locked(&ENGINE);
+    let held = locked(&me.held).clone();
+    engine.see(want.site);
+    // Who holds it already does not wait for itself (alone, that is refused).
+    if let Some(before) = held.iter().find(|hold| hold.number == want.number) {
+        let again = before.shared && want.shared;
+        if !again || !engine.broken.insert((before.site, Some(want.site))) {
+            return Vec::new();
         }
-        let text = text::violation(what, story, places);
-        Some(Finding { level: Level::Rule, text })
-    })
+        let lock = engine.lock(want.number);
+        let story = format!("thread {} asked for {lock}, which it reads already", me.name);
+        let places = [("held since", before.site), ("asked for", want.site)];
+        let why = "a writer that comes in between waits for it, and it for the writer";
+        return vec![engine.tell(Rule::RecursiveRead, &story, &places, why)];
+    }
+    held.iter().for_each(|hold| engine.see(hold.site));
+    let found = engine.book.ask((me.id, is_alone()), &held, want, |_| true);
+    let tell = |finding: &lockstead_lockdep::Finding| Finding {
+        level: finding.level,
+        text: book::inversion(&engine.book, finding, &*engine),
+    };
+    found.iter().map(tell).collect()
 }
 
-/// Keeps what was found and, if that was wanted, printed.
-pub(super) fn keep(found: &[Finding]) {
-    with(|engine| engine.found.extend_from_slice(found));
-}
-
-/// What was found so far.
-pub(super) fn findings() -> Vec<Finding> {
-    with(|engine| engine.found.clone())
-}
-
-/// What was not checked.
-pub(super) fn losses() -> Vec<String> {
-    with(|engine| {
-        let losses = engine.graph.as_ref().map(Graph::losses).unwrap_or_default();
-        [
-            (losses.locks, "locks found no room in the order graph"),
-            (losses.edges, "orders of two locks found no room"),
-            (losses.classes, "classes of locks found no room"),
-            (losses.searches, "searches for a cycle took too long"),
-        ]
-        .into_iter()
-        .filter(|(count, _)| *count != 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect()
-    })
-}
-
-/// A lock at one place of a nesting, in the graph.
-fn node(number: u32, level: u32) -> LockId {
-    LockId(number * LEVELS + level)
-}
-
-fn mode(shared: bool) -> Mode {
-    // A reader waits behind a waiting writer.
-    if shared { Mode::Read } else { Mode::Write }
-}
-
-/// A thread that holds `held` asks for a lock, by a chain that is new to it.
-/// Returns what this has brought to light.
-pub(super) fn ask(me: &Shared, held: &[Held], want: &Want, level: u32) -> Vec<Finding> {
-    with(|engine| {
-        let to_site = engine.site(want.site);
-        // Who holds it already does not wait for itself (alone, that is refused).
-        if let Some(before) = held.iter().find(|held| held.number == want.number) {
-            let again = before.shared && want.shared;
-            if !again || !engine.broken.insert((before.site, Some(want.site))) {
-                return Vec::new();
-            }
-            let text = text::read_again(engine, &me.name, before, want);
-            return vec![Finding { level: Level::Rule, text }];
-        }
-        let mut findings = Vec::new();
-        for (at, from) in held.iter().enumerate() {
-            let others = held.iter().enumerate().filter(|(other, _)| *other != at);
-            let gates: Vec<Gate> = others
-                .map(|(_, held)| Gate { lock: node(held.number, held.level), shared: held.shared })
-                .collect();
-            let from_site = engine.site(from.site);
-            engine.declare(from.number, from.level);
-            engine.declare(want.number, level);
-            let edge = Edge {
-                from: node(from.number, from.level),
-                to: node(want.number, level),
-                from_mode: mode(from.shared),
-                to_mode: mode(want.shared),
-                from_site,
-                to_site,
-                thread: ThreadId(me.id),
-                gates: &gates,
-                alone: is_alone(),
-                tried_from: from.tried,
-                timed_to: false,
-            };
-            engine.graph().add(&edge, &mut findings);
-        }
-        findings
-            .iter()
-            .map(|finding| {
-                let level = match finding.level {
-                    lockstead_lockdep::Level::Order => Level::Order,
-                    lockstead_lockdep::Level::Potential => Level::Potential,
-                };
-                let text = text::inversion(engine, level, finding);
-                Finding { level, text }
-            })
-            .collect()
-    })
+/// Publishes that the calling thread waits without end, and returns the deadlock that this closes.
+pub(super) fn wait(me: &Shared, want: Want<Site>) -> Option<Finding> {
+    let engine = locked(&ENGINE);
+    *locked(&me.wants) = Some(want);
+    let wants = |id| {
+        let thread = engine.threads.iter().find(|thread| thread.id == id)?;
+        *locked(&thread.wants)
+    };
+    let holders = |want: &Want<Site>| {
+        let hold = |thread: &Arc<Shared>| {
+            let held = locked(&thread.held);
+            held.iter().find(|hold| hold.blocks(want)).map(|hold| (thread.id, *hold))
+        };
+        engine.threads.iter().filter_map(hold).collect()
+    };
+    let members = book::closing_cycle(me.id, &wants, &holders)?;
+    Some(Finding { level: Rule::Deadlock.level(), text: book::deadlock(&members, &*engine) })
 }
 
 impl Engine {
-    fn graph(&mut self) -> &mut Graph {
-        self.graph.get_or_insert_with(|| Graph::new(Limits::default()))
-    }
-
-    fn declare(&mut self, number: u32, level: u32) {
-        if let Some(subject) = self.subjects.get(&number) {
-            let class = subject.class;
-            self.graph().declare(node(number, level), class, level as u8);
+    /// Numbers a place, and keeps the call chain of the first time.
+    fn see(&mut self, site: Site) {
+        if self.book.site(&site).0 as usize == self.chains.len() {
+            self.chains.push(Backtrace::new_unresolved());
         }
     }
 
-    fn site(&mut self, site: Site) -> SiteId {
-        let next = self.sites.len() as u32;
-        SiteId(*self.site_numbers.entry(site).or_insert_with(|| {
-            self.sites.push((site, Backtrace::new_unresolved()));
-            next
-        }))
+    /// Tells a violation: who did what, at which places, and why that is wrong.
+    fn tell(&self, rule: Rule, story: &str, places: &[(&str, Site)], why: &str) -> Finding {
+        let mut text = book::first_line(rule.level(), rule.phrase());
+        text::line(&mut text, story);
+        places.iter().for_each(|(what, site)| self.place(&mut text, what, site));
+        if !why.is_empty() {
+            text::line(&mut text, why);
+        }
+        Finding { level: Level::Rule, text }
+    }
+}
+
+impl Words<Site> for Engine {
+    fn lock(&self, number: u32) -> String {
+        match self.subjects.get(&number) {
+            None => "a lock that is no more".into(),
+            Some(Subject { name: Some(name), address, .. }) => format!("`{name}` at {address:#x}"),
+            Some(Subject { origin, address, .. }) => {
+                format!("the lock of {origin} at {address:#x}")
+            }
+        }
     }
 
-    /// The threads that have used a lock and have not ended.
-    pub(super) fn threads(&self) -> &[Arc<Shared>] {
-        &self.threads
+    fn thread(&self, thread: ThreadId) -> String {
+        self.names.get(&thread).cloned().unwrap_or_else(|| "that has ended".into())
     }
 
-    /// Threads wait for each other.
-    pub(super) fn deadlock(&self, members: &[Member]) -> Vec<Finding> {
-        let text = text::deadlock(self, members);
-        vec![Finding { level: Level::Deadlock, text }]
-    }
-
-    pub(super) fn subject(&self, number: u32) -> Option<&Subject> {
-        self.subjects.get(&number)
-    }
-
-    /// The lock of a step of a finding.
-    pub(super) fn subject_of(&self, lock: LockId) -> Option<&Subject> {
-        self.subject(lock.0 / LEVELS)
-    }
-
-    pub(super) fn thread_name(&self, step: &Step) -> &str {
-        self.names.get(&step.witness.thread.0).map_or("a thread", String::as_str)
-    }
-
-    /// A place, and the first call chain that led there.
-    pub(super) fn place(&self, site: SiteId) -> &(Site, Backtrace) {
-        &self.sites[site.0 as usize]
-    }
-
-    /// The first call chain that led to a place, if any was seen.
-    pub(super) fn chain(&self, site: Site) -> Option<&Backtrace> {
-        self.site_numbers.get(site).map(|&number| &self.sites[number as usize].1)
+    fn place(&self, text: &mut String, what: &str, site: &Site) {
+        let chain = self.book.known_site(site).map(|known| &self.chains[known.0 as usize]);
+        text::place(text, what, site, chain);
     }
 }

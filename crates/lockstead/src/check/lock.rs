@@ -1,5 +1,6 @@
 //! What a checked lock keeps, and its hooks.
 
+use super::inside::inside;
 use super::{engine, thread};
 use crate::{Access, Hooks, LockId, Path, Site};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -19,18 +20,18 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Of a lock that was created at `origin`.
+    /// Makes the state of a lock that was created at `origin`.
     pub(crate) const fn new(name: Option<&'static str>, origin: Option<Site>) -> Self {
         Lock { number: AtomicU32::new(0), name, origin }
     }
 
-    /// The lock's number, if it was ever used.
-    pub(super) fn known_number(&self) -> Option<u32> {
+    /// Returns the lock's number, if it was ever used.
+    fn known_number(&self) -> Option<u32> {
         Some(self.number.load(Relaxed)).filter(|&number| number != 0)
     }
 
-    /// The lock's number, given at its first use, which is at `site`.
-    pub(super) fn number(&self, address: LockId, site: Site) -> u32 {
+    /// Returns the lock's number, given at its first use, which is at `site`.
+    fn number(&self, address: LockId, site: Site) -> u32 {
         let known = self.number.load(Relaxed);
         if known != 0 {
             return known;
@@ -51,7 +52,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let number = *self.number.get_mut();
         if number != 0 {
-            thread::outside(|| engine::forget(number));
+            inside(|| engine::forget(number));
         }
     }
 }
@@ -63,24 +64,24 @@ impl Hooks for Checked {
 
     #[track_caller]
     fn will_acquire(lock: &Lock, id: LockId, access: Access, subclass: u32, site: Site) {
-        thread::will_acquire(lock, id, access, subclass, site);
+        thread::will_acquire(|| lock.number(id, site), access, subclass, site);
     }
 
     #[track_caller]
     fn will_wait(lock: &Lock, _id: LockId, endless: bool) {
-        thread::will_wait(lock, endless);
+        thread::will_wait(lock.known_number(), endless);
     }
 
     fn acquired(lock: &Lock, id: LockId, access: Access, _path: Path, site: Site) {
-        thread::acquired(lock, id, access, site);
+        thread::acquired(|| lock.number(id, site), access, site);
     }
 
     fn abandoned(lock: &Lock, _id: LockId, _site: Site) {
-        thread::abandoned(lock);
+        thread::abandoned(lock.known_number());
     }
 
     fn releasing(lock: &Lock, _id: LockId) {
-        thread::releasing(lock);
+        thread::releasing(lock.known_number());
     }
 
     fn name(lock: &Lock) -> Option<&'static str> {

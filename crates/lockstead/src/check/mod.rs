@@ -52,141 +52,25 @@
 //! assert!(found.text.contains("front"));
 //! ```
 
-mod cycles;
 mod engine;
+mod finding;
+mod inside;
 mod lock;
 mod text;
 mod thread;
 
+pub use engine::losses;
+pub use finding::{Action, Finding, Level, findings, set_action};
 pub use lock::{Checked, Lock};
+pub(crate) use lockstead_rules::Rule;
 
-use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-/// How bad a finding is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Level {
-    /// An inversion that, as it was seen, cannot deadlock.
-    Order,
-    /// An inversion that can.
-    Potential,
-    /// A rule was broken.
-    Rule,
-    /// It happened.
-    Deadlock,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Level::Order => "ORDER",
-            Level::Potential => "POTENTIAL",
-            Level::Rule => "RULE",
-            Level::Deadlock => "DEADLOCK",
-        })
-    }
-}
-
-/// Something that was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Finding {
-    /// How bad it is.
-    pub level: Level,
-    /// The report: a first line `lockstead: LEVEL: what`, then who, which locks
-    /// and where.
-    pub text: String,
-}
-
-/// What to do with a finding, besides keeping it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Action {
-    /// Print it to standard error, unless it is an [`Level::Order`]; the default,
-    /// and `LOCKSTEAD_CHECK=report`.
-    Report = 1,
-    /// Print all; `LOCKSTEAD_CHECK=strict`.
-    Strict = 2,
-    /// As [`Action::Report`], and panic in the thread that completed it, before it
-    /// waits; `LOCKSTEAD_CHECK=panic`. (Not for a thread that ends.)
-    Panic = 3,
-    /// Nothing; `LOCKSTEAD_CHECK=silent`.
-    Silent = 4,
-}
-
-/// 0: not said yet.
-static ACTION: AtomicU8 = AtomicU8::new(0);
-
-/// Says what to do with findings from now on; goes before `LOCKSTEAD_CHECK`.
-pub fn set_action(action: Action) {
-    ACTION.store(action as u8, Relaxed);
-}
-
-/// What to do. A value of `LOCKSTEAD_CHECK` that means nothing is said once.
-fn action() -> Action {
-    match ACTION.load(Relaxed) {
-        1 => Action::Report,
-        2 => Action::Strict,
-        3 => Action::Panic,
-        4 => Action::Silent,
-        _ => {
-            let action = match std::env::var("LOCKSTEAD_CHECK").as_deref() {
-                Ok("strict") => Action::Strict,
-                Ok("panic") => Action::Panic,
-                Ok("silent") => Action::Silent,
-                Ok("report") | Err(_) => Action::Report,
-                Ok(other) => {
-                    eprintln!(
-                        "lockstead: LOCKSTEAD_CHECK={other} means nothing: it can be report, \
-                         strict, panic or silent"
-                    );
-                    Action::Report
-                }
-            };
-            set_action(action);
-            action
-        }
-    }
-}
-
-/// All findings of this process so far, in their order.
-#[must_use]
-pub fn findings() -> Vec<Finding> {
-    engine::findings()
-}
-
-/// What was not checked, for want of room or time: empty, but in programs of
-/// millions of locks.
-#[must_use]
-pub fn losses() -> Vec<String> {
-    engine::losses()
-}
-
-/// A rule was broken: says so once for these places, and panics if that is wanted.
+/// Says once for these places that a rule was broken, and panics if that is wanted.
 /// The first place is where it was broken.
 #[track_caller]
-pub(crate) fn violation(what: &str, story: &str, places: &[(&str, crate::Site)]) {
-    let mut found = None;
-    thread::outside(|| found = engine::violation(what, story, places));
-    if let Some(finding) = found
-        && act(std::slice::from_ref(&finding))
+pub(crate) fn violation(rule: Rule, story: &str, places: &[(&'static str, crate::Site)]) {
+    if let Some(finding) = engine::violation(rule, story, places)
+        && finding::act(std::slice::from_ref(&finding))
     {
         panic!("{}", finding.text);
     }
-}
-
-/// Prints what was found, if that is wanted, keeps it, and says whether to panic. In this
-/// order: a program that has seen a finding may end, and has its text.
-fn act(found: &[Finding]) -> bool {
-    let action = action();
-    let printed = |finding: &&Finding| match action {
-        Action::Silent => false,
-        Action::Strict => true,
-        Action::Report | Action::Panic => finding.level > Level::Order,
-    };
-    for finding in found.iter().filter(printed) {
-        eprint!("{}", finding.text);
-    }
-    engine::keep(found);
-    action == Action::Panic && found.iter().any(|finding| finding.level > Level::Order)
 }

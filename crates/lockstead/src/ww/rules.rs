@@ -57,7 +57,7 @@ mod off {
 #[cfg(feature = "check")]
 mod on {
     use crate::Site;
-    use crate::check::violation;
+    use crate::check::{Rule, violation};
     use crate::ww::{self, Class};
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
@@ -95,7 +95,7 @@ mod on {
             let (name, begun) = (class.name(), context.rules.live.begun);
             if !core::ptr::eq(class, self.class) {
                 violation(
-                    "wait/wound mutex of another class",
+                    Rule::ContextOfOtherClass,
                     &format!(
                         "a lock of class `{}` at {address:#x} is asked for in a context of class \
                          `{name}`: nobody can say which of two such contexts is older",
@@ -106,7 +106,7 @@ mod on {
             }
             if let Some(done) = context.rules.done.get() {
                 violation(
-                    "acquisition after done",
+                    Rule::AcquisitionAfterDone,
                     &format!(
                         "a context of class `{name}` that has said that it needs no further lock \
                          asks for the one at {address:#x}"
@@ -117,7 +117,7 @@ mod on {
             let Some((refused, at)) = context.rules.refused.get() else { return };
             if context.acquired() != 0 {
                 violation(
-                    "no backing off after a refusal",
+                    Rule::NoBackingOff,
                     &format!(
                         "a context of class `{name}` was refused the lock at {refused:#x}, and \
                          asks for one while it still holds {}: others may wait for those",
@@ -127,7 +127,7 @@ mod on {
                 );
             } else if refused != address {
                 violation(
-                    "another lock after a refusal",
+                    Rule::OtherLockFirst,
                     &format!(
                         "a context of class `{name}` was refused the lock at {refused:#x}, and \
                          asks for the one at {address:#x} first: it may be refused again at once"
@@ -141,7 +141,7 @@ mod on {
         pub(in crate::ww) fn asked_alone(&self, here: Site) {
             if let Some(live) = live(self.class, |live| live.held.get() != 0) {
                 violation(
-                    "lock taken alone beside a context",
+                    Rule::AloneBesideContext,
                     &format!(
                         "a thread that holds {} lock(s) of class `{}` in a context asks for one \
                          without: it is never told to back off, and may wait for ever",
@@ -166,7 +166,7 @@ mod on {
         pub(in crate::ww) fn begun(class: &'static Class, here: Site) -> Self {
             if let Some(other) = live(class, |_| true) {
                 violation(
-                    "second context of a class",
+                    Rule::SecondContext,
                     &format!(
                         "a thread begins a context of class `{}` while it has another one: the two \
                          may wait for each other",
@@ -198,7 +198,7 @@ mod on {
         pub(in crate::ww) fn slow(&self, context: &ww::Context, here: Site) {
             if self.refused.get().is_none() {
                 violation(
-                    "lock_slow without a refusal",
+                    Rule::SlowWithoutRefusal,
                     &format!(
                         "a context of class `{}` waits for a lock that it was not refused: use lock",
                         context.class().name()
@@ -212,7 +212,7 @@ mod on {
         pub(in crate::ww) fn done(&self, context: &ww::Context, here: Site) {
             if let Some(before) = self.done.replace(Some(here)) {
                 violation(
-                    "done twice",
+                    Rule::DoneTwice,
                     &format!(
                         "a context of class `{}` says again that it needs no further lock",
                         context.class().name()
@@ -228,7 +228,7 @@ mod on {
             });
             if context.acquired() != 0 && !std::thread::panicking() {
                 violation(
-                    "context ended while holding",
+                    Rule::EndedHolding,
                     &format!(
                         "a context of class `{}` has ended and holds {} lock(s): their guards were \
                          leaked",

@@ -16,11 +16,11 @@
 //! so that what was known of a lock is not taken for knowledge of its successor.
 //!
 //! # Invariants
-//! - **C2** It is a cache. A slot that another chain takes costs a slow look. Two
+//! - **CHAINS-CACHE** It is a cache. A slot that another chain takes costs a slow look. Two
 //!   chains that share a slot and agree in those 32 bits of their keys are taken
 //!   for one; among n chains of a process that happens with a probability of
 //!   n squared over 2^51.
-//! - **C3** A forked child finds it empty.
+//! - **CHAINS-FORK** A forked child finds it empty.
 
 use crate::state::STATE;
 use crate::sys;
@@ -149,7 +149,7 @@ impl Step {
     }
 }
 
-/// Asks the kernel to empty the cache in forked children (C3). False where it
+/// Asks the kernel to empty the cache in forked children (CHAINS-FORK). False where it
 /// cannot.
 #[must_use]
 pub fn wipe_on_fork() -> bool {
@@ -166,7 +166,7 @@ pub fn forget() {
 fn advise(advice: libc::c_int) -> bool {
     let (place, advice) = (&raw const CHAINS as usize, advice as usize);
     // SAFETY: whole pages of ours, by the alignment and size, in zero-initialised
-    // private memory, of atomics that may become zero at any time (C2).
+    // private memory, of atomics that may become zero at any time (CHAINS-CACHE).
     let asked =
         unsafe { sys::call(libc::SYS_madvise, [place, size_of::<Chains>(), advice, 0, 0, 0]) };
     asked.is_ok()

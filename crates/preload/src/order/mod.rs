@@ -21,7 +21,7 @@
 //! thread whose it is, which is the only one at that moment.
 //!
 //! # Invariants
-//! - **K3** Only its own thread reads or writes a key, and not in a signal handler
+//! - **ORDER-OWN-KEYS** Only its own thread reads or writes a key, and not in a signal handler
 //!   while the library works for it (`busy`).
 
 pub mod chains;

@@ -145,7 +145,7 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
         _ => return,
     };
     let Some(left) = left(call.target) else { return };
-    // SAFETY: the program passes it to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
     let words = unsafe { Words::read(kind, call.target) };
     let is_held = match words.holder() {
         Holder::Thread(number) => number == left.tid,

@@ -34,7 +34,7 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 
 fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     let mutex = call.companion;
-    // SAFETY: the program passes it to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
     let words = unsafe { Words::read(Kind::Mutex, mutex) };
     let (tid, stack) = match words.holder() {
         Holder::Thread(number) if me.is(number) => return again(me, &words, call, place),

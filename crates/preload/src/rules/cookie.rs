@@ -116,7 +116,7 @@ impl Cookie {
             Kind::Barrier => (24, 20, true),
             Kind::Unknown | Kind::Spin | Kind::Condition => return None,
         };
-        // SAFETY: inside of the lock, by the caller's promise, and aligned; other
+        // SAFETY: RULES-PASSED, by the caller: inside of the lock, and aligned; other
         // threads of ours use the same atomics, glibc nothing. The lifetime is
         // the caller's affair.
         unsafe {

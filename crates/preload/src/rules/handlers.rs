@@ -353,7 +353,7 @@ leading_out! {
 
 unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &Site) -> usize {
     jumps();
-    // SAFETY: the program passes a context that it has made, which the real function
+    // SAFETY: RULES-PASSED: the program passes a context that it has made, which the real function
     // reads too.
     stack::swaps(site.stack_pointer(), unsafe { stack_pointer_of(to) });
     REAL.swapcontext.address()
@@ -368,6 +368,6 @@ unsafe fn stack_pointer_of(context: Jump) -> u64 {
     if context.is_null() {
         return 0;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: RULES-PASSED, by the caller's promise.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as u64 }
 }

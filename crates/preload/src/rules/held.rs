@@ -38,7 +38,7 @@ fn begins_or_ends(rule: Rule, address: u64, kind: Kind, site: &Site) {
     if me.ledger.find_lock(address).is_none() {
         return;
     }
-    // SAFETY: the program passes the lock to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     let words = unsafe { Words::read(kind, address) };
     let Some((tid, holding)) = me.holder(address, &words) else { return };
     me.note(&Note::new(rule, address, me.stack(site)).after(tid, holding.stack));

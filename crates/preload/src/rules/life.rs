@@ -57,7 +57,7 @@ pub fn is_forked() -> bool {
 
 /// See [`super::initialised`].
 pub fn initialised(address: u64, kind: Kind, attributes: u16) {
-    // SAFETY: the program has passed it to the function that it called.
+    // SAFETY: RULES-PASSED: the program has passed it to the function that it called.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
         plant(cookie, attributes);
     }
@@ -87,7 +87,7 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     if known != kind {
         return;
     }
-    // SAFETY: the program has passed it to the function that it called, which
+    // SAFETY: RULES-PASSED: the program has passed it to the function that it called, which
     // has not come back yet.
     let cookie = unsafe { Cookie::of(address, kind, attributes) };
     let (tid, stack) = (me.record().tid.load(Relaxed), me.stack(site));
@@ -102,7 +102,7 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
 /// # Safety
 /// At `address` is memory of the size of such a lock.
 pub unsafe fn freed(me: &Me, address: u64, nature: (Kind, u16), site: &Site) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: RULES-PASSED, by the caller's promise.
     let cookie = unsafe { Cookie::of(address, nature.0, nature.1) };
     // Bytes that do not carry the lock's own mark are the program's.
     if let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::Own) {
@@ -159,13 +159,13 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 /// Looks at a lock that is used at this stack; says whether it must not be.
 pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     let (kind, mut attributes) = nature.nature();
-    // SAFETY: the program passes it to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
     let words = unsafe { Words::read(kind, address) };
     // These do not say so themselves.
     if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
         attributes |= attribute::SHARED;
     }
-    // SAFETY: as above.
+    // SAFETY: RULES-PASSED, as above.
     if let Some(was) = unsafe { overwritten(me, address, (kind, attributes), &words) } {
         if let Some((index, lock)) = me.record_of(address) {
             me.end_life(index, lock);
@@ -177,7 +177,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         }
         let note = Note::new(Rule::OverwrittenFree, address, stack);
         me.note(&note.after(0, was.init_stack).weak(was.in_order));
-        // SAFETY: as above.
+        // SAFETY: RULES-PASSED, as above.
         let cookie = unsafe { Cookie::of(address, kind, attributes) };
         if let Some(cookie) = cookie.filter(|_| words.is_sound()) {
             plant(cookie, attributes);
@@ -185,7 +185,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         return !was.in_order;
     }
     if words.is_sound() && !words.is_destroyed_mutex() {
-        // SAFETY: as above.
+        // SAFETY: RULES-PASSED, as above.
         unsafe { me.ends_unseen(address, stack, (kind, attributes)) };
     }
     let Some((rule, earlier)) = judge(me, address, kind, attributes, &words) else { return false };
@@ -210,7 +210,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     }
     me.note(&note);
     // Said once. Nothing is written where nobody keeps a lock any more.
-    // SAFETY: as above.
+    // SAFETY: RULES-PASSED, as above.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) }
         && words.is_sound()
         && rule != Rule::InFreedMemory
@@ -226,7 +226,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
 pub fn has_changed<N: Nature>(address: u64, nature: &N) -> bool {
     let (kind, attributes) = nature.nature();
     let may_have_none = matches!(kind, Kind::Semaphore | Kind::Barrier);
-    // SAFETY: the program passes it to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
     match unsafe { Cookie::of(address, kind, attributes) }.map(|cookie| cookie.read()) {
         None | Some(Mark::Own) => false,
         Some(Mark::None) => !may_have_none,
@@ -261,7 +261,7 @@ unsafe fn overwritten(
     {
         return None;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: RULES-PASSED, by the caller's promise.
     let cookie = unsafe { Cookie::of(address, kind, before) }?;
     let init_stack = lock.init_stack.load(Relaxed);
     let in_order = match cookie.read() {
@@ -300,7 +300,7 @@ fn judge(
         let is_new = matches!(life, Some(Life::Gone));
         return is_new.then_some((Rule::InFreedMemory, Earlier::Destroyed(tid, stack)));
     }
-    // SAFETY: as in `used`. A destroyed mutex has no attributes any more.
+    // SAFETY: RULES-PASSED, as in `used`. A destroyed mutex has no attributes any more.
     let cookie = unsafe {
         let known = if words.is_destroyed_mutex() { 0 } else { attributes };
         Cookie::of(address, kind, known)
@@ -346,7 +346,7 @@ fn judge(
 /// and what it was says its record.
 fn freed_by(me: &Me, address: u64, kind: Kind, index: u32) -> Option<(u32, u32)> {
     let (known, _, attributes) = me.ledger.lock(index)?.shape();
-    // SAFETY: as in `used`.
+    // SAFETY: RULES-PASSED, as in `used`.
     let cookie = unsafe { Cookie::of(address, kind, attributes) };
     match cookie.filter(|_| known == kind)?.read() {
         Mark::Freed(tid, stack) => Some((tid, stack)),
@@ -374,7 +374,7 @@ impl Me {
             return false;
         }
         let has_lost_it = || {
-            // SAFETY: by the caller's promise. One that had no cookie has lost none.
+            // SAFETY: RULES-PASSED, by the caller's promise. One that had no cookie has lost none.
             let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
             cookie.is_some_and(|cookie| cookie.read() == Mark::None)
         };
@@ -386,7 +386,7 @@ impl Me {
         if is_other {
             self.end_life(index, lock);
             self.use_lock(address, stack, nature);
-            // SAFETY: by the caller's promise.
+            // SAFETY: RULES-PASSED, by the caller's promise.
             let cookie = unsafe { Cookie::of(address, kind, attributes) };
             if let Some(cookie) = cookie.filter(|_| matches!(kind, Kind::Mutex | Kind::RwLock)) {
                 plant(cookie, attributes);

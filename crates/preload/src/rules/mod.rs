@@ -30,6 +30,11 @@
 //! who holds a mutex, and whether anybody holds the others. A violation is noted only
 //! where both agree, or where the words alone suffice; so what was acquired
 //! unseen is no violation.
+//!
+//! # Invariants
+//! - **RULES-PASSED** The memory of a lock that a rule looks at is readable for the size of its kind:
+//!   the program passes it to the function that it calls, which reads it as well, and the library
+//!   looks before that call or before it returns.
 
 #[cfg(feature = "check")]
 pub mod at_fork;

@@ -22,7 +22,7 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if holding.flags.has(Flags::LENT) {
         return;
     }
-    // SAFETY: the program passes the lock to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     let words = unsafe { Words::read(kind, call.target) };
     let own = match words.holder() {
         Holder::Thread(number) => me.is(number),

@@ -155,7 +155,7 @@ unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &Site) {
         is_lock.then_some(holding)
     });
     let Some(holding) = held else { return };
-    // SAFETY: the program passes them to the function of this name.
+    // SAFETY: RULES-PASSED: the program passes them to the function of this name.
     if unsafe { returns_at_once(BLOCKING[index], arguments) } {
         return;
     }
@@ -171,7 +171,7 @@ unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &Site) {
 unsafe fn returns_at_once(name: &str, arguments: &[usize; 6]) -> bool {
     let number = |index: usize| arguments[index] as c_int;
     let has = |index: usize, flag: c_int| number(index) & flag != 0;
-    // SAFETY: by the caller's promise, a `timespec` or a `timeval`, of two words.
+    // SAFETY: RULES-PASSED, by the caller's promise, a `timespec` or a `timeval`, of two words.
     let no_time = |index: usize| unsafe {
         let time = arguments[index] as *const [i64; 2];
         !time.is_null() && time.read_unaligned() == [0, 0]

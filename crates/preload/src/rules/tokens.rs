@@ -84,7 +84,7 @@ impl Seen<'_> {
         let [stack, address] = record.map_or([0; 2], |record| {
             [u64::from(record.first_stack.load(Relaxed)), record.address.load(Relaxed)]
         });
-        // SAFETY: the program has passed it to the function that it called.
+        // SAFETY: RULES-PASSED: the program has passed it to the function that it called.
         let is_shared =
             address != 0 && unsafe { Words::read(Kind::Semaphore, address) }.is_shared();
         let sharing = if is_shared { Sharing::Memory } else { Sharing::Private };
@@ -189,7 +189,7 @@ fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> 
 
 /// The tokens of a semaphore, as glibc keeps them since 2.21.
 fn tokens(address: u64) -> u32 {
-    // SAFETY: the program has passed it to the function that it called, which reads
+    // SAFETY: RULES-PASSED: the program has passed it to the function that it called, which reads
     // it too; the first word has been the count in all versions that we run with.
     unsafe { &*(address as *const AtomicU32) }.load(Relaxed)
 }

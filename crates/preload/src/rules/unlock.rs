@@ -33,7 +33,7 @@ pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
     if !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin) {
         return;
     }
-    // SAFETY: the program passes the lock to the function that it calls.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     let words = unsafe { Words::read(kind, address) };
     let stack = me.thread.stack();
     match stack.find(address) {
@@ -80,7 +80,7 @@ pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if kind != Kind::Mutex || earlier.flags.has(Flags::LENT) {
         return;
     }
-    // SAFETY: the program has just passed it to the function that it called.
+    // SAFETY: RULES-PASSED: the program has just passed it to the function that it called.
     let words = unsafe { Words::read(kind, call.target) };
     if words.is_recursive() || words.is_robust() {
         return;

@@ -93,7 +93,7 @@ impl Words {
     pub unsafe fn read(kind: Kind, address: u64) -> Words {
         let mut words = [0; MOST];
         for (index, word) in words[..count(kind)].iter_mut().enumerate() {
-            // SAFETY: by the caller's promise; glibc changes them atomically.
+            // SAFETY: RULES-PASSED, by the caller's promise; glibc changes them atomically.
             *word = unsafe { (*(address as *const AtomicU32).add(index)).load(Relaxed) };
         }
         Words { kind, words }

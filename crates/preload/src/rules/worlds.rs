@@ -195,7 +195,7 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     let lock = key(call.target, record.generation.load(Relaxed));
     if signal != 0 && !how.has(Flags::TRIED) {
         handled(me, call.target, lock, signal, place, mode(call, attributes));
-        // SAFETY: the program passes it to the function that it calls.
+        // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
         if let Some(cookie) = unsafe { Cookie::of(call.target, kind, attributes) } {
             let _ = cookie.watch();
         }

@@ -144,7 +144,7 @@ fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
 
 #[test]
 fn each_rule_says_what_was_done_and_what_came_before() {
-    for rule in Rule::ALL {
+    for rule in Rule::ALL.iter().copied().filter(|rule| rule.story().is_some()) {
         let violation = Violation {
             thread: thread(7),
             lock: lock("journal"),
@@ -159,19 +159,19 @@ fn each_rule_says_what_was_done_and_what_came_before() {
         };
         let details = |level| Details {
             level: Some(level),
-            rule: Some(rules::slug(rule)),
+            rule: Some(rule.id().into()),
             violation: Some(violation.clone()),
             ..Details::default()
         };
         let text = text("bank (pid 5)", &details(Level::Rule));
-        let head = format!("lockstead: RULE: {}\n  in bank (pid 5)\n", rules::phrase(rule));
+        let head = format!("lockstead: RULE: {}\n  in bank (pid 5)\n", rule.phrase());
         assert!(text.starts_with(&head), "{text}");
         for part in
             ["\n  thread \"t7\" (tid 7)\n", "journal (mutex)", "does() at bank.c:1", "did() at"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(text.lines().count() <= 40, "{text}");
+        assert!(text.lines().count() <= 40 && !text.contains(['{', '}']), "{text}");
         let doubtful = super::text("bank (pid 5)", &details(Level::Order));
         assert!(doubtful.starts_with("lockstead: ORDER: "), "{doubtful}");
         assert!(doubtful.contains("\n  no harm as it was seen: "), "{doubtful}");
@@ -182,7 +182,7 @@ fn each_rule_says_what_was_done_and_what_came_before() {
 fn what_is_not_known_is_said_so() {
     let details = Details {
         level: Some(Level::Rule),
-        rule: Some(rules::slug(Rule::ThreadExit)),
+        rule: Some(Rule::ThreadExit.id().into()),
         violation: Some(Violation {
             thread: Thread { tid: 9, name: None },
             ..Violation::default()
