@@ -13,7 +13,7 @@ pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -
     };
     match error {
         LockError::Recursive => die(&format!(
-            "{call}: recursive locking: this thread holds the {lock} already, and would wait for \
+            "{call}: recursion: this thread holds the {lock} already, and would wait for \
              itself for ever"
         )),
         LockError::OwnerLost => die(&format!(

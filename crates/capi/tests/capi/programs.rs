@@ -77,9 +77,9 @@ fn threads_that_end_use_locks_to_the_last() {
 fn hopeless_waits_abort_with_a_message() {
     let built = program("c/hopeless.c", compiler(false), "gnu11", &[]);
     for (case, words) in [
-        ("recursive", &["lks_mutex_lock: recursive locking", "mutex `accounts`"][..]),
+        ("recursive", &["lks_mutex_lock: recursion", "mutex `accounts`"][..]),
         ("lost", &["lks_mutex_lock: lost owner", "fork"]),
-        ("writer", &["lks_rwlock_read: recursive locking", "reader-writer lock at 0x"]),
+        ("writer", &["lks_rwlock_read: recursion", "reader-writer lock at 0x"]),
         ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),
         ("count", &["lks_atomic_dec_and_mutex_lock: the count is zero"]),
     ] {
