@@ -1,5 +1,5 @@
 use super::*;
-use lockstead_inspect::check::model::Lock;
+use lockstead_inspect::check::model::{Lock, Thread};
 use lockstead_inspect::stack::{End, Frame, Stack};
 
 fn lock(name: &str) -> Lock {
