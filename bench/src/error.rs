@@ -1,6 +1,7 @@
 //! What can go wrong with a measurement.
 
 use crate::locks::LockName;
+use lockstead_render::failure::Failure;
 use std::path::PathBuf;
 
 /// Why there is no report. The text says what to do about it.
@@ -147,4 +148,27 @@ pub enum Error {
     /// The session's stop flag was set. Everything has been cleaned up.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted => Failure::Interrupted,
+            Error::Option { .. } | Error::Directory { .. } | Error::Unavailable { .. } => {
+                Failure::Usage(error.to_string())
+            }
+            Error::System { .. }
+            | Error::Broken { .. }
+            | Error::Stuck { .. }
+            | Error::NotAlone { .. }
+            | Error::Threads { .. }
+            | Error::Process { .. }
+            | Error::Worker { .. }
+            | Error::Namespaces { .. }
+            | Error::NotHere { .. }
+            | Error::Priorities { .. }
+            | Error::Quota { .. }
+            | Error::Segment { .. } => Failure::Run(error.to_string()),
+        }
+    }
 }

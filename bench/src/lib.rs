@@ -18,7 +18,7 @@
 //! | [`shared`] | locks between processes, and what is left when those are killed |
 //!
 //! [`locks`] names the locks, [`published`] holds the tables of the documents
-//! that the project follows, [`machine`] says where a report was made.
+//! that the project follows.
 //!
 //! # Rules of measuring
 //! All locks of a comparison are measured in one process, in rounds with the
@@ -37,7 +37,6 @@ mod harness;
 mod hogs;
 pub mod instructions;
 pub mod locks;
-pub mod machine;
 pub mod oncpu;
 mod options;
 pub mod published;

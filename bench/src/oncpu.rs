@@ -5,7 +5,6 @@
 //! the other sources are held against: it is asked just before and just after them, and
 //! where it changed in between the answer is not counted.
 
-use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, Session, stats};
 use core::panic::Location;
@@ -14,6 +13,7 @@ use lockstead_linux::Linux;
 use lockstead_linux::oncpu::status;
 use lockstead_linux::owner::{Oracle, ask};
 use lockstead_oncpu::{Refusal, start, stop};
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use super::summary::Summary;
 use crate::LockName;
-use crate::machine::Machine;
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 
 /// What was measured, as reports write it.

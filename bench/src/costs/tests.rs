@@ -20,7 +20,7 @@ fn what_cannot_be_otherwise_is_so() {
     // these is there at all.
     let layout = &costs.layout;
     let processors = layout.nodes * layout.caches * layout.cores * layout.threads;
-    assert_eq!(processors, crate::machine::processors());
+    assert_eq!(processors, lockstead_render::machine::processors());
     for (what, ns) in [
         ("hit", costs.hit),
         ("exchange", costs.exchange),

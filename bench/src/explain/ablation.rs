@@ -14,9 +14,9 @@ use crate::contended::slices::Load;
 use crate::contended::work::Pace;
 use crate::contended::{self, Disturbance, QuotaUsed, Spot};
 use crate::harness::Slice;
-use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, LockName, Session, stats};
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 
 /// What was measured, as reports write it.

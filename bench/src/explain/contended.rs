@@ -14,7 +14,8 @@ use crate::contended::work::Pace;
 use crate::foreign::Observation;
 use crate::harness::Slice;
 use crate::session::Progress;
-use crate::{Error, LockName, Session, machine, stats};
+use crate::{Error, LockName, Session, stats};
+use lockstead_render::machine;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 pub enum Ingredient {
     /// The fast path is compiled into the caller.
     Inline,
-    /// Who finds the lock taken spins before it sleeps.
+    /// A thread that finds the lock taken spins before it sleeps.
     Spinning,
     /// Spinners stand in a queue; one at a time looks at the lock.
     Queue,
@@ -18,21 +18,21 @@ pub enum Ingredient {
     ReadFirst,
     /// Spinners ask whether the owner runs.
     OwnerRunning,
-    /// A waiter past the bound is kept the lock.
+    /// The lock is reserved for a waiter past the bound.
     Handoff,
     /// A release that somebody spins for wakes nobody.
     WakeUps,
-    /// Who is passed by sleeps by a timer of its own, and is not woken.
-    Naps,
+    /// A waiter past whom others have barged sleeps by a timer of its own, and is not woken.
+    BackOff,
     /// A release that wakes anybody wakes one.
     OneWake,
     /// The fast paths say who has the lock.
     Owner,
     /// The release is a store that the kernel restarts.
     OneAtomic,
-    /// A lock that was fought over keeps to releases that need not be restarted.
-    Heat,
-    /// On two processors, who finds the only spinner's place taken spins beside it.
+    /// A lock that was contended keeps to releases that need not be restarted, for a while.
+    SlowUnlocks,
+    /// On two processors, a thread that finds the only spinner's place taken spins beside it.
     Beside,
     /// A spinner that was itself preempted leaves.
     Preemption,
@@ -52,7 +52,7 @@ impl Ingredient {
         Ingredient::OwnerRunning,
         Ingredient::Handoff,
         Ingredient::WakeUps,
-        Ingredient::Naps,
+        Ingredient::BackOff,
         Ingredient::OneWake,
         Ingredient::Owner,
     ];
@@ -69,10 +69,10 @@ impl Ingredient {
         Ingredient::Handoff,
         Ingredient::ShortBound,
         Ingredient::WakeUps,
-        Ingredient::Naps,
+        Ingredient::BackOff,
         Ingredient::OneWake,
         Ingredient::OneAtomic,
-        Ingredient::Heat,
+        Ingredient::SlowUnlocks,
         Ingredient::Inline,
     ];
 
@@ -87,11 +87,11 @@ impl Ingredient {
             Ingredient::OwnerRunning => "owner-running",
             Ingredient::Handoff => "handoff",
             Ingredient::WakeUps => "wake-ups",
-            Ingredient::Naps => "naps",
+            Ingredient::BackOff => "back-off",
             Ingredient::OneWake => "one-wake",
             Ingredient::Owner => "owner",
             Ingredient::OneAtomic => "one-atomic",
-            Ingredient::Heat => "heat",
+            Ingredient::SlowUnlocks => "slow-unlocks",
             Ingredient::Beside => "beside",
             Ingredient::Preemption => "preemption",
             Ingredient::SpacedLooks => "spaced-looks",
@@ -106,8 +106,8 @@ impl Ingredient {
             Ingredient::Inline => "fast paths in the caller; without: two calls",
             Ingredient::Spinning => "spin, then sleep; without: sleep at once",
             Ingredient::Queue => {
-                "one spinner looks at a time, and answers for sleepers; without: all look, and \
-                 none answers"
+                "one spinner looks at a time, and covers the sleepers; without: all look, and \
+                 none covers"
             }
             Ingredient::ReadFirst => {
                 "read, then compare-exchange; without: each look is a compare-exchange"
@@ -116,13 +116,13 @@ impl Ingredient {
                 "no spinning for an owner that does not run; without: the bound alone ends it"
             }
             Ingredient::Handoff => {
-                "the lock is kept for who has waited past the bound; without: first come"
+                "the lock is reserved for a waiter past the bound; without: first come"
             }
             Ingredient::WakeUps => {
                 "a release that is spun for wakes nobody; without: it wakes a sleeper all the same"
             }
-            Ingredient::Naps => {
-                "who is passed by sleeps by a timer of its own; without: it asks to be woken"
+            Ingredient::BackOff => {
+                "a waiter past whom others barged sleeps by a timer; without: it asks to be woken"
             }
             Ingredient::OneWake => {
                 "a release wakes one sleeper; without: it wakes all, and one of them gets the lock"
@@ -133,8 +133,8 @@ impl Ingredient {
             Ingredient::OneAtomic => {
                 "a release is a store that the kernel restarts; without: a locked instruction"
             }
-            Ingredient::Heat => {
-                "a lock that was fought over is released by a locked instruction for a while; \
+            Ingredient::SlowUnlocks => {
+                "a lock that was contended is released by a locked instruction for a while; \
                  without: each sleeper restarts the others' releases"
             }
             Ingredient::Beside => {

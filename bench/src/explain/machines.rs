@@ -216,12 +216,12 @@ machine!(
 );
 machine!(
     /// Where a release is one locked instruction, so that none has to be restarted, and
-    /// nothing is gained by heat.
+    /// nothing is gained by slow unlocks.
     Locked, words: LockedU64, me: Linux::me_or_zero(), heat: 0, restarts: false,
     wakes: |count| count
 );
 machine!(
-    /// Where a lock does not stay hot: whoever goes to sleep restarts the others' releases.
+    /// Where a contended lock has no slow unlocks to come: whoever goes to sleep restarts the others' releases.
     Cold, words: U64, me: Linux::me_or_zero(), heat: 0, restarts: true, wakes: |count| count
 );
 

@@ -35,9 +35,9 @@ pub mod text;
 use crate::clock::Ticks;
 use crate::contended::slices::Waits;
 use crate::harness::Window;
-use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, Session, options, stats, uncontended};
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -257,7 +257,7 @@ mod tests {
                 // Who is named is a matter of the pair that nobody disputes.
                 let named = ingredient == Ingredient::Owner;
                 assert_eq!(cell.effect(Lock::Mutex, ingredient).is_none(), named, "{ingredient:?}");
-                let owners = [Ingredient::OwnerRunning, Ingredient::Naps].contains(&ingredient);
+                let owners = [Ingredient::OwnerRunning, Ingredient::BackOff].contains(&ingredient);
                 assert_eq!(cell.effect(Lock::Semaphore, ingredient).is_none(), named || owners);
             }
             for effect in &cell.effects {

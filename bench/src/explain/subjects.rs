@@ -264,7 +264,7 @@ pub(crate) fn mutexes() -> Vec<Subject> {
         without::<Mutex<Linux, Without<policy::Preemption>>>(Ingredient::Preemption),
         without::<Mutex<Linux, BoundOfOneMillisecond>>(Ingredient::ShortBound),
         without::<Mutex<Locked>>(Ingredient::OneAtomic),
-        without::<Mutex<Cold>>(Ingredient::Heat),
+        without::<Mutex<Cold>>(Ingredient::SlowUnlocks),
     ]);
     subjects
 }
@@ -273,24 +273,32 @@ pub(crate) fn mutexes() -> Vec<Subject> {
 pub(crate) fn all() -> Vec<Subject> {
     let mut subjects = Vec::new();
     macro_rules! makes {
-        ($lock:expr, $type:ident: $($name:ident = $ingredient:ty),*) => {
+        ($lock:expr, $type:ident: $($without:ident = $policy:ty),*) => {
             subjects.push(Subject::new::<Inlined<$type>>($lock, None));
             subjects.push(Subject::new::<Called<$type>>($lock, Some(Ingredient::Inline)));
-            $(subjects.push(Subject::new::<Inlined<$type<Linux, Without<$ingredient>>>>(
+            $(subjects.push(Subject::new::<Inlined<$type<Linux, $policy>>>(
                 $lock,
-                Some(Ingredient::$name),
+                Some(Ingredient::$without),
             ));)*
             subjects.push(Subject::new::<Inlined<$type<Herd>>>($lock, Some(Ingredient::OneWake)));
         };
     }
-    makes!(Lock::Mutex, Mutex: Spinning = policy::Spinning, Queue = policy::Queue,
-        ReadFirst = policy::ReadFirst, Handoff = policy::Bound, WakeUps = policy::Vouching,
-        Naps = policy::BackOff);
-    // The whole mutex, while no owner is asked for: see `Subject::measure`.
-    subjects.push(Subject::new::<Inlined<Mutex>>(Lock::Mutex, Some(Ingredient::OwnerRunning)));
+    // The owner is not asked for while the whole mutex is measured: see `Subject::measure`.
+    makes!(Lock::Mutex, Mutex:
+        Spinning = Without<policy::Spinning>,
+        Queue = Without<policy::Queue>,
+        ReadFirst = Without<policy::ReadFirst>,
+        OwnerRunning = Standard,
+        Handoff = Without<policy::Bound>,
+        WakeUps = Without<policy::Vouching>,
+        BackOff = Without<policy::BackOff>);
     // A semaphore has no owner who could be seen to run, or to have come back.
-    makes!(Lock::Semaphore, Semaphore: Spinning = policy::Spinning, Queue = policy::Queue,
-        ReadFirst = policy::ReadFirst, Handoff = policy::Bound, WakeUps = policy::Vouching);
+    makes!(Lock::Semaphore, Semaphore:
+        Spinning = Without<policy::Spinning>,
+        Queue = Without<policy::Queue>,
+        ReadFirst = Without<policy::ReadFirst>,
+        Handoff = Without<policy::Bound>,
+        WakeUps = Without<policy::Vouching>);
     // Who wakes whom is what it is made of: each sleeper is woken by name.
     subjects.push(Subject::new::<Inlined<Classic>>(Lock::Semaphore2005, None));
     subjects

@@ -15,10 +15,10 @@ mod scene;
 mod scheduling;
 
 use crate::locks::{BenchLock, Inherit, Normal, Placed, Pthread};
-use crate::machine::Machine;
 use crate::session::Progress;
 use crate::{Error, Session, options, stats};
 use lockstead::rt::RtMutex;
+use lockstead_render::machine::Machine;
 use scene::Scene;
 use serde::Serialize;
 use std::fmt;

@@ -5,9 +5,8 @@
 //! the owner and gives the lock up, while the owner is at work: two owners.
 
 use super::home::{Home, OneLock};
-use super::job::{Files, Job};
 use super::memory::{Memory, Plain};
-use super::process::{Namespaces, Place, Worker, until};
+use super::process::{Files, Job, Namespaces, Place, Worker, until};
 use crate::Error;
 use crate::locks::{Pthread, Robust, Robustly};
 use lockstead::shared::{Locked, Segment, SharedError};
@@ -70,7 +69,7 @@ pub fn measure() -> Result<Report, Error> {
 
 /// The part that one container plays.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct ContainerPart {
     kind: Kind,
     role: usize,
 }
@@ -153,7 +152,7 @@ fn refused(why: impl std::fmt::Display) -> Error {
 fn kill<H: Contested>(kind: Kind, place: Place) -> Result<Outcome, Error> {
     let (control, home) = (Memory::<Control>::create()?, H::create()?);
     let start = |role| {
-        let job = Job::Container(Part { kind, role });
+        let job = ContainerPart { kind, role };
         Worker::start(&job, &[control.as_fd(), home.file()], place)
     };
     let late = || Error::Worker { how: "a container's process did not do its part".into() };
@@ -181,16 +180,20 @@ fn kill<H: Contested>(kind: Kind, place: Place) -> Result<Outcome, Error> {
     Ok(Outcome { owner: number(OWNER), waiter: number(WAITER), after_waiter, after_owner })
 }
 
-/// A container's side.
-pub(super) fn work(part: Part, mut files: Files) -> Result<(), Error> {
-    let control = Memory::<Control>::open(files.next())?;
-    match part.kind {
-        Kind::Glibc => act(part, &control, &Memory::<Pthread<Robust>>::open(files.next())?),
-        Kind::Lockstead => act(part, &control, &Segment::<OneLock>::attach(files.next())?),
+impl Job for ContainerPart {
+    const NAME: &'static str = "container";
+
+    fn work(self, mut files: Files) -> Result<(), Error> {
+        let part = self;
+        let control = Memory::<Control>::open(files.next())?;
+        match part.kind {
+            Kind::Glibc => act(part, &control, &Memory::<Pthread<Robust>>::open(files.next())?),
+            Kind::Lockstead => act(part, &control, &Segment::<OneLock>::attach(files.next())?),
+        }
     }
 }
 
-fn act<H: Contested>(part: Part, control: &Control, home: &H) -> Result<(), Error> {
+fn act<H: Contested>(part: ContainerPart, control: &Control, home: &H) -> Result<(), Error> {
     control.numbers[part.role].store(std::process::id(), Ordering::Relaxed);
     home.keep()?;
     control.held.fetch_add(1, Ordering::Relaxed);

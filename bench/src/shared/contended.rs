@@ -6,9 +6,8 @@
 //! beginning and at the end of a window.
 
 use super::home::{Home, SharedLock, with_home};
-use super::job::{Files, Job};
 use super::memory::{Memory, Plain};
-use super::process::{Place, Worker, ending, until};
+use super::process::{Files, Job, Place, Worker, ending, until};
 use crate::contended::{
     self, Disturbance,
     beside::rounds,
@@ -138,7 +137,7 @@ impl Options {
         session: &mut Session<'_>,
     ) -> Result<Cell, Error> {
         let label = format!("{processes} processes, {section:?} section, {think}x think");
-        let part = Part {
+        let part = ContendedPart {
             lock: SharedLock::Lockstead,
             index: 0,
             section: pace.steps(section),
@@ -157,7 +156,8 @@ impl Options {
             |index, progress| {
                 let lock = SharedLock::ALL[index];
                 progress.step(session, &format!("{label}: {lock}"))?;
-                let slice = Slice { part: Part { lock, ..part }, processes, length: self.slice };
+                let slice =
+                    Slice { part: ContendedPart { lock, ..part }, processes, length: self.slice };
                 with_home!(lock, H => slice.run::<H>(session))
             },
             |index, window| samples[index].add(&window),
@@ -203,7 +203,7 @@ impl Samples {
 
 /// The work of one party.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct ContendedPart {
     lock: SharedLock,
     index: usize,
     section: u64,
@@ -229,7 +229,7 @@ unsafe impl Plain for Control {}
 
 /// A slice of time in which processes work on one lock.
 struct Slice {
-    part: Part,
+    part: ContendedPart,
     processes: usize,
     length: Duration,
 }
@@ -246,7 +246,7 @@ impl Slice {
         let (control, home) = (Memory::<Control>::create()?, H::create()?);
         let mut workers = Vec::new();
         for index in 0..self.processes {
-            let job = Job::Contended(Part { index, ..self.part });
+            let job = ContendedPart { index, ..self.part };
             workers.push(Worker::start(&job, &[control.as_fd(), home.file()], Place::Here)?);
         }
         let mut early = None;
@@ -319,14 +319,18 @@ impl Control {
     }
 }
 
-/// The worker's side.
-pub(super) fn work(part: Part, mut files: Files) -> Result<(), Error> {
-    let control = Memory::<Control>::open(files.next())?;
-    with_home!(part.lock, H => party(part, &control, &H::attach(files.next())?));
-    Ok(())
+impl Job for ContendedPart {
+    const NAME: &'static str = "contended";
+
+    fn work(self, mut files: Files) -> Result<(), Error> {
+        let part = self;
+        let control = Memory::<Control>::open(files.next())?;
+        with_home!(part.lock, H => party(part, &control, &H::attach(files.next())?));
+        Ok(())
+    }
 }
 
-fn party<H: Home>(part: Part, control: &Control, home: &H) {
+fn party<H: Home>(part: ContendedPart, control: &Control, home: &H) {
     let (lock, counter) = (home.lock(), &control.turns[part.index].0);
     // The first acquisition joins tables, and is no part of the measurement.
     lock.with(|| ());

@@ -7,13 +7,12 @@
 //! lock without waiting, marks what it protects consistent, releases it.
 
 use super::home::SharedLock;
-use super::job::{Files, Job};
 use super::memory::{Memory, Plain};
-use super::process::{Place, Worker, ending, until};
+use super::process::{Files, Job, Place, Worker, ending, until};
 use crate::locks::{BenchLock, Pthread, Robust, Robustly};
-use crate::machine::Machine;
 use crate::{Error, Session, options};
 use lockstead::shared::{Locked, Options as SegmentOptions, Segment, Shareable, SharedMutex};
+use lockstead_render::machine::Machine;
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,7 +220,7 @@ impl Memory<ManyRobust> {
 
 fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> {
     let (held, field) = (Memory::<AtomicU64>::create()?, F::create(locks)?);
-    let job = Job::Dead(Part { lock: F::LOCK, locks });
+    let job = DeadPart { lock: F::LOCK, locks };
     let mut holder = Worker::start(&job, &[held.as_fd(), field.file()], Place::Here)?;
     let mut early = None;
     let all = until(PATIENCE, || {
@@ -272,21 +271,25 @@ fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> 
 
 /// The part of the process that holds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct DeadPart {
     lock: SharedLock,
     locks: usize,
 }
 
-/// Takes all locks and waits for its end.
-pub(super) fn work(part: Part, mut files: Files) -> Result<(), Error> {
-    let held = Memory::<AtomicU64>::open(files.next())?;
-    match part.lock {
-        SharedLock::Lockstead => {
-            let segment: Segment<Many> = Segment::from_fd(files.next()).map_err(refused)?;
-            hold(&segment, part.locks, &held)
-        }
-        SharedLock::GlibcRobust | SharedLock::GlibcShared => {
-            hold(&Memory::<ManyRobust>::open(files.next())?, part.locks, &held)
+impl Job for DeadPart {
+    const NAME: &'static str = "dead";
+
+    fn work(self, mut files: Files) -> Result<(), Error> {
+        let part = self;
+        let held = Memory::<AtomicU64>::open(files.next())?;
+        match part.lock {
+            SharedLock::Lockstead => {
+                let segment: Segment<Many> = Segment::from_fd(files.next()).map_err(refused)?;
+                hold(&segment, part.locks, &held)
+            }
+            SharedLock::GlibcRobust | SharedLock::GlibcShared => {
+                hold(&Memory::<ManyRobust>::open(files.next())?, part.locks, &held)
+            }
         }
     }
 }

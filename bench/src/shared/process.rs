@@ -5,9 +5,10 @@
 //! with locks that nobody holds any more. Not `std::process::Command`, because
 //! a process that is the first of a new namespace must be *created* there.
 
-use super::job::{self, Job};
 use crate::Error;
-use std::ffi::CString;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -15,11 +16,46 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The descriptors of a worker's files: this, and those after it.
-pub(super) const FIRST_FILE: RawFd = 3;
+const FIRST_FILE: RawFd = 3;
 /// Files that a worker can get.
 const MOST_FILES: usize = 4;
 
-/// The namespace of process ids in which a worker lives.
+/// The first argument of a worker. Not an option for users: without the files
+/// that the parent hands on a worker can do nothing.
+pub(in crate::shared) const MARKER: &CStr = c"--lockstead-bench-worker";
+/// The job to end at once: what workers of a storm become that call `exec`.
+pub(in crate::shared) const END: &CStr = c"end";
+
+/// What a worker process is to do, handed over as JSON.
+pub(crate) trait Job: Serialize + DeserializeOwned {
+    /// The second argument of a worker: says of which type the third one is.
+    const NAME: &'static str;
+
+    /// Does it, in the worker.
+    fn work(self, files: Files) -> Result<(), Error>;
+}
+
+/// The descriptors that the parent has handed on, in its order.
+pub(crate) struct Files {
+    next: i32,
+}
+
+impl Files {
+    /// Those of a worker that has just begun.
+    pub(super) fn handed_on() -> Self {
+        Files { next: FIRST_FILE }
+    }
+
+    pub(super) fn next(&mut self) -> OwnedFd {
+        let file = self.next;
+        self.next += 1;
+        // SAFETY: the parent has put an open file there. `next` counts up, so each is given out
+        // once, and nothing else in this process has opened or closed anything before.
+        unsafe { OwnedFd::from_raw_fd(file) }
+    }
+}
+
+/// In which namespace of process ids a worker lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// It lives in the namespace of its parent.
@@ -75,13 +111,15 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts one, with these files.
-    pub(crate) fn start(
-        job: &Job,
+    pub(crate) fn start<J: Job>(
+        job: &J,
         files: &[BorrowedFd<'_>],
         place: Place,
     ) -> Result<Worker, Error> {
         assert!(files.len() <= MOST_FILES, "a worker has room for {MOST_FILES} files");
-        let arguments = [c"lockstead".to_owned(), job::MARKER.to_owned(), job.to_argument()];
+        let json = serde_json::to_string(job).expect("plain fields");
+        let text = |text: &str| CString::new(text).expect("names and JSON have no zero bytes");
+        let arguments = [c"lockstead".to_owned(), MARKER.to_owned(), text(J::NAME), text(&json)];
         let pointers = |strings: &[CString]| -> Vec<_> {
             strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
         };

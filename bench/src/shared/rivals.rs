@@ -19,13 +19,13 @@ mod python;
 mod trials;
 
 use crate::contended::work::Pace;
-use crate::machine::Machine;
 use crate::shared::process::Namespaces;
 use crate::{Error, Session, costs, options, stats};
 pub use cost::Disputed;
 use lmdb::Lmdb;
 pub use lmdb::ReaderTable;
 use locks::{Flock, GlibcRobust, Ground, Mutex, OpenFile, Rival, RwLock, Semaphore, Traditional};
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 use std::time::Duration;
 pub use trials::AfterKill;

@@ -23,9 +23,9 @@ mod victim;
 mod waiters;
 
 use super::storm::Kind;
-use crate::machine::Machine;
 use crate::{Error, Session};
 use lockstead::shared::Segment;
+use lockstead_render::machine::Machine;
 use scenes::{SCENES, Scene, Stage};
 use serde::Serialize;
 use std::time::{Duration, Instant};

@@ -49,46 +49,40 @@ mod beside;
 mod condvar;
 mod course;
 mod deaths;
+mod driver;
 mod exec;
 mod fate;
 mod field;
 mod findings;
 mod ground;
 mod habitat;
+mod hand;
+mod limits;
 mod mix;
 mod mutex;
+mod part;
+mod protected;
 mod report;
 mod rwlock;
 mod seats;
 mod semaphore;
 mod stops;
-mod weather;
+mod suspicion;
+mod tally;
 mod worker;
 
 use super::process::Namespaces;
 use crate::{Error, Session};
 use course::Course;
 pub use course::Length;
+use driver::Storm;
 pub(super) use exec::EXECUTED;
-pub use field::Kind;
+pub use limits::{MAX_KILLS, MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, SQUALL, STALL};
 pub use mix::{Mix, Namespacing};
+pub(super) use part::StormPart;
 pub use report::{Counts, KindReport, Report, RobustReport, Round, Skipped};
-use std::time::{Duration, Instant};
-use weather::Storm;
-pub(super) use worker::{Handed, Part, work};
-
-/// A wait that is longer is a stall.
-pub const STALL: Duration = Duration::from_secs(2);
-/// The largest number of processes.
-pub const MAX_PROCESSES: usize = 64;
-/// The largest number of threads in a process.
-pub const MAX_THREADS: usize = 16;
-/// The largest number of locks.
-pub const MAX_LOCKS: usize = 256;
-/// The largest number of kills.
-pub const MAX_KILLS: u64 = 10_000_000;
-/// So many kills are followed by a calm.
-pub const SQUALL: u64 = 24;
+use std::time::Instant;
+pub use tally::Kind;
 
 /// Lets one combination storm.
 ///

@@ -19,11 +19,11 @@ mod folders;
 
 use crate::harness::{Slice, Worker};
 use crate::locks::{BenchLock, Placed, with_lock};
-use crate::machine::{self, Machine};
 use crate::session::Progress;
 use crate::{Error, LockName, Session, options, stats};
 use directory::Directory;
 use folders::{Failure, Folders};
+use lockstead_render::machine::{self, Machine};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,11 +2,12 @@
 //! and what happens without the rest.
 
 use crate::failure::Failure;
+use crate::measuring;
 use crate::output;
 use crate::table::Table;
 use clap::Args;
-use lockstead_bench::{locks, machine::Machine};
 use lockstead_linux::features::{self, Features};
+use lockstead_render::machine::Machine;
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
@@ -46,8 +47,7 @@ fn to_json(found: &Features) -> Value {
         .capabilities
         .iter()
         .map(|capability| json!({ "name": capability.name, "effective": capability.effective }));
-    let absent =
-        locks::unavailable().into_iter().map(|(lock, why)| json!({ "lock": lock, "why": why }));
+    let locks = measuring::locks().unwrap_or_default();
     json!({
         "machine": Machine::here(),
         "processors": {
@@ -60,8 +60,8 @@ fn to_json(found: &Features) -> Value {
         "facilities": facilities.collect::<Value>(),
         "capabilities": capabilities.collect::<Value>(),
         "seccomp": found.seccomp,
-        "locks": locks::available(),
-        "locks_absent": absent.collect::<Value>(),
+        "locks": locks["locks"],
+        "locks_absent": locks["locks_absent"],
     })
 }
 
@@ -92,10 +92,15 @@ fn render(found: &Features) -> String {
         holds(false),
         found.seccomp
     );
-    let built_in: Vec<&str> = locks::available().iter().map(|lock| lock.name()).collect();
-    text += &format!("Locks to measure: {}.\n", built_in.join(", "));
-    for (_, why) in locks::unavailable() {
-        text += &format!("  {why}.\n");
+    let Some(locks) = measuring::locks() else {
+        return text + "Locks to measure: none, for there is no lockstead-bench.\n";
+    };
+    let list = |name: &str| locks[name].as_array().cloned().unwrap_or_default();
+    let names: Vec<_> =
+        list("locks").iter().filter_map(|lock| Some(lock.as_str()?.to_owned())).collect();
+    text += &format!("Locks to measure: {}.\n", names.join(", "));
+    for absent in list("locks_absent") {
+        text += &format!("  {}.\n", absent["why"].as_str().unwrap_or_default());
     }
     text
 }

@@ -2,30 +2,8 @@
 
 mod common;
 
-use common::{entries, succeed, text};
+use common::{run, succeed, text};
 use serde_json::Value;
-
-#[test]
-fn the_demo_shows_the_announcement_the_pair_and_the_sizes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let outcome = succeed(&["demo", "--seconds=0.2", "--dir", text(folder.path())]);
-    for word in [
-        "CPUs, running 16 tasks.",
-        "avg loops/sec:",
-        "semaphore-classic",
-        "semaphore-tuned",
-        "pthread",
-        "8-way x86, semaphore",
-        "two bare atomics",
-        "kernel's semaphore, 2005",
-        "20",
-        "16",
-    ] {
-        assert!(outcome.stdout.contains(word), "no {word:?} in\n{}", outcome.stdout);
-    }
-    assert!(!outcome.stdout.contains("NaN") && !outcome.stdout.contains("inf"));
-    assert_eq!(entries(folder.path()), [""; 0], "files are left");
-}
 
 #[test]
 fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
@@ -34,7 +12,12 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let outcome = succeed(&["demo", "--seconds=0.2", "--dir", text(folder.path())]);
+    let outcome = run(&["demo", "--seconds=0.2", "--dir", text(folder.path())]);
+    if outcome.status == 127 && outcome.stderr.contains("lockstead-bench") {
+        eprintln!("skipped: lockstead-bench is not built; `cargo test --workspace` builds it");
+        return;
+    }
+    assert_eq!(outcome.status, 0, "{outcome:?}");
     let (under_run, rest) = outcome.stdout.split_once("2. a program").expect("two programs");
     for word in [
         "lockstead: DEADLOCK: 2 threads wait for each other, in transfer",
@@ -84,9 +67,12 @@ fn features_say_what_is_in_use_and_what_falls_back() {
         }
     }
     assert!(json["capabilities"].as_array().is_some_and(|all| !all.is_empty()));
-    let locks = json["locks"].as_array().expect("locks").len();
+    let Some(locks) = json["locks"].as_array() else {
+        assert!(table.contains("there is no lockstead-bench"), "{table}");
+        return;
+    };
     let absent = json["locks_absent"].as_array().expect("locks_absent").len();
-    assert_eq!(locks + absent, 16);
+    assert_eq!(locks.len() + absent, 16);
 }
 
 #[test]

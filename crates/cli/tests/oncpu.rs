@@ -10,7 +10,6 @@ mod common;
 use apart::apart;
 use common::{Outcome, finish, lockstead, run};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
@@ -77,66 +76,6 @@ fn a_start_without_privileges_says_what_is_missing_and_leaves_nothing() {
         let said = outcome.stderr.contains("CAP_BPF") || outcome.stderr.contains("BTF");
         assert!(said && outcome.stderr.lines().count() == 1, "{outcome:?}");
         assert!(!Path::new("/run/lockstead").exists(), "something is left");
-    });
-}
-
-/// Starts the table, or says why it cannot be.
-fn starts() -> bool {
-    let started = run(&["oncpu", "start"]);
-    if started.status != 0 {
-        println!("skipped: {}", started.stderr.trim());
-    }
-    started.status == 0
-}
-
-const CHECK: [&str; 5] = ["oncpu", "check", "--seconds", "0.1", "--json"];
-
-#[test]
-fn sources_are_held_against_the_table() {
-    apart("sources_are_held_against_the_table", || {
-        let refused = as_nobody(&CHECK);
-        assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
-        assert!(refused.stderr.contains("no table to compare with"), "{refused:?}");
-
-        // A table of its own, which is gone afterwards.
-        let own = run(&CHECK);
-        if own.status != 0 {
-            println!("skipped: {}", own.stderr.trim());
-            return;
-        }
-        assert!(!Path::new("/run/lockstead").exists(), "something is left");
-        let own: Value = serde_json::from_str(&own.stdout).expect("JSON");
-        common::documented(&own);
-        assert!(own["start_ms"].is_number() && own["switch_added_ns"].is_number(), "{own}");
-
-        // One that is kept is left alone, and anybody may compare with it.
-        assert!(starts());
-        let kept = as_nobody(&CHECK);
-        assert_eq!(kept.status, 0, "{kept:?}");
-        let kept: Value = serde_json::from_str(&kept.stdout).expect("JSON");
-        assert!(kept["start_ms"].is_null() && kept["switch_ns"].is_null(), "{kept}");
-        let sources = kept["sources"].as_array().expect("sources");
-        let names: Vec<_> = sources.iter().map(|source| source["source"].as_str()).collect();
-        assert_eq!(names, ["table", "processor", "clock", "both"].map(Some));
-        assert_eq!((status().0, run(&["oncpu", "stop"]).status), (0, 0));
-    });
-}
-
-#[test]
-fn a_table_that_is_stopped_meanwhile_is_no_truth() {
-    apart("a_table_that_is_stopped_meanwhile_is_no_truth", || {
-        if !starts() {
-            return;
-        }
-        let mut check = lockstead(&["oncpu", "check", "--seconds", "1"]);
-        let mut check = check.spawn().expect("the command starts");
-        // It is well on its way when it says so.
-        let said = BufReader::new(check.stderr.take().expect("a pipe"));
-        let step = said.lines().map_while(Result::ok).find(|line| line.starts_with("step"));
-        assert!(step.is_some(), "it ended early");
-        assert_eq!(run(&["oncpu", "stop"]).status, 0);
-        let outcome = finish(check);
-        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
     });
 }
 

@@ -20,13 +20,14 @@ mod work;
 
 pub use engine::Step;
 pub use engine::StepKind;
-pub use engine::world::{How, Place};
+pub use engine::task::Place;
+pub use engine::words::Sim;
+pub use engine::world::How;
 pub use file::FileError;
 pub use locks::{INGREDIENTS, LOCKS, LockName};
 pub use machine::{
     BUNDLED as MACHINES, Kernel, LISTS, Layout, Lines, Machine, NUMBERS, PartError, Scheduler, Smt,
 };
 pub use many::{Stopped, many};
-pub use platform::Sim;
 pub use tally::LockFigures;
 pub use work::{BUNDLED as WORKLOADS, Figures, Use, UseKind, Workload, run, run_traced};

@@ -4,9 +4,10 @@
 //! bucket for that address, and what the scheduler takes.
 
 use crate::engine::Kind;
-use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{self, in_kernel};
-use crate::engine::world::{Place, with};
+use crate::engine::task::{Place, State};
+use crate::engine::words::{Sim, U32, U64};
+use crate::engine::world::with;
 use core::sync::atomic::Ordering;
 use lockstead_core::{
     Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot,
@@ -14,15 +15,11 @@ use lockstead_core::{
 };
 use std::cell::UnsafeCell;
 
-/// The simulated machine: a platform for the locks of the core.
-#[derive(Clone, Copy, Debug)]
-pub struct Sim;
+/// Slow unlocks to come after a contended one, as natively.
+const SLOW_UNLOCKS: u32 = 127;
 
-/// As natively.
-const HEAT: u32 = 255;
-
-/// Added to an address for those who inherit a lock.
-const HEIR: usize = 1;
+/// Added to an address for those who wait for a hand-over.
+const HANDOFF: usize = 1;
 
 impl Atomic32 for U32 {
     const ZERO: Self = U32::ZERO;
@@ -182,12 +179,12 @@ impl Platform for Sim {
             let cost = 2.0 * w.machine.kernel.call;
             w.pay(cost);
             let task = &w.tasks[slot.get() as usize - 1];
-            if task.state == crate::engine::world::State::Running { OnCpu::Yes } else { OnCpu::No }
+            if task.state == State::Running { OnCpu::Yes } else { OnCpu::No }
         })
     }
 
     fn slow_unlocks() -> u32 {
-        if with(|w| w.cold) { 0 } else { HEAT }
+        if with(|w| w.cold) { 0 } else { SLOW_UNLOCKS }
     }
 
     fn restart_releases() {
@@ -220,7 +217,7 @@ impl Platform for Sim {
     }
 
     fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        wait(word.address() + HEIR, || word.get() as u32 == expected, how)
+        wait(word.address() + HANDOFF, || word.get() as u32 == expected, how)
     }
 
     fn address32(word: &U32) -> Address {
@@ -236,7 +233,7 @@ impl Platform for Sim {
     }
 
     fn wake_handoff(address: Address) {
-        wake(address.0 + HEIR, u32::MAX);
+        wake(address.0 + HANDOFF, u32::MAX);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is counted while a simulation runs.
 
-use crate::engine::world::Ps;
+use crate::engine::time::Ps;
 
 /// What is counted for one lock.
 #[derive(Clone, Debug, Default)]

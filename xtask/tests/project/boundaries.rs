@@ -143,6 +143,19 @@ fn the_crate_stays_small() {
     assert_eq!(derive, ["proc-macro2", "quote", "syn"]);
 }
 
+/// The installed command carries no benchmark, no peer and no simulator.
+#[test]
+fn the_command_carries_no_benchmarks() {
+    for package in ["lockstead-cli", "lockstead-render", "lockstead-inspect", "lockstead"] {
+        let dependencies = dependencies(package, &[None]);
+        for banned in
+            ["lockstead-bench", "lockstead-sim", "parking_lot", "usync", "plotters", "csv"]
+        {
+            assert!(!dependencies.iter().any(|name| name == banned), "{package} has {banned}");
+        }
+    }
+}
+
 #[test]
 fn the_model_never_sees_linux() {
     let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);

@@ -151,7 +151,7 @@ fn measure(options: &Options) -> Result<()> {
             Part::Peers => peers::measure(&tools, rounds)?,
         });
     }
-    let machine = lockstead_bench::machine::Machine::here();
+    let machine = lockstead_render::machine::Machine::here();
     if options.json {
         let report = serde_json::json!({
             "machine": machine, "check": options.check, "rounds": rounds, "rows": rows,

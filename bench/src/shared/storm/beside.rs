@@ -9,7 +9,7 @@
 //! release and its wake-up, and another one takes the mutex in between, the sleepers of
 //! the C library sleep on.
 
-use super::field::{Tally, count};
+use super::tally::{Tally, count};
 use crate::Error;
 use crate::locks::{BenchLock, Pthread, Robust, Robustly};
 use crate::shared::memory::{Memory, Plain};
@@ -144,7 +144,7 @@ pub(super) fn inspect(others: &Others, tally: &Tally) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::worker::tests::stands;
+    use super::super::hand::tests::stands;
     use super::*;
 
     #[test]

@@ -15,50 +15,12 @@
 //! and sees it notifies one more. If any link of that chain is lost, by a death or
 //! otherwise, whoever is left sleeps for ever, and that is a stall.
 
-use super::STALL;
-use super::field::{Control, Kind, Protected, count, load, store};
-use super::worker::{Hand, How};
+use super::hand::{Hand, How};
+use super::limits::STALL;
+use super::protected::{Protected, Ring, Turn, load, store};
+use super::tally::{Control, Kind, count};
 use crate::Error;
-use lockstead::shared::{
-    Locked, Shareable, SharedCondvar, SharedError, SharedMutex, SharedMutexGuard,
-};
-
-/// The longest sleep in a wait for one of the C library's mutexes, for the reason that the module
-/// gives.
-#[derive(Shareable)]
-#[repr(C)]
-pub(super) struct Ring {
-    pub(super) turn: SharedMutex<Turn>,
-    pub(super) changed: SharedCondvar,
-}
-
-/// What a ring's mutex protects.
-#[derive(Clone, Copy, Shareable)]
-#[repr(C)]
-pub(super) struct Turn {
-    made: u64,
-    taken: u64,
-    /// The number of items there are: one at most.
-    stock: u64,
-    inside: u64,
-    /// Nobody is to wait any more.
-    pub(super) over: u64,
-}
-
-impl Protected for Turn {
-    fn is_sound(&self) -> bool {
-        let stock = load(&self.stock);
-        load(&self.made) == load(&self.taken).wrapping_add(stock)
-            && stock <= 1
-            && load(&self.inside) == 0
-    }
-
-    fn mend(&mut self) {
-        // Half made is made, half taken is not.
-        self.stock = self.made.wrapping_sub(self.taken);
-        self.inside = 0;
-    }
-}
+use lockstead::shared::{Locked, SharedError, SharedMutexGuard};
 
 type Guard<'a> = SharedMutexGuard<'a, Turn>;
 
@@ -158,7 +120,7 @@ pub(super) fn set_over(control: &Control, ring: &Ring, over: bool) -> Result<boo
 
 #[cfg(test)]
 mod tests {
-    use super::super::worker::tests::{stands, torn, with_hand, with_hands};
+    use super::super::hand::tests::{stands, torn, with_hand, with_hands};
     use super::*;
     use std::sync::atomic::Ordering;
     use std::time::{Duration, Instant};

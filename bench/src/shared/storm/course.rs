@@ -1,6 +1,7 @@
 //! How long a storm lasts, and how far it is.
 
-use super::{MAX_KILLS, Mix};
+use super::limits::MAX_KILLS;
+use super::mix::Mix;
 use crate::{Error, Session, options};
 use std::time::{Duration, Instant};
 

@@ -4,11 +4,9 @@
 //! thread, whose handler calls `exec`: in the middle of whatever it does. What it becomes is
 //! the command itself with a job that ends at once, and with a status of its own.
 
-use super::field::Party;
+use super::tally::Party;
 use crate::Error;
-use crate::shared::job::{Job, MARKER};
-use crate::shared::process::Worker;
-use std::ffi::CString;
+use crate::shared::process::{END, MARKER, Worker};
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
@@ -27,9 +25,8 @@ static ARGUMENTS: AtomicPtr<*const libc::c_char> = AtomicPtr::new(std::ptr::null
 /// Has this process do as the parent says: what it becomes is the file `program`, and its
 /// threads are those of `parties`, which live as long as the process.
 pub(super) fn obey(program: OwnedFd, parties: &'static [Party]) -> Result<(), Error> {
+    let arguments = [c"lockstead".as_ptr(), MARKER.as_ptr(), END.as_ptr(), std::ptr::null()];
     // Until the process becomes another one.
-    let argument: &CString = Box::leak(Box::new(Job::End.to_argument()));
-    let arguments = [c"lockstead".as_ptr(), MARKER.as_ptr(), argument.as_ptr(), std::ptr::null()];
     ARGUMENTS.store(Box::leak(Box::new(arguments)).as_mut_ptr(), Ordering::Relaxed);
     PARTIES.store(parties.as_ptr().cast_mut(), Ordering::Relaxed);
     COUNT.store(parties.len(), Ordering::Relaxed);

@@ -9,10 +9,11 @@
 //! and has nobody else die so, until they have had time to find it.
 
 use super::deaths::{self, Death};
-use super::field::{Kind, now_ns};
+use super::driver::{BLINK, Storm, random};
+use super::exec;
+use super::limits::STALL;
 use super::seats::Seats;
-use super::weather::{BLINK, Storm, random};
-use super::{STALL, exec};
+use super::tally::{Kind, now_ns};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
 use std::sync::atomic::Ordering;
@@ -354,7 +355,7 @@ impl Storm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Mix;
+    use super::super::mix::Mix;
     use super::*;
     use crate::shared::process::{until, wait_for_child};
 

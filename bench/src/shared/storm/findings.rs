@@ -1,9 +1,10 @@
 //! What the parent of a storm finds when nobody is left, and what came of it all.
 
-use super::field::{Kind, count, now_ns};
+use super::driver::Storm;
+use super::limits::STALL;
 use super::report::{Counts, KindReport, RobustReport, Round, rate};
-use super::weather::Storm;
-use super::{STALL, beside, semaphore};
+use super::tally::{Kind, count, now_ns};
+use super::{beside, semaphore};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Storm<'_> {
@@ -94,9 +95,10 @@ impl Storm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Mix;
     use super::super::course::{Course, Length};
-    use super::super::field::{FOR_A_SEAT, Field};
+    use super::super::field::Field;
+    use super::super::mix::Mix;
+    use super::super::tally::FOR_A_SEAT;
     use super::*;
     use crate::Session;
     use lockstead::shared::Segment;

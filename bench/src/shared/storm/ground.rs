@@ -1,7 +1,7 @@
 //! The segment that the workers of a storm share, and its seats.
 
-use super::Mix;
 use super::field::{self, Field};
+use super::mix::Mix;
 use super::seats::Seats;
 use crate::Error;
 use lockstead::shared::{Options, Segment};

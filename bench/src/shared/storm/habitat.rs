@@ -1,6 +1,6 @@
 //! What a worker may be deprived of: its user, and `/proc`.
 
-use super::worker::Part;
+use super::part::StormPart;
 use crate::Error;
 use crate::shared::process::try_in_child;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 const NOBODY: libc::uid_t = 65534;
 
 /// Makes the calling process, of one thread, what its part says.
-pub(super) fn settle(part: &Part) -> Result<(), Error> {
+pub(super) fn settle(part: &StormPart) -> Result<(), Error> {
     let process = |what| move |source| Error::Process { what, source };
     if part.without_proc {
         lose_proc().map_err(process("a worker cannot do without /proc"))?;

@@ -1,7 +1,7 @@
 //! What goes on in one storm: the locks, the workers, and what happens to them.
 
-use super::field::Kind;
-use super::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS};
+use super::limits::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS};
+use super::tally::Kind;
 use crate::{Error, options};
 use serde::Serialize;
 use std::fmt;

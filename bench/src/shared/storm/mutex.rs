@@ -3,49 +3,11 @@
 //! Two counters: a section adds one to the first, dawdles, and adds one to the second.
 //! And the name of who is inside. One section in eight takes a second mutex.
 
-use super::field::{Kind, Protected, count, load, store};
-use super::worker::{Hand, How};
+use super::hand::{Hand, How};
+use super::protected::Pair;
+use super::tally::{Kind, count};
 use crate::Error;
-use lockstead::shared::{Shareable, SharedMutex};
-
-/// What a lock protects.
-#[derive(Clone, Copy, Shareable)]
-#[repr(C)]
-pub(super) struct Pair {
-    pub(super) first: u64,
-    pub(super) second: u64,
-    /// The name of the thread inside; 0 if there is none.
-    pub(super) inside: u64,
-}
-
-impl Protected for Pair {
-    fn is_sound(&self) -> bool {
-        load(&self.first) == load(&self.second) && load(&self.inside) == 0
-    }
-
-    fn mend(&mut self) {
-        self.second = self.first;
-        self.inside = 0;
-    }
-}
-
-impl Pair {
-    /// The first half of a section.
-    pub(super) fn enter(&mut self, name: u64) {
-        store(&mut self.inside, name);
-        let first = load(&self.first);
-        store(&mut self.first, first.wrapping_add(1));
-    }
-
-    /// Does the second half of a section; true if nobody else was there meanwhile.
-    pub(super) fn leave(&mut self, name: u64) -> bool {
-        let second = load(&self.second);
-        store(&mut self.second, second.wrapping_add(1));
-        let alone = load(&self.inside) == name && load(&self.first) == load(&self.second);
-        store(&mut self.inside, 0);
-        alone
-    }
-}
+use lockstead::shared::SharedMutex;
 
 /// A section under mutex `at`; false if it was not to be had.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
@@ -86,7 +48,7 @@ fn finish(hand: &Hand<'_>, pair: &mut Pair) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::worker::tests::{torn, with_hand};
+    use super::super::hand::tests::{torn, with_hand};
     use super::*;
 
     fn taken<'a>(hand: &mut Hand<'a>) -> lockstead::shared::SharedMutexGuard<'a, Pair> {

@@ -1,7 +1,8 @@
 //! What came of storms.
 
-use super::{Kind, Mix};
-use crate::machine::Machine;
+use super::mix::Mix;
+use super::tally::Kind;
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 
 /// What came of all storms.

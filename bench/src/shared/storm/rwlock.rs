@@ -5,9 +5,9 @@
 //! meanwhile, and either shows. One section in two writes; one in eight has a second
 //! lock, so that threads that read and write hold some of both.
 
-use super::field::{Kind, Protected, count, load};
-use super::mutex::Pair;
-use super::worker::{Hand, How};
+use super::hand::{Hand, How};
+use super::protected::{Pair, Protected, load};
+use super::tally::{Kind, count};
 use crate::Error;
 
 /// One of so many sections writes.
@@ -86,7 +86,7 @@ fn undisturbed(pair: &Pair, before: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::worker::tests::{torn, with_hand};
+    use super::super::hand::tests::{torn, with_hand};
     use super::*;
 
     #[test]

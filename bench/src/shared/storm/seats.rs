@@ -1,7 +1,7 @@
 //! Seats in which somebody still seems to live when nobody is left.
 
-use super::STALL;
 use super::field::Field;
+use super::limits::STALL;
 use crate::Error;
 use crate::shared::process::until;
 use lockstead::shared::Segment;

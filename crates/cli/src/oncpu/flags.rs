@@ -1,8 +1,7 @@
 //! The flags of `lockstead oncpu`.
 
-use crate::values;
+use crate::measuring::Measuring;
 use clap::{Args, Subcommand};
-use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Oncpu {
@@ -27,29 +26,7 @@ Examples:
     ///
     /// The table is the truth. Starts it for so long if nobody keeps it, and measures then what it
     /// adds to a switch. Some seconds.
-    Check(Check),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  sudo lockstead oncpu check
-  sudo lockstead oncpu check --threads 64 --section 1 --json")]
-pub(crate) struct Check {
-    /// Threads that fight for one mutex, 2 to 1024
-    #[arg(long, default_value = "8", value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u16).range(2..=1024))]
-    pub(crate) threads: u16,
-    /// Microseconds that they hold it, and do without, 1 to 100000
-    #[arg(long, default_value = "20", value_name = "US")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub(crate) section: u64,
-    /// Seconds for each source
-    #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = values::seconds)]
-    pub(crate) seconds: Duration,
-    /// Write JSON to standard output, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
+    Check(Measuring),
 }
 
 #[derive(Debug, Args)]

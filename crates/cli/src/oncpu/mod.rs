@@ -1,15 +1,15 @@
 //! `lockstead oncpu`: the table of which thread runs where, started and stopped.
 
-mod check;
 mod flags;
 
 pub(crate) use flags::{HELP, Oncpu};
 
 use crate::failure::Failure;
+use crate::measuring;
 use crate::output;
-use lockstead_bench::machine::{Machine, utc};
 use lockstead_linux::oncpu::{Running, layout::FOLDER, status};
 use lockstead_oncpu::{Refusal, start, stop};
+use lockstead_render::machine::{Machine, utc};
 use serde_json::{Value, json};
 
 /// Starts, stops or shows.
@@ -30,7 +30,7 @@ pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
             let was = stop().map_err(failed("stop"))?;
             output::print(if was { "stopped; nothing is left of it\n" } else { NONE })
         }
-        Oncpu::Check(flags) => check::run(flags),
+        Oncpu::Check(rest) => measuring::start(&["oncpu", "check"], rest),
         Oncpu::Status(flags) => {
             let found = status().map_err(Refusal::from).map_err(failed("read"))?;
             if flags.json {

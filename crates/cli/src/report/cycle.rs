@@ -1,7 +1,7 @@
 //! The cycle of a deadlock as a picture: threads on the left, what they wait for on the right,
 //! and from each lock the way to the thread that has it, which stands in the next row.
 
-use super::svg::{escape, open};
+use crate::html::{escape, open};
 use crate::words::{clean, fit};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::finding::{Party, Waits};

@@ -1,7 +1,7 @@
 //! The order of locks as a picture: who is before whom, from above to below, and
 //! the cycles that were found.
 
-use super::svg::{escape, open};
+use crate::html::{escape, open};
 use crate::words::{clean, fit, plural};
 use lockstead_inspect::check::order::Recorded;
 use lockstead_inspect::report::Finding;

@@ -1,6 +1,6 @@
 //! The machine that a report is of.
 
-use lockstead_bench::machine::Machine;
+use lockstead_render::machine::Machine;
 use serde::Serialize;
 use std::fs;
 

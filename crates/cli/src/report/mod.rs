@@ -17,7 +17,6 @@ mod sample;
 
 pub(crate) use flags::ReportFlags;
 pub(crate) use here::Here;
-pub(crate) use svg::{escape, open};
 
 use crate::failure::Failure;
 use crate::files::write;

@@ -1,6 +1,7 @@
 //! The charts of the HTML report. Colours are the page's, by class, so that
 //! light, dark and paper each have their own.
 
+use crate::html::{escape, open};
 use crate::table::{count, time};
 use crate::words::{clean, fit};
 use lockstead_inspect::report::model::{Durations, ProcessReport};
@@ -17,24 +18,6 @@ const ROW: u32 = 24;
 /// Characters of a name, and the room that each surely finds.
 const NAME: usize = 36;
 const LETTER: u32 = 8;
-
-/// A text for XML.
-pub(crate) fn escape(text: &str) -> String {
-    clean(text)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
-/// The beginning of a picture.
-pub(crate) fn open(width: u32, height: u32, label: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
-        escape(label)
-    )
-}
 
 /// How often which time occurred, a bar for each power of two.
 pub(super) fn histogram(what: &str, times: &Durations, class: &str) -> String {

@@ -8,6 +8,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// The program of the package that includes this file.
+const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_lockstead") {
+    Some(program) => program,
+    None => option_env!("CARGO_BIN_EXE_lockstead-bench").expect("a program of ours"),
+};
+
 /// No run of these tests takes longer, unless it hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -21,7 +27,9 @@ pub(crate) struct Outcome {
 
 /// The command with these arguments, not yet started.
 pub(crate) fn lockstead(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
+    let mut command = Command::new(PROGRAM);
+    // As a user starts it, not cargo, under which the command has cargo build lockstead-bench.
+    command.env_remove("CARGO");
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -2,9 +2,9 @@
 //! gives its cache line by a subtraction, and its place in the line natively.
 //!
 //! # Invariants
-//! - **M1** What is placed here is used by the tasks of one simulation, and by
+//! - **ARENA-ONE-SIM** What is placed here is used by the tasks of one simulation, and by
 //!   nobody once that is over. Then the memory is erased and used again.
-//! - **M2** What is placed here owns nothing.
+//! - **ARENA-OWNS-NOTHING** What is placed here owns nothing.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
@@ -56,7 +56,7 @@ impl Arena {
         self.used = end.next_multiple_of(LINE);
         // SAFETY: the range from `at` to `end` lies in the arena, is aligned for T (the
         // base is aligned to a page, no type here to more), and given away once. The
-        // reference is used within the simulation only (M1).
+        // reference is used within the simulation only (ARENA-ONE-SIM).
         unsafe {
             let place = self.base.add(at).cast::<T>();
             place.write(value);
@@ -104,7 +104,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the range is the arena's, and nobody uses it any more (M1).
+        // SAFETY: the range is the arena's, and nobody uses it any more (ARENA-ONE-SIM).
         unsafe { self.base.write_bytes(0, self.used) };
         IDLE.set(self.base);
         // A second arena of the thread was allocated meanwhile: it is the one that is

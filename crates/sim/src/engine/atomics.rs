@@ -1,13 +1,13 @@
 //! Atomics whose every access costs what it costs on the machine.
 //!
-//! They lie in memory as native ones do, so what shares a line natively shares it here.
 //! Sequentially consistent but for stores, which are visible later to others (TSO).
 
 use super::line::Went;
 use super::strand::suspend;
+use super::task::NOBODY;
 use super::trace::Kind;
-use super::world::{NOBODY, World, inside, with};
-use std::cell::UnsafeCell;
+use super::words::{U32, U64};
+use super::world::{World, inside, with};
 
 /// Passes the running task's debt, then tries `access` until it is done, or until a store is
 /// on its way and will be done without the task.
@@ -35,33 +35,8 @@ fn until_done(access: impl Fn(&mut World) -> Went) -> Went {
 }
 
 macro_rules! atomic {
-    ($(#[$doc:meta])* $name:ident, $value:ident, $wide:literal) => {
-        $(#[$doc])*
-        #[repr(transparent)]
-        pub struct $name(UnsafeCell<$value>);
-
+    ($name:ident, $value:ident, $wide:literal) => {
         impl $name {
-            /// A word that holds zero.
-            #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
-            pub(crate) const ZERO: Self = $name(UnsafeCell::new(0));
-
-            /// Returns where the word lies.
-            pub(crate) fn address(&self) -> usize {
-                self.0.get().expose_provenance()
-            }
-
-            /// The value, at no cost.
-            pub(crate) fn get(&self) -> $value {
-                // SAFETY: whoever has the turn uses it alone (R1 of `strand.rs`).
-                unsafe { self.0.get().read() }
-            }
-
-            /// Sets the value, at no cost.
-            pub(crate) fn set(&self, value: $value) {
-                // SAFETY: as in `get`.
-                unsafe { self.0.get().write(value) }
-            }
-
             pub(crate) fn note(&self, kind: Kind, value: $value) {
                 with(|w| {
                     if w.trace.on && w.current != NOBODY {
@@ -90,9 +65,7 @@ macro_rules! atomic {
                     return;
                 }
                 let address = self.address();
-                let went = until_done(|w| {
-                    w.write(address, Some((value.into(), $wide)))
-                });
+                let went = until_done(|w| w.write(address, Some((value.into(), $wide))));
                 if went != Went::Posted {
                     self.set(value);
                 }
@@ -107,10 +80,7 @@ macro_rules! atomic {
             }
 
             /// As [`Self::update`], and not noted as a step of the task.
-            pub(crate) fn update_quietly(
-                &self,
-                change: impl FnOnce($value) -> $value,
-            ) -> $value {
+            pub(crate) fn update_quietly(&self, change: impl FnOnce($value) -> $value) -> $value {
                 let address = self.address();
                 until_done(|w| w.write(address, None));
                 let before = self.get();
@@ -127,11 +97,5 @@ macro_rules! atomic {
     };
 }
 
-atomic! {
-    /// A simulated 32-bit atomic.
-    U32, u32, false
-}
-atomic! {
-    /// A simulated 64-bit atomic.
-    U64, u64, true
-}
+atomic!(U32, u32, false);
+atomic!(U64, u64, true);

@@ -1,8 +1,10 @@
 //! What tasks can do besides reading and writing memory.
 
 use super::strand::suspend;
+use super::task::{Place, State};
+use super::time::Ps;
 use super::trace::Kind;
-use super::world::{Place, Ps, State, with};
+use super::world::with;
 
 /// Computes for `time`, at full speed; a busy sibling makes it longer.
 pub(crate) fn work(time: Ps) {

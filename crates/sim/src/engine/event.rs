@@ -1,6 +1,6 @@
 //! What happens when, and chance.
 
-use super::world::Ps;
+use super::time::Ps;
 
 /// What happens at some time.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ const EMPTY: Slot = Slot { first: NONE, last: NONE, earliest: Ps::MAX };
 /// announced for a time before that of the event taken last, so that the others stay where
 /// they are.
 ///
-/// Events of one time always share a slot, and keep their order there (E1).
+/// Events of one time always share a slot, and keep their order there (EVENT-ORDER).
 pub(super) struct Queue {
     /// The time of the event taken last.
     last: Ps,

@@ -8,15 +8,16 @@
 //! which decides whether an owner gets to do a second step on the line it has just got.
 //!
 //! # Invariants
-//! - **D1** One core has a writable copy, or none; with one, no other has any.
-//! - **D2** Requests are served in the order in which they came, but for the preference of
+//! - **LINE-WRITER** One core has a writable copy, or none; with one, no other has any.
+//! - **LINE-TURNS** Requests are served in the order in which they came, but for the preference of
 //!   what is near, which passes over a request a limited number of times.
-//! - **D3** A write is announced as done after all reads that were begun before it.
-//! - **D4** A processor has at most one store on the way; later stores and exchanges wait
+//! - **LINE-ANNOUNCED** A write is announced as done after all reads that were begun before it.
+//! - **LINE-STORES** A processor has at most one store on the way; later stores and exchanges wait
 //!   for it: stores become visible in their order (TSO).
 
 use super::queue::Requests;
-use super::world::{NOBODY, Ps, What, World, ps};
+use super::task::NOBODY;
+use super::time::Ps;
 use crate::machine::Machine;
 
 /// What an access wants.
@@ -34,39 +35,39 @@ pub(crate) struct Store {
     pub(crate) wide: bool,
 }
 
-struct Request {
-    cpu: usize,
+pub(super) struct Request {
+    pub(super) cpu: usize,
     /// Waits for it, unless it is a store.
-    task: usize,
-    want: Want,
-    store: Option<Store>,
+    pub(super) task: usize,
+    pub(super) want: Want,
+    pub(super) store: Option<Store>,
 }
 
 /// A cache line, as the directory knows it.
 pub(crate) struct Line {
     /// The core that wrote or fetched it last.
-    owner: usize,
+    pub(super) owner: usize,
     /// The thread of the owner that did so.
-    keeper: usize,
+    pub(super) keeper: usize,
     /// The owner alone has it, and may write.
-    exclusive: bool,
+    pub(super) exclusive: bool,
     /// Last-level caches in which it is.
-    caches: u128,
+    pub(super) caches: u128,
     /// When the owner got it.
-    since: Ps,
+    pub(super) since: Ps,
     /// When the request that is being served takes it away.
-    leaves: Ps,
+    pub(super) leaves: Ps,
     /// When the next read of the shared line may begin, and the last one ends.
-    port: Ps,
-    reads_until: Ps,
-    serving: Option<Request>,
-    queue: Requests<Request>,
+    pub(super) port: Ps,
+    pub(super) reads_until: Ps,
+    pub(super) serving: Option<Request>,
+    pub(super) queue: Requests<Request>,
     /// Tasks that are parked while it does not change, with the numbers of their parking.
     pub(crate) watchers: Vec<(u32, u32)>,
 }
 
 impl Line {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Line {
             owner: NOBODY,
             keeper: NOBODY,
@@ -87,7 +88,7 @@ impl Line {
     /// Whether a thread has to ask for a line that its core has: while others wait, the
     /// line stays for the instruction that fetched it, and a sibling competes with them.
     #[inline]
-    fn kept_from(&self, cpu: usize) -> bool {
+    pub(super) fn kept_from(&self, cpu: usize) -> bool {
         self.keeper != cpu && (self.serving.is_some() || self.queue.len() > 0)
     }
 }
@@ -95,7 +96,7 @@ impl Line {
 /// The last-level caches at each distance from each, as sets.
 pub(crate) struct Reach {
     distances: usize,
-    caches: Vec<u128>,
+    pub(super) caches: Vec<u128>,
 }
 
 impl Reach {
@@ -111,7 +112,7 @@ impl Reach {
 
     /// Returns the caches at distance 0 from `cache`, at distance 1, and so on.
     #[inline]
-    fn of(&self, cache: usize) -> &[u128] {
+    pub(super) fn of(&self, cache: usize) -> &[u128] {
         &self.caches[cache * self.distances..][..self.distances]
     }
 }
@@ -129,308 +130,11 @@ pub(crate) enum Went {
     Drains,
 }
 
-impl World {
-    pub(crate) fn prepare_lines(&mut self) {
-        let lines = self.arena.lines();
-        self.lines = (0..lines).map(|_| Line::new()).collect();
-        self.copies = vec![0; lines * self.stride];
-    }
-
-    #[inline]
-    fn has_copy(&self, line: usize, core: usize) -> bool {
-        self.copies[line * self.stride + core / 64] >> (core % 64) & 1 != 0
-    }
-
-    /// Whether `cpu` can read from its own cache.
-    #[inline]
-    pub(crate) fn readable(&self, line: usize, cpu: usize) -> bool {
-        let l = &self.lines[line];
-        self.has_copy(line, self.cpus[cpu].core)
-            && !(l.exclusive
-                && (l.kept_from(cpu)
-                    || self.now >= l.leaves
-                        && l.serving.as_ref().is_some_and(|r| r.want == Want::Write)))
-    }
-
-    #[inline]
-    fn writable(&self, line: usize, cpu: usize) -> bool {
-        let l = &self.lines[line];
-        l.exclusive && l.owner == self.cpus[cpu].core && self.now < l.leaves && !l.kept_from(cpu)
-    }
-
-    fn charge(&mut self, ns: f64) {
-        let current = self.current;
-        self.tasks[current].debt += ps(ns);
-    }
-
-    /// The running task reads.
-    #[inline]
-    pub(crate) fn read(&mut self, address: usize, value: u64) -> Went {
-        self.accesses += 1;
-        let current = self.current;
-        let Some(line) = self.arena.line(address) else {
-            self.tasks[current].debt += self.machine.cost.hit;
-            return Went::Hit;
-        };
-        let cpu = self.tasks[current].cpu;
-        if self.cpus[cpu].store == Some(line) {
-            // Its own store comes first.
-            self.tasks[current].poll.spoil();
-            self.cpus[cpu].drainers.push(current);
-            return Went::Drains;
-        }
-        if self.readable(line, cpu) {
-            self.tasks[current].poll.read(line, value);
-            self.tasks[current].debt += self.machine.cost.hit;
-            return Went::Hit;
-        }
-        self.tasks[current].poll.miss();
-        self.ask(line, Request { cpu, task: current, want: Want::Read, store: None });
-        Went::Asked
-    }
-
-    /// The running task writes, without waiting if `store`, else in one step with a read.
-    pub(crate) fn write(&mut self, address: usize, store: Option<(u64, bool)>) -> Went {
-        self.accesses += 1;
-        let current = self.current;
-        self.tasks[current].poll.spoil();
-        let cpu = self.tasks[current].cpu;
-        let cost = if store.is_some() { self.machine.cost.hit } else { self.exchange_on(cpu) };
-        let Some(line) = self.arena.line(address) else {
-            self.tasks[current].debt += cost;
-            return Went::Hit;
-        };
-        if self.cpus[cpu].store.is_some() {
-            self.cpus[cpu].drainers.push(current);
-            return Went::Drains;
-        }
-        if self.writable(line, cpu) {
-            self.tasks[current].debt += cost;
-            self.notice(line);
-            return Went::Hit;
-        }
-        let store = store.map(|(value, wide)| Store { address, value, wide });
-        let task = if store.is_some() { NOBODY } else { current };
-        if store.is_some() {
-            self.cpus[cpu].store = Some(line);
-            self.tasks[current].debt += cost;
-        }
-        self.ask(line, Request { cpu, task, want: Want::Write, store });
-        if store.is_some() { Went::Posted } else { Went::Asked }
-    }
-
-    /// An atomic exchange in its own cache: threads of a core share what executes it.
-    fn exchange_on(&self, cpu: usize) -> Ps {
-        if self.beside(cpu) {
-            self.machine.cost.exchange_beside
-        } else {
-            self.machine.cost.exchange
-        }
-    }
-
-    /// How long an owner keeps a line that another wants: a race, which varies.
-    fn hold(&mut self, writes: bool) -> Ps {
-        let costs = &self.machine.cost;
-        let hold = if writes { costs.hold_write } else { costs.hold_read };
-        let variation = self.machine.lines.hold_variation;
-        if variation == 0.0 {
-            return hold;
-        }
-        (hold as f64 * (1.0 + variation * (2.0 * self.random.unit() - 1.0))) as Ps
-    }
-
-    /// A write by the scheduler, which is part of its own cost.
-    pub(crate) fn write_at_once(&mut self, cpu: usize, address: usize) {
-        let Some(line) = self.arena.line(address) else { return };
-        if self.lines.is_empty() {
-            return;
-        }
-        if self.lines[line].serving.is_none() && self.lines[line].reads_until <= self.now {
-            self.give(line, cpu, Want::Write);
-        }
-        self.notice(line);
-    }
-
-    fn ask(&mut self, line: usize, request: Request) {
-        if self.lines[line].serving.is_none() {
-            // Then nobody waits either.
-            self.begin(line, request, true);
-        } else {
-            let cache = self.cpus[request.cpu].cache;
-            self.lines[line].queue.push(cache, request);
-        }
-    }
-
-    /// Takes the request that is served next out of the queue.
-    fn choose(&mut self, line: usize) -> Option<Request> {
-        let l = &mut self.lines[line];
-        if l.queue.len() < 2
-            || l.owner == NOBODY
-            || l.queue.passed_over() >= self.machine.lines.patience as usize
-            || self.random.unit() >= self.machine.lines.preference
-        {
-            return l.queue.pop();
-        }
-        let reach = self.reach.of(self.cpus[l.keeper].cache);
-        reach.iter().find_map(|&caches| l.queue.pop_from(caches))
-    }
-
-    /// Serves what can be served now of what waited.
-    fn serve(&mut self, line: usize) {
-        while self.lines[line].serving.is_none()
-            && let Some(request) = self.choose(line)
-        {
-            self.begin(line, request, false);
-        }
-    }
-
-    /// Begins to serve a request. `travels`: it has just been made, and has to get to the
-    /// owner first; one that waited is there when its turn comes.
-    fn begin(&mut self, line: usize, request: Request, travels: bool) {
-        let now = self.now;
-        let jitter = 1.0 + self.machine.lines.jitter * (2.0 * self.random.unit() - 1.0);
-        let l = &self.lines[line];
-        let waiting = l.queue.len();
-        let writes = request.want == Want::Write;
-        if !l.exclusive && !writes {
-            let class = self.nearest(line, request.cpu);
-            let cost = (self.latency(class, 0) as f64 * jitter) as Ps;
-            let begins = now.max(l.port);
-            let done = begins + cost;
-            let l = &mut self.lines[line];
-            l.port = begins + self.machine.cost.occupied[class];
-            l.reads_until = l.reads_until.max(done);
-            self.announce(done - now, What::Read(request.task as u32, line as u32));
-            return;
-        }
-        let (exclusive, since) = (l.exclusive, l.since);
-        let class = if exclusive {
-            self.to_owner(line, request.cpu)
-        } else {
-            self.farthest(line, request.cpu)
-        };
-        let mut cost = (self.latency(class, waiting) as f64 * jitter) as Ps;
-        let from = if exclusive {
-            let there = if travels { cost / 2 } else { 0 };
-            cost -= there;
-            (now + there).max(since + self.hold(writes))
-        } else {
-            now.max(l.reads_until).max(l.port)
-        };
-        let l = &mut self.lines[line];
-        l.leaves = from;
-        l.serving = Some(request);
-        self.announce(from + cost - now, What::Line(line as u32));
-    }
-
-    fn latency(&self, class: usize, waiting: usize) -> Ps {
-        let plain = self.machine.cost.transfer[class];
-        if waiting > 0 { (plain as f64 * self.machine.lines.contended[class]) as Ps } else { plain }
-    }
-
-    /// The distance to the nearest copy.
-    fn nearest(&self, line: usize, cpu: usize) -> usize {
-        let caches = self.lines[line].caches;
-        let nearest = self.reach.of(self.cpus[cpu].cache).iter().position(|&at| at & caches != 0);
-        nearest.unwrap_or(self.machine.memory_class())
-    }
-
-    /// The distance to the farthest copy, which has to be withdrawn.
-    fn farthest(&self, line: usize, cpu: usize) -> usize {
-        let caches = self.lines[line].caches;
-        let farthest = self.reach.of(self.cpus[cpu].cache).iter().rposition(|&at| at & caches != 0);
-        farthest.unwrap_or(self.machine.memory_class())
-    }
-
-    /// The distance to the owner.
-    fn to_owner(&self, line: usize, cpu: usize) -> usize {
-        let l = &self.lines[line];
-        let cpu = &self.cpus[cpu];
-        if l.owner == cpu.core {
-            return self.machine.sibling_class();
-        }
-        let owner = 1 << self.cpus[l.keeper].cache;
-        let there = self.reach.of(cpu.cache).iter().position(|&at| at & owner != 0);
-        there.unwrap_or(self.machine.memory_class())
-    }
-
-    /// `cpu` has the line from now on.
-    fn give(&mut self, line: usize, cpu: usize, want: Want) {
-        let core = self.cpus[cpu].core;
-        let row = line * self.stride;
-        let cache = 1 << self.cpus[cpu].cache;
-        let now = self.now;
-        let l = &mut self.lines[line];
-        let fresh = l.owner == NOBODY;
-        if want == Want::Write || fresh {
-            self.copies[row..row + self.stride].fill(0);
-            (l.exclusive, l.owner, l.keeper) = (true, core, cpu);
-            (l.caches, l.since) = (cache, now);
-        } else {
-            l.exclusive = false;
-            l.caches |= cache;
-        }
-        self.copies[row + core / 64] |= 1 << (core % 64);
-    }
-
-    /// What was asked for has come; returns the task that goes on.
-    pub(crate) fn arrived(&mut self, line: usize) -> Option<usize> {
-        let request = self.lines[line].serving.take().expect("a request is being served");
-        self.lines[line].leaves = Ps::MAX;
-        self.give(line, request.cpu, request.want);
-        let mut goes_on = None;
-        if request.want == Want::Write {
-            self.notice(line);
-        }
-        if let Some(store) = request.store {
-            store.apply();
-            let cpu = &mut self.cpus[request.cpu];
-            cpu.store = None;
-            // At most one task of a processor waits, and runs there.
-            goes_on = cpu.drainers.pop();
-        } else {
-            self.tasks[request.task].debt += if request.want == Want::Write {
-                self.exchange_on(request.cpu)
-            } else {
-                self.machine.cost.hit
-            };
-            goes_on = Some(request.task).or(goes_on);
-        }
-        self.serve(line);
-        goes_on
-    }
-
-    /// A read of a shared line is done.
-    pub(crate) fn was_read(&mut self, task: usize, line: usize) -> Option<usize> {
-        self.give(line, self.tasks[task].cpu, Want::Read);
-        self.tasks[task].debt += self.machine.cost.hit;
-        Some(task)
-    }
-
-    /// Whether releases can be restarted, and are cheap for it.
-    pub(crate) fn restartable(&self) -> bool {
-        self.machine.kernel.restart > 0.0
-    }
-
-    /// The running task's latest exchange was none: it cost what a store does.
-    pub(crate) fn was_plain(&mut self) {
-        let exchange = self.exchange_on(self.tasks[self.current].cpu);
-        let spared = exchange.saturating_sub(self.machine.cost.hit);
-        let task = &mut self.tasks[self.current];
-        task.debt = task.debt.saturating_sub(spared);
-    }
-
-    /// Time for a plain cost.
-    pub(crate) fn pay(&mut self, ns: f64) {
-        self.charge(ns);
-    }
-}
-
 impl Store {
-    /// Writes the value into memory.
-    fn apply(self) {
-        // SAFETY: the address is that of a live atomic of the arena, of this width; by R1
-        // of `strand.rs` nobody else uses it now.
+    /// Writes the value.
+    pub(super) fn apply(self) {
+        // SAFETY: the address is that of a live atomic of the arena, of this width; by
+        // STRAND-TURN nobody else uses it now.
         unsafe {
             if self.wide {
                 std::ptr::with_exposed_provenance_mut::<u64>(self.address).write(self.value);

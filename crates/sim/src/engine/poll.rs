@@ -8,20 +8,20 @@
 //! its end, though it had to fetch them: the period is known.
 //!
 //! # Invariants
-//! - **L1** Only [`pause`](super::calls::pause) parks: a loop that counts its turns, or
+//! - **SPIN-LOOP-PAUSE** Only [`pause`](super::calls::pause) parks: a loop that counts its turns, or
 //!   looks at the clock, must not use it.
-//! - **L2** A turn with a write or an exchange in it is not idle, nor is one with a miss, but
+//! - **SPIN-LOOP-IDLE** A turn with a write or an exchange in it is not idle, nor is one with a miss, but
 //!   for those of a loop that was parked before and has done neither since.
-//! - **L3** A parked task is woken by each write to a line it reads, from whatever
+//! - **SPIN-LOOP-WOKEN** A parked task is woken by each write to a line it reads, from whatever
 //!   processor, and by the wish for its processor.
-//! - **L4** While its processor is wanted a task is parked only if that is nothing to it: the
+//! - **SPIN-LOOP-WANTED** While its processor is wanted a task is parked only if that is nothing to it: the
 //!   kernel keeps it there, and its loop does not look.
 //!
 //! A turn that reads several words is taken up at its beginning: a word that changes in
 //! the middle of a turn is noticed one turn later than without elision, some ten
 //! nanoseconds.
 
-use super::world::{Ps, What, World};
+use super::time::Ps;
 
 /// Reads of one turn that are remembered; longer turns are not elided.
 const MOST: usize = 6;
@@ -36,12 +36,12 @@ pub(crate) struct Poll {
     /// Read something that was not in its cache.
     missed: bool,
     /// Looked whether its processor is wanted.
-    asked: bool,
+    pub(super) asked: bool,
     reads: usize,
     now: [(u32, u64); MOST],
-    /// The reads of the turn before.
-    last_reads: usize,
-    last: [(u32, u64); MOST],
+    /// The turn before.
+    pub(super) last_reads: usize,
+    pub(super) last: [(u32, u64); MOST],
     /// When the latest turn began.
     began: Ps,
     period: Ps,
@@ -105,7 +105,7 @@ impl Poll {
 
     /// The turn is over, at `now`, and the next one begins; how long one takes if all that
     /// follow are the same.
-    fn next_turn(&mut self, now: Ps) -> Option<Ps> {
+    pub(super) fn next_turn(&mut self, now: Ps) -> Option<Ps> {
         let period = now - self.began;
         let idle = self.on && self.pure && self.reads > 0;
         let same = if idle && self.repeated(period) {
@@ -127,7 +127,7 @@ impl Poll {
     }
 
     /// The loop is idle from now on; returns the number of the parking.
-    fn park(&mut self, period: Ps) -> u32 {
+    pub(super) fn park(&mut self, period: Ps) -> u32 {
         self.parked = true;
         self.number = self.number.wrapping_add(1);
         (self.known, self.known_reads, self.known_period) = (true, self.last_reads, period);
@@ -137,94 +137,13 @@ impl Poll {
         self.number
     }
 
-    /// Lets the loop go on, and returns when its next turn begins.
-    fn unpark(&mut self, now: Ps) -> Ps {
+    /// It goes on; returns when its next turn begins.
+    pub(super) fn unpark(&mut self, now: Ps) -> Ps {
         self.parked = false;
         let period = self.known_period.max(1);
         let turns = now.saturating_sub(self.began).div_ceil(period);
         self.began += turns * period;
         self.begin();
         self.began
-    }
-}
-
-impl World {
-    /// The running task has the word that it asked for.
-    pub(crate) fn fetched(&mut self, address: usize, value: u64) {
-        let line = self.arena.line(address).expect("a line that was asked for");
-        self.tasks[self.current].poll.read(line, value);
-    }
-
-    /// The running task has done a turn and begins another; true if it is parked.
-    pub(crate) fn turn_done(&mut self) -> bool {
-        let (current, now) = (self.current, self.local_now());
-        let task = &mut self.tasks[current];
-        // L4.
-        let wanted = self.cpus[task.cpu].resched && (task.kernel == 0 || task.poll.asked);
-        let Some(period) = task.poll.next_turn(now) else { return false };
-        if self.every_poll || wanted || self.copies_lost(current) {
-            return false;
-        }
-        let poll = &mut self.tasks[current].poll;
-        let number = poll.park(period);
-        let (reads, lines) = (poll.last_reads, poll.last);
-        for (index, &(line, _)) in lines[..reads].iter().enumerate() {
-            if lines[..index].iter().all(|&(other, _)| other != line) {
-                self.watch(line as usize, current, number);
-            }
-        }
-        true
-    }
-
-    /// Whether a line of the latest turn has left the task's cache since.
-    fn copies_lost(&self, task: usize) -> bool {
-        let cpu = self.tasks[task].cpu;
-        let poll = &self.tasks[task].poll;
-        poll.last[..poll.last_reads].iter().any(|&(line, _)| !self.readable(line as usize, cpu))
-    }
-
-    fn watch(&mut self, line: usize, task: usize, number: u32) {
-        let limit = 4 * self.cpus.len();
-        if self.lines[line].watchers.len() > limit {
-            let mut watchers = std::mem::take(&mut self.lines[line].watchers);
-            watchers.retain(|&(task, number)| self.is_parked(task as usize, number));
-            self.lines[line].watchers = watchers;
-        }
-        self.lines[line].watchers.push((task as u32, number));
-    }
-
-    fn is_parked(&self, task: usize, number: u32) -> bool {
-        let poll = &self.tasks[task].poll;
-        poll.parked && poll.number == number
-    }
-
-    /// A line was written: whoever spins on it looks again.
-    pub(crate) fn notice(&mut self, line: usize) {
-        if self.lines[line].watchers.is_empty() {
-            return;
-        }
-        let mut watchers = std::mem::take(&mut self.lines[line].watchers);
-        for &(task, number) in &watchers {
-            if self.is_parked(task as usize, number) {
-                self.unpark(task as usize);
-            }
-        }
-        watchers.clear();
-        self.lines[line].watchers = watchers;
-    }
-
-    /// A parked task goes on at its loop's next turn.
-    pub(crate) fn unpark(&mut self, task: usize) {
-        let now = self.now;
-        let task_ = &mut self.tasks[task];
-        // Its debt was passed when it was parked: up to the beginning of a turn.
-        let begins = task_.poll.unpark(now);
-        (task_.left, task_.scaled) = (begins - now, false);
-        task_.began = now;
-        task_.speed = 1.0;
-        task_.planned = true;
-        task_.number = task_.number.wrapping_add(1);
-        let (left, number) = (task_.left, task_.number);
-        self.announce(left, What::Passed(task as u32, number));
     }
 }

@@ -2,9 +2,9 @@
 //! last-level cache that they came from.
 //!
 //! # Invariants
-//! - **Q1** The first of [`Requests::order`] is there; the others may be gaps, each of which
+//! - **REQUESTS-FIRST** The first of [`Requests::order`] is there; the others may be gaps, each of which
 //!   a request has left that was taken before its turn.
-//! - **Q2** So the number of gaps is how often the first one was passed over.
+//! - **REQUESTS-GAPS** So the number of gaps is how often the first one was passed over.
 
 use std::collections::VecDeque;
 

@@ -15,54 +15,11 @@
 //! The ticks by which the real one takes its decisions, priorities, the locks of the
 //! queues, a periodic balance (a processor balances when it has nothing to do).
 
+use super::event::What;
+use super::task::{Place, State};
+use super::time::{Ps, at_speed};
 use super::trace::Kind;
-use super::world::{Place, Ps, State, What, World, at_speed};
-use crate::machine::Machine;
-
-/// A logical processor and its queue.
-pub(crate) struct Cpu {
-    /// Its core, and the last-level cache of that.
-    pub(crate) core: usize,
-    pub(crate) cache: usize,
-    pub(crate) task: Option<usize>,
-    queue: Vec<usize>,
-    /// Whether its task should make room.
-    pub(crate) resched: bool,
-    /// Switching, or waking up.
-    switching: bool,
-    idle_since: Ps,
-    /// Until when the task that left it last is on its way.
-    left_at: Ps,
-    /// What its tasks have had, never less than before.
-    floor: i64,
-    slice: u32,
-    /// The line of the store that is on its way.
-    pub(crate) store: Option<usize>,
-    /// Tasks that wait for that.
-    pub(crate) drainers: Vec<usize>,
-    pub(crate) busy: Ps,
-}
-
-impl Cpu {
-    pub(crate) fn new(machine: &Machine, number: usize) -> Self {
-        let core = machine.core_of(number);
-        Cpu {
-            core,
-            cache: machine.cache_of(core),
-            task: None,
-            queue: Vec::new(),
-            resched: false,
-            switching: false,
-            idle_since: 0,
-            left_at: 0,
-            floor: 0,
-            slice: 0,
-            store: None,
-            drainers: Vec::new(),
-            busy: 0,
-        }
-    }
-}
+use super::world::World;
 
 impl World {
     /// How fast a processor computes: its sibling may be busy.

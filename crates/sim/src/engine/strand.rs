@@ -7,14 +7,15 @@
 //! and is there to check it: both give the same trace.
 //!
 //! # Invariants
-//! - **R1** One strand runs at a time, and the engine does not run meanwhile: what
+//! - **STRAND-TURN** One strand runs at a time, and the engine does not run meanwhile: what
 //!   they share needs no lock.
-//! - **R2** What lies on a task's stack owns nothing: at the end of a simulation
+//! - **STRAND-OWNS-NOTHING** What lies on a task's stack owns nothing: at the end of a simulation
 //!   coroutines are forgotten, not unwound.
 
+use super::turn::{Baton, Body, Said, Turn};
 use super::world::{World, with, with_world};
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -55,36 +56,12 @@ unsafe impl Stack for Shifted {
     }
 }
 
-/// What a task does.
-pub(crate) type Body = &'static dyn Fn();
-
 type Routine = Coroutine<(), (), (), Shifted>;
 
 thread_local! {
     /// Stacks of simulations that are over.
     static MADE: Cell<usize> = const { Cell::new(0) };
     static STACKS: RefCell<Vec<Shifted>> = const { RefCell::new(Vec::new()) };
-}
-
-/// How a running task gives its turn back.
-#[derive(Clone, Copy)]
-pub(crate) enum Turn {
-    /// No task has the turn.
-    None,
-    Routine(*const Yielder<(), ()>),
-    Thread(*const Baton),
-}
-
-/// A thread's side of the hand-over.
-pub(crate) struct Baton {
-    go: Receiver<()>,
-    done: Sender<Said>,
-}
-
-enum Said {
-    Suspended,
-    Ended,
-    Panicked(Box<dyn std::any::Any + Send>),
 }
 
 /// The end of a thread whose simulation is over.
@@ -102,7 +79,7 @@ enum Inner {
 /// Passes what belongs to one simulation to another thread.
 struct Carried<T>(T);
 
-// SAFETY: by R1 the threads of a simulation take turns, and each turn is handed over
+// SAFETY: by STRAND-TURN the threads of a simulation take turns, and each turn is handed over
 // through a channel, which orders what they do.
 unsafe impl<T> Send for Carried<T> {}
 
@@ -176,7 +153,7 @@ impl Strand {
         match std::mem::replace(&mut self.0, Inner::Ended) {
             Inner::Routine(mut routine) => {
                 if routine.started() && !routine.done() {
-                    // SAFETY: what lies on the stack owns nothing (R2), and the engine
+                    // SAFETY: what lies on the stack owns nothing (STRAND-OWNS-NOTHING), and the engine
                     // keeps no pointer to it past the simulation.
                     unsafe { routine.force_reset() };
                 }

@@ -1,11 +1,13 @@
 //! What an access costs is what the machine's file says; whose turn it is.
 
-use super::atomics::{U32, U64};
 use super::calls::{at, now, pause};
-use super::event::Queue;
+use super::event::{Queue, Random, What};
 use super::queue::Requests;
 use super::set::Cpus;
-use super::world::{How, Place, Random, What, World, ps};
+use super::task::Place;
+use super::time::ps;
+use super::words::{U32, U64};
+use super::world::{How, World};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 

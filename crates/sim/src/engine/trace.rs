@@ -1,6 +1,6 @@
 //! The steps of the tasks, one by one: for the eye, and to compare two engines.
 
-use super::world::Ps;
+use super::time::Ps;
 
 /// What a task did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

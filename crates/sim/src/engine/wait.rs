@@ -1,21 +1,16 @@
 //! Sleeping and waking: timers, and words that one sleeps on.
 
-use super::world::{State, What, World};
+use super::event::What;
+use super::task::State;
+use super::trace::Kind;
+use super::world::World;
 use lockstead_core::Outcome;
-use std::collections::HashMap;
-use std::collections::VecDeque;
-
-/// The sleepers of each address, the longest asleep first.
-#[derive(Default)]
-pub(crate) struct Sleepers {
-    queues: HashMap<usize, VecDeque<usize>>,
-}
 
 impl World {
     /// The running task leaves its processor until woken.
     pub(crate) fn sleep(&mut self) {
         let current = self.current;
-        self.note(super::trace::Kind::Sleep, 0, 0);
+        self.note(Kind::Sleep, 0, 0);
         self.leave(current);
         let task = &mut self.tasks[current];
         (task.state, task.left, task.debt) = (State::Asleep, 0, 0);

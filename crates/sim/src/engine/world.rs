@@ -2,134 +2,36 @@
 //!
 //! # Role
 //! A [`World`] is one simulation: the machine, the tasks, the events to come. Time is
-//! in picoseconds. [`World::run`] takes the earliest event, lets it happen, and resumes
-//! the task that it concerns, until the horizon.
+//! in picoseconds. `World::step` takes the earliest event and lets it happen, until it is a task's
+//! turn; `run` resumes that task.
 //!
 //! # Invariants
-//! - **E1** Events happen in the order of their times, and those of one time in the order
+//! - **EVENT-ORDER** Events happen in the order of their times, and those of one time in the order
 //!   in which they were announced. Nothing else decides what happens next: two runs with
 //!   one seed are the same.
-//! - **E2** A task that passes time runs on without an event if there is no earlier one,
+//! - **EVENT-QUIET** A task that passes time runs on without an event if there is no earlier one,
 //!   nor one of the same time, before the horizon: nobody could tell the difference.
-//! - **E3** No reference to the world lives across a suspension.
+//! - **WORLD-BORROW** No reference to the world lives across a suspension.
 
 use super::arena::Arena;
-use super::event::Queue;
-pub(crate) use super::event::{Random, What};
+use super::cpu::Cpu;
+use super::event::{Queue, Random, What};
 use super::line::{Line, Reach};
 use super::poll::Poll;
-use super::sched::Cpu;
 use super::set::Cpus;
-use super::strand::{Body, Strand, Turn};
+use super::task::{NOBODY, PLACES, Place, Sleepers, State, Task};
+use super::time::{Ps, at_speed};
 use super::trace::{Kind, Trace};
-use super::wait::Sleepers;
-use crate::engine::atomics::{U32, U64};
-use crate::locks::spin::QueueNode;
+use super::turn::{Body, Turn};
+use super::words::{QueueNode, Sim, U32, U64};
 use crate::machine::Machine;
-use crate::platform::Sim;
 use crate::tally::Tally;
-use crate::work::Plan;
 use lockstead_core::Participant;
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-/// A time in picoseconds.
-pub(crate) type Ps = u64;
-
-/// Picoseconds of so many nanoseconds.
-pub(crate) fn ps(ns: f64) -> Ps {
-    // As `f64::round`, which is a call of a function on old processors.
-    let exact = (ns * 1000.0).max(0.0);
-    let whole = exact as i64;
-    whole as Ps + Ps::from(exact - whole as f64 >= 0.5)
-}
-
-/// How long that much computing takes at this speed.
-#[inline]
-pub(crate) fn at_speed(time: Ps, speed: f64) -> Ps {
-    if speed == 1.0 { time } else { (time as f64 / speed) as Ps }
-}
-
-/// The index of no task.
-pub(crate) const NOBODY: usize = usize::MAX;
-
-/// Buckets of waiters: the kernel has 256 for each processor.
-const BUCKETS: usize = 1024;
-
-/// What a task is doing, for the share of processor time by function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Place {
-    /// The task computes outside of locks.
-    Think,
-    /// Between acquisition and release.
-    Section,
-    /// Acquiring and releasing, apart from what follows.
-    Lock,
-    /// The path of a mutex of the kernel when the first try has failed.
-    SlowPath,
-    /// Spinning for a mutex whose owner runs.
-    SpinOnOwner,
-    /// Waiting in the queue of spinners.
-    SpinQueue,
-    /// Spinning for the lock of a wait list.
-    SpinLock,
-    /// Spinning for a lock to read.
-    ReadLock,
-    /// Spinning for a lock to write.
-    WriteLock,
-    /// The kernel: switching, sleeping, waking.
-    Kernel,
-}
-
-/// How many places there are.
-pub(crate) const PLACES: usize = 10;
-
-/// Where a task is with the processors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
-    Running,
-    Queued,
-    Asleep,
-    Ended,
-}
-
-/// A thread of the simulated program.
-pub(crate) struct Task {
-    pub(crate) turn: Turn,
-    pub(crate) state: State,
-    /// The processor it runs on, is queued for, or ran on last.
-    pub(crate) cpu: usize,
-    /// More than 0 while the task may not be preempted.
-    pub(crate) kernel: u32,
-    /// Time that has passed for it and not for the world yet.
-    pub(crate) debt: Ps,
-    /// Time it still has to pass, at full speed.
-    pub(crate) left: Ps,
-    /// Whether a busy sibling slows that down.
-    pub(crate) scaled: bool,
-    /// Since when it passes it, and how fast.
-    pub(crate) began: Ps,
-    pub(crate) speed: f64,
-    pub(crate) planned: bool,
-    pub(crate) number: u32,
-    pub(crate) timer: u32,
-    /// Going to sleep unless woken before.
-    pub(crate) sleepy: bool,
-    /// Stands among the sleepers of an address.
-    pub(crate) lying: bool,
-    pub(crate) timed_out: bool,
-    /// Processor time so far, as the scheduler weighs it.
-    pub(crate) virtual_time: i64,
-    pub(crate) since: Ps,
-    pub(crate) poll: Poll,
-    pub(crate) place: Place,
-    pub(crate) mark: Ps,
-    pub(crate) on_cpu: &'static U32,
-    pub(crate) random: Random,
-}
-
-/// The state of one simulation.
+/// One simulation.
 pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) now: Ps,
@@ -153,7 +55,7 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<&'static QueueNode>,
     pub(crate) data: Vec<&'static U64>,
     pub(crate) tally: Tally,
-    plan: Option<Box<Plan>>,
+    plan: Option<Box<dyn Any>>,
     pub(crate) spent: [Ps; PLACES],
     pub(crate) random: Random,
     pub(crate) every_poll: bool,
@@ -166,21 +68,21 @@ pub(crate) struct World {
     pub(crate) events: u64,
     pub(crate) accesses: u64,
     to_come: Queue,
-    oracle: bool,
-    bodies: Vec<Body>,
+    pub(super) oracle: bool,
+    pub(super) bodies: Vec<Body>,
 }
 
 thread_local! {
     static WORLD: Cell<*mut World> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The world of the calling task. Not to be held across a suspension (E3).
+/// The world of the calling task. Not to be held across a suspension (WORLD-BORROW).
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     let world = WORLD.get();
     assert!(!world.is_null(), "outside of a simulation");
     // SAFETY: set by `with_world`, which outlives all that runs under it. The world is
-    // used by whoever has the turn (R1 of `strand.rs`), and `f` does not suspend (E3)
+    // used by whoever has the turn (STRAND-TURN), and `f` does not suspend (WORLD-BORROW)
     // nor call back here.
     f(unsafe { &mut *world })
 }
@@ -289,41 +191,9 @@ impl World {
         self.bodies.push(self.arena.place(body));
     }
 
-    /// Runs to the horizon, or until nothing can happen any more.
-    pub(crate) fn run(self: &mut Box<World>, horizon: Ps) {
-        self.horizon = horizon;
-        self.buckets = (0..BUCKETS).map(|_| self.arena.place(U32::ZERO)).collect();
-        self.prepare_lines();
-        let bodies = std::mem::take(&mut self.bodies);
-        let world: *mut World = &raw mut **self;
-        let oracle = self.oracle;
-        with_world(world, || {
-            let mut strands: Vec<Strand> = bodies
-                .into_iter()
-                .map(
-                    |body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) },
-                )
-                .collect();
-            with(|w| {
-                for task in 0..w.tasks.len() {
-                    w.enqueue(task, w.tasks[task].cpu);
-                }
-            });
-            while let Some(task) = with(World::step) {
-                let ended = strands[task].resume();
-                with(|w| {
-                    if ended {
-                        w.end(task);
-                    }
-                    w.current = NOBODY;
-                });
-            }
-        });
-    }
-
     /// Keeps what the tasks look at.
-    pub(crate) fn keep(&mut self, plan: Plan) -> *const Plan {
-        &raw const **self.plan.insert(Box::new(plan))
+    pub(crate) fn keep<T: Any>(&mut self, plan: T) -> *const T {
+        (&raw const **self.plan.insert(Box::new(plan))).cast()
     }
 
     /// Forgets what was counted before `at`.
@@ -350,7 +220,7 @@ impl World {
     }
 
     /// Lets things happen until it is a task's turn; `None` at the end.
-    fn step(&mut self) -> Option<usize> {
+    pub(super) fn step(&mut self) -> Option<usize> {
         loop {
             let (at, what) = self.to_come.pop()?;
             if at > self.horizon {
@@ -386,7 +256,7 @@ impl World {
         }
     }
 
-    /// Whether nothing happens up to and at `at`, which lies before the horizon (E2).
+    /// Whether nothing happens up to and at `at`, which lies before the horizon (EVENT-QUIET).
     #[inline]
     fn quiet_until(&self, at: Ps) -> bool {
         at <= self.horizon && at < self.to_come.earliest()

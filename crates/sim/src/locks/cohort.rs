@@ -10,10 +10,11 @@
 //! # Source
 //! Cohort locks: Dice, Marathe, Shavit, "Lock cohorting" (2012).
 
-use super::spin::QueueNode;
-use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{at, me, pause};
-use crate::engine::world::{Place, World, with};
+use crate::engine::task::Place;
+use crate::engine::words::QueueNode;
+use crate::engine::words::{U32, U64};
+use crate::engine::world::{World, with};
 
 /// Hand-overs within a node before another one has its turn.
 const IN_A_ROW: u32 = 64;

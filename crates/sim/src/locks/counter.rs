@@ -13,11 +13,12 @@
 
 use super::list::ListLock;
 use super::spin::QueueLock;
-use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{
     at, get_sleepy, me, need_resched, pause, runs, schedule, stay_awake, wake,
 };
-use crate::engine::world::{Place, World, with};
+use crate::engine::task::Place;
+use crate::engine::words::{U32, U64};
+use crate::engine::world::{World, with};
 
 /// Which steps of its history a mutex has taken.
 #[derive(Clone, Copy)]

@@ -4,10 +4,10 @@
 //! What a program uses that has not heard of any other: 0 is free, 1 held, 2 held and
 //! somebody may sleep. Nobody spins. After Drepper, "Futexes are tricky" (2004).
 
-use crate::engine::atomics::U32;
 use crate::engine::calls::at;
-use crate::engine::world::Place;
-use crate::platform::Sim;
+use crate::engine::task::Place;
+use crate::engine::words::Sim;
+use crate::engine::words::U32;
 use lockstead_core::{Platform, Wait};
 
 /// The mutex of this project.

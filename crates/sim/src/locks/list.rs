@@ -6,9 +6,9 @@
 //! they take turns.
 
 use super::spin::TicketLock;
-use crate::engine::atomics::U32;
 use crate::engine::calls::{at, pause};
-use crate::engine::world::Place;
+use crate::engine::task::Place;
+use crate::engine::words::U32;
 
 /// The lock of a wait list.
 #[repr(C)]

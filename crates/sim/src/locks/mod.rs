@@ -9,8 +9,9 @@ pub(crate) mod spin;
 
 use crate::engine::Kind;
 use crate::engine::calls::{at, note, now};
-use crate::engine::world::{Place, World, with};
-use crate::platform::Sim;
+use crate::engine::task::Place;
+use crate::engine::words::Sim;
+use crate::engine::world::{World, with};
 use cohort::SpinMutex;
 use counter::{CounterMutex, Steps};
 use futex::Futex;
@@ -42,9 +43,9 @@ pub enum LockName {
     LocksteadBlind,
     /// lockstead's mutex without a bound on waiting.
     LocksteadUnbounded,
-    /// lockstead's mutex, whose waiters do not rest when they are passed by.
+    /// lockstead's mutex, whose waiters take no back-off sleeps.
     LocksteadRestless,
-    /// lockstead's mutex, which forgets at once that it was fought over.
+    /// lockstead's mutex, which forgets at once that it was contended: no slow unlocks to come.
     LocksteadCold,
     /// lockstead's semaphore of 2005, with one permit.
     SemaphoreClassic,
@@ -68,10 +69,18 @@ pub const LOCKS: [(LockName, &str, &str); 17] = [
     (LockName::Lockstead, "lockstead", "lockstead's mutex"),
     (LockName::LocksteadCrowd, "lockstead-crowd", "lockstead's mutex, spinners in no queue"),
     (LockName::LocksteadSleeping, "lockstead-sleeping", "lockstead's mutex without spinning"),
-    (LockName::LocksteadBlind, "lockstead-blind", "lockstead's mutex, who owns it may not run"),
+    (
+        LockName::LocksteadBlind,
+        "lockstead-blind",
+        "lockstead's mutex, spinners do not know whether its owner runs",
+    ),
     (LockName::LocksteadUnbounded, "lockstead-unbounded", "lockstead's mutex, waits have no bound"),
-    (LockName::LocksteadRestless, "lockstead-restless", "lockstead's mutex, waiters take no naps"),
-    (LockName::LocksteadCold, "lockstead-cold", "lockstead's mutex without its heat"),
+    (
+        LockName::LocksteadRestless,
+        "lockstead-restless",
+        "lockstead's mutex, waiters take no back-off sleeps",
+    ),
+    (LockName::LocksteadCold, "lockstead-cold", "lockstead's mutex, all unlocks fast"),
     (LockName::SemaphoreClassic, "semaphore-classic", "lockstead's semaphore of 2005, one permit"),
     (LockName::SemaphoreTuned, "semaphore-tuned", "lockstead's tuned semaphore, one permit"),
     (LockName::Futex, "futex", "a word that one sleeps on: the C library's mutex"),
@@ -86,8 +95,8 @@ pub const INGREDIENTS: [(LockName, &str); 7] = [
     (LockName::LocksteadCrowd, "queue of spinners"),
     (LockName::LocksteadBlind, "owner's state"),
     (LockName::LocksteadUnbounded, "bound on waiting"),
-    (LockName::LocksteadRestless, "naps"),
-    (LockName::LocksteadCold, "heat"),
+    (LockName::LocksteadRestless, "back-off sleeps"),
+    (LockName::LocksteadCold, "slow unlocks"),
 ];
 
 impl LockName {

@@ -6,9 +6,10 @@
 //! vain. A wake-up reaches the first of the queue that really sleeps.
 
 use super::list::ListLock;
-use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{at, get_sleepy, me, schedule, stay_awake, wake};
-use crate::engine::world::{Place, World, with};
+use crate::engine::task::Place;
+use crate::engine::words::{U32, U64};
+use crate::engine::world::{World, with};
 
 /// The semaphore, as a mutex: one unit.
 #[repr(C)]

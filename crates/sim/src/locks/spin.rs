@@ -1,9 +1,10 @@
 //! Spin locks of the kernel: the ticket lock, the reader-writer lock of before 2014, and
 //! the queue of Mellor-Crummey and Scott.
 
-use crate::engine::atomics::{U32, U64};
 use crate::engine::calls::{at, me, pause};
-use crate::engine::world::{Place, with};
+use crate::engine::task::Place;
+use crate::engine::words::{QueueNode, U32, U64};
+use crate::engine::world::with;
 
 /// Takes turns by number. The real one has both numbers in the halves of one word.
 #[repr(C)]
@@ -72,18 +73,6 @@ impl RwSpinLock {
 
     pub(crate) fn write_unlock(&self) {
         self.0.update(|word| word.wrapping_sub(WRITER));
-    }
-}
-
-/// A task's place in a queue of spinners.
-pub(crate) struct QueueNode {
-    pub(super) next: U64,
-    pub(super) locked: U32,
-}
-
-impl QueueNode {
-    pub(crate) const fn new() -> Self {
-        QueueNode { next: U64::ZERO, locked: U32::ZERO }
     }
 }
 

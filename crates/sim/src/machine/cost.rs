@@ -1,7 +1,7 @@
 //! A machine's times in picoseconds.
 
 use super::Machine;
-use crate::engine::world::ps;
+use crate::engine::time::ps;
 
 /// See [`Machine`] for what each is.
 #[derive(Clone, Debug, Default)]

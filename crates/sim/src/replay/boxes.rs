@@ -8,12 +8,12 @@
 //! those, the smaller one.
 //!
 //! # Invariant
-//! As **F1** of `search`: no row that is not calibrated is simulated here.
+//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here.
 
 use super::search::{Search, between};
 use super::tables::{Entry, Samples, entries};
 use super::{Numbers, Row, Shipped, simulated};
-use crate::engine::world::Random;
+use crate::engine::event::Random;
 use crate::file::parse;
 use crate::machine::Machine;
 use crate::many::{Stopped, many};

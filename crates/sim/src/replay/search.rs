@@ -10,13 +10,13 @@
 //! those are the result.
 //!
 //! # Invariant
-//! **F1** No row that is not calibrated is simulated here, let alone looked at.
+//! **FIT-CALIBRATED-ONLY** No row that is not calibrated is simulated here, let alone looked at.
 //!
 //! [`CALIBRATED`]: super::CALIBRATED
 
 use super::tables::{Entry, Samples, entries};
 use super::{Fit, Numbers, Row, Shipped, score, simulated};
-use crate::engine::world::Random;
+use crate::engine::event::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
 

@@ -2,7 +2,7 @@
 
 use super::tables::Point;
 use super::{Fit, Numbers, Shipped};
-use crate::engine::world::Place;
+use crate::engine::task::Place;
 use crate::locks::LockName;
 use crate::many::{Stopped, many};
 use crate::work::Figures;

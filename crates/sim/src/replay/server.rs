@@ -8,13 +8,13 @@
 //! the same numbers.
 //!
 //! # Invariant
-//! As **F1** of `search`: no row that is not calibrated is simulated here, so that the gain of the
+//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here, so that the gain of the
 //! queue is not seen before a fit is chosen.
 
 use super::search::{AGAIN, Search, between};
 use super::tables::{Entry, Samples, entries};
 use super::{Numbers, Row, Shipped, score, simulated};
-use crate::engine::world::Random;
+use crate::engine::event::Random;
 use crate::file::parse;
 use crate::many::{Stopped, many};
 use crate::work::{Use, UseKind, Workload};

@@ -1,7 +1,7 @@
 //! What each row of a published table is in the simulator.
 
 use super::published::{number, rows};
-use crate::engine::world::Place;
+use crate::engine::task::Place;
 use crate::locks::LockName;
 
 /// The rows that calibrated the numbers that no document gives: table and row, and the column

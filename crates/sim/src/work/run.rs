@@ -2,10 +2,13 @@
 
 use super::{Use, UseKind, Workload};
 use crate::engine::Step;
-use crate::engine::atomics::U64;
 use crate::engine::calls::{at, away, chance, in_kernel, now, work};
-use crate::engine::world::{How, PLACES, Place, Ps, World, ps, with};
-use crate::locks::spin::{QueueNode, RwSpinLock};
+use crate::engine::task::{PLACES, Place};
+use crate::engine::time::{Ps, ps};
+use crate::engine::words::QueueNode;
+use crate::engine::words::U64;
+use crate::engine::world::{How, World, with};
+use crate::locks::spin::RwSpinLock;
 use crate::locks::{Lock, LockName};
 use crate::machine::Machine;
 use crate::tally::LockFigures;

@@ -1,0 +1,65 @@
+//! `lockstead-bench`: what `lockstead` starts for the subcommands that measure, simulate and
+//! draw. It is a program of its own, so that the command that watches programs does not carry
+//! benchmarks and their peers. Flags are beside each subcommand.
+
+mod ablation;
+mod args;
+mod compare;
+mod contended;
+mod demo;
+#[cfg(test)]
+#[path = "../../../../crates/cli/src/examples.rs"]
+mod examples;
+mod explain;
+mod grid_flags;
+mod map;
+mod oncpu;
+mod plot;
+mod progress;
+mod rt;
+mod scaling;
+mod shared;
+mod sim;
+mod summary;
+mod table;
+mod uncontended;
+mod values;
+mod vfs;
+
+use args::{Bench, Cli, Command, Oncpu};
+use clap::Parser;
+use lockstead_bench::locks;
+use lockstead_render::{failure, files, html, interrupt, output};
+use serde_json::json;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(status) = lockstead_bench::shared::serve() {
+        return status;
+    }
+    output::end(match Cli::parse().command {
+        Command::Demo(flags) => demo::run(&flags),
+        Command::Bench(Bench::Vfs(flags)) => vfs::run(&flags),
+        Command::Bench(Bench::Uncontended(flags)) => uncontended::run(&flags),
+        Command::Bench(Bench::Contended(flags)) => contended::run(&flags),
+        Command::Bench(Bench::Map(flags)) => map::run(&flags),
+        Command::Bench(Bench::Ablation(flags)) => ablation::run(&flags),
+        Command::Bench(Bench::Rt(flags)) => rt::run(&flags),
+        Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
+        Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),
+        Command::Bench(Bench::Steps(flags)) => shared::steps::run(&flags),
+        Command::Bench(Bench::Rivals(flags)) => shared::rivals::run(&flags),
+        Command::Bench(Bench::Dead(flags)) => shared::dead::run(&flags),
+        Command::Explain(flags) => explain::run(&flags),
+        Command::Sim(sim) => sim::run(&sim),
+        Command::Plot(flags) => plot::run(&flags),
+        Command::Oncpu(Oncpu::Check(flags)) => oncpu::run(&flags),
+        Command::Locks => output::print_json(&json!({
+            "locks": locks::available(),
+            "locks_absent": locks::unavailable()
+                .into_iter()
+                .map(|(lock, why)| json!({ "lock": lock, "why": why }))
+                .collect::<Vec<_>>(),
+        })),
+    })
+}

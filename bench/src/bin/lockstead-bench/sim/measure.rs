@@ -1,0 +1,115 @@
+//! `lockstead sim measure`: the machine it runs on, as a file.
+
+use super::flags::Measure;
+use crate::failure::Failure;
+use crate::interrupt::{self, Interrupt};
+use crate::output;
+use crate::progress::Progress;
+use lockstead_bench::costs::{self, Costs};
+use lockstead_bench::{Error, Session};
+use lockstead_render::machine::Machine as Place;
+use lockstead_sim::{Kernel, Layout, Lines, Machine, Scheduler, Smt};
+
+/// Measures and prints.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn run(_: &Measure) -> Result<(), Failure> {
+    let interrupt = Interrupt::install(interrupt::BRIEF)?;
+    let mut progress = Progress::new();
+    let machine = here(&interrupt, &mut progress)?;
+    drop(progress);
+    output::print(&machine.text())
+}
+
+/// The machine that this process runs on, measured.
+///
+/// # Errors
+/// As [`Failure`].
+pub(super) fn here(interrupt: &Interrupt, progress: &mut Progress) -> Result<Machine, Failure> {
+    let place = Place::here();
+    output::warn_about(&place);
+    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
+    let costs = costs::measure(&mut Session::new(interrupt.flag(), &mut step)).map_err(failed)?;
+    let cpu = place.cpu.unwrap_or_else(|| "unknown processor".into());
+    Ok(machine(&costs, &format!("{cpu}, Linux {}, measured", place.kernel.unwrap_or_default())))
+}
+
+/// What a measurement's error means to the command.
+pub(super) fn failed(error: Error) -> Failure {
+    match error {
+        Error::Interrupted => Failure::Interrupted,
+        error => Failure::Run(error.to_string()),
+    }
+}
+
+/// A time to a hundredth: more is not known.
+fn rounded(time: f64) -> f64 {
+    (time * 100.0).round() / 100.0
+}
+
+fn machine(costs: &Costs, about: &str) -> Machine {
+    let us = |ns: f64| rounded(ns / 1000.0);
+    let layout = Layout {
+        nodes: costs.layout.nodes,
+        caches: costs.layout.caches,
+        cores: costs.layout.cores,
+        threads: costs.layout.threads,
+        pace: 1.0,
+        hops: Vec::new(),
+    };
+    let lines = Lines {
+        hit: rounded(costs.hit),
+        exchange: rounded(costs.exchange),
+        sibling: rounded(costs.sibling.unwrap_or(costs.exchange)),
+        transfer: distances(costs).into_iter().map(rounded).collect(),
+        occupied: Vec::new(),
+        memory: rounded(costs.memory),
+        hold_write: rounded(costs.hold_write),
+        hold_read: rounded(costs.hold_read),
+        contended: Vec::new(),
+        preference: 0.0,
+        patience: 8,
+        hold_variation: 0.0,
+        // Chosen: two that took the same time for everything would stay in step for ever.
+        jitter: 0.1,
+        pause: rounded(costs.pause),
+    };
+    let scheduler = Scheduler {
+        // Every turn is a slice, however many wait.
+        latency: us(costs.slice),
+        slice: us(costs.slice),
+        granularity: if costs.intrusion < costs.slice / 2.0 { 0.0 } else { us(costs.slice) },
+        credit: us(costs.slice),
+        switch: us(costs.switch),
+        wake: us(costs.wake),
+        kick: us(costs.kick),
+        signal: us(costs.signal),
+        leaving: false,
+        idle: costs.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
+    };
+    let kernel = Kernel {
+        call: rounded(costs.call),
+        futex: rounded(costs.futex),
+        clock: rounded(costs.clock),
+        restart: rounded(costs.restart),
+    };
+    let smt = Smt { speed: costs.speed, exchanges: 1.0 };
+    Machine::new(("here", about), layout, lines, smt, scheduler, kernel)
+}
+
+/// A transfer for each distance that a machine of this layout has. What does not exist
+/// between the others (one cache a node) costs what the next one does.
+fn distances(costs: &Costs) -> Vec<f64> {
+    let found = &costs.transfer;
+    let last = found.last().copied().unwrap_or(costs.memory);
+    let missing = match (costs.layout.nodes, costs.layout.caches) {
+        (1, 1) => 1,
+        (1, _) => 2,
+        _ => 3,
+    };
+    match (found.len(), costs.layout.caches, costs.layout.cores) {
+        (2, 1, _) if missing == 3 => vec![found[0], found[1], found[1]],
+        _ => found.iter().copied().chain(std::iter::repeat(last)).take(missing).collect(),
+    }
+}

@@ -1,0 +1,225 @@
+//! `lockstead sim`: the same words for the same seed, and errors that help.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockstead-bench"))
+        .arg("sim")
+        .args(arguments)
+        .output()
+        .expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_same_seed_prints_the_same() {
+    let storm = ["--machine", "vm-2", "--lock", "lockstead", "--workload", "storm"];
+    for begin in [vec!["run", "--json"], vec!["trace", "--length", "5", "--accesses"]] {
+        let with = |seed: &str| {
+            let output = sim(&[&begin[..], &storm, &["--seed", seed]].concat());
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            output.stdout
+        };
+        assert_eq!(with("3"), with("3"));
+        assert_ne!(with("3"), with("4"));
+    }
+}
+
+#[test]
+fn a_replay_prints_rows_with_what_was_calibrated() {
+    let replay = || sim(&["replay", "--quick", "--table", "vfs_2005", "--json"]);
+    let output = replay();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, replay().stdout);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        assert_eq!(row["table"], "vfs_2005");
+        assert!(
+            row["row"].is_string() && row["unit"].is_string() && row["calibrated"].is_boolean()
+        );
+        assert!(row["published"].as_f64() > Some(0.0) && row["simulated"].as_f64() > Some(0.0));
+    }
+    assert_eq!(rows.iter().filter(|row| row["calibrated"] == true).count(), 4);
+}
+
+#[test]
+fn a_quick_replay_says_what_it_left_out() {
+    let output = sim(&["replay", "--quick", "--table", "vfs_2005"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("left out were all fits but the best"));
+}
+
+#[test]
+fn fits_are_printed_as_the_file_that_is_read() {
+    let fit = ["fit", "--boxes", "--draws", "2", "--keep", "1", "--seeds", "1"];
+    let output = sim(&fit);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, sim(&fit).stdout);
+    assert!(text(&output.stdout).contains("switch: 2 to 12"));
+    let output = sim(&["fit", "--draws", "1", "--seeds", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("hold_read: 8 to 14"), "{printed}");
+    // What is no comment is a fit, or it says that there is none.
+    let first = printed.lines().find(|line| !line.is_empty() && !line.starts_with('#'));
+    assert_eq!(first, (!printed.contains("came near")).then_some("[[fit]]"), "{printed}");
+    let output = sim(&["fit", "--fserver", "--draws", "1", "--keep", "1", "--seeds", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("write_section: 1 to 20"), "{printed}");
+    assert!(printed.contains("4 nodes, patch 1 (jpm): 381558.0"), "{printed}");
+    // No row that shows what the queue gains.
+    assert!(!printed.contains("patches 1 and 2"), "{printed}");
+}
+
+#[test]
+fn sensitivities_are_to_each_number_both_ways() {
+    let few = ["sensitivity", "--number", "section", "--users", "30", "--json"];
+    let output = sim(&few);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let effects = report["effects"].as_array().expect("effects");
+    let changed: Vec<(&str, f64)> = effects
+        .iter()
+        .map(|e| (e["number"].as_str().expect("a name"), e["factor"].as_f64().expect("a number")))
+        .collect();
+    assert_eq!(changed, [("", 1.0), ("section", 0.8), ("section", 1.25)]);
+    for effect in effects {
+        let figures = effect["figures"].as_array().expect("figures");
+        assert_eq!(figures.len(), report["figures"].as_array().map_or(0, Vec::len));
+        assert!(figures.iter().all(|figure| figure.as_f64() >= Some(0.0)));
+    }
+    let output = sim(&["sensitivity", "--number", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there are hold_write"));
+}
+
+#[test]
+fn bad_files_are_refused_with_line_and_expectation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.toml");
+    std::fs::write(&file, "name = \"m\"\nabout = \"\"\n[layout]\nnodes = \"two\"\n")
+        .expect("written");
+    let name = file.to_str().expect("a plain name");
+    let output = sim(&["run", "--machine", name, "--lock", "lockstead", "--workload", "storm"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains(&format!("{name}:4: ")) && error.contains("expected"), "{error}");
+    for (option, value) in [("--machine", "nope"), ("--lock", "nope"), ("--workload", "nope")] {
+        let mut arguments =
+            vec!["run", "--machine", "vm-2", "--lock", "lockstead", "--workload", "storm"];
+        let at = arguments.iter().position(|a| *a == option).expect("it is there");
+        arguments[at + 1] = value;
+        let output = sim(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        assert!(text(&output.stderr).contains("nope"), "{option}");
+    }
+}
+
+const PROFILE: &str = r#"{"schema": "lockstead-run", "processes": [{
+  "threads": {"peak": 4},
+  "waiting": {"thread_ns": 4000000000, "waited_ns": 400000000, "idled_ns": 0},
+  "locks": [
+    {"name": "cache.mutex", "kind": "mutex", "locks": 1, "acquisitions": 200000,
+     "hold": {"count": 200000, "total_ns": 400000000}},
+    {"name": "log.mutex", "kind": "mutex", "locks": 1, "acquisitions": 20000,
+     "hold": {"count": 20000, "total_ns": 4000000}}]}]}"#;
+
+#[test]
+fn a_recorded_program_is_predicted_and_its_worst_lock_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    std::fs::write(&file, PROFILE).expect("written");
+    let name = file.to_str().expect("a plain name");
+    let base = ["whatif", name, "--machine", "epyc-2x64", "--cores", "1,4,32"];
+    let output = sim(&[&base[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let points = report["points"].as_array().expect("points");
+    assert_eq!(points.len(), 6);
+    let jobs = |at: usize| points[at]["jobs_per_second"].as_f64().expect("a number");
+    assert!(jobs(1) > 1.5 * jobs(0), "four cores beat one");
+    // Two microseconds of each job are in one lock.
+    assert!(jobs(2) < 600_000.0, "{}", jobs(2));
+    assert_eq!(points[5]["worst"], "cache.mutex");
+    let page = folder.path().join("page.html");
+    let shown = sim(&[&base[..], &["--html", page.to_str().expect("a plain name")]].concat());
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("stops to scale at") && shown.contains("cache.mutex"), "{shown}");
+    let page = std::fs::read_to_string(&page).expect("written");
+    assert!(page.contains("<polyline") && page.contains("cache.mutex"), "{page}");
+    // As of a program none of whose threads waited.
+    let (before, _) = PROFILE.split_once("\"locks\": [\n").expect("it names locks");
+    std::fs::write(&file, format!("{before}\"locks\": []}}]}}")).expect("written");
+    let output = sim(&base);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--sort acquisitions"), "{}", text(&output.stderr));
+    std::fs::write(&file, "{\"schema\": 1}").expect("written");
+    let output = sim(&base);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected: a report"), "{}", text(&output.stderr));
+}
+
+/// Four threads that ran on two processors seem to have computed for longer than they can have.
+#[test]
+fn no_more_is_computed_than_there_were_processors_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    let name = file.to_str().expect("a plain name");
+    let jobs = |profile: &str| {
+        std::fs::write(&file, profile).expect("written");
+        let output = sim(&["whatif", name, "--machine", "vm-2", "--cores", "1", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["points"][0]["jobs_per_second"].as_f64().expect("a number")
+    };
+    let unknown = jobs(PROFILE);
+    let recorded_on = |processors: u32| {
+        let profile = PROFILE.replacen(
+            "{\"schema\"",
+            &format!("{{\"processors\": {processors}, \"schema\""),
+            1,
+        );
+        profile.replacen("\"threads\"", "\"lived_ns\": 1000000000, \"threads\"", 1)
+    };
+    assert_eq!(jobs(&recorded_on(4)), unknown, "there was time enough for all");
+    let two = jobs(&recorded_on(2));
+    // 3.6 seconds for 200,000 jobs seem to be, 2 there can have been.
+    assert!(two > 1.6 * unknown && two < 2.0 * unknown, "{two}, {unknown}");
+    let used = |cpu: u64, silent: u32| {
+        let known = format!("{{\"cpu_ns\": {cpu}, \"silent_processes\": {silent}, ");
+        jobs(&recorded_on(2).replacen('{', &known, 1))
+    };
+    let half = used(1_000_000_000, 0);
+    assert!(half > 1.8 * two && half < 2.2 * two, "{half}, {two}");
+    assert_eq!(used(1_000_000_000, 1), two, "another one may have used more");
+    assert_eq!(used(0, 0), two, "unknown");
+}
+
+#[test]
+fn pictures_are_well_formed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).to_str().expect("a plain name").to_owned();
+    let (curves, line, page) = (file("sweep.svg"), file("trace.svg"), file("replay.html"));
+    let storm = ["--machine", "vm-2", "--workload", "storm"];
+    for arguments in [
+        vec!["sweep", "--seeds", "1", "--svg", &curves],
+        vec!["trace", "--lock", "queued-2013", "--svg", &line],
+    ] {
+        let output = sim(&[&arguments[..], &storm].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let output = sim(&["replay", "--quick", "--table", "vfs_2005", "--html", &page]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for file in [&curves, &line, &page] {
+        let picture = std::fs::read_to_string(file).expect("it was written");
+        let picture = picture.replace("<!DOCTYPE html>", "");
+        assert!(roxmltree::Document::parse(&picture).is_ok(), "{file}");
+    }
+}

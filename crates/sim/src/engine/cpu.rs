@@ -1,0 +1,49 @@
+//! A processor, as `sched` knows it.
+
+use super::time::Ps;
+use crate::machine::Machine;
+
+/// A logical processor.
+pub(crate) struct Cpu {
+    /// Its core, and the last-level cache of that.
+    pub(crate) core: usize,
+    pub(crate) cache: usize,
+    pub(crate) task: Option<usize>,
+    pub(super) queue: Vec<usize>,
+    /// Its task should make room.
+    pub(crate) resched: bool,
+    /// Switching, or waking up.
+    pub(super) switching: bool,
+    pub(super) idle_since: Ps,
+    /// Until when the task that left it last is on its way.
+    pub(super) left_at: Ps,
+    /// What its tasks have had, never less than before.
+    pub(super) floor: i64,
+    pub(super) slice: u32,
+    /// The line of the store that is on its way.
+    pub(crate) store: Option<usize>,
+    /// Tasks that wait for that.
+    pub(crate) drainers: Vec<usize>,
+    pub(crate) busy: Ps,
+}
+
+impl Cpu {
+    pub(crate) fn new(machine: &Machine, number: usize) -> Self {
+        let core = machine.core_of(number);
+        Cpu {
+            core,
+            cache: machine.cache_of(core),
+            task: None,
+            queue: Vec::new(),
+            resched: false,
+            switching: false,
+            idle_since: 0,
+            left_at: 0,
+            floor: 0,
+            slice: 0,
+            store: None,
+            drainers: Vec::new(),
+            busy: 0,
+        }
+    }
+}

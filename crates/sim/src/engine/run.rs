@@ -1,0 +1,44 @@
+//! A simulation from its beginning to its horizon.
+
+use super::strand::Strand;
+use super::task::NOBODY;
+use super::time::Ps;
+use super::words::U32;
+use super::world::{World, with, with_world};
+
+/// Buckets of waiters: the kernel has 256 for each processor.
+const BUCKETS: usize = 1024;
+
+impl World {
+    /// Runs to the horizon, or until nothing can happen any more.
+    pub(crate) fn run(self: &mut Box<World>, horizon: Ps) {
+        self.horizon = horizon;
+        self.buckets = (0..BUCKETS).map(|_| self.arena.place(U32::ZERO)).collect();
+        self.prepare_lines();
+        let bodies = std::mem::take(&mut self.bodies);
+        let world: *mut World = &raw mut **self;
+        let oracle = self.oracle;
+        with_world(world, || {
+            let mut strands: Vec<Strand> = bodies
+                .into_iter()
+                .map(
+                    |body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) },
+                )
+                .collect();
+            with(|w| {
+                for task in 0..w.tasks.len() {
+                    w.enqueue(task, w.tasks[task].cpu);
+                }
+            });
+            while let Some(task) = with(World::step) {
+                let ended = strands[task].resume();
+                with(|w| {
+                    if ended {
+                        w.end(task);
+                    }
+                    w.current = NOBODY;
+                });
+            }
+        });
+    }
+}

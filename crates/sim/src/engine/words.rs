@@ -1,0 +1,62 @@
+//! Words of simulated memory, without what an access to them costs (`atomics`), and what lies
+//! in it that is made of them.
+//!
+//! They lie in memory as native ones do, so what shares a line natively shares it here.
+
+use std::cell::UnsafeCell;
+
+/// The simulated machine: a platform for the locks of the core, by `platform.rs`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sim;
+
+macro_rules! word {
+    ($(#[$doc:meta])* $name:ident, $value:ident) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        pub struct $name(UnsafeCell<$value>);
+
+        impl $name {
+            /// Holds zero.
+            #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+            pub(crate) const ZERO: Self = $name(UnsafeCell::new(0));
+
+            /// Where it lies.
+            pub(crate) fn address(&self) -> usize {
+                self.0.get().expose_provenance()
+            }
+
+            /// The value, at no cost.
+            pub(crate) fn get(&self) -> $value {
+                // SAFETY: by STRAND-TURN, which the engine keeps, nobody else uses the word now.
+                unsafe { self.0.get().read() }
+            }
+
+            /// Sets the value, at no cost.
+            pub(crate) fn set(&self, value: $value) {
+                // SAFETY: by STRAND-TURN, as in `get`.
+                unsafe { self.0.get().write(value) }
+            }
+        }
+    };
+}
+
+word! {
+    /// A simulated 32-bit atomic.
+    U32, u32
+}
+word! {
+    /// A simulated 64-bit atomic.
+    U64, u64
+}
+
+/// A task's place in a queue of spinners.
+pub(crate) struct QueueNode {
+    pub(crate) next: U64,
+    pub(crate) locked: U32,
+}
+
+impl QueueNode {
+    pub(crate) const fn new() -> Self {
+        QueueNode { next: U64::ZERO, locked: U32::ZERO }
+    }
+}
