@@ -28,7 +28,7 @@ enum Owner {
 
 fn pair(lock: &Lock) {
     let hold = lock.lock(Location::caller()).expect("not recursive");
-    // SAFETY: locked above, so.
+    // SAFETY: by PEER-HELD this thread holds the lock in this way since it took it above.
     unsafe { lock.unlock(hold) };
 }
 
@@ -102,7 +102,7 @@ fn main() {
     let turn = || {
         for _ in 0..PAIRS {
             mutex.lock(Location::caller()).expect("not recursive");
-            // SAFETY: locked above.
+            // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
             unsafe { mutex.unlock() };
         }
     };

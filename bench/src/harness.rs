@@ -87,14 +87,14 @@ impl Worker<'_> {
 #[derive(Default)]
 struct Counter(AtomicU64);
 
-struct Shared {
+struct WindowShared {
     counters: Vec<Counter>,
     over: AtomicBool,
     /// Held for writing until all threads exist.
     gate: RwLock<()>,
 }
 
-impl Shared {
+impl WindowShared {
     fn counts(&self) -> Vec<u64> {
         self.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).collect()
     }
@@ -109,7 +109,7 @@ impl Slice {
         work: impl Fn(&mut Worker<'_>) -> T + Send + Sync + 'static,
     ) -> Result<(Window, Vec<T>), Error> {
         let work = Arc::new(work);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WindowShared {
             counters: (0..self.threads).map(|_| Counter::default()).collect(),
             over: AtomicBool::new(false),
             gate: RwLock::new(()),
@@ -149,7 +149,7 @@ impl Slice {
         }
     }
 
-    fn watch(&self, session: &Session<'_>, shared: &Shared) -> Window {
+    fn watch(&self, session: &Session<'_>, shared: &WindowShared) -> Window {
         nap((self.length / 10).max(Duration::from_millis(2)), session);
         let (before, cpu, start) = (shared.counts(), process_cpu(), Instant::now());
         nap(self.length, session);

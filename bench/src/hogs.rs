@@ -27,7 +27,7 @@ impl Hogs {
     /// [`Error::Process`] if the machine does not allow that many processes; none is left.
     pub(crate) fn start(number: usize) -> Result<Self, Error> {
         let mut hogs = Self(Vec::new());
-        // SAFETY: takes no argument and cannot fail.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         let parent = unsafe { libc::getpid() };
         for _ in 0..number {
             // SAFETY: the child makes system calls and loops; it uses nothing that another
@@ -92,7 +92,7 @@ fn be_busy(parent: libc::pid_t) -> ! {
 fn cpu_of(pid: libc::pid_t) -> Duration {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both pointers are to local variables.
+    // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills in.
     let code = unsafe {
         match libc::clock_getcpuclockid(pid, &raw mut clock) {
             0 => libc::clock_gettime(clock, &raw mut time),
@@ -118,7 +118,8 @@ mod tests {
         let pids = hogs.0.clone();
         drop(hogs);
         for pid in pids {
-            // SAFETY: signal 0 asks whether the process exists.
+            // SAFETY: by CALL-NUMBERS: signal 0 asks whether the process exists, and does nothing
+            // to it.
             let alive = unsafe { libc::kill(pid, 0) } == 0;
             assert!(!alive, "process {pid} is left");
         }

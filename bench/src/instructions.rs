@@ -71,8 +71,8 @@ pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
     count(f, |_| 1)
 }
 
-/// Of the instructions that one call of `f` executes, those that lock a line: with the
-/// prefix for that, or an exchange with memory. As [`count_instructions`].
+/// Counts the instructions of one call of `f` that lock a line: those with the prefix for that,
+/// and exchanges with memory. Otherwise as [`count_instructions`].
 ///
 /// # Errors
 /// [`Why`].
@@ -138,7 +138,7 @@ fn child(f: impl Fn()) -> ! {
 }
 
 fn stop() {
-    // SAFETY: stops this process until the parent goes on.
+    // SAFETY: by CALL-NUMBERS the call stops this process until the parent lets it go on.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
@@ -148,7 +148,8 @@ fn repeat(turns: u64, f: &impl Fn()) {
         f();
         // No instruction, but the compiler does not know: keeps turns apart,
         // and an empty loop in existence (a compiler fence alone does not).
-        // SAFETY: does nothing.
+        // SAFETY: the instructions do nothing: they touch neither memory nor registers that
+        // matter.
         unsafe { std::arch::asm!("", options(nostack, preserves_flags)) };
     }
 }
@@ -196,7 +197,7 @@ impl Tracee {
     /// The first bytes of the instruction that comes next.
     #[cfg(target_arch = "x86_64")]
     fn next_instruction(&self) -> Option<[u8; 8]> {
-        // SAFETY: zeroes are a value of it.
+        // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
         // SAFETY: the child is stopped, and ours; the pointer is to a local variable.
         let read = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut registers) };
@@ -224,7 +225,8 @@ impl Tracee {
 
     fn wait(&self) -> Result<Event, Why> {
         let mut status = 0;
-        // SAFETY: the pointer is to a local variable.
+        // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills
+        // in.
         while unsafe { libc::waitpid(self.pid, &raw mut status, 0) } != self.pid {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
@@ -281,7 +283,8 @@ mod tests {
     fn counts_exactly() {
         assert!(count(|| ()).is_none_or(|count| count == 0.0));
         let block = || {
-            // SAFETY: does nothing.
+            // SAFETY: the instructions do nothing: they touch neither memory nor registers that
+            // matter.
             unsafe { std::arch::asm!("nop", "nop", "nop", "nop", "nop", options(nomem, nostack)) };
         };
         assert_eq!(count(block).unwrap_or(5.0), 5.0);

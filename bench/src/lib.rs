@@ -20,6 +20,13 @@
 //! [`locks`] names the locks, [`published`] holds the tables of the documents
 //! that the project follows.
 //!
+//! # Invariants
+//! What the calls of the C library in this crate rely on:
+//! - **CALL-NUMBERS** The call takes numbers and touches no memory of this process.
+//! - **CALL-LOCALS** Each pointer of the call is to a live local variable of the type that the
+//!   call reads or fills in.
+//! - **ZEROED-BITS** The structure is a plain one of C, for which all zeros are a value.
+//!
 //! # Rules of measuring
 //! All locks of a comparison are measured in one process, in rounds with the
 //! order shuffled, and compared by medians; every measuring loop is compiled

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// What a measurement is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct OncpuOptions {
     /// Threads that fight for one mutex.
     pub threads: usize,
     /// How long they hold it, and how long they do without.
@@ -34,7 +34,7 @@ pub struct Options {
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct OncpuReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// The number of threads.
@@ -83,7 +83,7 @@ const ROUNDS: usize = 7;
 
 /// Why it was not measured.
 #[derive(Debug)]
-pub enum Failure {
+pub enum OncpuFailure {
     /// There is no table, and none can be started.
     Table(Refusal),
     /// Somebody has stopped the table on the way.
@@ -92,9 +92,9 @@ pub enum Failure {
     Other(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for OncpuFailure {
     fn from(error: Error) -> Self {
-        Failure::Other(error)
+        OncpuFailure::Other(error)
     }
 }
 
@@ -114,11 +114,14 @@ impl Drop for Started {
 /// not have taken a lock of this project before: locks look for the table once.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Failure> {
+/// [`OncpuFailure`].
+pub fn measure(
+    options: &OncpuOptions,
+    session: &mut Session<'_>,
+) -> Result<OncpuReport, OncpuFailure> {
     let is_kept = || match status() {
         Ok(found) => Ok(found.is_some_and(|running| running.kept)),
-        Err(why) => Err(Failure::Table(why.into())),
+        Err(why) => Err(OncpuFailure::Table(why.into())),
     };
     let kept = is_kept()?;
     let mut progress = Progress::new(ROUNDS + 2 * SOURCES.len() - 1);
@@ -128,14 +131,14 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, F
         progress.step(session, "the cost of a switch")?;
         let without = switch_ns();
         let begin = Instant::now();
-        start().map_err(Failure::Table)?;
+        start().map_err(OncpuFailure::Table)?;
         starts.push(begin.elapsed().as_secs_f64() * 1e3);
         added.push(switch_ns() - without);
         plain.push(without);
-        stop().map_err(Failure::Table)?;
+        stop().map_err(OncpuFailure::Table)?;
     }
     if !kept {
-        start().map_err(Failure::Table)?;
+        start().map_err(OncpuFailure::Table)?;
     }
     let mut sources = Vec::new();
     for (name, oracle) in SOURCES {
@@ -149,17 +152,17 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, F
         };
         // Of a table that is no more nothing can be learnt.
         if !session.stopped() && !is_kept()? {
-            return Err(Failure::Stopped);
+            return Err(OncpuFailure::Stopped);
         }
         sources.push(Source::new(name, counts, costs));
     }
     progress.end(session)?;
     if started.0 {
         started.0 = false;
-        stop().map_err(Failure::Table)?;
+        stop().map_err(OncpuFailure::Table)?;
     }
     let middle = |values: &[f64]| (!values.is_empty()).then(|| stats::median(values));
-    Ok(Report {
+    Ok(OncpuReport {
         machine: Machine::here(),
         threads: options.threads,
         section_ns: options.section.as_nanos() as u64,
@@ -190,7 +193,7 @@ impl Source {
 }
 
 /// Threads fight for a mutex; who finds it taken asks about the owner.
-fn compare(source: Oracle, options: &Options, session: &Session<'_>) -> Counts {
+fn compare(source: Oracle, options: &OncpuOptions, session: &Session<'_>) -> Counts {
     let lock = RawMutex::<Linux>::new();
     let counts = Mutex::new([[0; 3]; 2]);
     let over = AtomicBool::new(false);
@@ -207,7 +210,7 @@ fn compare(source: Oracle, options: &Options, session: &Session<'_>) -> Counts {
                         lock.lock(here).expect("nobody holds it twice, nobody forks");
                     }
                     work(options.section);
-                    // SAFETY: taken above.
+                    // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
                     unsafe { lock.unlock() };
                     work(options.section);
                 }

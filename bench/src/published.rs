@@ -19,14 +19,14 @@ pub struct Vfs2005 {
     pub seconds: u32,
     /// Average loops per second.
     pub loops_per_sec: f64,
-    /// Processor use; 100 is all processors all the time.
+    /// The processor use; 100 is all processors all the time.
     pub cpu_percent: f64,
 }
 
 /// A row of the announcement's sizes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Size2005 {
-    /// What was measured, as reports write it.
+    /// The thing that was measured.
     pub what: String,
     /// The number of bytes with semaphores.
     pub semaphore: u64,

@@ -25,10 +25,10 @@ use std::time::Duration;
 
 /// What a measurement is asked for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct UncontendedOptions {
     /// The locks, in the order of the report.
     pub locks: Vec<LockName>,
-    /// Rounds; each measures all locks and the limit once, in shuffled order.
+    /// The number of rounds; each measures all locks and the limit once, in shuffled order.
     pub rounds: usize,
     /// Time for one lock in one round.
     pub slice: Duration,
@@ -36,7 +36,7 @@ pub struct Options {
     pub alone: bool,
 }
 
-impl Default for Options {
+impl Default for UncontendedOptions {
     /// All available locks, 151 rounds of 1 ms.
     fn default() -> Self {
         Self {
@@ -48,9 +48,9 @@ impl Default for Options {
     }
 }
 
-/// The result. `N` names locks.
+/// What was measured, as reports write it. `N` names locks.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report<N = LockName> {
+pub struct UncontendedReport<N = LockName> {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// Whether the process had one thread, and never another.
@@ -64,19 +64,19 @@ pub struct Report<N = LockName> {
     /// Instructions of the bare pair.
     pub limit_instructions: Option<f64>,
     /// One row for each lock.
-    pub results: Vec<Row<N>>,
+    pub results: Vec<UncontendedRow<N>>,
 }
 
 /// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row<N = LockName> {
+pub struct UncontendedRow<N = LockName> {
     /// The lock that was measured.
     pub lock: N,
     /// Nanoseconds per pair, the median of the rounds.
     pub ns: f64,
-    /// `ns` over `limit_ns`.
+    /// The ratio of `ns` to `limit_ns`.
     pub ratio_to_limit: f64,
-    /// Instructions per pair; `None` when they cannot be counted here.
+    /// The instructions of a pair; `None` where they cannot be counted.
     pub instructions: Option<f64>,
     /// Why `instructions` is `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,10 @@ pub struct Row<N = LockName> {
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
 /// lock that is not built in, [`Error::Threads`], [`Error::NotAlone`],
 /// [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(
+    options: &UncontendedOptions,
+    session: &mut Session<'_>,
+) -> Result<UncontendedReport, Error> {
     options.check()?;
     let mut subjects = Vec::new();
     for &lock in &options.locks {
@@ -127,7 +130,7 @@ pub(crate) fn compare<N>(
     rounds: usize,
     slice: Duration,
     session: &mut Session<'_>,
-) -> Result<Report<N>, Error> {
+) -> Result<UncontendedReport<N>, Error> {
     let _second = SecondThread::start()?;
     in_turn(limit, named, rounds, slice, session, false)
 }
@@ -139,7 +142,7 @@ fn in_turn<N>(
     slice: Duration,
     session: &mut Session<'_>,
     one_thread: bool,
-) -> Result<Report<N>, Error> {
+) -> Result<UncontendedReport<N>, Error> {
     let machine = Machine::here();
     let (names, locks): (Vec<N>, Vec<Subject>) = named.into_iter().unzip();
     let mut subjects = vec![limit];
@@ -157,7 +160,7 @@ fn in_turn<N>(
     let limit = subjects.remove(0);
     let limit_ns = stats::median(&limit.ns);
     let (limit_ns_min, limit_ns_max) = stats::spread(&limit.ns);
-    Ok(Report {
+    Ok(UncontendedReport {
         machine,
         one_thread,
         limit_ns,
@@ -172,7 +175,7 @@ fn in_turn<N>(
     })
 }
 
-impl Options {
+impl UncontendedOptions {
     fn check(&self) -> Result<(), Error> {
         options::locks(&self.locks)?;
         options::within("--rounds", self.rounds, 1..=10_000, "")?;
@@ -230,14 +233,14 @@ impl Subject {
         thread_cpu() - start
     }
 
-    fn row<N>(&self, lock: N, limit_ns: f64) -> Row<N> {
+    fn row<N>(&self, lock: N, limit_ns: f64) -> UncontendedRow<N> {
         let ns = stats::median(&self.ns);
         let (ns_min, ns_max) = stats::spread(&self.ns);
         let (instructions, instructions_absent) = match (self.count)() {
             Ok(count) => (Some(count), None),
             Err(why) => (None, Some(why)),
         };
-        Row {
+        UncontendedRow {
             lock,
             ns,
             ratio_to_limit: ns / limit_ns,
@@ -285,8 +288,11 @@ mod tests {
         let mut last = (0, 0);
         let mut progress = |done: u64, total: u64, _: &str| last = (done, total);
         let mut session = Session::new(&stop, &mut progress);
-        let options =
-            Options { rounds: 2, slice: Duration::from_micros(100), ..Options::default() };
+        let options = UncontendedOptions {
+            rounds: 2,
+            slice: Duration::from_micros(100),
+            ..UncontendedOptions::default()
+        };
         let report = measure(&options, &mut session).expect("measures");
         assert_eq!(report.results.len(), options.locks.len());
         for row in &report.results {
@@ -303,7 +309,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut quiet = |_: u64, _: u64, _: &str| {};
         let mut session = Session::new(&stop, &mut quiet);
-        let none = Options { rounds: 0, ..Options::default() };
+        let none = UncontendedOptions { rounds: 0, ..UncontendedOptions::default() };
         let error = measure(&none, &mut session).expect_err("no rounds").to_string();
         assert!(error.contains("--rounds") && error.contains("1 to 10000"), "{error}");
     }

@@ -20,27 +20,28 @@ fn fields(value: &Value, wanted: &[&str]) {
 
 const TWO: [LockName; 2] = [LockName::Lockstead, LockName::Std];
 
-fn contended_options() -> contended::Options {
-    contended::Options {
+fn contended_options() -> contended::ContendedOptions {
+    contended::ContendedOptions {
         locks: TWO.to_vec(),
         threads: vec![2],
         sections: vec![Duration::ZERO, Duration::from_nanos(50)],
         thinks: vec![0.0, 1.0],
         rounds: 2,
         slice: Duration::from_millis(4),
-        ..contended::Options::default()
+        ..contended::ContendedOptions::default()
     }
 }
 
-fn vfs_options() -> vfs::Options {
+fn vfs_options() -> vfs::VfsOptions {
     let time = Duration::from_millis(100);
-    vfs::Options { locks: TWO.to_vec(), tasks: 2, time, dir: None }
+    vfs::VfsOptions { locks: TWO.to_vec(), tasks: 2, time, dir: None }
 }
 
 #[test]
 fn uncontended_reports_have_the_stable_fields() {
     let slice = Duration::from_micros(100);
-    let options = uncontended::Options { locks: TWO.to_vec(), rounds: 1, slice, alone: false };
+    let options =
+        uncontended::UncontendedOptions { locks: TWO.to_vec(), rounds: 1, slice, alone: false };
     let report = with_session(|session| uncontended::measure(&options, session)).expect("measures");
     let report = serde_json::to_value(report).expect("serialises");
     fields(&report, &["machine", "one_thread", "limit_ns", "results"]);
@@ -100,25 +101,35 @@ fn vfs_reports_have_the_stable_fields() {
 
 #[test]
 fn impossible_options_are_refused_by_name() {
-    let refused = |options: contended::Options| {
+    let refused = |options: contended::ContendedOptions| {
         with_session(|session| contended::measure(&options, session))
             .expect_err("impossible")
             .to_string()
     };
     let good = contended_options;
-    assert!(refused(contended::Options { threads: vec![0], ..good() }).contains("--threads: `0`"));
-    assert!(refused(contended::Options { threads: vec![], ..good() }).contains("--threads"));
-    assert!(refused(contended::Options { locks: vec![], ..good() }).contains("--locks"));
-    assert!(refused(contended::Options { thinks: vec![f64::NAN], ..good() }).contains("--think"));
+    assert!(
+        refused(contended::ContendedOptions { threads: vec![0], ..good() })
+            .contains("--threads: `0`")
+    );
+    assert!(
+        refused(contended::ContendedOptions { threads: vec![], ..good() }).contains("--threads")
+    );
+    assert!(refused(contended::ContendedOptions { locks: vec![], ..good() }).contains("--locks"));
+    assert!(
+        refused(contended::ContendedOptions { thinks: vec![f64::NAN], ..good() })
+            .contains("--think")
+    );
     let long = vec![Duration::from_secs(1)];
-    assert!(refused(contended::Options { sections: long, ..good() }).contains("--section"));
+    assert!(
+        refused(contended::ContendedOptions { sections: long, ..good() }).contains("--section")
+    );
 
-    let refused = |options: vfs::Options| {
+    let refused = |options: vfs::VfsOptions| {
         with_session(|session| vfs::measure(&options, session)).expect_err("impossible").to_string()
     };
-    let none = refused(vfs::Options { tasks: 0, ..vfs_options() });
+    let none = refused(vfs::VfsOptions { tasks: 0, ..vfs_options() });
     assert!(none.contains("--tasks: `0`") && none.contains("1 to 1024"), "{none}");
-    let short = vfs::Options { time: Duration::ZERO, ..vfs_options() };
+    let short = vfs::VfsOptions { time: Duration::ZERO, ..vfs_options() };
     assert!(refused(short).contains("--seconds"));
 }
 
@@ -183,7 +194,7 @@ fn a_lock_that_is_not_built_in_says_what_to_install() {
         assert!(why.contains("install") && why.contains("-dev"), "{why}");
         // Each has the shim that is its own, whatever else was loaded before.
         assert!(!why.contains("shim has no"), "{why}");
-        let options = contended::Options { locks: vec![lock], ..contended_options() };
+        let options = contended::ContendedOptions { locks: vec![lock], ..contended_options() };
         let error = with_session(|session| contended::measure(&options, session));
         assert!(matches!(error, Err(Error::Unavailable { .. })));
     }

@@ -120,7 +120,7 @@ mod stepped {
         let lock = RawMutex::<Linux>::new();
         let pair = || {
             lock.lock(Location::caller()).expect("not held by this thread");
-            // SAFETY: locked above.
+            // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
             unsafe { lock.unlock() };
         };
         let simulated = simulated_pair(LockName::Lockstead, restart()).exchanges;
@@ -129,7 +129,7 @@ mod stepped {
         }
         let tried = || {
             assert!(lock.try_lock(Location::caller()));
-            // SAFETY: locked above.
+            // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
             unsafe { lock.unlock() };
         };
         if let Some(native) = count("try_lock", tried) {
@@ -438,7 +438,7 @@ mod handed_over {
         let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         type Mutex = RawMutex<Counted, Off, Without<Spinning>>;
         let lock = |mutex: &Mutex| mutex.lock(Location::caller()).expect("held by the other one");
-        // SAFETY: called by who has it.
+        // SAFETY: by PEER-HELD the test calls this on the thread that holds the lock.
         let unlock = |mutex: &Mutex| unsafe { mutex.unlock() };
         assert_eq!(
             native(Mutex::new, lock, unlock),

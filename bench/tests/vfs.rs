@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-fn options(dir: &Path) -> vfs::Options {
-    vfs::Options {
+fn options(dir: &Path) -> vfs::VfsOptions {
+    vfs::VfsOptions {
         locks: lockstead_bench::locks::available(),
         tasks: 4,
         time: Duration::from_millis(100),
@@ -50,7 +50,7 @@ fn stopped_midway_it_leaves_nothing() {
         });
     };
     let mut session = Session::new(&stop, &mut stop_soon);
-    let hour = vfs::Options { time: Duration::from_secs(3600), ..options(dir.path()) };
+    let hour = vfs::VfsOptions { time: Duration::from_secs(3600), ..options(dir.path()) };
     let outcome = vfs::measure(&hour, &mut session);
     assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
     assert!(empty(dir.path()));
@@ -79,7 +79,7 @@ fn in_memory_no_file_is_made() {
     let stop = AtomicBool::new(false);
     let mut quiet = |_: u64, _: u64, _: &str| {};
     let mut session = Session::new(&stop, &mut quiet);
-    let options = vfs::Options { dir: None, ..options(Path::new("/")) };
+    let options = vfs::VfsOptions { dir: None, ..options(Path::new("/")) };
     let report = vfs::measure(&options, &mut session).expect("measures");
     assert!(report.memory && report.dir.is_none());
     assert!(report.row(LockName::Lockstead).is_some());

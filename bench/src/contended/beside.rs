@@ -1,6 +1,6 @@
 //! What surrounds a measurement: busy processes, a quota; and which rounds count.
 
-use super::options::Options;
+use super::options::ContendedOptions;
 use super::report::{Disturbance, QuotaUsed};
 use crate::foreign::{Observation, TOLERATED};
 use crate::hogs::Hogs;
@@ -16,7 +16,7 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// Starts the busy processes, and then enters the quota, which is not for them.
-    pub(crate) fn enter(options: &Options) -> Result<Self, Error> {
+    pub(crate) fn enter(options: &ContendedOptions) -> Result<Self, Error> {
         let hogs = Hogs::start(options.foreign)?;
         let enter = |percent| Quota::enter(percent).map(|quota| (percent, quota));
         Ok(Self { hogs, quota: options.quota.map(enter).transpose()? })
@@ -71,7 +71,7 @@ pub(crate) fn rounds<S, O: Fn() -> Option<f64>>(
     Ok(rounds.disturbance())
 }
 
-/// Which rounds count.
+/// The rounds that count, and those that were disturbed.
 struct Rounds {
     wanted: usize,
     kept: usize,
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn the_own_busy_processes_are_not_foreign() {
-        let beside =
-            Beside::enter(&Options { foreign: 1, ..Options::default() }).expect("a process");
+        let beside = Beside::enter(&ContendedOptions { foreign: 1, ..ContendedOptions::default() })
+            .expect("a process");
         let (observation, foreign_percent) = (Observation::begin(), beside.observe());
         let mut plain = None;
         while plain.is_none() {

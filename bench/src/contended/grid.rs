@@ -1,7 +1,7 @@
 //! A contended grid as figures alone: of a measurement, or of a report that was saved,
 //! by this version or another.
 
-use super::{Cell, Report, Row};
+use super::{ContendedCell, ContendedReport, ContendedRow};
 use crate::LockName;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,12 +13,12 @@ pub struct Grid {
     #[serde(default)]
     pub machine: Value,
     /// The cells of the grid.
-    pub cells: Vec<Place>,
+    pub cells: Vec<GridPlace>,
 }
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Place {
+pub struct GridPlace {
     /// The number of threads.
     pub threads: usize,
     /// Whether threads were pinned to processors.
@@ -29,12 +29,12 @@ pub struct Place {
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
     /// One entry for each lock.
-    pub results: Vec<Figures>,
+    pub results: Vec<GridFigures>,
 }
 
 /// What one lock did in a cell. Waits and fairness are not in the oldest reports.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Figures {
+pub struct GridFigures {
     /// The lock's name, perhaps one that this version does not know.
     pub lock: String,
     /// The number of sections per second.
@@ -58,7 +58,7 @@ impl Grid {
     #[must_use]
     pub fn plain(&self) -> Self {
         let all_pinned = self.cells.iter().all(|cell| cell.pinned);
-        let counts = |cell: &&Place| all_pinned || !cell.pinned;
+        let counts = |cell: &&GridPlace| all_pinned || !cell.pinned;
         let cells = self.cells.iter().filter(counts).cloned().collect();
         Self { machine: self.machine.clone(), cells }
     }
@@ -82,16 +82,16 @@ impl Grid {
     }
 }
 
-impl Place {
+impl GridPlace {
     /// Returns what `lock` did in this cell.
     #[must_use]
-    pub fn of(&self, lock: &str) -> Option<&Figures> {
+    pub fn of(&self, lock: &str) -> Option<&GridFigures> {
         self.results.iter().find(|figures| figures.lock == lock)
     }
 
     /// The rival with the most of `figure`, and how much.
     #[must_use]
-    pub fn best(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<(&str, f64)> {
+    pub fn best(&self, figure: impl Fn(&GridFigures) -> Option<f64>) -> Option<(&str, f64)> {
         self.results
             .iter()
             .filter(|figures| is_rival(&figures.lock))
@@ -105,28 +105,28 @@ fn is_rival(lock: &str) -> bool {
     lock.parse().map_or(true, LockName::is_rival)
 }
 
-impl From<&Report> for Grid {
-    fn from(report: &Report) -> Self {
+impl From<&ContendedReport> for Grid {
+    fn from(report: &ContendedReport) -> Self {
         // A machine is plain fields.
         let machine = serde_json::to_value(&report.machine).unwrap_or_default();
-        Self { machine, cells: report.cells.iter().map(Place::from).collect() }
+        Self { machine, cells: report.cells.iter().map(GridPlace::from).collect() }
     }
 }
 
-impl From<&Cell> for Place {
-    fn from(cell: &Cell) -> Self {
+impl From<&ContendedCell> for GridPlace {
+    fn from(cell: &ContendedCell) -> Self {
         Self {
             threads: cell.threads,
             pinned: cell.pinned,
             section_ns: cell.section_ns,
             think_ratio: cell.think_ratio,
-            results: cell.results.iter().map(Figures::from).collect(),
+            results: cell.results.iter().map(GridFigures::from).collect(),
         }
     }
 }
 
-impl From<&Row> for Figures {
-    fn from(row: &Row) -> Self {
+impl From<&ContendedRow> for GridFigures {
+    fn from(row: &ContendedRow) -> Self {
         Self {
             lock: row.lock.name().to_owned(),
             ops_per_s: row.ops_per_s,

@@ -1,43 +1,43 @@
 //! Where the mutex is ahead and where it is not: threads by section length, the ratio to
 //! the best peer of each cell.
 
-use super::grid::{Figures, Grid, Place};
+use super::grid::{Grid, GridFigures, GridPlace};
 use super::summary::SUBJECT;
 use serde::Serialize;
 
 /// The figure that is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+pub enum MapMeasure {
     /// The number of sections per second.
     Throughput,
     /// Sections per second of processor time.
     WorkPerCpuS,
-    /// The longest wait; the ratio is the peer's to ours, so that more is better here,
-    /// too.
+    /// The longest wait, as the ratio of the peer's to ours, so that more is better here, too.
     LongestWait,
 }
 
-impl Measure {
+impl MapMeasure {
     /// All, in the order of the picture.
-    pub const ALL: [Measure; 3] = [Measure::Throughput, Measure::WorkPerCpuS, Measure::LongestWait];
+    pub const ALL: [MapMeasure; 3] =
+        [MapMeasure::Throughput, MapMeasure::WorkPerCpuS, MapMeasure::LongestWait];
 
     /// What it is, for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
-            Measure::Throughput => "Throughput",
-            Measure::WorkPerCpuS => "Work per CPU-second",
-            Measure::LongestWait => "Longest wait (how many times shorter)",
+            MapMeasure::Throughput => "Throughput",
+            MapMeasure::WorkPerCpuS => "Work per CPU-second",
+            MapMeasure::LongestWait => "Longest wait (how many times shorter)",
         }
     }
 
     /// A figure of which more is better.
-    fn of(self, figures: &Figures) -> Option<f64> {
+    fn of(self, figures: &GridFigures) -> Option<f64> {
         match self {
-            Measure::Throughput => Some(figures.ops_per_s),
-            Measure::WorkPerCpuS => Some(figures.ops_per_cpu_s),
-            Measure::LongestWait => figures.wait_max_ns.map(|ns| 1e9 / ns.max(1.0)),
+            MapMeasure::Throughput => Some(figures.ops_per_s),
+            MapMeasure::WorkPerCpuS => Some(figures.ops_per_cpu_s),
+            MapMeasure::LongestWait => figures.wait_max_ns.map(|ns| 1e9 / ns.max(1.0)),
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Map {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Panel {
     /// The figure that is compared.
-    pub measure: Measure,
+    pub measure: MapMeasure,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,
     /// The numbers of threads of the rows, ascending.
@@ -65,12 +65,12 @@ pub struct Panel {
     /// The sections of the columns, ascending.
     pub sections_ns: Vec<u64>,
     /// What is known, row by row.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MapCell>,
 }
 
 /// One place of a panel.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Cell {
+pub struct MapCell {
     /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
@@ -82,15 +82,15 @@ pub struct Cell {
 }
 
 impl Map {
-    /// Of these cells, for `thinks` or, if that is empty, for all think times. Without
-    /// [`SUBJECT`] and a peer it has no panels.
+    /// Draws up the map of these cells, for `thinks` or, if that is empty, for all think times.
+    /// Without [`SUBJECT`] and a peer it has no panels.
     #[must_use]
     pub fn of(grid: &Grid, thinks: &[f64]) -> Self {
         let grid = &grid.plain();
         let there = ascending(grid.cells.iter().map(|cell| cell.think_ratio), f64::total_cmp);
         let chosen = there.into_iter().filter(|think| thinks.is_empty() || thinks.contains(think));
         let panels = chosen
-            .flat_map(|think| Measure::ALL.map(|measure| Panel::of(grid, measure, think)))
+            .flat_map(|think| MapMeasure::ALL.map(|measure| Panel::of(grid, measure, think)))
             .filter(|panel| !panel.cells.is_empty());
         Self {
             lock: SUBJECT,
@@ -101,13 +101,14 @@ impl Map {
 }
 
 impl Panel {
-    fn of(grid: &Grid, measure: Measure, think_ratio: f64) -> Self {
-        let mut cells: Vec<Cell> = Vec::new();
+    fn of(grid: &Grid, measure: MapMeasure, think_ratio: f64) -> Self {
+        let mut cells: Vec<MapCell> = Vec::new();
         for place in grid.cells.iter().filter(|place| place.think_ratio == think_ratio) {
-            let again =
-                |cell: &Cell| (cell.threads, cell.section_ns) == (place.threads, place.section_ns);
+            let again = |cell: &MapCell| {
+                (cell.threads, cell.section_ns) == (place.threads, place.section_ns)
+            };
             if !cells.iter().any(again) {
-                cells.extend(Cell::of(place, measure));
+                cells.extend(MapCell::of(place, measure));
             }
         }
         cells.sort_by_key(|cell| (cell.threads, cell.section_ns));
@@ -122,13 +123,13 @@ impl Panel {
 
     /// The cell of so many threads and that section.
     #[must_use]
-    pub fn cell(&self, threads: usize, section_ns: u64) -> Option<&Cell> {
+    pub fn cell(&self, threads: usize, section_ns: u64) -> Option<&MapCell> {
         self.cells.iter().find(|cell| (cell.threads, cell.section_ns) == (threads, section_ns))
     }
 }
 
-impl Cell {
-    fn of(place: &Place, measure: Measure) -> Option<Self> {
+impl MapCell {
+    fn of(place: &GridPlace, measure: MapMeasure) -> Option<Self> {
         let (peer, best) = place.best(|figures| measure.of(figures))?;
         let ratio = measure.of(place.of(SUBJECT)?)? / best;
         ratio.is_finite().then(|| Self {
@@ -191,7 +192,7 @@ mod tests {
     fn a_shorter_wait_is_better() {
         let map = Map::of(&grid(), &[1.0]);
         let waits = &map.panels[2];
-        assert_eq!(waits.measure, Measure::LongestWait);
+        assert_eq!(waits.measure, MapMeasure::LongestWait);
         assert_eq!((waits.cells[0].ratio, waits.cells[0].peer.as_str()), (0.5, "std"));
     }
 

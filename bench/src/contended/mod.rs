@@ -21,10 +21,10 @@ pub mod summary;
 pub(crate) mod work;
 
 pub use options::{
-    MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Options, Sleep, parse_section, parse_sleep,
-    parse_think,
+    ContendedOptions, MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Sleep, parse_section,
+    parse_sleep, parse_think,
 };
-pub use report::{Cell, Disturbance, QuotaUsed, Report, Row};
+pub use report::{ContendedCell, ContendedReport, ContendedRow, Disturbance, QuotaUsed};
 
 pub(crate) use options::{Spot, check_times};
 
@@ -38,7 +38,7 @@ use grid::Grid;
 use lockstead_render::machine::Machine;
 use slices::{Load, Waits};
 use std::time::Duration;
-use summary::Summary;
+use summary::GridSummary;
 use work::Pace;
 
 /// Measures what the options ask for.
@@ -47,7 +47,10 @@ use work::Pace;
 /// [`Error::Option`] for options out of range, [`Error::Unavailable`] for a
 /// lock that is not built in, [`Error::Broken`] and [`Error::Stuck`] for locks
 /// that do not work, [`Error::Threads`], [`Error::Process`], [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(
+    options: &ContendedOptions,
+    session: &mut Session<'_>,
+) -> Result<ContendedReport, Error> {
     options.check()?;
     let machine = Machine::here();
     let bench = Bench { options, clock: Ticks::calibrated(), pace: Pace::calibrated() };
@@ -59,7 +62,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         .map(|spot| bench.cell(spot, &beside, &mut progress, session))
         .collect::<Result<_, _>>()?;
     progress.end(session)?;
-    let mut report = Report {
+    let mut report = ContendedReport {
         machine,
         rounds: options.rounds,
         slice_ms: options.slice.as_secs_f64() * 1e3,
@@ -71,18 +74,18 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         cells,
         summary: None,
     };
-    report.summary = Summary::of(&Grid::from(&report));
+    report.summary = GridSummary::of(&Grid::from(&report));
     Ok(report)
 }
 
 struct Bench<'a> {
-    options: &'a Options,
+    options: &'a ContendedOptions,
     clock: Ticks,
     pace: Pace,
 }
 
 /// What the rounds of one cell gave for one lock.
-struct Samples {
+struct ContendedSamples {
     ops_per_s: Vec<f64>,
     ops_per_cpu_s: Vec<f64>,
     jain: Vec<f64>,
@@ -104,14 +107,15 @@ impl Bench<'_> {
         beside: &Beside,
         progress: &mut Progress,
         session: &mut Session<'_>,
-    ) -> Result<Cell, Error> {
+    ) -> Result<ContendedCell, Error> {
         let options = self.options;
         let (pinned, threads, section, think) = spot;
         let label = label(spot);
         let load = Load::of(spot, options.sleep, self.pace);
         let slice =
             |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
-        let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::new()).collect();
+        let mut samples: Vec<ContendedSamples> =
+            options.locks.iter().map(|_| ContendedSamples::new()).collect();
         let disturbance = rounds(
             (options.rounds, options.locks.len()),
             progress,
@@ -128,7 +132,7 @@ impl Bench<'_> {
             },
             |index, sample| samples[index].add(sample),
         )?;
-        Ok(Cell {
+        Ok(ContendedCell {
             threads,
             pinned,
             section_ns: section.as_nanos() as u64,
@@ -152,12 +156,12 @@ pub(crate) fn label((pinned, threads, section, think): Spot) -> String {
 }
 
 /// How long threads may take to end when they are told to: each may first have its turn.
-pub(crate) fn patience((_, threads, section, think): Spot, options: &Options) -> Duration {
+pub(crate) fn patience((_, threads, section, think): Spot, options: &ContendedOptions) -> Duration {
     let sleep = options.sleep.map_or(Duration::ZERO, |sleep| sleep.length);
     Duration::from_secs(20) + 4 * (section.mul_f64(1.0 + think) + sleep) * threads as u32
 }
 
-impl Samples {
+impl ContendedSamples {
     fn new() -> Self {
         Self {
             ops_per_s: Vec::new(),
@@ -176,10 +180,10 @@ impl Samples {
         self.waits.merge(&sample.waits);
     }
 
-    fn row(&self, lock: LockName, clock: Ticks) -> Row {
+    fn row(&self, lock: LockName, clock: Ticks) -> ContendedRow {
         let ops_per_s = stats::median(&self.ops_per_s);
         let (ops_per_s_min, ops_per_s_max) = stats::spread(&self.ops_per_s);
-        Row {
+        ContendedRow {
             lock,
             ops_per_s,
             ops_per_cpu_s: stats::median(&self.ops_per_cpu_s),

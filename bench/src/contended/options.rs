@@ -5,9 +5,9 @@ use crate::quota::{MAX_QUOTA, MIN_QUOTA};
 use crate::{Error, LockName, options};
 use std::time::Duration;
 
-/// What to measure: every combination of threads, section and think ratio.
+/// What a measurement is asked for: every combination of threads, section and think ratio.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ContendedOptions {
     /// The locks, in the order of the report.
     pub locks: Vec<LockName>,
     /// Numbers of threads, each 1 to [`MAX_THREADS`].
@@ -16,7 +16,7 @@ pub struct Options {
     pub sections: Vec<Duration>,
     /// Time between release and next acquisition, as a multiple of the section.
     pub thinks: Vec<f64>,
-    /// Rounds; each measures all locks of a cell once, in shuffled order.
+    /// The number of rounds; each measures all locks of a cell once, in shuffled order.
     pub rounds: usize,
     /// Time for one lock in one round; half as much again for its waits.
     pub slice: Duration,
@@ -49,7 +49,7 @@ pub const MAX_THINK: f64 = 1000.0;
 /// The longest section and think time together, in seconds.
 pub const MAX_TURN: f64 = 1.0;
 
-impl Default for Options {
+impl Default for ContendedOptions {
     /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ContendedOptions {
     /// Returns the same cells, each in 3 rounds of 20 ms.
     #[must_use]
     pub fn quick(self) -> Self {
@@ -153,7 +153,7 @@ pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), E
     Ok(())
 }
 
-impl Options {
+impl ContendedOptions {
     pub(crate) fn check(&self) -> Result<(), Error> {
         options::locks(&self.locks)?;
         options::some("--threads", &self.threads, "at least one number")?;

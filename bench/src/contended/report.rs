@@ -1,13 +1,13 @@
 //! What a contended measurement gives.
 
-use super::summary::Summary;
+use super::summary::GridSummary;
 use crate::LockName;
 use lockstead_render::machine::Machine;
 use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct ContendedReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
@@ -26,9 +26,9 @@ pub struct Report {
     /// The holder sleeps in one of so many sections.
     pub sleep_every: Option<u64>,
     /// One entry for each combination.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ContendedCell>,
     /// What they come to; `None` without lockstead's mutex and a peer.
-    pub summary: Option<Summary>,
+    pub summary: Option<GridSummary>,
 }
 
 /// A processor quota, and whether it was felt.
@@ -44,7 +44,7 @@ pub struct QuotaUsed {
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct ContendedCell {
     /// The number of threads.
     pub threads: usize,
     /// Whether each thread was pinned to one processor, in turn.
@@ -57,7 +57,7 @@ pub struct Cell {
     #[serde(flatten)]
     pub disturbance: Disturbance,
     /// One row for each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<ContendedRow>,
 }
 
 /// What other processes did to the rounds of a cell.
@@ -77,7 +77,7 @@ pub struct Disturbance {
 
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ContendedRow {
     /// The lock that was measured.
     pub lock: LockName,
     /// Sections per second, all threads together: the median of the rounds.
@@ -104,7 +104,7 @@ pub struct Row {
     pub timed_ratio: f64,
 }
 
-impl Report {
+impl ContendedReport {
     /// How holders slept inside of sections: nanoseconds, and in every so many.
     #[must_use]
     pub fn sleep(&self) -> Option<(u64, u64)> {
@@ -112,16 +112,16 @@ impl Report {
     }
 }
 
-impl Cell {
+impl ContendedCell {
     /// The row of `lock`.
     #[must_use]
-    pub fn row(&self, lock: LockName) -> Option<&Row> {
+    pub fn row(&self, lock: LockName) -> Option<&ContendedRow> {
         self.results.iter().find(|row| row.lock == lock)
     }
 
     /// The peer with the highest throughput: what the ratios are to.
     #[must_use]
-    pub fn best_peer(&self) -> Option<&Row> {
+    pub fn best_peer(&self) -> Option<&ContendedRow> {
         self.results
             .iter()
             .filter(|row| row.lock.is_peer())

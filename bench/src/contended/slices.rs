@@ -9,7 +9,7 @@
 
 use super::options::{Sleep, Spot};
 use super::pinning;
-use super::work::{Pace, Shared, busy};
+use super::work::{Pace, SectionWork, busy};
 use crate::clock::Ticks;
 use crate::harness::{Slice, Window, Worker};
 use crate::locks::{BenchLock, Placed};
@@ -40,7 +40,7 @@ impl Load {
         Self { section, think, sleep: (0, 0), pinned: false }
     }
 
-    /// That of a cell.
+    /// Returns the load of a cell.
     pub(crate) fn of((pinned, _, section, think): Spot, sleep: Option<Sleep>, pace: Pace) -> Self {
         let sleep = sleep.map_or((0, 0), |sleep| (sleep.length.as_nanos() as u64, sleep.every));
         let (section, think) = (pace.steps(section), pace.steps(section.mul_f64(think)));
@@ -59,7 +59,7 @@ impl Load {
 
     /// What the holder does, whose work outside has come to `seed`.
     #[inline(always)]
-    fn inside(self, shared: &Shared, seed: u64) -> u64 {
+    fn inside(self, shared: &SectionWork, seed: u64) -> u64 {
         let end = shared.section(self.section, seed);
         let (length, every) = self.sleep;
         if every != 0 && shared.sections().is_multiple_of(every) {
@@ -176,9 +176,9 @@ fn run<L: BenchLock, T: Send + 'static>(
     session: &Session<'_>,
     mut sum: T,
     fold: impl Fn(&mut T, T),
-    body: impl Fn(&mut Worker<'_>, &L, &Shared) -> T + Send + Sync + 'static,
+    body: impl Fn(&mut Worker<'_>, &L, &SectionWork) -> T + Send + Sync + 'static,
 ) -> Result<(Window, T), Error> {
-    let place = Arc::new((Placed::<L>::new(), Shared::default()));
+    let place = Arc::new((Placed::<L>::new(), SectionWork::default()));
     let inside = place.clone();
     let (window, returned) = slice.run(session, move |worker| {
         let result = body(worker, &inside.0, &inside.1);
@@ -250,7 +250,7 @@ mod tests {
         assert!(u128::from(sections) <= most, "{sections} sections of 1 ms in {most} ms");
     }
 
-    /// Lets everybody in.
+    /// A lock that lets everybody in.
     struct Open;
 
     impl BenchLock for Open {

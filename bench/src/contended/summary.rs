@@ -4,7 +4,7 @@
 //! The others are the mutexes that sleep ([`Grid::rivals`]). A cell that was not
 //! measured is not judged: an aim that has none of its cells is neither met nor missed.
 
-use super::grid::{Figures, Grid, Place};
+use super::grid::{Grid, GridFigures, GridPlace};
 use crate::stats::geometric_mean;
 use lockstead_core::{Policy, Standard};
 use serde::Serialize;
@@ -19,7 +19,7 @@ const SCHEDULER_SLICE: f64 = 3e6;
 
 /// The result for [`SUBJECT`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct GridSummary {
     /// The lock that is judged.
     pub lock: &'static str,
     /// The locks that it is compared with.
@@ -29,7 +29,7 @@ pub struct Summary {
     /// What the ingredient gives in sections per second of processor time.
     pub work_per_cpu_s: Overall,
     /// The aims, and what was reached of each.
-    pub targets: Vec<Target>,
+    pub targets: Vec<GridAim>,
 }
 
 /// One measure over all cells.
@@ -84,8 +84,8 @@ pub enum Side {
 
 /// An aim, and how far it is met.
 #[derive(Clone, Debug, Serialize)]
-pub struct Target {
-    /// The name that files give it.
+pub struct GridAim {
+    /// The name of the aim.
     pub target: &'static str,
     /// What is wanted, in words.
     pub wanted: String,
@@ -104,12 +104,12 @@ pub struct Target {
 }
 
 /// A figure of a lock where more is better.
-type Figure = fn(&Figures) -> f64;
+type Figure = fn(&GridFigures) -> f64;
 
 const THROUGHPUT: Figure = |figures| figures.ops_per_s;
 const WORK: Figure = |figures| figures.ops_per_cpu_s;
 
-impl Summary {
+impl GridSummary {
     /// Sums up these cells; `None` if none has both [`SUBJECT`] and a peer.
     #[must_use]
     pub fn of(grid: &Grid) -> Option<Self> {
@@ -159,7 +159,7 @@ fn mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     (!ratios.is_empty()).then(|| geometric_mean(&ratios))
 }
 
-fn spot(cell: &Place, peer: Option<&str>, value: f64) -> Spot {
+fn spot(cell: &GridPlace, peer: Option<&str>, value: f64) -> Spot {
     Spot {
         threads: cell.threads,
         section_ns: cell.section_ns,
@@ -170,13 +170,13 @@ fn spot(cell: &Place, peer: Option<&str>, value: f64) -> Spot {
 }
 
 /// The ratio to a peer in a cell.
-fn to(cell: &Place, peer: &str, figure: Figure) -> Option<Spot> {
+fn to(cell: &GridPlace, peer: &str, figure: Figure) -> Option<Spot> {
     let ratio = figure(cell.of(SUBJECT)?) / figure(cell.of(peer)?);
     ratio.is_finite().then(|| spot(cell, Some(peer), ratio))
 }
 
 /// The ratio to the best peer of a cell.
-fn to_best(cell: &Place, figure: Figure) -> Option<Spot> {
+fn to_best(cell: &GridPlace, figure: Figure) -> Option<Spot> {
     let (peer, _) = cell.best(|figures| Some(figure(figures)))?;
     to(cell, peer, figure)
 }
@@ -186,7 +186,7 @@ fn target(
     wanted: impl Into<String>,
     (side, limit, unit): (Side, f64, Unit),
     spots: impl Iterator<Item = Spot>,
-) -> Target {
+) -> GridAim {
     let mut spots: Vec<Spot> = spots.collect();
     spots.sort_by(|a, b| a.value.total_cmp(&b.value));
     if side == Side::AtMost {
@@ -197,7 +197,7 @@ fn target(
         Side::AtMost => value <= limit,
     };
     let value = spots.first().map(|spot| spot.value);
-    Target {
+    GridAim {
         target,
         wanted: wanted.into(),
         side,
@@ -210,22 +210,22 @@ fn target(
 }
 
 /// An aim that is about all cells together, and is missed by none of them.
-fn over_all(name: &'static str, wanted: &str, limit: f64, value: Option<f64>) -> Target {
+fn over_all(name: &'static str, wanted: &str, limit: f64, value: Option<f64>) -> GridAim {
     let met = value.map(|value| value >= limit);
     let limits = (Side::AtLeast, limit, Unit::Ratio);
-    Target { value, reached: met, ..target(name, wanted, limits, std::iter::empty()) }
+    GridAim { value, reached: met, ..target(name, wanted, limits, std::iter::empty()) }
 }
 
-fn targets(grid: &Grid, rivals: &[String]) -> Vec<Target> {
+fn targets(grid: &Grid, rivals: &[String]) -> Vec<GridAim> {
     let cells = || grid.cells.iter();
     let least = |limit| (Side::AtLeast, limit, Unit::Ratio);
     let is = |threads: usize, section: u64, think: f64| {
-        move |cell: &&Place| {
+        move |cell: &&GridPlace| {
             (cell.threads, cell.section_ns) == (threads, section) && cell.think_ratio == think
         }
     };
     let mixed = || cells().filter(is(16, 1_000, 1.0));
-    let of_ours = |cell: &Place, figure: fn(&Figures) -> Option<f64>| {
+    let of_ours = |cell: &GridPlace, figure: fn(&GridFigures) -> Option<f64>| {
         Some(spot(cell, None, figure(cell.of(SUBJECT)?)?))
     };
     let single = |figure| single(grid, rivals, figure).map(|(_, mean)| mean);
@@ -337,7 +337,7 @@ fn scheduler(threads: u64, processors: f64) -> f64 {
 }
 
 /// Throughput of this cell over that of the same with two threads.
-fn many_to_two(grid: &Grid, cell: &Place) -> Option<Spot> {
+fn many_to_two(grid: &Grid, cell: &GridPlace) -> Option<Spot> {
     let two = grid.cells.iter().find(|two| {
         (two.threads, two.section_ns) == (2, cell.section_ns) && two.think_ratio == cell.think_ratio
     })?;
@@ -345,7 +345,7 @@ fn many_to_two(grid: &Grid, cell: &Place) -> Option<Spot> {
     ratio.is_finite().then(|| spot(cell, None, ratio))
 }
 
-impl Summary {
+impl GridSummary {
     /// The cells that miss an aim, each once.
     #[must_use]
     pub fn cells_missed(&self) -> usize {
@@ -359,8 +359,8 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn figures(lock: &str, ops_per_s: f64) -> Figures {
-        Figures {
+    fn figures(lock: &str, ops_per_s: f64) -> GridFigures {
+        GridFigures {
             lock: lock.to_owned(),
             ops_per_s,
             ops_per_cpu_s: ops_per_s / 2.0,
@@ -370,24 +370,24 @@ mod tests {
         }
     }
 
-    fn cell(threads: usize, section_ns: u64, think_ratio: f64, rates: [f64; 4]) -> Place {
+    fn cell(threads: usize, section_ns: u64, think_ratio: f64, rates: [f64; 4]) -> GridPlace {
         let locks = ["lockstead", "std", "parking_lot", "sem_t"];
         let results = locks.into_iter().zip(rates).map(|(lock, rate)| figures(lock, rate));
-        Place { threads, pinned: false, section_ns, think_ratio, results: results.collect() }
+        GridPlace { threads, pinned: false, section_ns, think_ratio, results: results.collect() }
     }
 
-    fn grid(cells: Vec<Place>) -> Grid {
+    fn grid(cells: Vec<GridPlace>) -> Grid {
         Grid { machine: serde_json::json!({ "processors": 2 }), cells }
     }
 
-    fn aim<'a>(summary: &'a Summary, name: &str) -> &'a Target {
+    fn aim<'a>(summary: &'a GridSummary, name: &str) -> &'a GridAim {
         summary.targets.iter().find(|target| target.target == name).expect(name)
     }
 
     #[test]
     fn the_best_of_a_cell_and_the_best_of_all_are_different_peers() {
         // The semaphore is faster than all, and is not compared with.
-        let summary = Summary::of(&grid(vec![
+        let summary = GridSummary::of(&grid(vec![
             cell(2, 0, 0.0, [10.0, 20.0, 10.0, 99.0]),
             cell(4, 50, 1.0, [40.0, 5.0, 20.0, 99.0]),
         ]))
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn an_aim_names_the_cells_that_miss_it_worst_first() {
-        let summary = Summary::of(&grid(vec![
+        let summary = GridSummary::of(&grid(vec![
             cell(2, 0, 0.0, [9.0, 10.0, 1.0, 1.0]),
             cell(4, 0, 0.0, [5.0, 10.0, 1.0, 1.0]),
             cell(4, 50, 1.0, [30.0, 10.0, 20.0, 1.0]),
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_neither_met_nor_missed() {
-        let summary = Summary::of(&grid(vec![cell(3, 0, 0.0, [1.0, 1.0, 1.0, 1.0])]));
+        let summary = GridSummary::of(&grid(vec![cell(3, 0, 0.0, [1.0, 1.0, 1.0, 1.0])]));
         let summary = summary.expect("there are peers");
         for name in ["long-sections", "many-threads", "mixed-p999", "bounded-wait"] {
             let target = aim(&summary, name);
@@ -436,10 +436,10 @@ mod tests {
         // pthread was not there.
         assert_eq!(aim(&summary, "work-every-cell").reached, None);
         let alone = grid(vec![cell(3, 0, 0.0, [1.0; 4])].into_iter().map(alone).collect());
-        assert!(Summary::of(&alone).is_none());
+        assert!(GridSummary::of(&alone).is_none());
     }
 
-    fn alone(mut cell: Place) -> Place {
+    fn alone(mut cell: GridPlace) -> GridPlace {
         cell.results.truncate(1);
         cell
     }
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn many_threads_are_held_against_two() {
         let at = |threads, rate| cell(threads, 1_000, 1.0, [rate, 1.0, 1.0, 1.0]);
-        let summary = Summary::of(&grid(vec![at(2, 100.0), at(64, 80.0)])).expect("peers");
+        let summary = GridSummary::of(&grid(vec![at(2, 100.0), at(64, 80.0)])).expect("peers");
         let many = aim(&summary, "many-threads");
         assert_eq!((many.value, many.reached), (Some(0.8), Some(false)));
     }

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 /// counter also shows whether the lock excludes.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct SectionWork {
     sections: AtomicU64,
     trace: AtomicU64,
 }
 
-impl Shared {
+impl SectionWork {
     /// A section of `steps` steps, from where the last section and the caller's work
     /// outside of it, which came to `seed`, have ended; returns where it ends itself.
     /// A load and a store and not an atomic addition: two sections at once lose a count.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_section_goes_on_where_the_last_ended() {
-        let shared = Shared::default();
+        let shared = SectionWork::default();
         assert_eq!(shared.section(0, 7), 7, "no step changes nothing");
         let first = shared.section(3, 7);
         assert_eq!(first, busy(3, 7));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn sections_are_counted() {
-        let shared = Shared::default();
+        let shared = SectionWork::default();
         for steps in [0, 1, 5] {
             shared.section(steps, 7);
         }

@@ -85,8 +85,8 @@ impl Layout {
         self.pairs_where(|one, other| one.core == other.core).first().copied()
     }
 
-    /// Pairs by distance: within a last-level cache, between two of a node, between
-    /// nodes. Distances that do not exist have none.
+    /// Lists pairs by distance: within a last-level cache, between two of a node, between nodes.
+    /// Distances that do not exist have none.
     pub(super) fn pairs(&self) -> [Vec<Pair>; 3] {
         if self.nodes * self.caches == 1 {
             let near =
@@ -115,7 +115,7 @@ impl Layout {
 
 /// The processors that the calling thread may use.
 pub(crate) fn allowed() -> Vec<usize> {
-    // SAFETY: zeroes are a value of it.
+    // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a local variable of the size that is given.
     let read = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };

@@ -7,7 +7,7 @@ use std::thread;
 
 /// Keeps the calling thread on a processor.
 pub(crate) fn pin(cpu: usize) -> Result<(), Error> {
-    // SAFETY: zeroes are a value of it.
+    // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number is that of a processor that the set was asked for.
     unsafe { libc::CPU_SET(cpu, &mut set) };

@@ -7,7 +7,7 @@
 
 use super::ingredients::Ingredient;
 use super::subjects::{self, Subject};
-use super::{Figure, Samples};
+use super::{ExplainSamples, RoundsFigure};
 use crate::clock::Ticks;
 use crate::contended::beside::{Beside, rounds};
 use crate::contended::slices::Load;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct AblationReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
@@ -41,10 +41,10 @@ pub struct Report {
     /// What each ingredient comes to.
     pub ingredients: Vec<Worth>,
     /// One entry for each combination of threads, section and think time.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<AblationCell>,
 }
 
-impl Report {
+impl AblationReport {
     /// How holders slept inside of sections: nanoseconds, and in every so many.
     #[must_use]
     pub fn sleep(&self) -> Option<(u64, u64)> {
@@ -106,7 +106,7 @@ pub struct Extreme {
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct AblationCell {
     /// The number of threads.
     pub threads: usize,
     /// Whether each was pinned to one processor, in turn.
@@ -119,30 +119,30 @@ pub struct Cell {
     #[serde(flatten)]
     pub disturbance: Disturbance,
     /// Throughput of the whole lock.
-    pub ops_per_s: Figure,
+    pub ops_per_s: RoundsFigure,
     /// Jain's index of the whole lock.
-    pub jain: Figure,
+    pub jain: RoundsFigure,
     /// The longest wait of each round for the whole lock.
-    pub wait_max_ns: Figure,
+    pub wait_max_ns: RoundsFigure,
     /// What each ingredient is worth here.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<AblationEffect>,
 }
 
 /// The whole lock over the one without an ingredient, round by round.
 #[derive(Clone, Debug, Serialize)]
-pub struct Effect {
+pub struct AblationEffect {
     /// The ingredient that was left out.
     pub ingredient: Ingredient,
     /// What the ingredient gives in throughput.
-    pub throughput: Figure,
+    pub throughput: RoundsFigure,
     /// What the ingredient gives in sections per second of processor time.
-    pub efficiency: Figure,
+    pub efficiency: RoundsFigure,
     /// What it does to the longest wait.
-    pub longest_wait: Figure,
+    pub longest_wait: RoundsFigure,
     /// Jain's index of the lock without the ingredient.
-    pub jain: Figure,
+    pub jain: RoundsFigure,
     /// The longest wait of each round for it.
-    pub wait_max_ns: Figure,
+    pub wait_max_ns: RoundsFigure,
 }
 
 /// Measures the mutex whole and without each of `ingredients` in the cells of `options`,
@@ -152,10 +152,10 @@ pub struct Effect {
 /// As [`contended::measure`]; [`Error::Option`] for an ingredient that is none of a
 /// contended mutex's ([`Ingredient::MUTEX`]).
 pub fn measure(
-    options: &contended::Options,
+    options: &contended::ContendedOptions,
     ingredients: &[Ingredient],
     session: &mut Session<'_>,
-) -> Result<Report, Error> {
+) -> Result<AblationReport, Error> {
     options.check()?;
     let subjects = chosen(ingredients)?;
     let machine = Machine::here();
@@ -163,12 +163,12 @@ pub fn measure(
     let grid = options.grid();
     let beside = Beside::enter(options)?;
     let mut progress = Progress::new(grid.len() * options.rounds * bench.subjects.len());
-    let cells: Vec<Cell> = grid
+    let cells: Vec<AblationCell> = grid
         .into_iter()
         .map(|spot| bench.cell(spot, &beside, &mut progress, session))
         .collect::<Result<_, _>>()?;
     progress.end(session)?;
-    Ok(Report {
+    Ok(AblationReport {
         machine,
         rounds: options.rounds,
         slice_ms: options.slice.as_secs_f64() * 1e3,
@@ -206,7 +206,7 @@ fn chosen(ingredients: &[Ingredient]) -> Result<Vec<Subject>, Error> {
 }
 
 struct Bench<'a> {
-    options: &'a contended::Options,
+    options: &'a contended::ContendedOptions,
     subjects: Vec<Subject>,
     clock: Ticks,
     pace: Pace,
@@ -219,13 +219,14 @@ impl Bench<'_> {
         beside: &Beside,
         progress: &mut Progress,
         session: &mut Session<'_>,
-    ) -> Result<Cell, Error> {
+    ) -> Result<AblationCell, Error> {
         let options = self.options;
         let (pinned, threads, section, think) = spot;
         let label = contended::label(spot);
         let load = Load::of(spot, options.sleep, self.pace);
         let patience = contended::patience(spot, options);
-        let mut samples: Vec<Samples> = self.subjects.iter().map(|_| Samples::default()).collect();
+        let mut samples: Vec<ExplainSamples> =
+            self.subjects.iter().map(|_| ExplainSamples::default()).collect();
         let disturbance = rounds(
             (options.rounds, self.subjects.len()),
             progress,
@@ -244,16 +245,23 @@ impl Bench<'_> {
             let [throughput, efficiency, longest_wait] = whole.over(samples);
             let ingredient = subject.without?;
             let (jain, wait_max_ns) = samples.fairness();
-            Some(Effect { ingredient, throughput, efficiency, longest_wait, jain, wait_max_ns })
+            Some(AblationEffect {
+                ingredient,
+                throughput,
+                efficiency,
+                longest_wait,
+                jain,
+                wait_max_ns,
+            })
         });
         let (jain, wait_max_ns) = whole.fairness();
-        Ok(Cell {
+        Ok(AblationCell {
             threads,
             pinned,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
             disturbance,
-            ops_per_s: Figure::of(&whole.ops_per_s),
+            ops_per_s: RoundsFigure::of(&whole.ops_per_s),
             jain,
             wait_max_ns,
             effects: effects.collect(),
@@ -262,8 +270,8 @@ impl Bench<'_> {
 }
 
 impl Worth {
-    fn of(ingredient: Ingredient, cells: &[Cell]) -> Option<Self> {
-        let share = |figure: fn(&Effect) -> &Figure| {
+    fn of(ingredient: Ingredient, cells: &[AblationCell]) -> Option<Self> {
+        let share = |figure: fn(&AblationEffect) -> &RoundsFigure| {
             Share::of(cells, |cell| {
                 cell.effects.iter().find(|effect| effect.ingredient == ingredient).map(figure)
             })
@@ -283,7 +291,10 @@ impl Worth {
 }
 
 impl Share {
-    fn of<'a>(cells: &'a [Cell], figure: impl Fn(&'a Cell) -> Option<&'a Figure>) -> Option<Self> {
+    fn of<'a>(
+        cells: &'a [AblationCell],
+        figure: impl Fn(&'a AblationCell) -> Option<&'a RoundsFigure>,
+    ) -> Option<Self> {
         let mut ratios: Vec<Extreme> = cells
             .iter()
             .filter_map(|cell| {
@@ -309,14 +320,14 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    fn options() -> contended::Options {
-        contended::Options {
+    fn options() -> contended::ContendedOptions {
+        contended::ContendedOptions {
             threads: vec![2, 4],
             sections: vec![Duration::from_nanos(50)],
             thinks: vec![1.0],
             rounds: 2,
             slice: Duration::from_millis(2),
-            ..contended::Options::default()
+            ..contended::ContendedOptions::default()
         }
     }
 

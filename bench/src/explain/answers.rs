@@ -4,9 +4,9 @@
 //! and a difference counts only where the rounds tell its sign
 //! ([`Figure::is_clear`]).
 
-use super::contended::{Cell, Effect};
+use super::contended::{ExplainCell, IngredientEffect};
 use super::subjects::OWNED;
-use super::{Figure, Ingredient, Lock, Report, label};
+use super::{ExplainReport, ExplainedLock, Ingredient, RoundsFigure, label};
 use serde::Serialize;
 
 /// A question and what the run says.
@@ -20,7 +20,7 @@ pub struct Answer {
 
 /// All questions, answered from the measured parts of `report`.
 #[must_use]
-pub fn from(report: &Report) -> Vec<Answer> {
+pub fn from(report: &ExplainReport) -> Vec<Answer> {
     let answer = |question, conclusions| Answer { question, conclusions };
     vec![
         answer("The mutex is smaller. Does a semaphore need more than that?", size(report)),
@@ -40,11 +40,11 @@ pub fn from(report: &Report) -> Vec<Answer> {
 }
 
 /// `1.42x (1.30 to 1.55)`.
-fn times(figure: &Figure) -> String {
+fn times(figure: &RoundsFigure) -> String {
     format!("{:.2}x ({:.2} to {:.2})", figure.median, figure.low, figure.high)
 }
 
-fn size(report: &Report) -> Vec<String> {
+fn size(report: &ExplainReport) -> Vec<String> {
     let bytes = |part: &str| {
         report.sizes.iter().find(|s| s.measured && s.lock.contains(part)).map(|size| size.bytes)
     };
@@ -71,10 +71,11 @@ fn size(report: &Report) -> Vec<String> {
     said
 }
 
-fn text(report: &Report) -> Vec<String> {
+fn text(report: &ExplainReport) -> Vec<String> {
     let text = &report.text;
     let mut said = Vec::new();
-    let sites = [Lock::Mutex, Lock::Semaphore, Lock::Semaphore2005].map(|lock| text.site(lock));
+    let sites = [ExplainedLock::Mutex, ExplainedLock::Semaphore, ExplainedLock::Semaphore2005]
+        .map(|lock| text.site(lock));
     if let [Some(mutex), Some(tuned), Some(classic)] = sites {
         said.push(format!(
             "Compiled into its caller in this program, a pair takes {mutex:.0} bytes as a mutex, \
@@ -134,7 +135,7 @@ fn announced_saving() -> f64 {
     })
 }
 
-fn fast(report: &Report) -> Vec<String> {
+fn fast(report: &ExplainReport) -> Vec<String> {
     let pair = &report.uncontended;
     let named = |name: &str| pair.results.iter().find(|row| row.lock == name);
     let row = |lock, without| named(&label(lock, without));
@@ -147,11 +148,11 @@ fn fast(report: &Report) -> Vec<String> {
         Some(nameless),
         Some(owned),
     ) = (
-        row(Lock::Mutex, None),
-        row(Lock::Semaphore, None),
-        row(Lock::Mutex, called),
-        row(Lock::Semaphore, called),
-        row(Lock::Mutex, Some(Ingredient::Owner)),
+        row(ExplainedLock::Mutex, None),
+        row(ExplainedLock::Semaphore, None),
+        row(ExplainedLock::Mutex, called),
+        row(ExplainedLock::Semaphore, called),
+        row(ExplainedLock::Mutex, Some(Ingredient::Owner)),
         named(OWNED),
     )
     else {
@@ -200,10 +201,15 @@ fn fast(report: &Report) -> Vec<String> {
 
 /// The ingredients of a lock by what they give, the largest first, and those of which
 /// nothing clear can be said.
-fn shares(cell: &Cell, lock: Lock, of: fn(&Effect) -> &Figure) -> String {
-    let mut effects: Vec<&Effect> = cell.effects.iter().filter(|e| e.lock == lock).collect();
+fn shares(
+    cell: &ExplainCell,
+    lock: ExplainedLock,
+    of: fn(&IngredientEffect) -> &RoundsFigure,
+) -> String {
+    let mut effects: Vec<&IngredientEffect> =
+        cell.effects.iter().filter(|e| e.lock == lock).collect();
     effects.sort_by(|a, b| of(b).median.total_cmp(&of(a).median));
-    let (clear, unclear): (Vec<&Effect>, Vec<&Effect>) =
+    let (clear, unclear): (Vec<&IngredientEffect>, Vec<&IngredientEffect>) =
         effects.into_iter().partition(|effect| of(effect).is_clear());
     let mut said = if clear.is_empty() {
         "no ingredient has a clear share".to_owned()
@@ -218,10 +224,10 @@ fn shares(cell: &Cell, lock: Lock, of: fn(&Effect) -> &Figure) -> String {
     said
 }
 
-fn scale(report: &Report) -> Vec<String> {
+fn scale(report: &ExplainReport) -> Vec<String> {
     let mut said = Vec::new();
     for cell in &report.cells {
-        if let Some(versus) = cell.versus(Lock::Semaphore2005) {
+        if let Some(versus) = cell.versus(ExplainedLock::Semaphore2005) {
             said.push(format!(
                 "With {} threads the mutex does {} the work of the semaphore of 2005, and per \
                  second of processor time {}.",
@@ -233,13 +239,13 @@ fn scale(report: &Report) -> Vec<String> {
         said.push(format!(
             "Of its throughput with {} threads: {}.",
             cell.threads,
-            shares(cell, Lock::Mutex, |effect| &effect.throughput)
+            shares(cell, ExplainedLock::Mutex, |effect| &effect.throughput)
         ));
         said.push(format!(
             "Of its work per second of processor time: {}.",
-            shares(cell, Lock::Mutex, |effect| &effect.efficiency)
+            shares(cell, ExplainedLock::Mutex, |effect| &effect.efficiency)
         ));
-        if let Some(handoff) = cell.effect(Lock::Mutex, Ingredient::Handoff) {
+        if let Some(handoff) = cell.effect(ExplainedLock::Mutex, Ingredient::Handoff) {
             said.push(format!(
                 "The longest wait with {} threads: with the hand-over {} of that without.",
                 cell.threads,
@@ -250,11 +256,11 @@ fn scale(report: &Report) -> Vec<String> {
     said
 }
 
-fn tuned(report: &Report) -> Vec<String> {
+fn tuned(report: &ExplainReport) -> Vec<String> {
     let mut said = Vec::new();
     for cell in &report.cells {
-        let Some(versus) = cell.versus(Lock::Semaphore) else { continue };
-        let compared = |figure: &Figure, what: &str| {
+        let Some(versus) = cell.versus(ExplainedLock::Semaphore) else { continue };
+        let compared = |figure: &RoundsFigure, what: &str| {
             let verdict = if !figure.is_clear() {
                 "the same within the spread"
             } else if figure.median > 1.0 {
@@ -273,13 +279,13 @@ fn tuned(report: &Report) -> Vec<String> {
         said.push(format!(
             "The semaphore owes of its throughput with {} threads: {}.",
             cell.threads,
-            shares(cell, Lock::Semaphore, |effect| &effect.throughput)
+            shares(cell, ExplainedLock::Semaphore, |effect| &effect.throughput)
         ));
     }
     said
 }
 
-fn checks(report: &Report) -> Vec<String> {
+fn checks(report: &ExplainReport) -> Vec<String> {
     let all = report.owners.len();
     let only = report.owners.iter().filter(|trial| trial.only_mutex).count();
     let first = if only == 0 {
@@ -302,7 +308,7 @@ fn checks(report: &Report) -> Vec<String> {
     std::iter::once(first).chain(each).collect()
 }
 
-fn remains(report: &Report) -> Vec<String> {
+fn remains(report: &ExplainReport) -> Vec<String> {
     let mut said: Vec<String> = report
         .owners
         .iter()
@@ -310,7 +316,7 @@ fn remains(report: &Report) -> Vec<String> {
         .map(|trial| format!("{}.", capital(trial.gives)))
         .collect();
     for cell in &report.cells {
-        if let Some(effect) = cell.effect(Lock::Mutex, Ingredient::OwnerRunning) {
+        if let Some(effect) = cell.effect(ExplainedLock::Mutex, Ingredient::OwnerRunning) {
             said.push(format!(
                 "Asking whether the owner runs is worth {} of the throughput and {} of the work \
                  per second of processor time with {} threads{}.",
@@ -337,20 +343,20 @@ fn capital(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn figure(median: f64) -> Figure {
+    fn figure(median: f64) -> RoundsFigure {
         let (min, max) = (median - 0.1, median + 0.1);
-        Figure { median, min, max, low: min, high: max }
+        RoundsFigure { median, min, max, low: min, high: max }
     }
 
-    fn cell(spinning: f64, queue: f64) -> Cell {
-        let effect = |ingredient, value| Effect {
-            lock: Lock::Mutex,
+    fn cell(spinning: f64, queue: f64) -> ExplainCell {
+        let effect = |ingredient, value| IngredientEffect {
+            lock: ExplainedLock::Mutex,
             ingredient,
             throughput: figure(value),
             efficiency: figure(value),
             longest_wait: figure(value),
         };
-        Cell {
+        ExplainCell {
             cell: "crowded",
             threads: 4,
             section_ns: 1,
@@ -364,12 +370,15 @@ mod tests {
 
     #[test]
     fn shares_follow_the_figures() {
-        let of: fn(&Effect) -> &Figure = |effect| &effect.throughput;
-        let said = shares(&cell(2.0, 1.05), Lock::Mutex, of);
+        let of: fn(&IngredientEffect) -> &RoundsFigure = |effect| &effect.throughput;
+        let said = shares(&cell(2.0, 1.05), ExplainedLock::Mutex, of);
         assert_eq!(said, "spinning 2.00x (1.90 to 2.10); within the spread: queue");
-        let said = shares(&cell(1.2, 1.5), Lock::Mutex, of);
+        let said = shares(&cell(1.2, 1.5), ExplainedLock::Mutex, of);
         assert!(said.starts_with("queue 1.50x") && said.contains("spinning 1.20x"), "{said}");
-        assert_eq!(shares(&cell(1.0, 1.0), Lock::Mutex, of), "no ingredient has a clear share");
+        assert_eq!(
+            shares(&cell(1.0, 1.0), ExplainedLock::Mutex, of),
+            "no ingredient has a clear share"
+        );
     }
 
     #[test]

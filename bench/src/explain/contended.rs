@@ -6,8 +6,8 @@
 //! rounds are reported.
 
 use super::ingredients::Ingredient;
-use super::subjects::{self, Lock, Subject};
-use super::{Figure, Options, Samples};
+use super::subjects::{self, ExplainedLock, Subject};
+use super::{ExplainOptions, ExplainSamples, RoundsFigure};
 use crate::clock::Ticks;
 use crate::contended::slices::Load;
 use crate::contended::work::Pace;
@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Threads that share one lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    /// Which: `crossed` has a thread for each processor, `crowded` eight.
+pub struct ExplainCell {
+    /// The name of the cell: `crossed` has a thread for each processor, `crowded` eight.
     pub cell: &'static str,
     /// The number of threads.
     pub threads: usize,
@@ -34,96 +34,96 @@ pub struct Cell {
     /// of the rounds, where that can be told.
     pub foreign_cpu_percent: Option<f64>,
     /// One row for each make of each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<ExplainRow>,
     /// What each ingredient is worth.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<IngredientEffect>,
     /// The mutex over the other two.
     pub versus: Vec<Versus>,
 }
 
 /// One make of a lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ExplainRow {
     /// The lock that was measured.
-    pub lock: Lock,
+    pub lock: ExplainedLock,
     /// The ingredient that it lacks.
     pub without: Option<Ingredient>,
     /// The number of sections a second.
-    pub ops_per_s: Figure,
+    pub ops_per_s: RoundsFigure,
     /// Sections a second of processor time.
-    pub ops_per_cpu_s: Figure,
+    pub ops_per_cpu_s: RoundsFigure,
     /// The longest wait of each round.
-    pub wait_max_ns: Figure,
+    pub wait_max_ns: RoundsFigure,
 }
 
 /// A whole lock over the same without one ingredient, round by round: above 1 is
 /// what the ingredient gives, of the wait what it costs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Effect {
+pub struct IngredientEffect {
     /// The lock that was measured.
-    pub lock: Lock,
+    pub lock: ExplainedLock,
     /// The ingredient that was left out.
     pub ingredient: Ingredient,
     /// What it gives in throughput.
-    pub throughput: Figure,
+    pub throughput: RoundsFigure,
     /// What it gives in work per second of processor time.
-    pub efficiency: Figure,
+    pub efficiency: RoundsFigure,
     /// What it does to the longest wait.
-    pub longest_wait: Figure,
+    pub longest_wait: RoundsFigure,
 }
 
 /// The mutex over another lock, round by round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Versus {
     /// The lock that the mutex is compared with.
-    pub lock: Lock,
+    pub lock: ExplainedLock,
     /// What it gives in throughput.
-    pub throughput: Figure,
+    pub throughput: RoundsFigure,
     /// What it gives in work per second of processor time.
-    pub efficiency: Figure,
+    pub efficiency: RoundsFigure,
 }
 
-impl Cell {
+impl ExplainCell {
     /// The effect of an ingredient of a lock.
     #[must_use]
-    pub fn effect(&self, lock: Lock, ingredient: Ingredient) -> Option<&Effect> {
+    pub fn effect(&self, lock: ExplainedLock, ingredient: Ingredient) -> Option<&IngredientEffect> {
         self.effects.iter().find(|e| e.lock == lock && e.ingredient == ingredient)
     }
 
     /// The mutex over that lock.
     #[must_use]
-    pub fn versus(&self, lock: Lock) -> Option<&Versus> {
+    pub fn versus(&self, lock: ExplainedLock) -> Option<&Versus> {
         self.versus.iter().find(|versus| versus.lock == lock)
     }
 }
 
-struct Place {
+struct CellPlace {
     cell: &'static str,
     threads: usize,
     section: Duration,
     think: f64,
 }
 
-/// The cells: one where all threads can run, one where most cannot.
-fn places() -> [Place; 2] {
+/// Lists the cells: one where all threads can run, one where most cannot.
+fn places() -> [CellPlace; 2] {
     let processors = machine::processors();
     let section = Duration::from_micros(1);
     [
-        Place { cell: "crossed", threads: processors.max(2), section, think: 1.0 },
-        Place { cell: "crowded", threads: 8 * processors, section, think: 1.0 },
+        CellPlace { cell: "crossed", threads: processors.max(2), section, think: 1.0 },
+        CellPlace { cell: "crowded", threads: 8 * processors, section, think: 1.0 },
     ]
 }
 
 /// Steps that [`measure`] takes.
-pub(super) fn steps(options: &Options) -> usize {
+pub(super) fn steps(options: &ExplainOptions) -> usize {
     places().len() * options.rounds * subjects::all().len()
 }
 
 pub(super) fn measure(
-    options: &Options,
+    options: &ExplainOptions,
     progress: &mut Progress,
     session: &mut Session<'_>,
-) -> Result<Vec<Cell>, Error> {
+) -> Result<Vec<ExplainCell>, Error> {
     let (clock, pace) = (Ticks::calibrated(), Pace::calibrated());
     let subjects = subjects::all();
     places()
@@ -137,15 +137,16 @@ pub(super) fn measure(
 }
 
 fn cell(
-    place: &Place,
+    place: &CellPlace,
     load: Load,
     clock: Ticks,
     subjects: &[Subject],
-    options: &Options,
+    options: &ExplainOptions,
     progress: &mut Progress,
     session: &mut Session<'_>,
-) -> Result<Cell, Error> {
-    let mut samples: Vec<Samples> = subjects.iter().map(|_| Samples::default()).collect();
+) -> Result<ExplainCell, Error> {
+    let mut samples: Vec<ExplainSamples> =
+        subjects.iter().map(|_| ExplainSamples::default()).collect();
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     let mut foreign = Vec::new();
     for _ in 0..options.rounds {
@@ -165,27 +166,33 @@ fn cell(
         }
         foreign.extend(observation.foreign_percent());
     }
-    let whole = |lock: Lock| {
+    let whole = |lock: ExplainedLock| {
         let index = subjects.iter().position(|s| s.lock == lock && s.without.is_none());
         &samples[index.expect("every lock is there whole")]
     };
-    let rows = subjects.iter().zip(&samples).map(|(subject, samples)| Row {
+    let rows = subjects.iter().zip(&samples).map(|(subject, samples)| ExplainRow {
         lock: subject.lock,
         without: subject.without,
-        ops_per_s: Figure::of(&samples.ops_per_s),
-        ops_per_cpu_s: Figure::of(&samples.ops_per_cpu_s),
-        wait_max_ns: Figure::of(&samples.wait_max_ns),
+        ops_per_s: RoundsFigure::of(&samples.ops_per_s),
+        ops_per_cpu_s: RoundsFigure::of(&samples.ops_per_cpu_s),
+        wait_max_ns: RoundsFigure::of(&samples.wait_max_ns),
     });
     let effects = subjects.iter().zip(&samples).filter_map(|(subject, samples)| {
         let [throughput, efficiency, longest_wait] = whole(subject.lock).over(samples);
         let ingredient = subject.without?;
-        Some(Effect { lock: subject.lock, ingredient, throughput, efficiency, longest_wait })
+        Some(IngredientEffect {
+            lock: subject.lock,
+            ingredient,
+            throughput,
+            efficiency,
+            longest_wait,
+        })
     });
-    let versus = [Lock::Semaphore, Lock::Semaphore2005].map(|lock| {
-        let [throughput, efficiency, _] = whole(Lock::Mutex).over(whole(lock));
+    let versus = [ExplainedLock::Semaphore, ExplainedLock::Semaphore2005].map(|lock| {
+        let [throughput, efficiency, _] = whole(ExplainedLock::Mutex).over(whole(lock));
         Versus { lock, throughput, efficiency }
     });
-    Ok(Cell {
+    Ok(ExplainCell {
         cell: place.cell,
         threads: place.threads,
         section_ns: place.section.as_nanos() as u64,

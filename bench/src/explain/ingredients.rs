@@ -38,7 +38,7 @@ pub enum Ingredient {
     Preemption,
     /// The distance between a spinner's looks grows with the time it has spent.
     SpacedLooks,
-    /// Not left out but chosen otherwise: the bound on waiting.
+    /// The bound on waiting, which is not left out but chosen otherwise.
     ShortBound,
 }
 
@@ -57,7 +57,8 @@ impl Ingredient {
         Ingredient::Owner,
     ];
 
-    /// Those of a contended mutex, in the order of the reports: what `bench ablation` knows.
+    /// The ingredients of a contended mutex that `bench ablation` knows, in the order of the
+    /// reports.
     pub const MUTEX: [Ingredient; 15] = [
         Ingredient::Spinning,
         Ingredient::Queue,

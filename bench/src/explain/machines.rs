@@ -86,9 +86,10 @@ impl Real for LockedU64 {
     }
 }
 
-/// `machine! { Name, words: ..., me: ..., heat: ..., restarts: ..., wakes: ... }`.
+/// Declares a machine: `machine! { Name, words: ..., me: ..., slow: ..., restarts: ..., wakes:
+/// ... }`.
 macro_rules! machine {
-    ($(#[$doc:meta])* $name:ident, words: $u64:ty, me: $me:expr, heat: $heat:expr,
+    ($(#[$doc:meta])* $name:ident, words: $u64:ty, me: $me:expr, slow: $slow:expr,
         restarts: $restarts:expr, wakes: |$count:ident| $wakes:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
@@ -132,7 +133,7 @@ macro_rules! machine {
             }
 
             fn slow_unlocks() -> u32 {
-                $heat
+                $slow
             }
 
             fn restart_releases() {
@@ -203,7 +204,7 @@ fn passed_on<'a, P: Platform<U32 = U32>>(how: &Wait<'a, P>) -> Wait<'a, Linux> {
 
 machine!(
     /// Where a release that wakes anybody wakes all who sleep for the lock.
-    Herd, words: U64, me: Linux::me_or_zero(), heat: Linux::slow_unlocks(), restarts: true,
+    Herd, words: U64, me: Linux::me_or_zero(), slow: Linux::slow_unlocks(), restarts: true,
     wakes: |count| {
         let _ = count;
         u32::MAX
@@ -212,17 +213,17 @@ machine!(
 machine!(
     /// Where all threads have one name, which is nobody's: for the pair that nobody
     /// disputes, since whoever waited would be told that this one has the lock.
-    Nameless, words: U64, me: MAX_SLOTS, heat: Linux::slow_unlocks(), restarts: true, wakes: |count| count
+    Nameless, words: U64, me: MAX_SLOTS, slow: Linux::slow_unlocks(), restarts: true, wakes: |count| count
 );
 machine!(
     /// Where a release is one locked instruction, so that none has to be restarted, and
     /// nothing is gained by slow unlocks.
-    Locked, words: LockedU64, me: Linux::me_or_zero(), heat: 0, restarts: false,
+    Locked, words: LockedU64, me: Linux::me_or_zero(), slow: 0, restarts: false,
     wakes: |count| count
 );
 machine!(
     /// Where a contended lock has no slow unlocks to come: whoever goes to sleep restarts the others' releases.
-    Cold, words: U64, me: Linux::me_or_zero(), heat: 0, restarts: true, wakes: |count| count
+    Cold, words: U64, me: Linux::me_or_zero(), slow: 0, restarts: true, wakes: |count| count
 );
 
 #[cfg(test)]
@@ -272,7 +273,8 @@ mod tests {
                         for _ in 0..TURNS {
                             lock.lock(Location::caller()).expect("not held by this thread");
                             count.store(count.load(Relaxed) + 1, Relaxed);
-                            // SAFETY: locked above.
+                            // SAFETY: by PEER-HELD this thread holds the lock, which it took
+                            // above.
                             unsafe { lock.unlock() };
                         }
                     });
@@ -289,7 +291,7 @@ mod tests {
         let lock = RawMutex::<Nameless>::new();
         lock.lock(Location::caller()).expect("free");
         assert_eq!(lock.owner().map(Slot::get), Some(MAX_SLOTS));
-        // SAFETY: locked above.
+        // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
         unsafe { lock.unlock() };
         assert!(!lock.is_locked());
     }

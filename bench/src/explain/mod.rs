@@ -42,11 +42,11 @@ use serde::Serialize;
 use std::time::Duration;
 
 pub use ingredients::Ingredient;
-pub use subjects::{Lock, label};
+pub use subjects::{ExplainedLock, label};
 
 /// What a measurement is asked for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExplainOptions {
     /// Rounds of each contended cell.
     pub rounds: usize,
     /// Time for one lock in one round; half as much again for its waits.
@@ -55,15 +55,15 @@ pub struct Options {
     pub pairs: usize,
 }
 
-impl Default for Options {
+impl Default for ExplainOptions {
     /// A minute and a half.
     fn default() -> Self {
         Self { rounds: 15, slice: Duration::from_millis(100), pairs: 151 }
     }
 }
 
-impl Options {
-    /// A few seconds; differences below a tenth do not show.
+impl ExplainOptions {
+    /// Asks for a run of a few seconds; differences below a tenth do not show.
     #[must_use]
     pub fn quick() -> Self {
         Self { rounds: 5, slice: Duration::from_millis(20), pairs: 9 }
@@ -78,7 +78,7 @@ impl Options {
 
 /// The median and the range over the rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Figure {
+pub struct RoundsFigure {
     /// Half of the rounds were at or below it.
     pub median: f64,
     /// The figure of the lowest round.
@@ -92,7 +92,7 @@ pub struct Figure {
     pub high: f64,
 }
 
-impl Figure {
+impl RoundsFigure {
     /// Sums up these rounds, of which there is at least one.
     #[must_use]
     pub fn of(rounds: &[f64]) -> Self {
@@ -104,8 +104,8 @@ impl Figure {
         Self { median: stats::median(rounds), min, max, low, high }
     }
 
-    /// Of the ratios of these rounds to those. A round in which nothing was done is
-    /// counted as one thing done.
+    /// Sums up the ratios of these rounds to those. A round in which nothing was done counts as
+    /// one thing done.
     fn ratio(of: &[f64], to: &[f64]) -> Self {
         let ratios: Vec<f64> =
             of.iter().zip(to).map(|(of, to)| of.max(1.0) / to.max(1.0)).collect();
@@ -121,14 +121,14 @@ impl Figure {
 
 /// What the rounds gave for one subject.
 #[derive(Default)]
-struct Samples {
+struct ExplainSamples {
     ops_per_s: Vec<f64>,
     ops_per_cpu_s: Vec<f64>,
     wait_max_ns: Vec<f64>,
     jain: Vec<f64>,
 }
 
-impl Samples {
+impl ExplainSamples {
     /// Adds the figures of one more round.
     fn add(&mut self, window: &Window, waits: &Waits, clock: Ticks) {
         self.ops_per_s.push(window.per_second());
@@ -138,22 +138,22 @@ impl Samples {
     }
 
     /// Jain's index and the longest wait.
-    fn fairness(&self) -> (Figure, Figure) {
-        (Figure::of(&self.jain), Figure::of(&self.wait_max_ns))
+    fn fairness(&self) -> (RoundsFigure, RoundsFigure) {
+        (RoundsFigure::of(&self.jain), RoundsFigure::of(&self.wait_max_ns))
     }
 
     /// These over `others`, round by round.
-    fn over(&self, others: &Samples) -> [Figure; 3] {
+    fn over(&self, others: &ExplainSamples) -> [RoundsFigure; 3] {
         [
-            Figure::ratio(&self.ops_per_s, &others.ops_per_s),
-            Figure::ratio(&self.ops_per_cpu_s, &others.ops_per_cpu_s),
-            Figure::ratio(&self.wait_max_ns, &others.wait_max_ns),
+            RoundsFigure::ratio(&self.ops_per_s, &others.ops_per_s),
+            RoundsFigure::ratio(&self.ops_per_cpu_s, &others.ops_per_cpu_s),
+            RoundsFigure::ratio(&self.wait_max_ns, &others.wait_max_ns),
         ]
     }
 }
 
-/// Of so many rounds, how many at each end the median may lie beyond with a chance of
-/// 2.5 % at most: each round is above it or below it like a thrown coin.
+/// Returns how many of so many rounds at each end the median may lie beyond with a chance of 2.5
+/// % at most: each round is above or below it like a thrown coin.
 fn beyond(rounds: usize) -> usize {
     let mut chance = 0.5_f64.powi(rounds as i32);
     let mut tail = chance;
@@ -168,7 +168,7 @@ fn beyond(rounds: usize) -> usize {
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct ExplainReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// Rounds of each cell.
@@ -176,9 +176,9 @@ pub struct Report {
     /// Length of a slice.
     pub slice_ms: f64,
     /// The pair that nobody disputes.
-    pub uncontended: uncontended::Report<String>,
+    pub uncontended: uncontended::UncontendedReport<String>,
     /// The cells with several threads.
-    pub cells: Vec<contended::Cell>,
+    pub cells: Vec<contended::ExplainCell>,
     /// The bytes of code of each lock.
     pub text: text::Text,
     /// The bytes of each lock.
@@ -195,7 +195,10 @@ pub struct Report {
 /// [`Error::Option`] for options out of range, [`Error::Broken`] and
 /// [`Error::Stuck`] for locks that do not work, [`Error::Threads`],
 /// [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(
+    options: &ExplainOptions,
+    session: &mut Session<'_>,
+) -> Result<ExplainReport, Error> {
     options.check()?;
     let machine = Machine::here();
     // First, for it counts instructions in a forked child: the fewer threads have
@@ -207,7 +210,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
     let mut progress = Progress::new(contended::steps(options));
     let cells = contended::measure(options, &mut progress, session)?;
     progress.end(session)?;
-    let mut report = Report {
+    let mut report = ExplainReport {
         machine,
         rounds: options.rounds,
         slice_ms: options.slice.as_secs_f64() * 1e3,
@@ -237,11 +240,11 @@ mod tests {
 
     #[test]
     fn a_figure_is_clear_when_the_rounds_agree() {
-        assert!(Figure::ratio(&[2.0, 3.0, 4.0], &[1.0, 2.0, 3.0]).is_clear());
-        assert!(!Figure::ratio(&[2.0, 1.0, 4.0], &[1.0, 2.0, 3.0]).is_clear());
-        let halved = Figure::ratio(&[10.0, 20.0], &[20.0, 80.0]);
+        assert!(RoundsFigure::ratio(&[2.0, 3.0, 4.0], &[1.0, 2.0, 3.0]).is_clear());
+        assert!(!RoundsFigure::ratio(&[2.0, 1.0, 4.0], &[1.0, 2.0, 3.0]).is_clear());
+        let halved = RoundsFigure::ratio(&[10.0, 20.0], &[20.0, 80.0]);
         assert_eq!((halved.min, halved.max), (0.25, 0.5));
-        assert_eq!(Figure::ratio(&[0.0], &[0.0]).median, 1.0);
+        assert_eq!(RoundsFigure::ratio(&[0.0], &[0.0]).median, 1.0);
     }
 
     #[test]
@@ -249,16 +252,23 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut quiet = |_: u64, _: u64, _: &str| {};
         let mut session = Session::new(&stop, &mut quiet);
-        let options = Options { rounds: 2, slice: Duration::from_millis(2), pairs: 2 };
+        let options = ExplainOptions { rounds: 2, slice: Duration::from_millis(2), pairs: 2 };
         let report = measure(&options, &mut session).expect("measures");
         assert_eq!(report.cells.len(), 2);
         for cell in &report.cells {
             for ingredient in Ingredient::ALL {
                 // Who is named is a matter of the pair that nobody disputes.
                 let named = ingredient == Ingredient::Owner;
-                assert_eq!(cell.effect(Lock::Mutex, ingredient).is_none(), named, "{ingredient:?}");
+                assert_eq!(
+                    cell.effect(ExplainedLock::Mutex, ingredient).is_none(),
+                    named,
+                    "{ingredient:?}"
+                );
                 let owners = [Ingredient::OwnerRunning, Ingredient::BackOff].contains(&ingredient);
-                assert_eq!(cell.effect(Lock::Semaphore, ingredient).is_none(), named || owners);
+                assert_eq!(
+                    cell.effect(ExplainedLock::Semaphore, ingredient).is_none(),
+                    named || owners
+                );
             }
             for effect in &cell.effects {
                 let share = effect.throughput;
@@ -277,7 +287,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut quiet = |_: u64, _: u64, _: &str| {};
         let mut session = Session::new(&stop, &mut quiet);
-        let options = Options { rounds: 1, ..Options::quick() };
+        let options = ExplainOptions { rounds: 1, ..ExplainOptions::quick() };
         let error = measure(&options, &mut session).expect_err("one round has no spread");
         assert!(error.to_string().contains("2 to 1000"), "{error}");
     }

@@ -62,7 +62,7 @@ fn again() -> Trial {
     semaphore.down(here);
     let (mutex_says, mutex_tells) = answer(mutex.lock_how(&soon(), 0, here));
     let (semaphore_says, semaphore_tells) = answer(semaphore.down_how(&soon(), here));
-    // SAFETY: locked above by this thread.
+    // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
     unsafe { mutex.unlock() };
     Trial {
         trial: "the holder takes it once more",
@@ -85,7 +85,7 @@ fn who() -> Trial {
         let asked = scope.spawn(|| (mutex.owner(), semaphore.peek()));
         asked.join().expect("asking does not panic")
     });
-    // SAFETY: locked above by this thread.
+    // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
     unsafe { mutex.unlock() };
     let known = owner == Some(me);
     Trial {
@@ -113,7 +113,7 @@ fn somebody_else() -> Trial {
         let other = scope.spawn(|| (mutex.is_mine(), semaphore.up().is_ok()));
         other.join().expect("asking does not panic")
     });
-    // SAFETY: locked above by this thread.
+    // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
     unsafe { mutex.unlock() };
     Trial {
         trial: "a thread that did not take it gives it back",

@@ -19,8 +19,8 @@ use serde::Serialize;
 /// What is taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lock {
-    /// The mutex: names its owner.
+pub enum ExplainedLock {
+    /// The mutex, which names its owner.
     Mutex,
     /// The semaphore with the mutex's tricks, with one permit.
     Semaphore,
@@ -28,22 +28,22 @@ pub enum Lock {
     Semaphore2005,
 }
 
-impl Lock {
+impl ExplainedLock {
     /// Returns the name that tables show.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Lock::Mutex => "mutex",
-            Lock::Semaphore => "semaphore",
-            Lock::Semaphore2005 => "semaphore of 2005",
+            ExplainedLock::Mutex => "mutex",
+            ExplainedLock::Semaphore => "semaphore",
+            ExplainedLock::Semaphore2005 => "semaphore of 2005",
         }
     }
 
     const fn bench_name(self) -> LockName {
         match self {
-            Lock::Mutex => LockName::Lockstead,
-            Lock::Semaphore => LockName::SemaphoreTuned,
-            Lock::Semaphore2005 => LockName::SemaphoreClassic,
+            ExplainedLock::Mutex => LockName::Lockstead,
+            ExplainedLock::Semaphore => LockName::SemaphoreTuned,
+            ExplainedLock::Semaphore2005 => LockName::SemaphoreClassic,
         }
     }
 }
@@ -152,7 +152,7 @@ impl<L: Pair> BenchLock for Called<L> {
 
 /// The mutex on the machine `P`, by the policy `Y`.
 type Mutex<P = Linux, Y = Standard> = RawMutex<P, Off, Y>;
-/// The tuned semaphore.
+/// The tuned semaphore on the machine `P`, by the policy `Y`.
 type Semaphore<P = Linux, Y = Standard> = TunedSemaphore<P, Off, Y>;
 /// The semaphore of 2005, of which only the call can be left out.
 type Classic = ClassicSemaphore<Linux>;
@@ -191,7 +191,7 @@ type Timed = Result<(Window, Waits), Error>;
 
 /// One lock in one make.
 pub(crate) struct Subject {
-    pub(crate) lock: Lock,
+    pub(crate) lock: ExplainedLock,
     /// The ingredient that it lacks; `None` if it has all.
     pub(crate) without: Option<Ingredient>,
     throughput: fn(&Slice, Load, &Session<'_>) -> Result<Window, Error>,
@@ -199,7 +199,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    fn new<L: BenchLock>(lock: Lock, without: Option<Ingredient>) -> Self {
+    fn new<L: BenchLock>(lock: ExplainedLock, without: Option<Ingredient>) -> Self {
         Self { lock, without, throughput: slices::throughput::<L>, waits: slices::waits::<L> }
     }
 
@@ -226,7 +226,7 @@ impl Subject {
 
 /// What a lock without an ingredient is called.
 #[must_use]
-pub fn label(lock: Lock, without: Option<Ingredient>) -> String {
+pub fn label(lock: ExplainedLock, without: Option<Ingredient>) -> String {
     match without {
         None => lock.name().to_owned(),
         Some(choice) if choice.is_choice() => format!("{} with {}", lock.name(), choice.name()),
@@ -253,10 +253,10 @@ impl Drop for Unasked {
 
 /// The mutex whole, and without each of [`Ingredient::MUTEX`].
 pub(crate) fn mutexes() -> Vec<Subject> {
-    let mutex = |subject: &Subject| subject.lock == Lock::Mutex;
+    let mutex = |subject: &Subject| subject.lock == ExplainedLock::Mutex;
     let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
     fn without<L: Pair>(ingredient: Ingredient) -> Subject {
-        Subject::new::<Inlined<L>>(Lock::Mutex, Some(ingredient))
+        Subject::new::<Inlined<L>>(ExplainedLock::Mutex, Some(ingredient))
     }
     subjects.extend([
         without::<Mutex<Linux, Without<policy::Beside>>>(Ingredient::Beside),
@@ -284,43 +284,43 @@ pub(crate) fn all() -> Vec<Subject> {
         };
     }
     // The owner is not asked for while the whole mutex is measured: see `Subject::measure`.
-    makes!(Lock::Mutex, Mutex:
+    makes!(ExplainedLock::Mutex, Mutex:
         Spinning = Without<policy::Spinning>,
         Queue = Without<policy::Queue>,
         ReadFirst = Without<policy::ReadFirst>,
         OwnerRunning = Standard,
         Handoff = Without<policy::Bound>,
-        WakeUps = Without<policy::Vouching>,
+        WakeUps = Without<policy::Cover>,
         BackOff = Without<policy::BackOff>);
     // A semaphore has no owner who could be seen to run, or to have come back.
-    makes!(Lock::Semaphore, Semaphore:
+    makes!(ExplainedLock::Semaphore, Semaphore:
         Spinning = Without<policy::Spinning>,
         Queue = Without<policy::Queue>,
         ReadFirst = Without<policy::ReadFirst>,
         Handoff = Without<policy::Bound>,
-        WakeUps = Without<policy::Vouching>);
+        WakeUps = Without<policy::Cover>);
     // Who wakes whom is what it is made of: each sleeper is woken by name.
-    subjects.push(Subject::new::<Inlined<Classic>>(Lock::Semaphore2005, None));
+    subjects.push(Subject::new::<Inlined<Classic>>(ExplainedLock::Semaphore2005, None));
     subjects
 }
 
 /// The subjects of the pair that nobody disputes, where only the fast path counts.
 pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
     fn pair<L: BenchLock>(
-        lock: Lock,
+        lock: ExplainedLock,
         without: Option<Ingredient>,
     ) -> (String, uncontended::Subject) {
         (label(lock, without), uncontended::Subject::new::<L>(lock.name()))
     }
     vec![
-        pair::<Inlined<Mutex>>(Lock::Mutex, None),
-        pair::<Called<Mutex>>(Lock::Mutex, Some(Ingredient::Inline)),
-        pair::<Inlined<Mutex<Nameless>>>(Lock::Mutex, Some(Ingredient::Owner)),
-        pair::<Inlined<Semaphore>>(Lock::Semaphore, None),
-        pair::<Called<Semaphore>>(Lock::Semaphore, Some(Ingredient::Inline)),
+        pair::<Inlined<Mutex>>(ExplainedLock::Mutex, None),
+        pair::<Called<Mutex>>(ExplainedLock::Mutex, Some(Ingredient::Inline)),
+        pair::<Inlined<Mutex<Nameless>>>(ExplainedLock::Mutex, Some(Ingredient::Owner)),
+        pair::<Inlined<Semaphore>>(ExplainedLock::Semaphore, None),
+        pair::<Called<Semaphore>>(ExplainedLock::Semaphore, Some(Ingredient::Inline)),
         (OWNED.to_owned(), uncontended::Subject::new::<Owned>(OWNED)),
-        pair::<Inlined<Classic>>(Lock::Semaphore2005, None),
-        pair::<Called<Classic>>(Lock::Semaphore2005, Some(Ingredient::Inline)),
+        pair::<Inlined<Classic>>(ExplainedLock::Semaphore2005, None),
+        pair::<Called<Classic>>(ExplainedLock::Semaphore2005, Some(Ingredient::Inline)),
     ]
 }
 

@@ -9,7 +9,7 @@
 //! epilogues cancel out.
 
 use super::compiled;
-use super::subjects::Lock;
+use super::subjects::ExplainedLock;
 use core::panic::Location;
 use lockstead_core::{ClassicSemaphore, RawMutex, TunedSemaphore};
 use lockstead_linux::Linux;
@@ -20,7 +20,7 @@ use std::hint::black_box;
 #[derive(Clone, Debug, Serialize)]
 pub struct Text {
     /// Call sites in this program.
-    pub sites: Vec<Site>,
+    pub sites: Vec<CallSiteBytes>,
     /// Shared objects built from C, one a way.
     pub objects: Vec<Object>,
     /// Why there are no objects.
@@ -30,9 +30,9 @@ pub struct Text {
 
 /// A lock + unlock pair in this program, compiled into its caller.
 #[derive(Clone, Debug, Serialize)]
-pub struct Site {
+pub struct CallSiteBytes {
     /// The lock that was measured.
-    pub lock: Lock,
+    pub lock: ExplainedLock,
     /// Bytes of one pair.
     pub bytes_per_pair: f64,
 }
@@ -53,7 +53,7 @@ pub struct Object {
 impl Text {
     /// Bytes of a pair in this program.
     #[must_use]
-    pub fn site(&self, lock: Lock) -> Option<f64> {
+    pub fn site(&self, lock: ExplainedLock) -> Option<f64> {
         self.sites.iter().find(|site| site.lock == lock).map(|site| site.bytes_per_pair)
     }
 
@@ -72,12 +72,14 @@ pub fn measure() -> Text {
         Err(why) => (Vec::new(), Some(why)),
     };
     let sites = [
-        (Lock::Mutex, mutex_one::bytes(), mutex_nine::bytes()),
-        (Lock::Semaphore, semaphore_one::bytes(), semaphore_nine::bytes()),
-        (Lock::Semaphore2005, classic_one::bytes(), classic_nine::bytes()),
+        (ExplainedLock::Mutex, mutex_one::bytes(), mutex_nine::bytes()),
+        (ExplainedLock::Semaphore, semaphore_one::bytes(), semaphore_nine::bytes()),
+        (ExplainedLock::Semaphore2005, classic_one::bytes(), classic_nine::bytes()),
     ];
-    let sites = sites
-        .map(|(lock, one, nine)| Site { lock, bytes_per_pair: (nine as f64 - one as f64) / 8.0 });
+    let sites = sites.map(|(lock, one, nine)| CallSiteBytes {
+        lock,
+        bytes_per_pair: (nine as f64 - one as f64) / 8.0,
+    });
     Text { sites: sites.to_vec(), objects, objects_absent }
 }
 
@@ -116,7 +118,7 @@ macro_rules! site {
 #[inline(always)]
 fn pair_mutex(lock: &RawMutex<Linux>, site: lockstead_core::Site) {
     if lock.lock(site).is_ok() {
-        // SAFETY: locked above by this thread.
+        // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
         unsafe { lock.unlock() };
     }
 }

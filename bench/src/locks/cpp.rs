@@ -30,7 +30,7 @@ pub trait Peer: Send + Sync + 'static {
     /// The shim, if it was built.
     const SHIM: Option<&'static [u8]>;
 
-    /// Its functions.
+    /// Returns the functions of the loaded peer.
     fn calls() -> &'static Calls;
 }
 
@@ -93,7 +93,7 @@ fn open(name: &str, shim: &[u8]) -> Result<NonNull<c_void>, String> {
     if file == -1 {
         return Err(failed("no memory file can be made for its shim"));
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: the descriptor was just opened, and nobody else owns it.
     let mut file = unsafe { File::from_raw_fd(file) };
     file.write_all(shim).map_err(|error| format!("its shim cannot be written: {error}"))?;
     // It stays open: the loader knows libraries by their paths, and another shim is not to have
@@ -144,7 +144,7 @@ pub struct Cpp<P: Peer>(Storage, PhantomData<P>);
 // SAFETY: a lock is made to be used by many threads; the storage is touched
 // only by the shim.
 unsafe impl<P: Peer> Send for Cpp<P> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: the peer's lock is made for use by several threads.
 unsafe impl<P: Peer> Sync for Cpp<P> {}
 
 impl<P: Peer> Cpp<P> {
@@ -181,7 +181,7 @@ impl<P: Peer> super::BenchLock for Cpp<P> {
         // SAFETY: `settle` constructed the lock, and it has not moved.
         unsafe { self.call(&P::calls().lock) };
         let result = section();
-        // SAFETY: as above; this thread holds it.
+        // SAFETY: by PEER-SETTLED the lock is initialised, and by PEER-HELD this thread holds it.
         unsafe { self.call(&P::calls().unlock) };
         result
     }
@@ -198,7 +198,8 @@ impl<P: Peer> super::BenchLock for Cpp<P> {
 
 impl<P: Peer> Drop for Cpp<P> {
     fn drop(&mut self) {
-        // SAFETY: `Placed::new` settled it; nobody holds or waits.
+        // SAFETY: by PEER-SETTLED the lock is initialised; exclusive access says that nobody
+        // holds it or waits.
         unsafe { self.call(&P::calls().destroy) }
     }
 }
@@ -227,14 +228,14 @@ macro_rules! peer {
 }
 
 peer!(
-    /// `absl::Mutex`.
+    /// The mutex `absl::Mutex`.
     Abseil, peer_abseil, "abseil", "libabsl-dev"
 );
 peer!(
-    /// `nsync_mu`.
+    /// The mutex `nsync_mu`.
     Nsync, peer_nsync, "nsync", "libnsync-dev"
 );
 peer!(
-    /// `tbb::mutex`.
+    /// The mutex `tbb::mutex`.
     Tbb, peer_tbb, "tbb", "libtbb-dev"
 );

@@ -8,6 +8,12 @@
 //! The C and C++ peers pay one call out of line for the lock and one for the
 //! unlock, as they do in any program that uses them; pthread and `sem_t` pay
 //! the same call into the C library.
+//!
+//! # Invariants
+//! - **PEER-SETTLED** [`BenchLock::settle`] has initialised the lock at its final address before
+//!   its first use, and [`Placed`] never moves it.
+//! - **PEER-HELD** A lock is released by the thread that has just taken it, once: by
+//!   [`BenchLock::with`] and its like.
 
 mod cpp;
 mod own;
@@ -160,8 +166,8 @@ pub fn available() -> Vec<LockName> {
     LockName::ALL.iter().copied().filter(|lock| lock.bytes().is_ok()).collect()
 }
 
-/// Those of them that are meant for several threads: all but the biased one, which is
-/// lockstead's mutex as soon as there are two.
+/// Lists those that are meant for several threads: all but the biased one, which is lockstead's
+/// mutex as soon as there are two.
 #[must_use]
 pub fn for_several_threads() -> Vec<LockName> {
     available().into_iter().filter(|&lock| lock != LockName::Biased).collect()

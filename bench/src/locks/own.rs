@@ -23,7 +23,7 @@ impl BenchLock for Lockstead {
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         self.0.lock(Location::caller()).unwrap_or_else(refused);
         let result = section();
-        // SAFETY: locked above by this thread.
+        // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
         unsafe { self.0.unlock() };
         result
     }
@@ -46,7 +46,7 @@ impl BenchLock for Biased {
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         let hold = self.0.lock(Location::caller()).unwrap_or_else(refused_biased);
         let result = section();
-        // SAFETY: locked above by this thread, so.
+        // SAFETY: by PEER-HELD this thread holds the lock in this way since it took it above.
         unsafe { self.0.unlock(hold) };
         result
     }
@@ -102,7 +102,8 @@ pub struct WaitWound(RawWwMutex<Linux>);
 static CLASS: Class<Linux> = Class::new(Scheme::WoundWait);
 
 thread_local! {
-    /// Without a destructor: reaching it is one look, as at any other variable.
+    /// The context of the thread. It has no destructor, so that reaching it is one look, as at
+    /// any other variable.
     static CONTEXT: OnceCell<Context<Linux>> = const { OnceCell::new() };
 }
 
@@ -119,7 +120,7 @@ impl BenchLock for WaitWound {
         let context = unsafe { &*context };
         self.0.lock(context, Location::caller()).unwrap_or_else(refused_in_context);
         let result = section();
-        // SAFETY: locked above by this thread in this context.
+        // SAFETY: by PEER-HELD this thread holds the lock in this context since it took it above.
         unsafe { self.0.unlock(Some(context)) };
         result
     }
@@ -135,7 +136,7 @@ fn refused_in_context(error: WwError) {
     unreachable!("a measuring loop holds one lock at a time: {error:?}")
 }
 
-/// lockstead's real-time mutex.
+/// The real-time mutex of this project.
 pub struct RealTime(PiWord);
 
 impl BenchLock for RealTime {
@@ -149,7 +150,7 @@ impl BenchLock for RealTime {
             self.0.lock_slow(&Wait::FOREVER).unwrap_or_else(refused_by_inheritance);
         }
         let result = section();
-        // SAFETY: locked above by this thread.
+        // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
         unsafe { self.0.unlock() };
         result
     }

@@ -18,7 +18,7 @@ pub trait PthreadKind: Send + Sync + 'static {
     const ROBUST: bool = false;
 }
 
-/// The default kind.
+/// A mutex of the default kind.
 pub struct Normal;
 
 impl PthreadKind for Normal {
@@ -38,7 +38,7 @@ impl PthreadKind for Adaptive {
     const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_NONE;
 }
 
-/// Priority inheritance.
+/// A mutex with priority inheritance.
 pub struct Inherit;
 
 impl PthreadKind for Inherit {
@@ -65,14 +65,14 @@ impl PthreadKind for Robust {
     const ROBUST: bool = true;
 }
 
-/// `pthread_mutex_t`.
+/// A `pthread_mutex_t` of the kind `K`.
 #[repr(transparent)]
 pub struct Pthread<K>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<K>);
 
 // SAFETY: a pthread mutex is made to be used by many threads; the cell is
 // touched only through the pthread functions.
 unsafe impl<K: PthreadKind> Send for Pthread<K> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: the C library's locks are made for use by several threads.
 unsafe impl<K: PthreadKind> Sync for Pthread<K> {}
 
 fn succeed(code: libc::c_int, what: &str) {
@@ -113,11 +113,11 @@ impl<K: PthreadKind> BenchLock for Pthread<K> {
 
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-        // SAFETY: initialised, and not moved since `settle`.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         let locked = unsafe { libc::pthread_mutex_lock(self.0.get()) };
         debug_assert_eq!(locked, 0);
         let result = section();
-        // SAFETY: as above; this thread holds it.
+        // SAFETY: by PEER-SETTLED the lock is initialised, and by PEER-HELD this thread holds it.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         result
     }
@@ -140,7 +140,7 @@ impl Pthread<Robust> {
     /// # Panics
     /// If the C library refuses.
     pub fn take(&self) -> Robustly {
-        // SAFETY: initialised, and not moved since `settle`.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         robustly(unsafe { libc::pthread_mutex_lock(self.0.get()) })
     }
 
@@ -149,7 +149,7 @@ impl Pthread<Robust> {
     /// # Panics
     /// If the C library refuses.
     pub fn try_take(&self) -> Robustly {
-        // SAFETY: as above.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         robustly(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
     }
 
@@ -159,7 +159,8 @@ impl Pthread<Robust> {
     /// If the C library refuses.
     pub fn take_within(&self, time: Duration) -> Robustly {
         let mut end = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a local variable; the mutex as above.
+        // SAFETY: by PEER-SETTLED the mutex is initialised, and by CALL-LOCALS the time is a live
+        // local variable.
         robustly(unsafe {
             libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut end);
             let ns = end.tv_nsec as u128 + time.as_nanos();
@@ -171,7 +172,7 @@ impl Pthread<Robust> {
 
     /// The caller, who has it, says that what it protects is in order.
     pub fn mark_consistent(&self) {
-        // SAFETY: as above.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         succeed(unsafe { libc::pthread_mutex_consistent(self.0.get()) }, "mutex_consistent");
     }
 
@@ -189,7 +190,7 @@ impl Pthread<Robust> {
     /// That of the C library, which knows the owner.
     #[inline]
     pub fn try_give_back(&self) -> std::io::Result<()> {
-        // SAFETY: as above.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         match unsafe { libc::pthread_mutex_unlock(self.0.get()) } {
             0 => Ok(()),
             code => Err(std::io::Error::from_raw_os_error(code)),
@@ -208,7 +209,8 @@ fn robustly(code: libc::c_int) -> Robustly {
 
 impl<K> Drop for Pthread<K> {
     fn drop(&mut self) {
-        // SAFETY: exclusive access: nobody holds or waits for it.
+        // SAFETY: by PEER-SETTLED the lock is initialised; exclusive access says that nobody
+        // holds it or waits.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }
@@ -219,12 +221,12 @@ pub struct SemT(UnsafeCell<libc::sem_t>);
 // SAFETY: a semaphore is made to be used by many threads; the cell is touched
 // only through the `sem_` functions.
 unsafe impl Send for SemT {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: the C library's locks are made for use by several threads.
 unsafe impl Sync for SemT {}
 
 impl BenchLock for SemT {
     fn new() -> Self {
-        // SAFETY: `sem_t` is plain bytes; `settle` initialises it.
+        // SAFETY: by ZEROED-BITS `sem_t` is plain bytes; `settle` initialises it.
         Self(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
@@ -240,7 +242,7 @@ impl BenchLock for SemT {
         // signal handler ran, and then is called again.
         while unsafe { libc::sem_wait(self.0.get()) } != 0 {}
         let result = section();
-        // SAFETY: as above.
+        // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         unsafe { libc::sem_post(self.0.get()) };
         result
     }
@@ -248,7 +250,8 @@ impl BenchLock for SemT {
 
 impl Drop for SemT {
     fn drop(&mut self) {
-        // SAFETY: exclusive access: nobody waits for it.
+        // SAFETY: by PEER-SETTLED the semaphore is initialised; exclusive access says that nobody
+        // waits.
         unsafe { libc::sem_destroy(self.0.get()) };
     }
 }

@@ -19,7 +19,7 @@ use crate::session::Progress;
 use crate::{Error, Session, options, stats};
 use lockstead::rt::RtMutex;
 use lockstead_render::machine::Machine;
-use scene::Scene;
+use scene::InversionScene;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const SECTION: Duration = Duration::from_millis(1);
 
 /// What a measurement is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct RtOptions {
     /// Rounds with each lock.
     pub rounds: u32,
     /// The processor time that middle wants in each round.
@@ -45,11 +45,11 @@ pub struct Options {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtLock {
-    /// `lockstead::rt::RtMutex`.
+    /// The mutex `lockstead::rt::RtMutex`.
     LocksteadRt,
     /// The C library's mutex with `PTHREAD_PRIO_INHERIT`.
     PthreadPi,
-    /// `lockstead::Mutex`.
+    /// The mutex `lockstead::Mutex`.
     Lockstead,
     /// The C library's mutex.
     Pthread,
@@ -86,7 +86,7 @@ impl fmt::Display for RtLock {
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RtReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// The processor that all three threads ran on.
@@ -100,12 +100,12 @@ pub struct Report {
     /// The processor time that middle wants.
     pub busy_ns: u64,
     /// A row for each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<RtRow>,
 }
 
 /// High's waits for one lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct RtRow {
     /// Which one it is about.
     pub lock: RtLock,
     /// Whether who waits for it lends its priority.
@@ -150,7 +150,7 @@ impl BenchLock for Lockstead {
 /// [`Error::Option`] for options out of range, [`Error::Priorities`] where threads may
 /// not have real-time priorities (before anything is measured), [`Error::Threads`],
 /// [`Error::Stuck`], [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(options: &RtOptions, session: &mut Session<'_>) -> Result<RtReport, Error> {
     options::within("--rounds", options.rounds, 1..=MAX_ROUNDS, "")?;
     let longest = MAX_BUSY.as_secs_f64() * 1e3;
     options::within("--busy", options.busy.as_secs_f64() * 1e3, 1.0..=longest, " ms")?;
@@ -167,7 +167,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
             RtLock::Pthread => run::<Pthread<Normal>>(lock, options, session, &mut progress)?,
         };
         let figures: Vec<f64> = waits.iter().map(|&ns| ns as f64).collect();
-        results.push(Row {
+        results.push(RtRow {
             lock,
             inherits: lock.inherits(),
             longest_wait_ns: waits.iter().copied().max().unwrap_or(0),
@@ -175,7 +175,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         });
     }
     progress.end(session)?;
-    Ok(Report {
+    Ok(RtReport {
         machine,
         processor,
         priorities: scheduling::PRIORITIES,
@@ -188,11 +188,11 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
 
 fn run<L: BenchLock>(
     lock: RtLock,
-    options: &Options,
+    options: &RtOptions,
     session: &mut Session<'_>,
     progress: &mut Progress,
 ) -> Result<Vec<u64>, Error> {
-    let scene = Scene::start(Placed::<L>::new(), lock, SECTION, options.busy)?;
+    let scene = InversionScene::start(Placed::<L>::new(), lock, SECTION, options.busy)?;
     for round in 1..=u64::from(options.rounds) {
         progress.step(session, lock.name())?;
         let took = scene.round(round)?;

@@ -47,7 +47,7 @@ impl Gate {
     }
 }
 
-struct Shared<L> {
+struct InversionShared<L> {
     lock: Box<Placed<L>>,
     section: Duration,
     busy: Duration,
@@ -65,7 +65,7 @@ const LOW: usize = 0;
 const MIDDLE: usize = 1;
 const HIGH: usize = 2;
 
-impl<L: BenchLock> Shared<L> {
+impl<L: BenchLock> InversionShared<L> {
     fn live(&self, part: usize) -> io::Result<()> {
         enter(self.processor, PRIORITIES[part])?;
         let over = || self.over.load(Ordering::Relaxed);
@@ -96,20 +96,20 @@ impl<L: BenchLock> Shared<L> {
 
 /// The scene of one lock. Dropping it sends the threads home, without waiting for
 /// them: they may hang in the lock.
-pub(super) struct Scene<L> {
-    shared: Arc<Shared<L>>,
+pub(super) struct InversionScene<L> {
+    shared: Arc<InversionShared<L>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     lock: RtLock,
 }
 
-impl<L: BenchLock> Scene<L> {
+impl<L: BenchLock> InversionScene<L> {
     pub(super) fn start(
         placed: Box<Placed<L>>,
         lock: RtLock,
         section: Duration,
         busy: Duration,
     ) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(InversionShared {
             lock: placed,
             section,
             busy,
@@ -120,7 +120,7 @@ impl<L: BenchLock> Scene<L> {
             over: AtomicBool::new(false),
             waits: Mutex::new(Vec::new()),
         });
-        let mut scene = Scene { shared, threads: Vec::new(), lock };
+        let mut scene = InversionScene { shared, threads: Vec::new(), lock };
         for part in [LOW, MIDDLE, HIGH] {
             let shared = scene.shared.clone();
             let thread = thread::Builder::new()
@@ -176,7 +176,7 @@ impl<L: BenchLock> Scene<L> {
     }
 }
 
-impl<L> Scene<L> {
+impl<L> InversionScene<L> {
     fn dismiss(&self) {
         self.shared.over.store(true, Ordering::Release);
         for gate in &self.shared.gates {
@@ -187,7 +187,7 @@ impl<L> Scene<L> {
     }
 }
 
-impl<L> Drop for Scene<L> {
+impl<L> Drop for InversionScene<L> {
     fn drop(&mut self) {
         self.dismiss();
     }

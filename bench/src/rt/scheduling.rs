@@ -4,7 +4,7 @@ use crate::Error;
 use std::io;
 use std::time::Duration;
 
-/// Under `SCHED_FIFO`: low, middle, high.
+/// The priorities under `SCHED_FIFO`: low, middle, high.
 pub(super) const PRIORITIES: [i32; 3] = [10, 20, 30];
 
 /// The last processor that the process may use: the first one tends to have the
@@ -15,19 +15,19 @@ pub(super) fn processor() -> usize {
     // SAFETY: writes to the live set, which is as large as said.
     let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
     let most = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
-    // SAFETY: the numbers are within the set.
+    // SAFETY: the numbers are within the set, which was filled in above.
     let allowed = (0..most).rfind(|&number| unsafe { libc::CPU_ISSET(number, &set) });
     allowed.filter(|_| result == 0).unwrap_or(0)
 }
 
 /// Puts the calling thread on a processor, with a priority under `SCHED_FIFO`.
 pub(super) fn enter(processor: usize, priority: i32) -> io::Result<()> {
-    // SAFETY: as in `processor`.
+    // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number came from a set of this size.
     unsafe { libc::CPU_SET(processor, &mut set) };
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: live arguments; both concern the calling thread only.
+    // SAFETY: by CALL-LOCALS the arguments are live; both calls concern the calling thread alone.
     let done = unsafe {
         libc::sched_setaffinity(0, size_of_val(&set), &set) == 0
             && libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0
@@ -57,7 +57,7 @@ pub(super) fn burn(time: Duration, over: impl Fn() -> bool) {
 /// The processor time that the calling thread has used.
 fn used() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a live timespec.
+    // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills in.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -6,7 +6,7 @@
 
 use super::home::{Home, OneLock};
 use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Namespaces, Place, Worker, until};
+use super::process::{Files, Job, Namespaces, Worker, WorkerPlace, until};
 use crate::Error;
 use crate::locks::{Pthread, Robust, Robustly};
 use lockstead::shared::{Locked, Segment, SharedError};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a third process, outside of both containers, gets when it asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ThirdAnswer {
     /// The lock is refused: somebody has it.
     Busy,
     /// The third process has the lock, and is told that the last owner died.
@@ -32,26 +32,26 @@ pub enum Answer {
 
 /// What came of it for one kind of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Outcome {
+pub struct ContainersOutcome {
     /// The number of the owner's process, as it sees itself.
     pub owner: u32,
     /// The number of the waiter's process.
     pub waiter: u32,
     /// What a third one gets after the waiter was killed. The owner lives, and has
     /// the lock.
-    pub after_waiter: Answer,
+    pub after_waiter: ThirdAnswer,
     /// What it gets after the owner was killed too; not asked if it had the lock
     /// by then.
-    pub after_owner: Option<Answer>,
+    pub after_owner: Option<ThirdAnswer>,
 }
 
 /// What came of it for both kinds of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Report {
+pub struct ContainersReport {
     /// What glibc's robust mutex did.
-    pub glibc_robust: Outcome,
+    pub glibc_robust: ContainersOutcome,
     /// What lockstead's mutex did.
-    pub lockstead: Outcome,
+    pub lockstead: ContainersOutcome,
 }
 
 /// Kills a waiter, then an owner, of both kinds of lock.
@@ -59,23 +59,23 @@ pub struct Report {
 /// # Errors
 /// [`Error::Namespaces`] if there can be no containers, [`Error::Process`],
 /// [`Error::Worker`], [`Error::Segment`].
-pub fn measure() -> Result<Report, Error> {
-    let place = Place::Own(Namespaces::find()?);
-    Ok(Report {
-        glibc_robust: kill::<Memory<Pthread<Robust>>>(Kind::Glibc, place)?,
-        lockstead: kill::<Segment<OneLock>>(Kind::Lockstead, place)?,
+pub fn measure() -> Result<ContainersReport, Error> {
+    let place = WorkerPlace::Own(Namespaces::find()?);
+    Ok(ContainersReport {
+        glibc_robust: kill::<Memory<Pthread<Robust>>>(ContainerKind::Glibc, place)?,
+        lockstead: kill::<Segment<OneLock>>(ContainerKind::Lockstead, place)?,
     })
 }
 
 /// The part that one container plays.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct ContainerPart {
-    kind: Kind,
+    kind: ContainerKind,
     role: usize,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Kind {
+enum ContainerKind {
     Glibc,
     Lockstead,
 }
@@ -85,7 +85,7 @@ const WAITER: usize = 1;
 
 /// What both containers and the parent see.
 #[repr(C)]
-struct Control {
+struct ContainersControl {
     /// The number of each process as it sees itself, when it is about to ask for
     /// the lock.
     numbers: [AtomicU32; 2],
@@ -93,8 +93,9 @@ struct Control {
     held: AtomicU32,
 }
 
-// SAFETY: plain atomics.
-unsafe impl Plain for Control {}
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
+unsafe impl Plain for ContainersControl {}
 
 /// The three things that are done with the lock.
 trait Contested: Home {
@@ -102,7 +103,7 @@ trait Contested: Home {
     fn keep(&self) -> Result<(), Error>;
 
     /// Asks for it without waiting.
-    fn ask(&self) -> Result<Answer, Error>;
+    fn ask(&self) -> Result<ThirdAnswer, Error>;
 }
 
 impl Contested for Memory<Pthread<Robust>> {
@@ -111,19 +112,19 @@ impl Contested for Memory<Pthread<Robust>> {
         Ok(())
     }
 
-    fn ask(&self) -> Result<Answer, Error> {
+    fn ask(&self) -> Result<ThirdAnswer, Error> {
         // Given back: the memory must not go while this thread's list names it.
         match self.try_take() {
             Robustly::Had => {
                 self.give_back();
-                Ok(Answer::Had)
+                Ok(ThirdAnswer::Had)
             }
             Robustly::OwnerDied => {
                 self.mark_consistent();
                 self.give_back();
-                Ok(Answer::OwnerDied)
+                Ok(ThirdAnswer::OwnerDied)
             }
-            Robustly::Busy => Ok(Answer::Busy),
+            Robustly::Busy => Ok(ThirdAnswer::Busy),
         }
     }
 }
@@ -134,11 +135,11 @@ impl Contested for Segment<OneLock> {
         Ok(())
     }
 
-    fn ask(&self) -> Result<Answer, Error> {
+    fn ask(&self) -> Result<ThirdAnswer, Error> {
         match self.lock().try_lock() {
-            Ok(Locked::Acquired(_)) => Ok(Answer::Had),
-            Ok(Locked::OwnerDied(_)) => Ok(Answer::OwnerDied),
-            Err(SharedError::Held) => Ok(Answer::Busy),
+            Ok(Locked::Acquired(_)) => Ok(ThirdAnswer::Had),
+            Ok(Locked::OwnerDied(_)) => Ok(ThirdAnswer::OwnerDied),
+            Err(SharedError::Held) => Ok(ThirdAnswer::Busy),
             Ok(Locked::NotRecoverable) => Err(refused("it is not recoverable")),
             Err(error) => Err(refused(error)),
         }
@@ -149,8 +150,8 @@ fn refused(why: impl std::fmt::Display) -> Error {
     Error::Segment { what: "the lock refuses", why: why.to_string() }
 }
 
-fn kill<H: Contested>(kind: Kind, place: Place) -> Result<Outcome, Error> {
-    let (control, home) = (Memory::<Control>::create()?, H::create()?);
+fn kill<H: Contested>(kind: ContainerKind, place: WorkerPlace) -> Result<ContainersOutcome, Error> {
+    let (control, home) = (Memory::<ContainersControl>::create()?, H::create()?);
     let start = |role| {
         let job = ContainerPart { kind, role };
         Worker::start(&job, &[control.as_fd(), home.file()], place)
@@ -170,14 +171,19 @@ fn kill<H: Contested>(kind: Kind, place: Place) -> Result<Outcome, Error> {
     let after_waiter = home.ask()?;
     // Whoever has the lock by then cannot ask for it again.
     let after_owner = match after_waiter {
-        Answer::Busy => {
+        ThirdAnswer::Busy => {
             owner.kill();
             owner.reap();
             Some(home.ask()?)
         }
-        Answer::OwnerDied | Answer::Had => None,
+        ThirdAnswer::OwnerDied | ThirdAnswer::Had => None,
     };
-    Ok(Outcome { owner: number(OWNER), waiter: number(WAITER), after_waiter, after_owner })
+    Ok(ContainersOutcome {
+        owner: number(OWNER),
+        waiter: number(WAITER),
+        after_waiter,
+        after_owner,
+    })
 }
 
 impl Job for ContainerPart {
@@ -185,15 +191,23 @@ impl Job for ContainerPart {
 
     fn work(self, mut files: Files) -> Result<(), Error> {
         let part = self;
-        let control = Memory::<Control>::open(files.next())?;
+        let control = Memory::<ContainersControl>::open(files.next())?;
         match part.kind {
-            Kind::Glibc => act(part, &control, &Memory::<Pthread<Robust>>::open(files.next())?),
-            Kind::Lockstead => act(part, &control, &Segment::<OneLock>::attach(files.next())?),
+            ContainerKind::Glibc => {
+                act(part, &control, &Memory::<Pthread<Robust>>::open(files.next())?)
+            }
+            ContainerKind::Lockstead => {
+                act(part, &control, &Segment::<OneLock>::attach(files.next())?)
+            }
         }
     }
 }
 
-fn act<H: Contested>(part: ContainerPart, control: &Control, home: &H) -> Result<(), Error> {
+fn act<H: Contested>(
+    part: ContainerPart,
+    control: &ContainersControl,
+    home: &H,
+) -> Result<(), Error> {
     control.numbers[part.role].store(std::process::id(), Ordering::Relaxed);
     home.keep()?;
     control.held.fetch_add(1, Ordering::Relaxed);

@@ -7,11 +7,11 @@
 
 use super::home::{Home, SharedLock, with_home};
 use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Place, Worker, ending, until};
+use super::process::{Files, Job, Worker, WorkerPlace, ending, until};
 use crate::contended::{
     self, Disturbance,
     beside::rounds,
-    work::{Pace, Shared, busy},
+    work::{Pace, SectionWork, busy},
 };
 use crate::foreign::Observation;
 use crate::locks::BenchLock;
@@ -29,22 +29,22 @@ pub const MAX_PROCESSES: usize = 256;
 /// How long processes may take to begin, and to end when they are told to.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What to measure: every combination of processes, section and think ratio.
+/// What a measurement is asked for: every combination of processes, section and think ratio.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SharedOptions {
     /// Numbers of processes, each 1 to [`MAX_PROCESSES`].
     pub processes: Vec<usize>,
     /// Lengths of the critical section. Zero: one load and one store.
     pub sections: Vec<Duration>,
     /// Time between release and next acquisition, as a multiple of the section.
     pub thinks: Vec<f64>,
-    /// Rounds; each measures all locks of a cell once, in shuffled order.
+    /// The number of rounds; each measures all locks of a cell once, in shuffled order.
     pub rounds: usize,
     /// Time for one lock in one round.
     pub slice: Duration,
 }
 
-impl Default for Options {
+impl Default for SharedOptions {
     /// 2, 4 and 16 processes, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Default for Options {
 
 /// One combination of processes, section and think time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct SharedCell {
     /// The number of processes.
     pub processes: usize,
     /// Length of the section in nanoseconds.
@@ -70,12 +70,12 @@ pub struct Cell {
     #[serde(flatten)]
     pub disturbance: Disturbance,
     /// One row for each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<SharedRow>,
 }
 
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct SharedRow {
     /// The lock that was measured.
     pub lock: SharedLock,
     /// Sections per second, all processes together: the median of the rounds.
@@ -96,7 +96,10 @@ pub struct Row {
 /// [`Error::Option`] for options out of range, [`Error::Broken`] and
 /// [`Error::Stuck`] for locks that do not work, [`Error::Process`],
 /// [`Error::Worker`], [`Error::Segment`], [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Vec<Cell>, Error> {
+pub fn measure(
+    options: &SharedOptions,
+    session: &mut Session<'_>,
+) -> Result<Vec<SharedCell>, Error> {
     options.check()?;
     let pace = Pace::calibrated();
     let mut grid = Vec::new();
@@ -118,7 +121,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Vec<Cell>
     Ok(cells)
 }
 
-impl Options {
+impl SharedOptions {
     fn check(&self) -> Result<(), Error> {
         options::some("--processes", &self.processes, "at least one number")?;
         for &processes in &self.processes {
@@ -135,7 +138,7 @@ impl Options {
         pace: Pace,
         progress: &mut Progress,
         session: &mut Session<'_>,
-    ) -> Result<Cell, Error> {
+    ) -> Result<SharedCell, Error> {
         let label = format!("{processes} processes, {section:?} section, {think}x think");
         let part = ContendedPart {
             lock: SharedLock::Lockstead,
@@ -143,7 +146,7 @@ impl Options {
             section: pace.steps(section),
             think: pace.steps(section.mul_f64(think)),
         };
-        let mut samples = SharedLock::ALL.map(|_| Samples::default());
+        let mut samples = SharedLock::ALL.map(|_| SharedSamples::default());
         // The workers are the run's own.
         let observe = || {
             let (observation, before) = (Observation::begin(), clock::children_cpu());
@@ -162,7 +165,7 @@ impl Options {
             },
             |index, window| samples[index].add(&window),
         )?;
-        Ok(Cell {
+        Ok(SharedCell {
             processes,
             section_ns: section.as_nanos() as u64,
             think_ratio: think,
@@ -174,13 +177,13 @@ impl Options {
 
 /// What the rounds of one cell gave for one lock.
 #[derive(Default)]
-struct Samples {
+struct SharedSamples {
     ops_per_s: Vec<f64>,
     ops_per_cpu_s: Vec<f64>,
     jain: Vec<f64>,
 }
 
-impl Samples {
+impl SharedSamples {
     fn add(&mut self, window: &Window) {
         let operations = window.turns.iter().sum::<u64>() as f64;
         self.ops_per_s.push(operations / window.elapsed.as_secs_f64());
@@ -188,9 +191,9 @@ impl Samples {
         self.jain.push(stats::jain(&window.turns));
     }
 
-    fn row(&self, lock: SharedLock) -> Row {
+    fn row(&self, lock: SharedLock) -> SharedRow {
         let (ops_per_s_min, ops_per_s_max) = stats::spread(&self.ops_per_s);
-        Row {
+        SharedRow {
             lock,
             ops_per_s: stats::median(&self.ops_per_s),
             ops_per_cpu_s: stats::median(&self.ops_per_cpu_s),
@@ -212,11 +215,11 @@ pub(super) struct ContendedPart {
 
 /// What all parties and the parent see.
 #[repr(C)]
-struct Control {
+struct CellControl {
     ready: AtomicU32,
     begins: AtomicU32,
     over: AtomicU32,
-    shared: Shared,
+    shared: SectionWork,
     turns: [Counter; MAX_PROCESSES],
 }
 
@@ -224,8 +227,9 @@ struct Control {
 #[repr(C, align(128))]
 struct Counter(AtomicU64);
 
-// SAFETY: plain atomics.
-unsafe impl Plain for Control {}
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
+unsafe impl Plain for CellControl {}
 
 /// A slice of time in which processes work on one lock.
 struct Slice {
@@ -243,11 +247,11 @@ struct Window {
 
 impl Slice {
     fn run<H: Home>(&self, session: &Session<'_>) -> Result<Window, Error> {
-        let (control, home) = (Memory::<Control>::create()?, H::create()?);
+        let (control, home) = (Memory::<CellControl>::create()?, H::create()?);
         let mut workers = Vec::new();
         for index in 0..self.processes {
             let job = ContendedPart { index, ..self.part };
-            workers.push(Worker::start(&job, &[control.as_fd(), home.file()], Place::Here)?);
+            workers.push(Worker::start(&job, &[control.as_fd(), home.file()], WorkerPlace::Here)?);
         }
         let mut early = None;
         let begun = until(PATIENCE, || {
@@ -300,7 +304,7 @@ impl Slice {
         }
     }
 
-    fn watch(&self, session: &Session<'_>, control: &Control, workers: &[Worker]) -> Window {
+    fn watch(&self, session: &Session<'_>, control: &CellControl, workers: &[Worker]) -> Window {
         let nap = |length| crate::harness::nap(length, session);
         let cpu = || workers.iter().map(Worker::cpu).sum::<Duration>();
         nap((self.length / 10).max(Duration::from_millis(2)));
@@ -313,7 +317,7 @@ impl Slice {
     }
 }
 
-impl Control {
+impl CellControl {
     fn counts(&self, processes: usize) -> Vec<u64> {
         self.turns[..processes].iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
     }
@@ -324,13 +328,13 @@ impl Job for ContendedPart {
 
     fn work(self, mut files: Files) -> Result<(), Error> {
         let part = self;
-        let control = Memory::<Control>::open(files.next())?;
+        let control = Memory::<CellControl>::open(files.next())?;
         with_home!(part.lock, H => party(part, &control, &H::attach(files.next())?));
         Ok(())
     }
 }
 
-fn party<H: Home>(part: ContendedPart, control: &Control, home: &H) {
+fn party<H: Home>(part: ContendedPart, control: &CellControl, home: &H) {
     let (lock, counter) = (home.lock(), &control.turns[part.index].0);
     // The first acquisition joins tables, and is no part of the measurement.
     lock.with(|| ());

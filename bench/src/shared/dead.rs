@@ -8,7 +8,7 @@
 
 use super::home::SharedLock;
 use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Place, Worker, ending, until};
+use super::process::{Files, Job, Worker, WorkerPlace, ending, until};
 use crate::locks::{BenchLock, Pthread, Robust, Robustly};
 use crate::{Error, Session, options};
 use lockstead::shared::{Locked, Options as SegmentOptions, Segment, Shareable, SharedMutex};
@@ -33,19 +33,19 @@ const LULL: Duration = Duration::from_millis(100);
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct DeadReport {
     /// What lockstead's mutex did.
     #[serde(flatten)]
-    pub lockstead: Count,
+    pub lockstead: DeadCount,
     /// glibc's robust mutex, asked in the same way.
-    pub glibc_robust: Count,
+    pub glibc_robust: DeadCount,
     /// The machine that was measured, and when.
     pub machine: Machine,
 }
 
 /// What came of one kind of lock.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Count {
+pub struct DeadCount {
     /// Locks that the killed process held.
     pub locks: usize,
     /// The number of locks that told their next owner of the death.
@@ -64,14 +64,14 @@ pub struct Count {
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Process`],
 /// [`Error::Worker`], [`Error::Segment`], [`Error::Stuck`], [`Error::Interrupted`].
-pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<DeadReport, Error> {
     options::within("--locks", locks, 1..=MAX_LOCKS, "")?;
     let machine = Machine::here();
     session.tell(0, 2, "lockstead");
     let lockstead = count::<Segment<Many>>(locks, session)?;
     session.tell(1, 2, "glibc-robust");
     let glibc_robust = count::<Memory<ManyRobust>>(locks, session)?;
-    Ok(Report { lockstead, glibc_robust, machine })
+    Ok(DeadReport { lockstead, glibc_robust, machine })
 }
 
 /// Many locks in shared memory.
@@ -218,10 +218,10 @@ impl Memory<ManyRobust> {
     }
 }
 
-fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> {
+fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<DeadCount, Error> {
     let (held, field) = (Memory::<AtomicU64>::create()?, F::create(locks)?);
     let job = DeadPart { lock: F::LOCK, locks };
-    let mut holder = Worker::start(&job, &[held.as_fd(), field.file()], Place::Here)?;
+    let mut holder = Worker::start(&job, &[held.as_fd(), field.file()], WorkerPlace::Here)?;
     let mut early = None;
     let all = until(PATIENCE, || {
         early = holder.ended();
@@ -250,7 +250,7 @@ fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<Count, Error> 
         holder.kill();
         let (died, known) =
             waiter.join().map_err(|_| Error::Worker { how: "the waiter panicked".into() })??;
-        let mut count = Count {
+        let mut count = DeadCount {
             locks,
             reported: usize::from(died),
             stuck: 0,

@@ -21,7 +21,7 @@ pub enum SharedLock {
     /// `pthread_mutex_t`, shared and robust.
     #[serde(rename = "glibc-robust")]
     GlibcRobust,
-    /// `pthread_mutex_t`, shared: stays taken when its owner dies.
+    /// A shared `pthread_mutex_t`, which stays taken when its owner dies.
     #[serde(rename = "glibc-pshared")]
     GlibcShared,
 }
@@ -61,11 +61,11 @@ pub(super) trait Home: Sized + 'static {
     fn lock(&self) -> &Self::Lock;
 }
 
-// SAFETY: a word.
+// SAFETY: by PLAIN-BITS it is a word of which any bits are valid.
 unsafe impl Plain for Limit {}
 // SAFETY: made for several processes; `settle` is called once, by its creator.
 unsafe impl Plain for Pthread<Robust> {}
-// SAFETY: as above.
+// SAFETY: by PLAIN-BITS: the C library initialises it, and other processes may write at any time.
 unsafe impl Plain for Pthread<Shared> {}
 
 /// A pthread mutex in memory that is shared.

@@ -1,4 +1,8 @@
 //! Memory that processes share: an anonymous file, mapped by each of them.
+//!
+//! # Invariants
+//! - **PLAIN-BITS** A [`Plain`] type is made of atomics, or of a lock that is meant for several
+//!   processes: any bits are valid, and other processes may write at any time.
 
 use crate::Error;
 use std::fs::File;
@@ -15,7 +19,8 @@ use std::ptr::NonNull;
 /// that one process makes and another follows.
 pub(crate) unsafe trait Plain: Sync + 'static {}
 
-// SAFETY: plain atomics.
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
 unsafe impl Plain for std::sync::atomic::AtomicU64 {}
 
 /// One value in shared memory, zeroes at first.
@@ -25,9 +30,9 @@ pub(crate) struct Memory<T: Plain> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: a reference to a value that is `Sync`.
+// SAFETY: it is a reference to a `Plain` value, which is `Sync` by PLAIN-BITS.
 unsafe impl<T: Plain> Send for Memory<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: by PLAIN-BITS the value is `Sync`.
 unsafe impl<T: Plain> Sync for Memory<T> {}
 
 impl<T: Plain> Memory<T> {

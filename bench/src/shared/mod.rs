@@ -32,4 +32,4 @@ pub mod storm;
 
 pub use home::SharedLock;
 pub use job::serve;
-pub use process::{Namespaces, Place};
+pub use process::{Namespaces, WorkerPlace};

@@ -6,20 +6,20 @@
 
 use super::home::{Home, SharedLock, with_home};
 use super::memory::Memory;
-use crate::uncontended::{LIMIT, Limit, Report, Subject, compare};
+use crate::uncontended::{LIMIT, Limit, Subject, UncontendedReport, compare};
 use crate::{Error, Session, options};
 use std::time::Duration;
 
 /// How long to measure.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Rounds; each measures all locks and the limit once, in shuffled order.
+pub struct SharedPairOptions {
+    /// The number of rounds; each measures all locks and the limit once, in shuffled order.
     pub rounds: usize,
     /// Time for one lock in one round.
     pub slice: Duration,
 }
 
-impl Default for Options {
+impl Default for SharedPairOptions {
     /// 151 rounds of 1 ms.
     fn default() -> Self {
         Self { rounds: 151, slice: Duration::from_millis(1) }
@@ -32,7 +32,10 @@ impl Default for Options {
 /// [`Error::Option`] for options out of range, [`Error::Process`] or
 /// [`Error::Segment`] if there is no memory to share, [`Error::Threads`],
 /// [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report<SharedLock>, Error> {
+pub fn measure(
+    options: &SharedPairOptions,
+    session: &mut Session<'_>,
+) -> Result<UncontendedReport<SharedLock>, Error> {
     options::within("--rounds", options.rounds, 1..=10_000, "")?;
     options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
     let word = || Memory::<Limit>::create();

@@ -4,6 +4,10 @@
 //! Not `fork` alone: the parent has threads, and a child of one would begin
 //! with locks that nobody holds any more. Not `std::process::Command`, because
 //! a process that is the first of a new namespace must be *created* there.
+//!
+//! # Invariants
+//! - **WORKER-CHILD** The number of a [`Worker`] that is not `reaped` is that of a child that
+//!   nobody has waited for, so that the kernel gives it to no other process.
 
 use crate::Error;
 use serde::Serialize;
@@ -41,7 +45,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those of a worker that has just begun.
+    /// Returns the files of a worker that has just begun.
     pub(super) fn handed_on() -> Self {
         Files { next: FIRST_FILE }
     }
@@ -55,9 +59,9 @@ impl Files {
     }
 }
 
-/// In which namespace of process ids a worker lives.
+/// The namespace of process ids in which a worker lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum WorkerPlace {
     /// It lives in the namespace of its parent.
     Here,
     /// It lives in a namespace of its own, where its number is 1.
@@ -80,7 +84,7 @@ impl Namespaces {
         for flags in [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER] {
             // SAFETY: the child, a copy of this thread, makes one system call.
             match unsafe { clone(flags) } {
-                // SAFETY: the child ends.
+                // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
                 Ok(0) => unsafe { libc::_exit(0) },
                 Ok(pid) => {
                     drop(Worker { pid, reaped: false });
@@ -94,7 +98,7 @@ impl Namespaces {
 
     /// The next child of this process, which has one thread, is the first of a new namespace.
     pub(crate) fn enter(self) -> io::Result<()> {
-        // SAFETY: a number.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         match unsafe { libc::unshare(self.flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -114,7 +118,7 @@ impl Worker {
     pub(crate) fn start<J: Job>(
         job: &J,
         files: &[BorrowedFd<'_>],
-        place: Place,
+        place: WorkerPlace,
     ) -> Result<Worker, Error> {
         assert!(files.len() <= MOST_FILES, "a worker has room for {MOST_FILES} files");
         let json = serde_json::to_string(job).expect("plain fields");
@@ -126,8 +130,8 @@ impl Worker {
         let (argv, envp) = (pointers(&arguments), pointers(environment()));
         let files: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
         let flags = match place {
-            Place::Here => 0,
-            Place::Own(namespaces) => namespaces.flags,
+            WorkerPlace::Here => 0,
+            WorkerPlace::Own(namespaces) => namespaces.flags,
         };
         // SAFETY: the child makes system calls on memory that exists, and ends or
         // becomes another program.
@@ -179,7 +183,7 @@ impl Worker {
     /// Stops it, or has it go on.
     pub(crate) fn set_stopped(&self, stopped: bool) {
         if !self.reaped {
-            // SAFETY: as in `kill`.
+            // SAFETY: by WORKER-CHILD the number is that of a child that nobody has waited for.
             unsafe { libc::kill(self.pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
         }
     }
@@ -188,7 +192,7 @@ impl Worker {
     pub(crate) fn signal_with(&self, signal: libc::c_int, number: usize) {
         let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(number) };
         if !self.reaped {
-            // SAFETY: as in `kill`.
+            // SAFETY: by WORKER-CHILD the number is that of a child that nobody has waited for.
             unsafe { libc::sigqueue(self.pid, signal, value) };
         }
     }
@@ -253,7 +257,8 @@ impl Worker {
         }
         let mut status = 0;
         loop {
-            // SAFETY: the status is a local variable.
+            // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call
+            // fills in.
             match unsafe { libc::waitpid(self.pid, &raw mut status, options) } {
                 0 => return None,
                 -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
@@ -281,7 +286,8 @@ impl Worker {
     pub(crate) fn cpu(&self) -> Duration {
         let mut clock = 0;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: both pointers are to local variables.
+        // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills
+        // in.
         let code = unsafe {
             match libc::clock_getcpuclockid(self.pid, &raw mut clock) {
                 0 => libc::clock_gettime(clock, &raw mut time),
@@ -308,7 +314,7 @@ impl Drop for Worker {
 pub(super) fn try_in_child(what: impl FnOnce() -> bool) -> io::Result<()> {
     // SAFETY: the child, a copy of this thread, makes system calls and ends.
     match unsafe { clone(0) }? {
-        // SAFETY: the child ends.
+        // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
         0 => unsafe { libc::_exit(i32::from(!what())) },
         pid => match (Worker { pid, reaped: false }).reap() {
             0 => Ok(()),
@@ -322,7 +328,7 @@ pub(super) fn wait_for_child() -> io::Result<Worker> {
     // SAFETY: the child, a copy of this thread, makes one system call again and again.
     match unsafe { clone(0) }? {
         0 => loop {
-            // SAFETY: waits for a signal.
+            // SAFETY: by CALL-NUMBERS the call waits for a signal and touches no memory.
             unsafe { libc::pause() };
         },
         pid => Ok(Worker { pid, reaped: false }),
@@ -407,7 +413,7 @@ unsafe fn become_worker(
 
 /// What every worker begins with.
 fn live_as_worker() {
-    // SAFETY: numbers.
+    // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // SIGINT at the terminal is the parent's to handle.

@@ -32,25 +32,25 @@ pub use trials::AfterKill;
 
 /// How long to measure.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Rounds; in each, every lock has its turn.
+pub struct RivalsOptions {
+    /// The number of rounds; in each, every lock has its turn.
     pub rounds: usize,
     /// Time for a lock's pair in one round; two processes dispute it for ten times as long.
     pub slice: Duration,
 }
 
-impl Default for Options {
+impl Default for RivalsOptions {
     /// 15 rounds of 5 ms.
     fn default() -> Self {
-        Options { rounds: 15, slice: Duration::from_millis(5) }
+        RivalsOptions { rounds: 15, slice: Duration::from_millis(5) }
     }
 }
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RivalsReport {
     /// One row for each lock, lockstead's two first.
-    pub locks: Vec<Row>,
+    pub locks: Vec<RivalRow>,
     /// Whether the two processes that dispute a lock had a processor each.
     pub processor_each: bool,
     /// LMDB's readers, beside its row.
@@ -70,21 +70,21 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// One lock. `null` is what was not tried, or does not apply.
+/// The figures of one lock. `null` is what was not tried, or does not apply.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct RivalRow {
     /// The name that the table shows.
     pub lock: &'static str,
     /// The version of its library, if that is not the C library.
     pub version: Option<String>,
     /// Locking and unlocking when nobody else wants it: the median of the rounds.
     pub pair_ns: f64,
-    /// By lockstead's mutex: the median of the rounds' ratios; of Python's, the ratio of the
-    /// medians, which were not measured in turn.
+    /// The ratio to lockstead's mutex: the median of the rounds' ratios; for Python's lock that
+    /// of the medians, which were not measured in turn.
     pub ratio: f64,
     /// Taking and giving back a share of it: the median of the rounds.
     pub share_pair_ns: Option<f64>,
-    /// Two processes: the medians of the rounds, and the longest wait of all.
+    /// What two processes did: the medians of the rounds, and the longest wait of all.
     pub disputed: Option<Disputed>,
     /// What a waiter gets when the holder is killed.
     pub after_kill: AfterKill,
@@ -104,9 +104,9 @@ pub struct Row {
     pub survives_waiter: Option<bool>,
 }
 
-impl Row {
+impl RivalRow {
     fn new(lock: &'static str, pair_ns: f64, ratio: f64) -> Self {
-        Row {
+        RivalRow {
             lock,
             version: None,
             pair_ns,
@@ -126,7 +126,7 @@ impl Row {
 }
 
 /// What fills in the behaviours of a row.
-type Trials<'g> = fn(&'g [Ground], Option<Namespaces>, &mut Row) -> Result<(), Error>;
+type Trials<'g> = fn(&'g [Ground], Option<Namespaces>, &mut RivalRow) -> Result<(), Error>;
 
 /// A lock, and what its rounds gave.
 struct Subject<'g> {
@@ -171,7 +171,7 @@ impl<'g> Subject<'g> {
         Ok(())
     }
 
-    fn row(&self, ours: &[f64]) -> Row {
+    fn row(&self, ours: &[f64]) -> RivalRow {
         let ratios: Vec<f64> = self.pairs.iter().zip(ours).map(|(own, ours)| own / ours).collect();
         let of =
             |figure: fn(&Disputed) -> f64| self.disputes.iter().map(figure).collect::<Vec<_>>();
@@ -180,11 +180,11 @@ impl<'g> Subject<'g> {
             ops_per_cpu_s: stats::median(&of(|it| it.ops_per_cpu_s)),
             longest_wait_ms: stats::spread(&of(|it| it.longest_wait_ms)).1,
         };
-        Row {
+        RivalRow {
             version: self.version.clone(),
             share_pair_ns: self.shares.then(|| stats::median(&self.share_pairs)),
             disputed: Some(disputed),
-            ..Row::new(self.name, stats::median(&self.pairs), stats::median(&ratios))
+            ..RivalRow::new(self.name, stats::median(&self.pairs), stats::median(&ratios))
         }
     }
 }
@@ -194,7 +194,7 @@ impl<'g> Subject<'g> {
 /// # Errors
 /// [`Error::Option`], [`Error::Process`], [`Error::Worker`], [`Error::Segment`],
 /// [`Error::Broken`] if a lock does not exclude, [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(options: &RivalsOptions, session: &mut Session<'_>) -> Result<RivalsReport, Error> {
     options::within("--rounds", options.rounds, 1..=10_000, "")?;
     options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
     let machine = Machine::here();
@@ -261,5 +261,5 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         Ok(row) => locks.push(row),
         Err(why) => left_out.push(LeftOut { what: python::NAME, why }),
     }
-    Ok(Report { locks, processor_each, lmdb_readers, left_out, machine })
+    Ok(RivalsReport { locks, processor_each, lmdb_readers, left_out, machine })
 }

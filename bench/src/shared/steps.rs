@@ -22,11 +22,11 @@ mod scenes;
 mod victim;
 mod waiters;
 
-use super::storm::Kind;
+use super::storm::LockKind;
 use crate::{Error, Session};
 use lockstead::shared::Segment;
 use lockstead_render::machine::Machine;
-use scenes::{SCENES, Scene, Stage};
+use scenes::{SCENES, Stage, StepScene};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use victim::{Pace, Victim};
@@ -40,25 +40,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What `steps` is asked for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Options {
+pub struct StepsOptions {
     /// Operations on these kinds of locks.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<LockKind>,
     /// Kills at every so many instructions, at least 1.
     pub every: u64,
     /// The longest wait that passes.
     pub limit: Duration,
 }
 
-impl Default for Options {
+impl Default for StepsOptions {
     /// Everything, at each instruction.
     fn default() -> Self {
-        Options { kinds: Kind::ALL.to_vec(), every: 1, limit: LIMIT }
+        StepsOptions { kinds: LockKind::ALL.to_vec(), every: 1, limit: LIMIT }
     }
 }
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct StepsReport {
     /// The operations, in the order in which they were tried.
     pub operations: Vec<Operation>,
     /// The longest wait that passes, in milliseconds.
@@ -73,7 +73,7 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct Operation {
     /// The kind of lock.
-    pub lock: Kind,
+    pub lock: LockKind,
     /// The name of the operation.
     pub operation: &'static str,
     /// Instructions that it took, the longest time, calls of the system counting as one.
@@ -92,7 +92,7 @@ pub struct Operation {
     pub longest_at: u64,
 }
 
-impl Report {
+impl StepsReport {
     /// Whether nobody waited for longer than the limit.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -106,14 +106,14 @@ impl Report {
 /// [`Error::NotHere`] where processes may not be traced; [`Error::Option`]; [`Error::Worker`]
 /// if somebody waits for ever, or two own a lock; [`Error::Process`], [`Error::Segment`],
 /// [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
-    crate::options::within("--lock", options.kinds.len(), 1..=Kind::ALL.len(), " kinds")?;
+pub fn measure(options: &StepsOptions, session: &mut Session<'_>) -> Result<StepsReport, Error> {
+    crate::options::within("--lock", options.kinds.len(), 1..=LockKind::ALL.len(), " kinds")?;
     crate::options::within("--every", options.every, 1..=1_000_000, "")?;
     let machine = Machine::here();
     let segment: &'static Segment<Stage> = Box::leak(Box::new(scenes::segment()?));
     let mut waiters = Waiters::new(segment.root())?;
     let scenes = SCENES.iter().filter(|scene| options.kinds.contains(&scene.kind));
-    let scenes: Vec<&'static Scene> = scenes.collect();
+    let scenes: Vec<&'static StepScene> = scenes.collect();
     let mut operations = Vec::new();
     for (done, scene) in scenes.iter().enumerate() {
         let mut tries = Tries { segment, scene, waiters: &mut waiters, rounds: Vec::new() };
@@ -125,11 +125,11 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
         operations.push(tries.summary());
     }
     let limit_ms = options.limit.as_secs_f64() * 1e3;
-    Ok(Report { operations, limit_ms, every: options.every, machine })
+    Ok(StepsReport { operations, limit_ms, every: options.every, machine })
 }
 
 /// What came of one kill.
-struct Round {
+struct StepsRound {
     instructions: u64,
     asleep: bool,
     told: u64,
@@ -141,9 +141,9 @@ struct Round {
 /// The kills in one operation.
 struct Tries<'a> {
     segment: &'static Segment<Stage>,
-    scene: &'static Scene,
+    scene: &'static StepScene,
     waiters: &'a mut Waiters,
-    rounds: Vec<Round>,
+    rounds: Vec<StepsRound>,
 }
 
 impl Tries<'_> {
@@ -181,7 +181,7 @@ impl Tries<'_> {
         Ok(ended)
     }
 
-    fn round(&mut self, pace: Pace) -> Result<Round, Error> {
+    fn round(&mut self, pace: Pace) -> Result<StepsRound, Error> {
         let (scene, stage) = (self.scene, self.segment.root());
         stage.begin()?;
         let mut held = Some((scene.holds)(stage)?);
@@ -205,7 +205,7 @@ impl Tries<'_> {
         let (through, told) = self.waiters.until_through()?;
         let waited = through.saturating_duration_since(begin);
         let instructions = came.instructions;
-        Ok(Round { instructions, asleep: came.asleep, told, waited, ended: came.ended })
+        Ok(StepsRound { instructions, asleep: came.asleep, told, waited, ended: came.ended })
     }
 
     fn summary(self) -> Operation {
@@ -234,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_wait_beyond_the_limit_does_not_pass() {
-        let options = Options { kinds: vec![Kind::Mutex], every: 400, limit: Duration::ZERO };
+        let options =
+            StepsOptions { kinds: vec![LockKind::Mutex], every: 400, limit: Duration::ZERO };
         let stop = AtomicBool::new(false);
         let mut silent = |_: u64, _: u64, _: &str| ();
         match measure(&options, &mut Session::new(&stop, &mut silent)) {
@@ -252,8 +253,10 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let stop = AtomicBool::new(false);
         let mut silent = |_: u64, _: u64, _: &str| ();
-        for (kinds, every, expected) in [(vec![], 1, "--lock"), (vec![Kind::Mutex], 0, "--every")] {
-            let options = Options { kinds, every, limit: LIMIT };
+        for (kinds, every, expected) in
+            [(vec![], 1, "--lock"), (vec![LockKind::Mutex], 0, "--every")]
+        {
+            let options = StepsOptions { kinds, every, limit: LIMIT };
             let refused = measure(&options, &mut Session::new(&stop, &mut silent));
             let refused = refused.expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");

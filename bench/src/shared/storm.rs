@@ -12,10 +12,10 @@
 //! | `condvar` | condition variable | made = taken + in stock; who is notified passes it on, or its death does |
 //! | `beside` | the C library's robust mutex, in the same threads | as the mutex |
 //!
-//! # Squalls
+//! # Phases
 //! The parent kills workers at random moments and starts new ones in their place, which
 //! is a good test of exclusion, and a bad one of wake-ups: whatever was lost, the next
-//! arrival or the next death mends. So after every [`SQUALL`] kills there is a *calm*:
+//! arrival or the next death mends. So after every [`KILLS_A_PHASE`] kills there is a *quiet phase*:
 //! nobody begins anything new, about half of the workers are killed within a
 //! millisecond of each other, nobody comes in their place, and who is left must come to
 //! an end by what the locks do for it. Then every lock is looked at.
@@ -77,12 +77,12 @@ use course::Course;
 pub use course::Length;
 use driver::Storm;
 pub(super) use exec::EXECUTED;
-pub use limits::{MAX_KILLS, MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, SQUALL, STALL};
+pub use limits::{KILLS_A_PHASE, MAX_KILLS, MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, STALL};
 pub use mix::{Mix, Namespacing};
 pub(super) use part::StormPart;
-pub use report::{Counts, KindReport, Report, RobustReport, Round, Skipped};
+pub use report::{Counts, KindReport, RobustReport, Skipped, StormReport, StormRound};
 use std::time::Instant;
-pub use tally::Kind;
+pub use tally::LockKind;
 
 /// Lets one combination storm.
 ///
@@ -90,12 +90,16 @@ pub use tally::Kind;
 /// [`Error::Option`] for options out of range or that exclude each other,
 /// [`Error::Namespaces`] and [`Error::NotHere`] if something is asked for that is not to be
 /// had, [`Error::Process`], [`Error::Segment`], [`Error::Interrupted`].
-pub fn measure(mix: &Mix, length: &Length, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(
+    mix: &Mix,
+    length: &Length,
+    session: &mut Session<'_>,
+) -> Result<StormReport, Error> {
     mix.check()?;
     length.check()?;
     let mut storms = [Storm::new(mix, at_hand(mix)?)?];
     take_turns(&mut storms, length, session)?;
-    Ok(Report::new(storms.iter().map(Storm::report).collect(), Vec::new()))
+    Ok(StormReport::new(storms.iter().map(Storm::report).collect(), Vec::new()))
 }
 
 /// Lets all that there is to storms happen, one combination after the other, again and
@@ -103,7 +107,7 @@ pub fn measure(mix: &Mix, length: &Length, session: &mut Session<'_>) -> Result<
 ///
 /// # Errors
 /// As [`measure`].
-pub fn measure_all(length: &Length, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure_all(length: &Length, session: &mut Session<'_>) -> Result<StormReport, Error> {
     length.check()?;
     let mixes = Mix::all();
     let (mut storms, mut skipped) = (Vec::new(), Vec::new());
@@ -117,7 +121,7 @@ pub fn measure_all(length: &Length, session: &mut Session<'_>) -> Result<Report,
         }
     }
     take_turns(&mut storms, length, session)?;
-    Ok(Report::new(storms.iter().map(Storm::report).collect(), skipped))
+    Ok(StormReport::new(storms.iter().map(Storm::report).collect(), skipped))
 }
 
 /// Whether all that it needs is to be had here; and how namespaces are made, if it needs
@@ -135,7 +139,7 @@ fn at_hand(mix: &Mix) -> Result<Option<Namespaces>, Error> {
     (mix.namespaces != Namespacing::One).then(Namespaces::find).transpose()
 }
 
-/// Each storm rages for a while, until all is over.
+/// Lets each storm go on for a while, until all is over.
 fn take_turns(
     storms: &mut [Storm<'_>],
     length: &Length,
@@ -151,7 +155,7 @@ fn take_turns(
         let turns = (count - at, count == 1);
         let Some(course) = Course::turn(length, begin, turns, (storm.kills, kills)) else { break };
         if storm.broken.is_none() {
-            storm.rage(&course, session)?;
+            storm.run_turn(&course, session)?;
         }
     }
     Ok(())

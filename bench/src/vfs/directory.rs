@@ -1,4 +1,8 @@
 //! The directory in memory that the lock under test guards.
+//!
+//! # Invariants
+//! - **DIRECTORY-GUARDED** The contents are read and written by a thread that holds the lock
+//!   under test, or when there is one thread alone.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -25,7 +29,8 @@ impl Directory {
     /// # Safety
     /// The caller holds the directory's lock.
     pub(super) unsafe fn enter(&self, name: &Arc<str>, inode: u64) {
-        // SAFETY: the lock makes this the only reference.
+        // SAFETY: by DIRECTORY-GUARDED the caller holds the lock, so that this is the only
+        // reference.
         let contents = unsafe { &mut *self.0.get() };
         if contents.entries.insert(name.clone(), inode).is_none() {
             contents.changes += 1;
@@ -37,7 +42,8 @@ impl Directory {
     /// # Safety
     /// The caller holds the directory's lock.
     pub(super) unsafe fn strike(&self, name: &str) {
-        // SAFETY: the lock makes this the only reference.
+        // SAFETY: by DIRECTORY-GUARDED the caller holds the lock, so that this is the only
+        // reference.
         let contents = unsafe { &mut *self.0.get() };
         if contents.entries.remove(name).is_some() {
             contents.changes += 1;
@@ -49,7 +55,8 @@ impl Directory {
     /// # Safety
     /// Nobody changes the directory meanwhile.
     pub(super) unsafe fn changes(&self) -> u64 {
-        // SAFETY: nobody writes.
+        // SAFETY: by DIRECTORY-GUARDED: the caller says that all tasks have ended, so that nobody
+        // writes.
         unsafe { (*self.0.get()).changes }
     }
 }
@@ -62,7 +69,7 @@ mod tests {
     fn only_real_changes_count() {
         let directory = Directory::default();
         let name: Arc<str> = "task-1".into();
-        // SAFETY: one thread.
+        // SAFETY: by DIRECTORY-GUARDED: the test has one thread.
         unsafe {
             directory.enter(&name, 1);
             directory.enter(&name, 1);

@@ -14,12 +14,12 @@ const FILE: &CStr = c"file";
 
 /// A system call that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct FolderFailure {
     pub(super) what: &'static str,
     pub(super) source: io::Error,
 }
 
-impl Failure {
+impl FolderFailure {
     fn last(what: &'static str) -> Self {
         Self { what, source: io::Error::last_os_error() }
     }
@@ -86,25 +86,25 @@ impl Folder {
 
     /// Makes the file, which must not be there; closed when dropped.
     #[inline]
-    pub(super) fn create(&self) -> Result<Option<OwnedFd>, Failure> {
+    pub(super) fn create(&self) -> Result<Option<OwnedFd>, FolderFailure> {
         let Some(folder) = &self.0 else { return Ok(None) };
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
         // SAFETY: an open folder, a string that ends in zero.
         let file = unsafe { libc::openat(folder.as_raw_fd(), FILE.as_ptr(), flags, 0o600) };
         if file < 0 {
-            return Err(Failure::last("creat"));
+            return Err(FolderFailure::last("creat"));
         }
-        // SAFETY: just opened, and nobody else knows of it.
+        // SAFETY: the descriptor was just opened, and nobody else owns it.
         Ok(Some(unsafe { OwnedFd::from_raw_fd(file) }))
     }
 
     /// Removes the file of this task.
     #[inline]
-    pub(super) fn unlink(&self) -> Result<(), Failure> {
+    pub(super) fn unlink(&self) -> Result<(), FolderFailure> {
         let Some(folder) = &self.0 else { return Ok(()) };
         // SAFETY: an open folder, a string that ends in zero.
         if unsafe { libc::unlinkat(folder.as_raw_fd(), FILE.as_ptr(), 0) } != 0 {
-            return Err(Failure::last("unlink"));
+            return Err(FolderFailure::last("unlink"));
         }
         Ok(())
     }

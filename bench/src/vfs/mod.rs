@@ -22,7 +22,7 @@ use crate::locks::{BenchLock, Placed, with_lock};
 use crate::session::Progress;
 use crate::{Error, LockName, Session, options, stats};
 use directory::Directory;
-use folders::{Failure, Folders};
+use folders::{FolderFailure, Folders};
 use lockstead_render::machine::{self, Machine};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// What a measurement is asked for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct VfsOptions {
     /// The locks, in the order of the report.
     pub locks: Vec<LockName>,
     /// Tasks, 1 to [`MAX_TASKS`].
@@ -47,7 +47,7 @@ pub struct Options {
 /// The largest number of tasks.
 pub const MAX_TASKS: usize = 1024;
 
-impl Default for Options {
+impl Default for VfsOptions {
     /// Asks for what the announcement measured: 16 tasks, 10 seconds, the system's temporary
     /// directory.
     fn default() -> Self {
@@ -62,7 +62,7 @@ impl Default for Options {
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct VfsReport {
     /// The machine that was measured, and when.
     pub machine: Machine,
     /// The number of tasks.
@@ -74,18 +74,18 @@ pub struct Report {
     /// The directory as given.
     pub dir: Option<PathBuf>,
     /// One row for each lock.
-    pub results: Vec<Row>,
+    pub results: Vec<VfsRow>,
 }
 
 /// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct VfsRow {
     /// The lock that was measured.
     pub lock: LockName,
     /// Creat + unlink + close per second, all tasks together: the median of
     /// the slices.
     pub loops_per_s: f64,
-    /// Processor time used; 100 is all processors all the time.
+    /// The processor time used; 100 is all processors all the time.
     pub cpu_percent: f64,
     /// Loops per second of processor time.
     pub loops_per_cpu_s: f64,
@@ -97,10 +97,10 @@ pub struct Row {
     pub jain: f64,
 }
 
-impl Report {
+impl VfsReport {
     /// The row of `lock`.
     #[must_use]
-    pub fn row(&self, lock: LockName) -> Option<&Row> {
+    pub fn row(&self, lock: LockName) -> Option<&VfsRow> {
         self.results.iter().find(|row| row.lock == lock)
     }
 }
@@ -110,12 +110,12 @@ impl Report {
 ///
 /// # Errors
 /// [`Error::Option`] and [`Error::Directory`], as of [`measure`].
-pub fn check(options: &Options) -> Result<(), Error> {
+pub fn check(options: &VfsOptions) -> Result<(), Error> {
     options.check()?;
     Folders::create(options.dir.as_deref(), options.tasks)?.remove()
 }
 
-/// Measures. Whatever happens, the files are removed.
+/// Measures what the options ask for. Whatever happens, the files are removed.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, [`Error::Directory`] for a
@@ -123,7 +123,7 @@ pub fn check(options: &Options) -> Result<(), Error> {
 /// [`Error::System`] when a call fails on the way, [`Error::Unavailable`],
 /// [`Error::Broken`], [`Error::Stuck`], [`Error::Threads`],
 /// [`Error::Interrupted`].
-pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, Error> {
+pub fn measure(options: &VfsOptions, session: &mut Session<'_>) -> Result<VfsReport, Error> {
     options.check()?;
     let machine = Machine::here();
     let folders = Arc::new(Folders::create(options.dir.as_deref(), options.tasks)?);
@@ -133,7 +133,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
     let removed = folders.remove();
     let results = results?;
     removed?;
-    Ok(Report {
+    Ok(VfsReport {
         machine,
         tasks: options.tasks,
         seconds: options.time.as_secs_f64(),
@@ -146,7 +146,7 @@ pub fn measure(options: &Options, session: &mut Session<'_>) -> Result<Report, E
 const SHORTEST: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-impl Options {
+impl VfsOptions {
     fn check(&self) -> Result<(), Error> {
         options::locks(&self.locks)?;
         options::within("--tasks", self.tasks, 1..=MAX_TASKS, "")?;
@@ -163,7 +163,7 @@ impl Options {
 
 /// What the slices of one lock gave.
 #[derive(Default)]
-struct Samples {
+struct VfsSamples {
     loops_per_s: Vec<f64>,
     cpu_percent: Vec<f64>,
     loops_per_cpu_s: Vec<f64>,
@@ -171,12 +171,13 @@ struct Samples {
 }
 
 fn run(
-    options: &Options,
+    options: &VfsOptions,
     folders: &Arc<Folders>,
     session: &mut Session<'_>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<VfsRow>, Error> {
     let rounds = options.rounds();
-    let mut samples: Vec<Samples> = options.locks.iter().map(|_| Samples::default()).collect();
+    let mut samples: Vec<VfsSamples> =
+        options.locks.iter().map(|_| VfsSamples::default()).collect();
     let mut order: Vec<usize> = (0..options.locks.len()).collect();
     let mut progress = Progress::new(rounds as usize * order.len());
     for _ in 0..rounds {
@@ -203,10 +204,10 @@ fn run(
     Ok(options.locks.iter().zip(&samples).map(|(&lock, samples)| samples.row(lock)).collect())
 }
 
-impl Samples {
-    fn row(&self, lock: LockName) -> Row {
+impl VfsSamples {
+    fn row(&self, lock: LockName) -> VfsRow {
         let (loops_per_s_min, loops_per_s_max) = stats::spread(&self.loops_per_s);
-        Row {
+        VfsRow {
             lock,
             loops_per_s: stats::median(&self.loops_per_s),
             cpu_percent: stats::median(&self.cpu_percent),
@@ -235,7 +236,7 @@ fn measure_slice<L: BenchLock>(
             source: failure.source,
         })?;
     }
-    // SAFETY: all tasks have ended.
+    // SAFETY: by DIRECTORY-GUARDED: all tasks have ended.
     let changes = unsafe { place.1.changes() };
     if changes != 2 * loops {
         return Err(Error::Broken {
@@ -253,7 +254,7 @@ fn task<L: BenchLock>(
     lock: &L,
     directory: &Directory,
     folders: &Folders,
-) -> Result<u64, Failure> {
+) -> Result<u64, FolderFailure> {
     let name: Arc<str> = format!("task-{}", worker.index).into();
     let folder = folders.of(worker.index);
     while worker.goes_on() {
@@ -263,7 +264,7 @@ fn task<L: BenchLock>(
             folder.create()
         })?;
         lock.with(|| {
-            // SAFETY: as above.
+            // SAFETY: by DIRECTORY-GUARDED this thread holds the lock.
             unsafe { directory.strike(&name) };
             folder.unlink()
         })?;

@@ -36,7 +36,7 @@ fn storm(kills: u64, more: &[&str]) -> Value {
         assert_eq!(report[key], 0, "{report}");
     }
     assert_eq!(outcome.status, 0, "{outcome:?}");
-    for key in ["kills", "calms", "operations"] {
+    for key in ["kills", "quiet_phases", "operations"] {
         assert_ne!(number(&report, key), 0, "{key}: {report}");
     }
     assert!(number(&report, "kills") >= kills, "{report}");
@@ -199,7 +199,7 @@ fn all_combinations_have_their_turn_or_are_skipped_for_a_reason() {
         assert_ne!(number(round, "kills"), 0, "{round}");
     }
     let sum = |key| rounds.iter().map(|round| number(round, key)).sum::<u64>();
-    for key in ["kills", "calms", "torn", "stalls", "lost", "operations"] {
+    for key in ["kills", "quiet_phases", "torn", "stalls", "lost", "operations"] {
         assert_eq!(number(&report, key), sum(key), "{key}: {report}");
     }
     for skipped in skipped {

@@ -113,7 +113,9 @@ fn documented(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn documents_name_commands_and_flags_that_there_are() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    let root = root.expect("the workspace");
     let mut files: Vec<PathBuf> = fs::read_dir(root.join("docs"))
         .expect("the documents")
         .map(|entry| entry.expect("an entry").path())

@@ -1,11 +1,13 @@
 //! The numbers and choices of the slow path, apart from its correctness.
 //!
 //! # Role
-//! Every lock takes a type parameter `Y: Policy`. A policy decides when to
-//! spin, for how long, and when a waiter has waited long enough to be handed
+//! Every lock takes a type parameter `Y: Policy`. A policy decides when a thread
+//! spins and for how long, and when a waiter has waited long enough to be handed
 //! the lock. No choice made here can break exclusion or lose a wake-up: the
 //! models run with policies that spin never, always, and give up at once.
-//! Benchmarks compare policies by name.
+//!
+//! A policy names its base and states only what differs from it. Benchmarks, the simulator and
+//! the models leave ingredients out by [`Without`], and copy nothing.
 
 use crate::slot::Slot;
 use core::marker::PhantomData;
@@ -17,8 +19,8 @@ pub trait Policy: 'static {
     /// Nanoseconds a spinner waits before it goes to sleep.
     const SPIN: u64 = <Self::Base as Policy>::SPIN;
     /// Nanoseconds from its first look at the clock in which a spinner does not ask whether
-    /// the owner runs. Who has taken the owner's processor for a moment, because its sleep
-    /// is over, may be gone sooner.
+    /// the owner runs: a thread that preempted the owner only because its sleep ended is
+    /// usually gone by then.
     const ASK: u64 = <Self::Base as Policy>::ASK;
     /// Turns of the spin loop between two looks at the clock.
     const TURNS: u32 = <Self::Base as Policy>::TURNS;
@@ -43,17 +45,17 @@ pub trait Policy: 'static {
     /// costs a sleep and a wake-up, and with many waiters past a fixed bound
     /// the lock would do little else.
     const SHARE: u64 = <Self::Base as Policy>::SHARE;
-    /// Nanoseconds an heir spins for the hand-over before it sleeps.
+    /// Nanoseconds a hand-off waiter spins for the hand-over before it sleeps.
     const HANDOFF_SPIN: u64 = <Self::Base as Policy>::HANDOFF_SPIN;
-    /// Looks of a spinner before it marks the lock, so as not to disturb a release that
-    /// is near.
+    /// Looks of a spinner before it marks the lock as unreleased: a mark takes the line from
+    /// an owner whose release may be near.
     const LOOKS_BEFORE_MARK: u32 = <Self::Base as Policy>::LOOKS_BEFORE_MARK;
     /// How often a waiter sees that the lock was released and taken again by others
-    /// before it naps: sleeps by a timer of its own, and is no longer woken. 0: never.
+    /// before it takes a back-off sleep, by a timer of its own, and is no longer woken. 0: never.
     const BACKOFF_AFTER: u32 = <Self::Base as Policy>::BACKOFF_AFTER;
-    /// Nanoseconds of the first nap for each thread that sleeps.
+    /// Nanoseconds of the first back-off sleep for each thread that sleeps.
     const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
-    /// How often a nap may double.
+    /// How often a back-off sleep may double.
     const BACKOFF_DOUBLINGS: u32 = <Self::Base as Policy>::BACKOFF_DOUBLINGS;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
@@ -61,8 +63,8 @@ pub trait Policy: 'static {
     /// Whether a spinner reads the lock before it tries to change it. Without it
     /// each look is a compare-exchange, which takes the line from the owner.
     const READ_FIRST: bool = <Self::Base as Policy>::READ_FIRST;
-    /// Whether a queue of spinners answers for the sleepers, so that a release
-    /// that somebody spins for wakes nobody. Without it each release that leaves
+    /// Whether a queue of spinners covers the sleepers, so that a release
+    /// that a thread spins for wakes nobody. Without it each release that leaves
     /// sleepers behind wakes one.
     const COVER: bool = <Self::Base as Policy>::COVER;
 
@@ -71,20 +73,20 @@ pub trait Policy: 'static {
         Self::Base::joins(tail, processors)
     }
 
-    /// Whether a thread that may not join spins beside the queue: only for a lock with an
-    /// owner, who can be asked for.
+    /// Whether a thread that may not join spins beside the queue. Only locks with an owner do
+    /// that: a spinner has to be able to ask whether the owner runs.
     fn beside(processors: u32) -> bool {
         Self::Base::beside(processors)
     }
 }
 
-/// The shipped policy. Each number has its measurement in
-/// `docs/benchmarks-contended.md`.
+/// The shipped policy. `docs/benchmarks-contended.md` says what each number was measured
+/// against.
 #[derive(Clone, Copy, Debug)]
 pub struct Standard;
 
 impl Policy for Standard {
-    // Whoever adds a number must give it here too: without, the compiler reports a cycle.
+    // A new number needs its value here: without one the compiler reports a cycle.
     type Base = Standard;
     const SPIN: u64 = 30_000;
     const ASK: u64 = 5_000;
@@ -115,10 +117,10 @@ impl Policy for Standard {
         }
     }
 
-    /// On two processors, who runs and is neither the owner nor the spinner has taken the
-    /// processor of one of them, of the spinner in half of the cases that were asked
-    /// about: then the lock changes hands meanwhile, and with the only one in the queue
-    /// not running, each of those who use it would have to sleep for it.
+    /// On two processors, a thread that runs and is neither the owner nor the spinner has taken
+    /// the processor of one of them, in half of the measured cases that of the spinner. Then the
+    /// lock changes hands while the only thread in the queue does not run, and each thread that
+    /// uses the lock would have to sleep for it.
     fn beside(processors: u32) -> bool {
         processors == 2
     }
@@ -163,7 +165,7 @@ ingredients! {
     /// thread sleeps as soon as the fast path fails.
     Spinning {
         const SPIN: u64 = 0;
-        // Whoever waits for a hand-over makes so many turns before it asks whether its time is up.
+        // A hand-off waiter makes so many turns before it asks whether its time is up.
         const TURNS: u32 = 1;
         const HANDOFF_SPIN: u64 = 0;
 
@@ -194,8 +196,8 @@ ingredients! {
     }
     /// The bound on waiting, after which the lock is handed over. Without it nobody insists.
     Bound { const BOUND: u64 = NEVER; }
-    /// Spinners that answer for sleepers. Without it each release wakes a sleeper.
-    Vouching { const COVER: bool = false; }
+    /// Spinners that cover the sleepers. Without it each release wakes a sleeper.
+    Cover { const COVER: bool = false; }
     /// Back-off sleeps: sleeps by a timer after other threads have barged past. Without them a
     /// waiter asks to be woken each time.
     BackOff { const BACKOFF_AFTER: u32 = 0; }
@@ -236,7 +238,7 @@ mod tests {
         assert_eq!(changed::<Without<SpacedLooks>>(), ["LOOK", "PARTS"]);
         assert_eq!(changed::<Without<Preemption>>(), ["GAP"]);
         assert_eq!(changed::<Without<Bound>>(), ["BOUND"]);
-        assert_eq!(changed::<Without<Vouching>>(), ["COVER"]);
+        assert_eq!(changed::<Without<Cover>>(), ["COVER"]);
         assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER"]);
         assert!(changed::<Without<Beside>>().is_empty());
         assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);

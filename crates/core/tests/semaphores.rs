@@ -281,7 +281,7 @@ fn tuned_an_heir_that_gives_up_leaves_the_next_permit_to_all() {
     let how = Wait { deadline, ..Wait::FOREVER };
     assert_eq!(semaphore.down_how(&how, here()), Err(LockError::TimedOut));
     assert_eq!(unplayed(), 0);
-    assert!(!semaphore.peek().heir());
+    assert!(!semaphore.peek().handoff());
     assert_eq!(semaphore.up(), Ok(()));
     assert_eq!(semaphore.permits(), 1);
 }

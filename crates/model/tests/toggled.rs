@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Leaves, Mixed, Spins, depth};
-use lockstead_core::policy::{Policy, Queue, ReadFirst, Vouching, Without};
+use lockstead_core::policy::{Cover, Policy, Queue, ReadFirst, Without};
 use lockstead_core::word::Word;
 use lockstead_core::{Off, RawMutex, TunedSemaphore};
 use lockstead_model::{Cell, Config, Coverage, Model, Scenario};
@@ -21,7 +21,7 @@ fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
         })
         .after(move |(lock, count)| {
             assert_eq!(count.get(), threads as u32);
-            assert_eq!(lock.peek().cold(), Word::IDLE);
+            assert_eq!(lock.peek().without_slow_unlocks(), Word::IDLE);
         })
         .verify(name, config)
         .coverage
@@ -67,14 +67,14 @@ fn model_looking_by_exchange() {
 }
 
 #[test]
-fn model_spinners_vouch_for_nobody() {
-    both::<Without<Vouching, Leaves>>("vouching for nobody, leaving");
-    both::<Without<Vouching, Mixed>>("vouching for nobody, mixed");
+fn model_spinners_cover_nobody() {
+    both::<Without<Cover, Leaves>>("covering nobody, leaving");
+    both::<Without<Cover, Mixed>>("covering nobody, mixed");
 }
 
 #[test]
 fn model_without_all_three() {
-    both::<Without<Queue, Without<ReadFirst, Without<Vouching, Leaves>>>>(
+    both::<Without<Queue, Without<ReadFirst, Without<Cover, Leaves>>>>(
         "without all three, leaving",
     );
 }

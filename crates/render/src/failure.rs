@@ -19,7 +19,7 @@ pub enum Failure {
     Interrupted,
     /// A program was not started: the status says why, as a shell's would.
     Refused {
-        /// The exit status.
+        /// The exit status of the command.
         status: u8,
         /// Why, and what to do instead.
         text: String,

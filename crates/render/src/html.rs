@@ -12,7 +12,7 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Begins a picture.
+/// Begins a picture in SVG.
 #[must_use]
 pub fn open(width: u32, height: u32, label: &str) -> String {
     format!(

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Enough for a measurement that has nothing to clean up.
 pub const BRIEF: Duration = Duration::from_secs(2);
-/// For a measurement with files: longer than the library waits for a lock that
-/// hangs, so that they are removed even then.
+/// Enough for a measurement with files: longer than the library waits for a lock that hangs, so
+/// that they are removed even then.
 pub const WITH_FILES: Duration = Duration::from_secs(60);
 
 /// Set by the first SIGINT or SIGTERM.
@@ -36,7 +36,7 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
-    /// The same without a thread, for what is measured in a process that has one alone: the
+    /// Does the same without a thread, for what is measured in a process that has one alone: the
     /// first signal sets the flag, a second one ends the process.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use anstyle::Style;
 
 const HEAD: Style = Style::new().bold();
 
-/// A table: its first column to the left, the others to the right.
+/// A table of text, its first column to the left, the others to the right.
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,

@@ -24,7 +24,7 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// A share: `31.2%`, `<0.1%`, `0%`.
+/// Writes a share: `31.2%`, `<0.1%`, `0%`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     match share {

@@ -28,7 +28,7 @@ struct Speed {
     took: f64,
 }
 
-/// Of so many runs that they can be measured.
+/// Measures so many runs that they take long enough.
 fn measure(machine: &Machine, lock: LockName, workload: &Workload, tasks: usize) -> Speed {
     let began = used();
     let (mut events, mut accesses, mut took, mut seed) = (0, 0, 0.0, 0);

@@ -23,12 +23,12 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 /// A file that is being read.
-pub(crate) struct Place<'a> {
+pub(crate) struct SourcePlace<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl Place<'_> {
+impl SourcePlace<'_> {
     /// An error at the line of `key`, unless `holds`.
     pub(crate) fn expect(&self, key: &str, holds: bool, what: &str) -> Result<(), FileError> {
         if holds {
@@ -37,7 +37,7 @@ impl Place<'_> {
         Err(self.error(1, key, what))
     }
 
-    /// The same for `key` in one of several tables of a kind, from 0.
+    /// Expects the same of `key` in one of several tables of a kind, from 0.
     pub(crate) fn expect_in(
         &self,
         (table, number): (&str, usize),
@@ -54,7 +54,7 @@ impl Place<'_> {
         Err(self.error(from, key, what))
     }
 
-    /// At the first line from `from` on that gives `key` a value, else at `from`.
+    /// Makes an error at the first line from `from` on that gives `key` a value, else at `from`.
     fn error(&self, from: usize, key: &str, what: &str) -> FileError {
         let names = |line: &str| line.split_once('=').is_some_and(|(left, _)| left.trim() == key);
         let found = self.text.lines().skip(from - 1).position(names);

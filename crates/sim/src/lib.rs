@@ -20,7 +20,7 @@ mod work;
 
 pub use engine::Step;
 pub use engine::StepKind;
-pub use engine::task::Place;
+pub use engine::task::Activity;
 pub use engine::words::Sim;
 pub use engine::world::How;
 pub use file::FileError;
@@ -30,4 +30,4 @@ pub use machine::{
 };
 pub use many::{Stopped, many};
 pub use tally::LockFigures;
-pub use work::{BUNDLED as WORKLOADS, Figures, Use, UseKind, Workload, run, run_traced};
+pub use work::{BUNDLED as WORKLOADS, RunFigures, Use, UseKind, Workload, run, run_traced};

@@ -3,9 +3,9 @@
 //! A wait and a wake-up cost a system call, an exchange on the line of the kernel's
 //! bucket for that address, and what the scheduler takes.
 
-use crate::engine::Kind;
+use crate::engine::StepKind;
 use crate::engine::calls::{self, in_kernel};
-use crate::engine::task::{Place, State};
+use crate::engine::task::{Activity, State};
 use crate::engine::words::{Sim, U32, U64};
 use crate::engine::world::with;
 use core::sync::atomic::Ordering;
@@ -103,12 +103,12 @@ impl Halves for U64 {
         let erase = |old: u64| if fits(old) { old & !0 << 32 } else { old };
         let done = fits(self.update_quietly(erase));
         with(|w| w.was_plain());
-        self.note(Kind::Store, self.get());
+        self.note(StepKind::Store, self.get());
         done
     }
 }
 
-/// A plain field: what it costs is the business of the lines around it.
+/// A plain field, which costs nothing itself: the lines around it do.
 pub struct Field<T>(UnsafeCell<T>);
 
 impl<T> Plain<T> for Field<T> {
@@ -252,7 +252,7 @@ fn call(address: usize) {
 }
 
 fn wait(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
-    calls::at(Place::Kernel, || in_kernel(|| sleep(address, holds, how)))
+    calls::at(Activity::Kernel, || in_kernel(|| sleep(address, holds, how)))
 }
 
 fn sleep(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
@@ -292,7 +292,7 @@ fn sleep(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outco
 
 fn wake(address: usize, count: u32) -> u32 {
     in_kernel(|| {
-        calls::at(Place::Kernel, || call(address));
+        calls::at(Activity::Kernel, || call(address));
         calls::settle();
         let mut woken = 0;
         while woken < count {

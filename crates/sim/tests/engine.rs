@@ -1,7 +1,7 @@
 //! What the engine promises: one seed one run, the same run on two engines, spinning that
 //! costs nothing, locks that exclude and let everybody on.
 
-use lockstead_sim::{Figures, How, LOCKS, LockName, Machine, Step, Workload, run, run_traced};
+use lockstead_sim::{How, LOCKS, LockName, Machine, RunFigures, Step, Workload, run, run_traced};
 
 fn westmere() -> Machine {
     Machine::bundled("westmere-8x10").expect("built in")
@@ -13,7 +13,7 @@ fn storm(length: f64) -> Workload {
     storm
 }
 
-fn same(one: &Figures, other: &Figures) -> bool {
+fn same(one: &RunFigures, other: &RunFigures) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
 
@@ -28,7 +28,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 /// Jobs of a storm for all threads of one node, with a number of the machine changed.
-fn changed(threads: usize, name: &str, value: f64) -> Figures {
+fn changed(threads: usize, name: &str, value: f64) -> RunFigures {
     let part = westmere().with_nodes(1).and_then(|one| one.with_threads(threads));
     let mut machine = part.expect("such a part");
     assert!(machine.change(name, |_| value), "{name}");
@@ -173,6 +173,6 @@ fn mutexes_beat_the_semaphore_of_2005_and_use_less() {
     let with = |lock| run(&machine, lock, &workload, 16, How::default());
     let (mutex, semaphore) = (with(LockName::Counter2006), with(LockName::Semaphore2005));
     assert!(mutex.jobs > 1.3 * semaphore.jobs, "{} {}", mutex.jobs, semaphore.jobs);
-    let per_time = |figures: &Figures| figures.jobs / figures.busy;
+    let per_time = |figures: &RunFigures| figures.jobs / figures.busy;
     assert!(per_time(&mutex) > 1.8 * per_time(&semaphore));
 }

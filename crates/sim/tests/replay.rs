@@ -1,12 +1,12 @@
 //! What a calibration may look at.
 
-use lockstead_sim::replay::{CALIBRATED, Options, Row, replay, score, table_names};
+use lockstead_sim::replay::{CALIBRATED, ReplayOptions, ReplayRow, replay, score, table_names};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 /// The rows of a quick replay of the smallest table that has both kinds.
-fn rows() -> Vec<Row> {
-    let options = Options { quick: true, seeds: 1, table: Some("vfs_2005".into()) };
+fn rows() -> Vec<ReplayRow> {
+    let options = ReplayOptions { quick: true, seeds: 1, table: Some("vfs_2005".into()) };
     replay(&options, &AtomicBool::new(false), &mut |_, _, _| {}).expect("nobody stops it")
 }
 
@@ -56,6 +56,6 @@ fn a_replay_gives_the_same_rows_again() {
 
 #[test]
 fn a_replay_can_be_stopped() {
-    let options = Options { quick: true, seeds: 1, table: Some("vfs_2005".into()) };
+    let options = ReplayOptions { quick: true, seeds: 1, table: Some("vfs_2005".into()) };
     assert!(replay(&options, &AtomicBool::new(true), &mut |_, _, _| {}).is_err());
 }

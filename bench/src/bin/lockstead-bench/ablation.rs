@@ -10,9 +10,9 @@ use crate::table::{self, Table};
 use crate::values::List;
 use lockstead_bench::Session;
 use lockstead_bench::explain::Ingredient;
-use lockstead_bench::explain::ablation::{self, Extreme, Fairness, Report, Share, Worth};
+use lockstead_bench::explain::ablation::{self, AblationReport, Extreme, Fairness, Share, Worth};
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -30,7 +30,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &AblationReport) -> String {
     let cells = report.cells.len();
     let mut text = format!(
         "The whole mutex over the one without the ingredient, round by round, {} cell{}{}\n",

@@ -6,7 +6,7 @@ use crate::grid_flags::{Ablation, Contended, Map};
 use crate::oncpu::OncpuCheck;
 use crate::plot::Plot;
 use crate::rt::Rt;
-use crate::shared::{Dead, Rivals, Shared, Steps, Storm};
+use crate::shared::{Dead, Rivals, SharedFlags, Steps, Storm};
 use crate::sim::Sim;
 use crate::uncontended::Uncontended;
 use crate::vfs::Vfs;
@@ -138,7 +138,7 @@ pub(crate) enum Bench {
     /// lockstead's shared mutex, which survives its owner, beside the C library's robust mutex and
     /// its plain shared one. All locks lie in shared memory and take turns in shuffled rounds; the
     /// contended part starts processes of its own. Half a minute, some seconds with --quick.
-    Shared(Shared),
+    Shared(SharedFlags),
     /// What people lock with between processes, side by side
     ///
     /// lockstead's mutex and reader-writer lock, the C library's robust mutex and semaphore, locks of

@@ -9,10 +9,10 @@ use crate::progress::measured;
 use crate::scaling;
 use crate::summary;
 use crate::table::{self, Table};
-use lockstead_bench::contended::{self, Cell, QuotaUsed, Report, Row};
+use lockstead_bench::contended::{self, ContendedCell, ContendedReport, ContendedRow, QuotaUsed};
 use lockstead_bench::stats::geometric_mean;
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
 }
 
 /// The tables, one a cell, and what they come to.
-fn render(report: &Report) -> String {
+fn render(report: &ContendedReport) -> String {
     let mut text = String::new();
     let around = surroundings(report.foreign_processes, report.quota.as_ref(), report.sleep());
     if !around.is_empty() {
@@ -76,7 +76,7 @@ pub(crate) fn surroundings(
     text
 }
 
-fn title(cell: &Cell) -> String {
+fn title(cell: &ContendedCell) -> String {
     let place = (cell.section_ns, cell.think_ratio);
     let threads =
         if cell.pinned { ("pinned thread", "pinned threads") } else { ("thread", "threads") };
@@ -84,7 +84,7 @@ fn title(cell: &Cell) -> String {
 }
 
 /// A percentile of the waits: its name and where it stands.
-type Wait = (&'static str, fn(&Row) -> u64);
+type Wait = (&'static str, fn(&ContendedRow) -> u64);
 
 const WAITS: [Wait; 4] = [
     ("p50", |row| row.wait_p50_ns),
@@ -93,7 +93,7 @@ const WAITS: [Wait; 4] = [
     ("longest", |row| row.wait_max_ns),
 ];
 
-fn grid(cell: &Cell) -> String {
+fn grid(cell: &ContendedCell) -> String {
     let speed = highest(cell, |row| row.ops_per_s);
     let work = highest(cell, |row| row.ops_per_cpu_s);
     let shortest = WAITS.map(|(_, wait)| lowest(cell, |row| wait(row) as f64));
@@ -128,18 +128,17 @@ fn grid(cell: &Cell) -> String {
 }
 
 /// The best peer's figure where more is better.
-fn highest(cell: &Cell, figure: impl Fn(&Row) -> f64) -> f64 {
+fn highest(cell: &ContendedCell, figure: impl Fn(&ContendedRow) -> f64) -> f64 {
     best(cell.results.iter().map(|row| (row.lock.name(), figure(row))))
 }
 
 /// The best peer's figure where less is better.
-fn lowest(cell: &Cell, figure: impl Fn(&Row) -> f64) -> f64 {
+fn lowest(cell: &ContendedCell, figure: impl Fn(&ContendedRow) -> f64) -> f64 {
     -highest(cell, |row| -figure(row))
 }
 
-/// Over all cells: each lock's ratios to the best peer, in the geometric mean
-/// and at worst.
-fn summary(report: &Report) -> String {
+/// Sums up all cells: each lock's ratios to the best peer, in the geometric mean and at worst.
+fn summary(report: &ContendedReport) -> String {
     if report.cells.len() < 2 {
         return String::new();
     }
@@ -153,7 +152,7 @@ fn summary(report: &Report) -> String {
     ]);
     let locks = report.cells[0].results.iter().map(|row| row.lock);
     for lock in locks {
-        let ratios = |figure: fn(&Row) -> f64| -> Vec<f64> {
+        let ratios = |figure: fn(&ContendedRow) -> f64| -> Vec<f64> {
             report
                 .cells
                 .iter()

@@ -2,7 +2,7 @@
 
 use crate::values::{self, List, Locks};
 use clap::{Args, ValueEnum};
-use lockstead_bench::contended::{Options, Sleep};
+use lockstead_bench::contended::{ContendedOptions, Sleep};
 use lockstead_bench::explain::Ingredient;
 use lockstead_render::machine;
 use std::path::PathBuf;
@@ -155,7 +155,7 @@ pub(crate) enum Pin {
 
 impl Contended {
     /// What to measure.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> ContendedOptions {
         let grid = (&self.threads, &self.section, &self.think);
         let mut options = self.conduct.options(grid, Some(&self.locks));
         if self.scaling {
@@ -175,8 +175,8 @@ impl Conduct {
         &self,
         (threads, sections, thinks): (&List<usize>, &List<Duration>, &List<f64>),
         locks: Option<&Locks>,
-    ) -> Options {
-        let mut options = Options {
+    ) -> ContendedOptions {
+        let mut options = ContendedOptions {
             threads: threads.0.clone(),
             sections: sections.0.clone(),
             thinks: thinks.0.clone(),
@@ -188,7 +188,7 @@ impl Conduct {
                 Pin::On => vec![true],
                 Pin::Both => vec![false, true],
             },
-            ..Options::default()
+            ..ContendedOptions::default()
         };
         if let Some(locks) = locks.and_then(|locks| locks.locks.as_ref()) {
             options.locks.clone_from(&locks.0);

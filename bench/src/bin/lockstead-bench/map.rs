@@ -14,19 +14,19 @@ use crate::values::List;
 use anstyle::{AnsiColor, Style};
 use lockstead_bench::contended;
 use lockstead_bench::contended::grid::Grid;
-use lockstead_bench::contended::map::{Cell, Map, Panel};
-use lockstead_bench::contended::summary::Summary;
+use lockstead_bench::contended::map::{Map, MapCell, Panel};
+use lockstead_bench::contended::summary::GridSummary;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// `--json`.
+/// What `--json` writes.
 #[derive(Serialize)]
-struct Report<'a> {
+struct MapReport<'a> {
     machine: &'a Value,
     #[serde(flatten)]
     map: &'a Map,
-    summary: &'a Option<Summary>,
+    summary: &'a Option<GridSummary>,
 }
 
 /// Measures or reads, draws, prints.
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     if map.panels.is_empty() {
         return Err(nothing(flags, &grid));
     }
-    let summary = Summary::of(&grid);
+    let summary = GridSummary::of(&grid);
     if flags.svg.is_some() || flags.html.is_some() {
         let svg = plot::draw_map(&map, &grid.machine)?;
         if let Some(file) = &flags.svg {
@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         }
     }
     if flags.json {
-        return output::print_json(&Report {
+        return output::print_json(&MapReport {
             machine: &grid.machine,
             map: &map,
             summary: &summary,
@@ -111,7 +111,7 @@ fn store(file: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// The map for a terminal.
-fn render(map: &Map, summary: Option<&Summary>) -> String {
+fn render(map: &Map, summary: Option<&GridSummary>) -> String {
     let mut text = format!(
         "{} over the best peer of each cell; above 1 it is ahead. Rows: threads; columns: section.\n\n",
         map.lock
@@ -142,7 +142,7 @@ fn rows(panel: &Panel) -> String {
 }
 
 /// A cell, coloured where it is clearly ahead or behind.
-fn shown(cell: Option<&Cell>) -> String {
+fn shown(cell: Option<&MapCell>) -> String {
     let Some(cell) = cell else { return format!("{:>COLUMN$}", "-") };
     let style = if cell.ratio < plot::TIE.start {
         AnsiColor::Yellow.on_default().bold()
@@ -155,7 +155,7 @@ fn shown(cell: Option<&Cell>) -> String {
 }
 
 /// The picture and the aims as one page that fetches nothing.
-fn page(svg: &str, summary: Option<&Summary>) -> String {
+fn page(svg: &str, summary: Option<&GridSummary>) -> String {
     let text = summary.map(summary::render).unwrap_or_default();
     let text = anstream::adapter::strip_str(&text).to_string();
     format!(

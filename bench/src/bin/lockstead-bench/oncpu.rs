@@ -7,7 +7,7 @@ use crate::progress::measured;
 use crate::table::Table;
 use crate::values;
 use clap::Args;
-use lockstead_bench::oncpu::{self, Options, Report};
+use lockstead_bench::oncpu::{self, OncpuOptions, OncpuReport};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -32,26 +32,26 @@ pub(crate) struct OncpuCheck {
     pub(crate) json: bool,
 }
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &OncpuCheck) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options = Options {
+    let options = OncpuOptions {
         threads: flags.threads.into(),
         section: Duration::from_micros(flags.section),
         time: flags.seconds,
     };
     let report = measured(&interrupt, |session| oncpu::measure(&options, session));
     let report = report.map_err(|why| match why {
-        oncpu::Failure::Table(why) => {
+        oncpu::OncpuFailure::Table(why) => {
             Failure::Run(format!("there is no table to compare with: {why}"))
         }
-        oncpu::Failure::Stopped => {
+        oncpu::OncpuFailure::Stopped => {
             Failure::Run("the table was stopped while the sources were held against it".into())
         }
-        oncpu::Failure::Other(error) => error.into(),
+        oncpu::OncpuFailure::Other(error) => error.into(),
     })?;
     output::warn_about(&report.machine);
     if flags.json {
@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &OncpuCheck) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &OncpuReport) -> String {
     let mut table = Table::new(&[
         "source",
         "questions",

@@ -6,7 +6,7 @@ use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
 use clap::Args;
-use lockstead_bench::rt::{self, Options, Report};
+use lockstead_bench::rt::{self, RtOptions, RtReport};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -33,13 +33,13 @@ pub(crate) struct Rt {
     pub(crate) json: bool,
 }
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Rt) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options = Options { rounds: flags.rounds, busy: Duration::from_millis(flags.busy) };
+    let options = RtOptions { rounds: flags.rounds, busy: Duration::from_millis(flags.busy) };
     let report = measured(&interrupt, |session| rt::measure(&options, session))?;
     output::warn_about(&report.machine);
     if flags.json {
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &Rt) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &RtReport) -> String {
     let mut table =
         Table::new(&["lock", "lends\npriority", "median wait\nof high", "longest wait\nof high"]);
     for row in &report.results {

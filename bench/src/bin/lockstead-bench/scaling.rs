@@ -1,12 +1,12 @@
 //! The throughput of a contended report by threads, pinned and not.
 
 use crate::table::{self, Table};
-use lockstead_bench::contended::{Cell, Report};
+use lockstead_bench::contended::{ContendedCell, ContendedReport};
 
 /// A table for each section and think time: a row for each lock, a column for each number
 /// of threads; the ratio is to the lock's own throughput with the fewest threads.
-pub(crate) fn render(report: &Report) -> String {
-    let place = |cell: &Cell| (cell.section_ns, cell.think_ratio);
+pub(crate) fn render(report: &ContendedReport) -> String {
+    let place = |cell: &ContendedCell| (cell.section_ns, cell.think_ratio);
     let mut places: Vec<(u64, f64)> = Vec::new();
     for cell in &report.cells {
         if !places.contains(&place(cell)) {
@@ -16,8 +16,12 @@ pub(crate) fn render(report: &Report) -> String {
     places.into_iter().map(|at| scaling(report, |cell| place(cell) == at, at)).collect()
 }
 
-fn scaling(report: &Report, here: impl Fn(&Cell) -> bool, (section, think): (u64, f64)) -> String {
-    let cells: Vec<&Cell> = report.cells.iter().filter(|cell| here(cell)).collect();
+fn scaling(
+    report: &ContendedReport,
+    here: impl Fn(&ContendedCell) -> bool,
+    (section, think): (u64, f64),
+) -> String {
+    let cells: Vec<&ContendedCell> = report.cells.iter().filter(|cell| here(cell)).collect();
     let mut threads: Vec<usize> = cells.iter().map(|cell| cell.threads).collect();
     threads.sort_unstable();
     threads.dedup();

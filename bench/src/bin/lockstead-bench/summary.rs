@@ -1,10 +1,10 @@
 //! What a grid comes to, as text: the aims, which are met, and the cells that miss one.
 
 use crate::table::{self, Table};
-use lockstead_bench::contended::summary::{Overall, Spot, Summary, Target, Unit};
+use lockstead_bench::contended::summary::{GridAim, GridSummary, Overall, Spot, Unit};
 
 /// The table of the aims and the list of the cells.
-pub(crate) fn render(summary: &Summary) -> String {
+pub(crate) fn render(summary: &GridSummary) -> String {
     let mut aims = Table::new(&["aim", "worst", "reached"]);
     for target in &summary.targets {
         let value = target.value.map_or("-".into(), |value| figure(target.unit, value));
@@ -47,7 +47,7 @@ fn x(ratio: f64) -> String {
     table::ratio(ratio, 1.0)
 }
 
-fn reached(target: &Target) -> String {
+fn reached(target: &GridAim) -> String {
     match (target.reached, target.missed.len()) {
         (None, _) => "not measured".into(),
         (Some(true), _) => "yes".into(),

@@ -8,7 +8,7 @@ use crate::table::{self, Table};
 use crate::values::Locks;
 use clap::Args;
 use lockstead_bench::LockName;
-use lockstead_bench::uncontended::{self, Options, Report, Row};
+use lockstead_bench::uncontended::{self, UncontendedOptions, UncontendedReport, UncontendedRow};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) struct Uncontended {
     pub(crate) json: bool,
 }
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
     } else {
         Interrupt::install(interrupt::BRIEF)?
     };
-    let mut options = Options::default();
+    let mut options = UncontendedOptions::default();
     if let Some(locks) = &flags.locks.locks {
         options.locks.clone_from(&locks.0);
     }
@@ -59,14 +59,17 @@ pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
 }
 
 /// Measures with a progress bar.
-pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report, Failure> {
+pub(crate) fn measure(
+    options: &UncontendedOptions,
+    interrupt: &Interrupt,
+) -> Result<UncontendedReport, Failure> {
     let report = measured(interrupt, |session| uncontended::measure(options, session))?;
     output::warn_about(&report.machine);
     Ok(report)
 }
 
 /// The table, with the ratios to one of the locks.
-pub(crate) fn render<N: Display>(report: &Report<N>, peer: &str) -> String {
+pub(crate) fn render<N: Display>(report: &UncontendedReport<N>, peer: &str) -> String {
     let peer_row = report.results.iter().find(|row| row.lock.to_string() == peer);
     let to_peer = format!("to {peer}");
     let mut table = Table::new(&[
@@ -105,7 +108,7 @@ pub(crate) fn render<N: Display>(report: &Report<N>, peer: &str) -> String {
     text
 }
 
-fn absent<N>(rows: &[Row<N>]) -> Option<&str> {
+fn absent<N>(rows: &[UncontendedRow<N>]) -> Option<&str> {
     rows.iter().find_map(|row| row.instructions_absent.as_deref())
 }
 

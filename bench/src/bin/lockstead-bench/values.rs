@@ -48,8 +48,8 @@ pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
 }
 
 /// Kinds of locks in a storm.
-pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::Kind>, String> {
-    let all = shared::storm::Kind::ALL;
+pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::LockKind>, String> {
+    let all = shared::storm::LockKind::ALL;
     if text.trim() == "all" {
         return Ok(List(all.to_vec()));
     }
@@ -152,7 +152,7 @@ fn locks_help() -> String {
     help
 }
 
-/// `--locks`.
+/// The flag `--locks` of all benchmarks.
 #[derive(Debug, Args)]
 pub(crate) struct Locks {
     #[arg(long, value_name = "LIST", value_parser = locks, help = locks_help())]

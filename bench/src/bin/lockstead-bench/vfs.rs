@@ -9,7 +9,7 @@ use crate::values::{self, Locks};
 use clap::Args;
 use lockstead_bench::LockName;
 use lockstead_bench::published::{Vfs2005, vfs_2005};
-use lockstead_bench::vfs::{self, Options, Report, Row};
+use lockstead_bench::vfs::{self, VfsOptions, VfsReport, VfsRow};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,13 +43,14 @@ pub(crate) struct Vfs {
 /// A spread that a quiet machine does not show.
 const DISTURBED: f64 = 0.3;
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Vfs) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
-    let mut options = Options { tasks: flags.tasks, time: flags.seconds, ..Options::default() };
+    let mut options =
+        VfsOptions { tasks: flags.tasks, time: flags.seconds, ..VfsOptions::default() };
     if let Some(locks) = &flags.locks.locks {
         options.locks.clone_from(&locks.0);
     }
@@ -71,16 +72,16 @@ pub(crate) fn run(flags: &Vfs) -> Result<(), Failure> {
 }
 
 /// Measures with a progress bar.
-pub(crate) fn measure(options: &Options, interrupt: &Interrupt) -> Result<Report, Failure> {
+pub(crate) fn measure(options: &VfsOptions, interrupt: &Interrupt) -> Result<VfsReport, Failure> {
     let report = measured(interrupt, |session| vfs::measure(options, session))?;
     output::warn_about(&report.machine);
     Ok(report)
 }
 
 /// The announcement's form, three locks beside each other.
-pub(crate) fn announce(report: &Report) -> String {
+pub(crate) fn announce(report: &VfsReport) -> String {
     const WIDTH: usize = 30;
-    let block = |row: &Row| {
+    let block = |row: &VfsRow| {
         [
             format!("{}:", row.lock),
             String::new(),
@@ -104,7 +105,7 @@ pub(crate) fn announce(report: &Report) -> String {
 }
 
 /// The table with the ratios to the classic semaphore.
-pub(crate) fn comparison(report: &Report) -> String {
+pub(crate) fn comparison(report: &VfsReport) -> String {
     let classic = report.row(LockName::SemaphoreClassic);
     let mut table = Table::new(&[
         "this machine",
@@ -117,7 +118,7 @@ pub(crate) fn comparison(report: &Report) -> String {
         "Jain",
     ]);
     for row in &report.results {
-        let to = |figure: fn(&Row) -> f64| {
+        let to = |figure: fn(&VfsRow) -> f64| {
             classic.map_or("-".into(), |classic| table::ratio(figure(row), figure(classic)))
         };
         let spread = spread(row);
@@ -147,7 +148,7 @@ pub(crate) fn comparison(report: &Report) -> String {
 
 /// Half the distance of the slowest slice from the fastest, relative to the
 /// median.
-fn spread(row: &Row) -> f64 {
+fn spread(row: &VfsRow) -> f64 {
     (row.loops_per_s_max - row.loops_per_s_min) / 2.0 / row.loops_per_s
 }
 

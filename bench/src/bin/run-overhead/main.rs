@@ -54,14 +54,14 @@ enum Part {
     Peers,
 }
 
-/// One row: a quantity without and with `lockstead run`.
+/// A quantity without and with `lockstead run`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     /// What was measured, as reports write it.
     pub(crate) name: String,
-    /// Its unit.
+    /// The unit of the quantity.
     pub(crate) unit: &'static str,
-    /// Median without.
+    /// The median without `lockstead run`.
     pub(crate) native: f64,
     /// Median under `lockstead run`, or the observer that the name says.
     pub(crate) under_run: f64,
@@ -69,7 +69,7 @@ pub(crate) struct Row {
     pub(crate) ratio: f64,
     /// Lowest and highest quotient of a round.
     pub(crate) spread: (f64, f64),
-    /// What we want: at most (or at least) this quotient.
+    /// The aim: at most (or at least) this quotient.
     pub(crate) target: Option<Target>,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
-    /// At most this.
+    /// A quotient of at most this.
     AtMost(f64),
-    /// At least this.
+    /// A quotient of at least this.
     AtLeast(f64),
-    /// At most this much, in the unit: not a quotient.
+    /// At most this much, in the unit, not as a quotient.
     Below(f64),
 }
 

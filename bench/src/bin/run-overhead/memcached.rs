@@ -42,7 +42,7 @@ fn start(tools: &Tools, program: &Path, under_run: bool) -> Result<Server> {
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = tools.command(under_run, program);
     command.args(["-t", "4", "-U", "0", "-l", "127.0.0.1", "-p", &port.to_string()]);
-    // SAFETY: the call has no preconditions.
+    // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     if unsafe { libc::geteuid() } == 0 {
         command.args(["-u", "root"]);
     }

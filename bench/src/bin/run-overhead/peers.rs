@@ -7,7 +7,7 @@ use crate::tools::{Result, Tools};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Two rows each: these are the shapes that the targets of `run` name.
+/// The shapes that the aims of `run` name, of two rows each.
 const WORKLOADS: [(&str, &str); 3] =
     [("pair", "lock and unlock"), ("nested", "two locks nested"), ("many", "4096 locks in turn")];
 

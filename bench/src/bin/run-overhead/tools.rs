@@ -14,7 +14,7 @@ pub(crate) struct Tools {
     lockstead: PathBuf,
     /// The command is to check.
     pub(crate) check: bool,
-    /// For programs that are built and data that is made.
+    /// The folder for programs that are built and data that is made.
     pub(crate) folder: tempfile::TempDir,
 }
 

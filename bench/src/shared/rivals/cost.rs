@@ -2,7 +2,7 @@
 
 use super::locks::{Ground, Rival};
 use super::trials::PATIENCE;
-use crate::contended::work::{Shared, busy};
+use crate::contended::work::{SectionWork, busy};
 use crate::shared::memory::{Memory, Plain};
 use crate::shared::process::{Worker, ending, until};
 use crate::{Error, clock, costs};
@@ -52,17 +52,18 @@ pub struct Disputed {
 
 /// What both processes see.
 #[repr(C)]
-struct Control {
+struct CostControl {
     ready: AtomicU32,
     begins: AtomicU32,
     over: AtomicU32,
     turns: [AtomicU64; 2],
     longest: [AtomicU64; 2],
-    shared: Shared,
+    shared: SectionWork,
 }
 
-// SAFETY: plain atomics.
-unsafe impl Plain for Control {}
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
+unsafe impl Plain for CostControl {}
 
 /// Has two processes dispute it for a while, each on one of these processors, if there are two;
 /// `steps` take a microsecond.
@@ -72,7 +73,7 @@ pub(super) fn dispute<'g, R: Rival<'g>>(
     steps: u64,
     processors: &[usize],
 ) -> Result<Disputed, Error> {
-    let control = Memory::<Control>::create()?;
+    let control = Memory::<CostControl>::create()?;
     let start = |at: usize| {
         let processor = processors.get(at).copied();
         Worker::fork(|| {
@@ -113,7 +114,7 @@ pub(super) fn dispute<'g, R: Rival<'g>>(
 
 fn party<'g, R: Rival<'g>>(
     lock: &R,
-    control: &Control,
+    control: &CostControl,
     at: usize,
     steps: u64,
 ) -> Result<(), Error> {

@@ -36,13 +36,13 @@ macro_rules! calls {
                 let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };
                 let library = NonNull::new(library).ok_or("liblmdb.so.0 is not installed")?;
                 Ok(Calls { $($field: {
-                    // SAFETY: a library that stays loaded.
+                    // SAFETY: the library stays loaded, and the name ends with a zero.
                     let found = unsafe { libc::dlsym(library.as_ptr(), $name.as_ptr()) };
                     if found.is_null() {
                         return Err(format!("liblmdb.so.0 has no {}", $name.to_string_lossy()));
                     }
                     type Call = unsafe extern "C" fn($($given),*) $(-> $told)?;
-                    // SAFETY: `lmdb.h` declares it like this.
+                    // SAFETY: `lmdb.h` declares the function with this type.
                     unsafe { std::mem::transmute::<*mut c_void, Call>(found) }
                 },)* })
             }
@@ -71,7 +71,7 @@ impl Calls {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: gives a string that stays for every number.
+        // SAFETY: the library returns a constant string for every number.
         let why = unsafe { CStr::from_ptr((self.text)(code)) };
         Err(Error::Segment { what, why: why.to_string_lossy().into_owned() })
     }
@@ -81,7 +81,7 @@ impl Calls {
 pub(super) fn version() -> Result<String, String> {
     let calls = Calls::get()?;
     let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // SAFETY: room for three numbers.
+    // SAFETY: by CALL-LOCALS there is room for the three numbers.
     unsafe { (calls.version)(&raw mut major, &raw mut minor, &raw mut patch) };
     if (major, minor) != (0, 9) {
         return Err(format!("liblmdb.so.0 is version {major}.{minor}, and 0.9 is known"));
@@ -128,10 +128,10 @@ impl<'g> Rival<'g> for Lmdb {
         let calls = Calls::get().map_err(|why| Error::Segment { what: "no LMDB", why })?;
         let path = CString::new(ground.folder().as_os_str().as_bytes()).expect("no zero in a path");
         let mut environment = null_mut();
-        // SAFETY: room for the result.
+        // SAFETY: by CALL-LOCALS there is room for the result.
         calls.succeed("LMDB", unsafe { (calls.create)(&raw mut environment) })?;
         let lmdb = Lmdb { calls, environment, transaction: Cell::new(null_mut()) };
-        // SAFETY: just created; a path that ends.
+        // SAFETY: the environment was just created, and the path ends with a zero.
         let code = unsafe { (calls.open)(environment, path.as_ptr(), 0, 0o600) };
         calls.succeed("LMDB cannot open its folder", code)?;
         Ok(lmdb)
@@ -150,7 +150,7 @@ impl<'g> Rival<'g> for Lmdb {
     fn unlock(&self) -> Result<(), Error> {
         let transaction = self.transaction.replace(null_mut());
         if !transaction.is_null() {
-            // SAFETY: of `begin`, and ended once.
+            // SAFETY: the transaction is one of `begin`, and is ended here alone.
             unsafe { (self.calls.abort)(transaction) };
         }
         Ok(())
@@ -165,7 +165,7 @@ impl<'g> Rival<'g> for Lmdb {
 impl Drop for Lmdb {
     fn drop(&mut self) {
         let _ = Rival::unlock(self);
-        // SAFETY: created in `open`, and no transaction is left.
+        // SAFETY: the environment was created in `open`, and no transaction is left.
         unsafe { (self.calls.close)(self.environment) };
     }
 }

@@ -52,7 +52,7 @@ impl Ground {
     pub(super) fn new() -> Result<Self, Error> {
         let segment = Segment::memfd("lockstead-rivals", &Options::new().participants(64));
         let semaphore = Memory::<Posix>::create()?;
-        // SAFETY: memory of that size that nobody uses yet.
+        // SAFETY: it is shared memory of that size that nobody uses yet.
         if unsafe { libc::sem_init(semaphore.0.get(), 1, 1) } != 0 {
             return Err(failed("cannot make a semaphore"));
         }
@@ -255,7 +255,7 @@ impl<'g> Rival<'g> for Semaphore<'g> {
 
     #[inline]
     fn lock(&self) -> Result<bool, Error> {
-        // SAFETY: initialised when the ground was made.
+        // SAFETY: the semaphore was initialised when the ground was made, and does not move.
         match unsafe { libc::sem_wait(self.0.0.get()) } {
             0 => Ok(false),
             _ => Err(failed("cannot wait for a semaphore")),
@@ -263,7 +263,7 @@ impl<'g> Rival<'g> for Semaphore<'g> {
     }
 
     fn try_lock(&self) -> Result<bool, Error> {
-        // SAFETY: as above.
+        // SAFETY: the semaphore was initialised when the ground was made, and does not move.
         match unsafe { libc::sem_trywait(self.0.0.get()) } {
             0 => Ok(true),
             _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -273,7 +273,7 @@ impl<'g> Rival<'g> for Semaphore<'g> {
 
     #[inline]
     fn unlock(&self) -> Result<(), Error> {
-        // SAFETY: as above.
+        // SAFETY: the semaphore was initialised when the ground was made, and does not move.
         match unsafe { libc::sem_post(self.0.0.get()) } {
             0 => Ok(()),
             _ => Err(failed("cannot post a semaphore")),
@@ -281,13 +281,13 @@ impl<'g> Rival<'g> for Semaphore<'g> {
     }
 }
 
-/// `flock`: a lock on a whole file, that belongs to the open file description.
+/// A lock on a whole file (`flock`), that belongs to the open file description.
 pub(super) struct Flock(File);
 
 impl Flock {
     #[inline]
     fn call(&self, how: libc::c_int) -> Result<bool, Error> {
-        // SAFETY: a number, and a descriptor that is open.
+        // SAFETY: by CALL-NUMBERS: the descriptor is open as long as the file.
         match unsafe { libc::flock(self.0.as_raw_fd(), how) } {
             0 => Ok(true),
             _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -331,7 +331,7 @@ struct Record(File);
 impl Record {
     #[inline]
     fn call(&self, command: libc::c_int, kind: libc::c_int) -> Result<bool, Error> {
-        // SAFETY: plain bits, for which zero is valid.
+        // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
         let mut range: libc::flock = unsafe { std::mem::zeroed() };
         range.l_type = kind as libc::c_short;
         range.l_whence = libc::SEEK_SET as libc::c_short;

@@ -1,6 +1,6 @@
 //! `multiprocessing.Lock`, tried by a program of Python's own.
 
-use super::{AfterKill, Row};
+use super::{AfterKill, RivalRow};
 use crate::{Error, Session};
 use serde::Deserialize;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const NAME: &str = "multiprocessing.Lock";
 
-/// What is tried; prints [`Told`].
+/// The program that tries it, and prints [`Told`].
 const PROGRAM: &str = include_str!("python.py");
 
 /// All of it takes some seconds.
@@ -27,7 +27,7 @@ struct Told {
 }
 
 /// Returns the row, or why there is none.
-pub(super) fn row(ours_ns: f64, session: &Session<'_>) -> Result<Result<Row, String>, Error> {
+pub(super) fn row(ours_ns: f64, session: &Session<'_>) -> Result<Result<RivalRow, String>, Error> {
     let started = Command::new("python3")
         .args(["-c", PROGRAM])
         .stdin(Stdio::null())
@@ -79,14 +79,14 @@ fn await_end(child: &mut Child, session: &Session<'_>) -> Result<bool, Error> {
 }
 
 impl Told {
-    fn row(self, ours_ns: f64) -> Row {
-        Row {
+    fn row(self, ours_ns: f64) -> RivalRow {
+        RivalRow {
             version: Some(self.version),
             after_kill: self.after_kill,
             known_ms: self.known_ms,
             excludes_threads: Some(self.excludes_threads),
             survives_child: Some(self.survives_child),
-            ..Row::new(NAME, self.pair_ns, self.pair_ns / ours_ns)
+            ..RivalRow::new(NAME, self.pair_ns, self.pair_ns / ours_ns)
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever holds or waits is a child made by `fork`, which opens the lock for itself; the parent
 //! judges by what children write into memory that all share.
 
-use super::Row;
+use super::RivalRow;
 use super::locks::{Ground, Rival};
 use crate::shared::memory::{Memory, Plain};
 use crate::shared::process::{Namespaces, Worker, ending, leave_child, until};
@@ -48,7 +48,8 @@ pub(super) struct Board {
     pub(super) grandchild: AtomicU32,
 }
 
-// SAFETY: plain atomics.
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
 unsafe impl Plain for Board {}
 
 impl Board {
@@ -75,7 +76,7 @@ pub(super) fn await_word(word: &AtomicU32, child: &mut Worker) -> Result<u32, Er
 
 /// What a holder does before it is killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scene {
+enum TrialScene {
     /// It takes the lock.
     Holds,
     /// Takes a share of it.
@@ -88,15 +89,15 @@ enum Scene {
 fn holder<'g, R: Rival<'g>>(
     ground: &'g Ground,
     board: &Board,
-    scene: Scene,
+    scene: TrialScene,
 ) -> Result<Worker, Error> {
     let mut child = Worker::fork(|| {
         let lock = R::open(ground)?;
         match scene {
-            Scene::Shares => lock.share()?,
-            Scene::Holds | Scene::HasChild => lock.lock().map(drop)?,
+            TrialScene::Shares => lock.share()?,
+            TrialScene::Holds | TrialScene::HasChild => lock.lock().map(drop)?,
         }
-        if scene == Scene::HasChild {
+        if scene == TrialScene::HasChild {
             let what = "cannot start a process";
             let child = leave_child().map_err(|source| Error::Process { what, source })?;
             board.grandchild.store(child as u32, Ordering::Relaxed);
@@ -131,7 +132,7 @@ fn is_free<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, 
 fn kill<'g, R: Rival<'g>>(
     ground: &'g Ground,
     board: &Board,
-    scene: Scene,
+    scene: TrialScene,
     kills: usize,
 ) -> Result<(AfterKill, Option<f64>), Error> {
     let mut times = Vec::new();
@@ -295,18 +296,18 @@ pub(super) const GROUNDS: usize = 7;
 pub(super) fn all<'g, R: Rival<'g>>(
     grounds: &'g [Ground],
     namespaces: Option<Namespaces>,
-    row: &mut Row,
+    row: &mut RivalRow,
 ) -> Result<(), Error> {
     let [first, second, third, fourth, fifth, sixth, seventh] = grounds else {
         unreachable!("{GROUNDS} were made");
     };
     let board = Memory::<Board>::create()?;
-    (row.after_kill, row.known_ms) = kill::<R>(first, &board, Scene::Holds, KILLS)?;
+    (row.after_kill, row.known_ms) = kill::<R>(first, &board, TrialScene::Holds, KILLS)?;
     if R::SHARES {
-        row.after_reader_kill = Some(kill::<R>(second, &board, Scene::Shares, 1)?.0);
+        row.after_reader_kill = Some(kill::<R>(second, &board, TrialScene::Shares, 1)?.0);
     }
     if R::OPENS_TWICE {
-        row.after_kill_with_child = Some(kill::<R>(seventh, &board, Scene::HasChild, 1)?.0);
+        row.after_kill_with_child = Some(kill::<R>(seventh, &board, TrialScene::HasChild, 1)?.0);
         row.excludes_threads = Some(threads::<R>(third, &board)?);
         row.survives_child = Some(child::<R>(fourth, &board)?);
         if let Some(namespaces) = namespaces {

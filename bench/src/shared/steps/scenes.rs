@@ -1,7 +1,7 @@
 //! The operations in which processes are killed, and what others do meanwhile.
 
 use crate::Error;
-use crate::shared::storm::Kind;
+use crate::shared::storm::LockKind;
 use lockstead::shared::{
     Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedMutexGuard, SharedRwLock, SharedSemaphore, Taken,
@@ -45,7 +45,7 @@ pub(super) fn segment() -> Result<Segment<Stage>, Error> {
 }
 
 impl Stage {
-    /// Another victim comes: all is as it was before the first one.
+    /// Makes all as it was before the first victim, for another one.
     pub(super) fn begin(&self) -> Result<(), Error> {
         self.at.store(0, Ordering::SeqCst);
         locks(self)?;
@@ -104,18 +104,18 @@ impl<T> Held for T {}
 type Holding<'a> = Box<dyn Held + 'a>;
 
 /// One operation, with its waiters.
-pub(super) struct Scene {
-    pub(super) kind: Kind,
+pub(super) struct StepScene {
+    pub(super) kind: LockKind,
     pub(super) name: &'static str,
     /// What the parent takes before the victim comes.
     pub(super) holds: fn(&Stage) -> Result<Holding<'_>, Error>,
-    /// The victim; the operation lies between the marks.
+    /// What the victim does; the operation lies between the marks.
     pub(super) victim: fn(&Stage, &Marks<'_>) -> Result<(), SharedError>,
     /// The victim has what the waiters want when it has come to the end.
     pub(super) keeps: bool,
     /// The waiters come before the operation, and sleep; else they come before the kill.
     pub(super) asleep: bool,
-    /// A waiter; whether it was told of a death.
+    /// What a waiter does; true if it was told of a death.
     pub(super) waiter: fn(&Stage) -> Result<bool, Error>,
     /// What the parent does when the victim sleeps, or is dead.
     pub(super) help: for<'a> fn(&'a Stage, Holding<'a>) -> Result<(), Error>,
@@ -207,7 +207,7 @@ fn mends<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
     turn(stage).map(drop)
 }
 
-/// As [`Locked::Acquired`]: in a victim's lock nobody has died.
+/// Takes a guard as [`Locked::Acquired`]: in a victim's lock nobody has died.
 fn fresh<G>(got: Result<Locked<G>, SharedError>) -> Result<G, SharedError> {
     match got? {
         Locked::Acquired(guard) => Ok(guard),
@@ -217,8 +217,8 @@ fn fresh<G>(got: Result<Locked<G>, SharedError>) -> Result<G, SharedError> {
 
 macro_rules! scene {
     ($kind:ident, $name:literal, $victim:expr, $waiter:ident) => {
-        Scene {
-            kind: Kind::$kind,
+        StepScene {
+            kind: LockKind::$kind,
             name: $name,
             holds: nothing,
             victim: $victim,
@@ -230,17 +230,17 @@ macro_rules! scene {
     };
 }
 
-/// With what the parent holds, for which the victim waits.
+/// Declares a scene in which the victim waits for what the parent holds.
 macro_rules! contended {
     ($kind:ident, $name:literal, $victim:expr, $waiter:ident, $holds:expr) => {
-        Scene { holds: $holds, ..scene!($kind, $name, $victim, $waiter) }
+        StepScene { holds: $holds, ..scene!($kind, $name, $victim, $waiter) }
     };
 }
 
 /// On a lock that is free.
 macro_rules! free {
     ($kind:ident, $name:literal, $victim:expr, $waiter:ident) => {
-        Scene { asleep: false, keeps: true, ..scene!($kind, $name, $victim, $waiter) }
+        StepScene { asleep: false, keeps: true, ..scene!($kind, $name, $victim, $waiter) }
     };
 }
 
@@ -284,7 +284,7 @@ macro_rules! notifies {
     };
 }
 
-pub(super) static SCENES: [Scene; 15] = [
+pub(super) static SCENES: [StepScene; 15] = [
     free!(Mutex, "lock", gets!(|stage| stage.mutex.lock()), locks),
     contended!(Mutex, "lock, held", gets!(|stage| stage.mutex.lock()), locks, |stage| {
         Ok(Box::new(fresh(stage.mutex.lock()).map_err(refused)?))
@@ -309,7 +309,7 @@ pub(super) static SCENES: [Scene; 15] = [
         |stage| { Ok(Box::new(stage.semaphore.acquire(1).map_err(refused)?)) }
     ),
     scene!(Semaphore, "release", gives_back!(|stage| stage.semaphore.acquire(1)), acquires),
-    Scene {
+    StepScene {
         help: gives,
         ..scene!(
             Condvar,
@@ -327,7 +327,7 @@ pub(super) static SCENES: [Scene; 15] = [
             takes
         )
     },
-    Scene {
+    StepScene {
         help: mends,
         ..scene!(
             Condvar,
@@ -339,7 +339,7 @@ pub(super) static SCENES: [Scene; 15] = [
             takes
         )
     },
-    Scene {
+    StepScene {
         help: mends,
         ..scene!(Condvar, "notify all", notifies!(|stage| stage.changed.notify_all()), takes)
     },

@@ -1,14 +1,14 @@
 //! A process that is stepped through, and killed.
 
 use super::PATIENCE;
-use super::scenes::{Marks, Scene, Stage};
+use super::scenes::{Marks, Stage, StepScene};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
 use lockstead::shared::{JoinError, Segment};
 use std::time::{Duration, Instant};
 
-/// Who does not come to the next instruction in this time looks whether it sleeps: longer than
-/// a rest between two looks at a lock.
+/// If the next instruction takes longer, the parent looks whether the victim sleeps. It is longer
+/// than a rest between two looks at a lock.
 const BLINK: Duration = Duration::from_micros(300);
 
 /// How far a victim comes.
@@ -39,12 +39,15 @@ enum Step {
 
 impl<'a> Victim<'a> {
     /// One that has come to the operation.
-    pub(super) fn new(segment: &'a Segment<Stage>, scene: &'static Scene) -> Result<Self, Error> {
+    pub(super) fn new(
+        segment: &'a Segment<Stage>,
+        scene: &'static StepScene,
+    ) -> Result<Self, Error> {
         let stage = segment.root();
         let worker = Worker::fork(|| {
-            // SAFETY: numbers.
+            // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
             if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
-                // SAFETY: ends the process.
+                // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
                 unsafe { libc::_exit(REFUSED) };
             }
             let refused = |error: JoinError| Error::Worker { how: format!("the victim: {error}") };
@@ -92,8 +95,8 @@ impl<'a> Victim<'a> {
         Ok(Came { instructions, asleep: false, ended: ended(self.stage) })
     }
 
-    /// One instruction. If it sleeps in it, `asleep` is called, once; or if it is to be left
-    /// asleep, nobody is.
+    /// Lets the victim do one instruction. If it sleeps in it, `asleep` is called, once, unless
+    /// it is to be left asleep.
     fn instruction(
         &mut self,
         asleep: &mut dyn FnMut() -> Result<(), Error>,
@@ -155,7 +158,7 @@ impl<'a> Victim<'a> {
         sleeps(self.worker.pid(), self.worker.pid())
     }
 
-    /// Its end; it has been waited for.
+    /// Kills the victim, and waits for its end.
     pub(super) fn kill(self) {
         drop(self.worker);
     }

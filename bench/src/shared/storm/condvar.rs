@@ -11,14 +11,14 @@
 //!
 //! # The chain
 //! While it storms, each death wakes everybody, and whatever was lost is mended at once.
-//! In a calm the parent says in each ring that it is over, and notifies *one*. Who wakes
+//! In a quiet phase the parent says in each ring that it is over, and notifies *one*. Who wakes
 //! and sees it notifies one more. If any link of that chain is lost, by a death or
 //! otherwise, whoever is left sleeps for ever, and that is a stall.
 
 use super::hand::{Hand, How};
 use super::limits::STALL;
 use super::protected::{Protected, Ring, Turn, load, store};
-use super::tally::{Control, Kind, count};
+use super::tally::{LockKind, StormControl, count};
 use crate::Error;
 use lockstead::shared::{Locked, SharedError, SharedMutexGuard};
 
@@ -28,7 +28,7 @@ type Guard<'a> = SharedMutexGuard<'a, Turn>;
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let ring = &hand.field().rings[at];
     let how = hand.how();
-    let outcome = hand.waiting(Kind::Condvar, || match how {
+    let outcome = hand.waiting(LockKind::Condvar, || match how {
         How::Try => ring.turn.try_lock(),
         How::Within(time) => ring.turn.lock_timeout(time),
         How::Forever => ring.turn.lock(),
@@ -60,7 +60,7 @@ fn take<'a>(hand: &mut Hand<'a>, ring: &'a Ring, mut turn: Guard<'a>) -> Result<
     while turn.stock == 0 && turn.over == 0 {
         waited = true;
         let how = hand.how();
-        let outcome = hand.watched(Kind::Condvar as u32, || match how {
+        let outcome = hand.watched(LockKind::Condvar as u32, || match how {
             How::Within(time) => ring.changed.wait_timeout(turn, time).map(|waited| waited.mutex),
             How::Try | How::Forever => ring.changed.wait(turn),
         });
@@ -88,17 +88,17 @@ fn finish(hand: &Hand<'_>, turn: &mut Turn) {
     let alone = load(&turn.inside) == hand.name;
     store(&mut turn.inside, 0);
     let torn = !alone || !turn.is_sound();
-    count(&hand.tally(Kind::Condvar).torn, u64::from(torn));
+    count(&hand.tally(LockKind::Condvar).torn, u64::from(torn));
 }
 
 /// The mutex as it was got. After a death all are to look: the dead one may have been
 /// about to notify.
 fn received<'a>(
-    control: &Control,
+    control: &StormControl,
     ring: &Ring,
     outcome: Result<Locked<Guard<'a>>, SharedError>,
 ) -> Result<Option<Guard<'a>>, Error> {
-    let got = control.tally(Kind::Condvar).received(outcome)?;
+    let got = control.tally(LockKind::Condvar).received(outcome)?;
     Ok(got.map(|(turn, died)| {
         if died {
             ring.changed.notify_all();
@@ -107,9 +107,9 @@ fn received<'a>(
     }))
 }
 
-/// The parent: says whether it is over, and notifies one; false if the mutex was not to
-/// be had in time.
-pub(super) fn set_over(control: &Control, ring: &Ring, over: bool) -> Result<bool, Error> {
+/// Says for the parent whether it is over, and notifies one; false if the mutex was not to be had
+/// in time.
+pub(super) fn set_over(control: &StormControl, ring: &Ring, over: bool) -> Result<bool, Error> {
     let Some(mut turn) = received(control, ring, ring.turn.lock_timeout(STALL))? else {
         return Ok(false);
     };
@@ -137,7 +137,7 @@ mod tests {
             let turn = turn.acquired().expect("sound");
             assert!(turn.made == 50 && turn.taken == 50 && turn.stock == 0);
             drop(turn);
-            assert_eq!(torn(&hands[0], Kind::Condvar), 0);
+            assert_eq!(torn(&hands[0], LockKind::Condvar), 0);
         });
     }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// Waits in a thread of its own, as a worker does, until the ring is over.
-    fn waiter_after(set: impl FnOnce(&Control, &Ring)) -> bool {
+    fn waiter_after(set: impl FnOnce(&StormControl, &Ring)) -> bool {
         let stands = stands();
         let (control, ring) = (&*stands.control, &stands.segment.root().rings[0]);
         let party = &control.parties[1][0];
@@ -178,9 +178,9 @@ mod tests {
             if !comes_back {
                 // It would be a stall: seen from outside, as the parent sees it.
                 assert!(
-                    party
-                        .waits(&control.stops)
-                        .is_some_and(|(kind, ns)| kind == Some(Kind::Condvar) && ns > 300_000_000)
+                    party.waits(&control.stops).is_some_and(|(kind, ns)| kind
+                        == Some(LockKind::Condvar)
+                        && ns > 300_000_000)
                 );
                 ring.changed.notify_all();
             }
@@ -225,7 +225,7 @@ mod tests {
             let mut turn = ring.turn.lock().expect("free").acquired().expect("sound");
             turn.inside = hand.name ^ 2;
             finish(hand, &mut turn);
-            assert_eq!(hand.tally(Kind::Condvar).torn.load(Ordering::Relaxed), 1);
+            assert_eq!(hand.tally(LockKind::Condvar).torn.load(Ordering::Relaxed), 1);
         });
     }
 }

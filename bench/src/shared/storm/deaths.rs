@@ -25,7 +25,7 @@ pub(super) enum Death {
 pub(super) fn kill_and_take_memory(worker: &Worker) -> io::Result<bool> {
     let threads = worker.threads();
     let everywhere = affinity()?;
-    // SAFETY: asks for a number.
+    // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     let here = unsafe { libc::sched_getcpu() }.max(0) as usize;
     // SAFETY: plain bits, and the number is that of a processor.
     let one = unsafe {
@@ -48,7 +48,8 @@ pub(super) fn kill_and_take_memory(worker: &Worker) -> io::Result<bool> {
 }
 
 fn affinity() -> io::Result<libc::cpu_set_t> {
-    // SAFETY: plain bits, which the call fills in.
+    // SAFETY: by ZEROED-BITS and CALL-LOCALS the structure is plain, live, and filled in by the
+    // call.
     unsafe {
         let mut set: libc::cpu_set_t = core::mem::zeroed();
         match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) {
@@ -60,13 +61,14 @@ fn affinity() -> io::Result<libc::cpu_set_t> {
 
 /// Moves a thread, which may have ended meanwhile, to these processors.
 fn move_to(thread: libc::pid_t, set: &libc::cpu_set_t) {
-    // SAFETY: reads a live set.
+    // SAFETY: by CALL-LOCALS the set is live for the call, which reads it.
     unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), set) };
 }
 
 /// Gives a thread, which may have ended meanwhile, a scheduling policy.
 fn schedule(thread: libc::pid_t, policy: libc::c_int) {
-    // SAFETY: plain bits; the call reads them.
+    // SAFETY: by ZEROED-BITS and CALL-LOCALS the structure is plain and live for the call, which
+    // reads it.
     unsafe {
         let usual: libc::sched_param = core::mem::zeroed();
         libc::sched_setscheduler(thread, policy, &raw const usual);

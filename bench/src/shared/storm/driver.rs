@@ -5,13 +5,13 @@ use super::condvar;
 use super::course::Course;
 use super::fate::{Fate, Unmarked, Victim};
 use super::ground::Ground;
-use super::limits::SQUALL;
+use super::limits::KILLS_A_PHASE;
 use super::mix::{Mix, Namespacing};
 use super::part::StormPart;
-use super::tally::{Control, Kind, Tally};
+use super::tally::{LockKind, StormControl, Tally};
 use super::worker::{Handed, work};
 use crate::shared::memory::Memory;
-use crate::shared::process::{Namespaces, Place, Worker};
+use crate::shared::process::{Namespaces, Worker, WorkerPlace};
 use crate::{Error, Session};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,7 +23,7 @@ const EARLY: u64 = 8;
 /// Within this time of its creation, as a copy and as a new program.
 const YOUTH_US: u64 = 1_000;
 const LONG_YOUTH_US: u64 = 6_000;
-/// Who is killed in a calm is killed within this time of its beginning.
+/// A worker that is killed in a quiet phase is killed within this time of its beginning.
 const LAST_US: u64 = 400;
 /// One of so many begins as a new program, in the namespaces of its parent; the others as
 /// copies of it, which takes a fifth of the time.
@@ -36,7 +36,7 @@ pub(super) struct Storm<'a> {
     namespaces: Option<Namespaces>,
     /// What workers become that call `exec`.
     program: File,
-    pub(super) control: Memory<Control>,
+    pub(super) control: Memory<StormControl>,
     pub(super) ground: Ground,
     pub(super) others: Option<Memory<Others>>,
     pub(super) victims: Vec<Victim>,
@@ -50,8 +50,8 @@ pub(super) struct Storm<'a> {
     pub(super) deaths: u64,
     /// Deaths of which the kernel may not have told, and how they become known.
     pub(super) unmarked: Unmarked,
-    pub(super) calms: u64,
-    pub(super) stalls: [u64; Kind::ALL.len()],
+    pub(super) quiet_phases: u64,
+    pub(super) stalls: [u64; LockKind::ALL.len()],
     pub(super) lost: u64,
     pub(super) stuck: u64,
     pub(super) time: Duration,
@@ -79,8 +79,8 @@ impl<'a> Storm<'a> {
             stopped: 0,
             deaths: 0,
             unmarked: Unmarked::default(),
-            calms: 0,
-            stalls: [0; Kind::ALL.len()],
+            quiet_phases: 0,
+            stalls: [0; LockKind::ALL.len()],
             lost: 0,
             stuck: 0,
             time: Duration::ZERO,
@@ -88,15 +88,15 @@ impl<'a> Storm<'a> {
         })
     }
 
-    /// Squalls and calms, until it is somebody else's turn or all is over. That the locks
+    /// Runs phases of kills and quiet ones, until it is somebody else's turn or all is over. That the locks
     /// refuse is a finding, and ends this storm only.
-    pub(super) fn rage(
+    pub(super) fn run_turn(
         &mut self,
         course: &Course<'_>,
         session: &mut Session<'_>,
     ) -> Result<(), Error> {
         let start = Instant::now();
-        let outcome = self.rage_on(course, session);
+        let outcome = self.run_phases(course, session);
         self.time += start.elapsed();
         match outcome {
             Err(Error::Worker { how }) => {
@@ -111,11 +111,11 @@ impl<'a> Storm<'a> {
         }
     }
 
-    fn rage_on(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
+    fn run_phases(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
         self.ground.sit()?;
         while !course.is_over(self.kills) {
-            self.squall(course, session)?;
-            self.calm(course, session)?;
+            self.kill_phase(course, session)?;
+            self.quiesce(course, session)?;
         }
         // A thread that uses one segment may not be able to use another one as well.
         self.ground.segment.leave().map_err(|busy| Error::Worker {
@@ -123,8 +123,8 @@ impl<'a> Storm<'a> {
         })
     }
 
-    fn squall(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
-        let enough = self.kills + SQUALL;
+    fn kill_phase(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
+        let enough = self.kills + KILLS_A_PHASE;
         self.control.over.store(0, Ordering::Relaxed);
         self.set_rings(false)?;
         for index in 0..self.mix.processes {
@@ -147,12 +147,12 @@ impl<'a> Storm<'a> {
 
     /// Nobody begins anything new, and nobody comes: some are killed, and the others must
     /// come to an end; what all leave must be whole.
-    pub(super) fn calm(
+    pub(super) fn quiesce(
         &mut self,
         course: &Course<'_>,
         session: &mut Session<'_>,
     ) -> Result<(), Error> {
-        self.calm_down()?;
+        self.before_quiet()?;
         self.strike_unmarked()?;
         self.control.over.store(1, Ordering::Relaxed);
         let now = Instant::now();
@@ -179,13 +179,13 @@ impl<'a> Storm<'a> {
         self.victims.clear();
         self.inspect();
         self.count_seats()?;
-        self.unmarked.end_calm();
-        self.calms += 1;
+        self.unmarked.end_quiet();
+        self.quiet_phases += 1;
         Ok(())
     }
 
-    /// Nobody is left: whether all seats are. If not, there would be fewer and fewer, so the
-    /// storm goes on in a new segment.
+    /// Counts the slots when nobody is left. If some are lost, there would be fewer and fewer, so
+    /// the storm goes on in a new segment.
     fn count_seats(&mut self) -> Result<(), Error> {
         let lost = self.ground.seats.lost()?;
         if lost != 0 {
@@ -223,12 +223,12 @@ impl<'a> Storm<'a> {
             seed: fastrand::u64(..),
         };
         let place = match (mix.namespaces, self.namespaces) {
-            (Namespacing::Each, Some(own)) => Place::Own(own),
-            (Namespacing::Several, Some(own)) if index % 2 == 1 => Place::Own(own),
-            _ => Place::Here,
+            (Namespacing::Each, Some(own)) => WorkerPlace::Own(own),
+            (Namespacing::Several, Some(own)) if index % 2 == 1 => WorkerPlace::Own(own),
+            _ => WorkerPlace::Here,
         };
         let (worker, youth) = match place {
-            Place::Here if fastrand::u64(..ANEW) != 0 => {
+            WorkerPlace::Here if fastrand::u64(..ANEW) != 0 => {
                 (Worker::fork(|| work(part, self.handed()?))?, YOUTH_US)
             }
             place => {
@@ -263,10 +263,10 @@ impl<'a> Storm<'a> {
 
     /// Says in all rings whether it is over.
     fn set_rings(&mut self, over: bool) -> Result<(), Error> {
-        if self.mix.kinds.contains(&Kind::Condvar) {
+        if self.mix.kinds.contains(&LockKind::Condvar) {
             for ring in &self.ground.segment.root().rings[..self.mix.locks] {
                 if !condvar::set_over(&self.control, ring, over)? {
-                    self.stalls[Kind::Condvar as usize] += 1;
+                    self.stalls[LockKind::Condvar as usize] += 1;
                 }
             }
         }

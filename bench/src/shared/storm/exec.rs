@@ -67,10 +67,11 @@ extern "C" fn pass_on(signal: libc::c_int, about: *mut libc::siginfo_t, more: *m
     // SAFETY: the kernel's, of a signal that came with a value.
     let thread = unsafe { (*about).si_value().sival_ptr } as usize;
     if thread < COUNT.load(Ordering::Relaxed) {
-        // SAFETY: one of those that `obey` was told of.
+        // SAFETY: the index is below `COUNT`: it is one of the parties that `obey` was told of,
+        // which live as long as the process.
         let party = unsafe { &*PARTIES.load(Ordering::Relaxed).add(thread) };
         let number = party.thread.load(Ordering::Relaxed) as libc::pid_t;
-        // SAFETY: numbers.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         let passed = unsafe {
             number != libc::gettid() && libc::tgkill(libc::getpid(), number, libc::SIGUSR2) == 0
         };

@@ -5,7 +5,7 @@
 //! so, and the next one as well, keeps a waiter for twice a second: as it should, but more
 //! than a wait may last here. And a storm in which each such death took a second would have
 //! few. So the parent asks about most of them at once, as `lockstead shm --recover` does.
-//! Now and then, and in every calm, one is left to those who wait: the parent does not ask,
+//! Now and then, and in every quiet phase, one is left to those who wait: the parent does not ask,
 //! and has nobody else die so, until they have had time to find it.
 
 use super::deaths::{self, Death};
@@ -13,7 +13,7 @@ use super::driver::{BLINK, Storm, random};
 use super::exec;
 use super::limits::STALL;
 use super::seats::Seats;
-use super::tally::{Kind, now_ns};
+use super::tally::{LockKind, now_ns};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LIFETIME_US: u64 = 1_000;
 /// One of so many is stopped before.
 const STOPPED: u64 = 4;
-/// For this time at most, and one of so many for as long as that.
+/// The longest time of most stops, in microseconds.
 const SHORT_STOP_US: u64 = 5_000;
 const LONG_STOP_US: u64 = 300_000;
 const LONG: u64 = 16;
@@ -76,7 +76,7 @@ pub(super) struct Unmarked {
     open: bool,
     /// Until then the parent asks.
     asks: Option<Instant>,
-    calm: bool,
+    quiet: bool,
 }
 
 impl Unmarked {
@@ -91,12 +91,12 @@ impl Unmarked {
 
     /// Whether there may be another one now.
     fn may_be(&self) -> bool {
-        !(self.is_left() || self.calm && self.left_within(BETWEEN))
+        !(self.is_left() || self.quiet && self.left_within(BETWEEN))
     }
 
     /// There is going to be one; `alone`: and no other one at the same time.
     fn strikes(&mut self, alone: bool) {
-        if self.calm || (alone && self.asks.is_none() && !self.left_within(BETWEEN)) {
+        if self.quiet || (alone && self.asks.is_none() && !self.left_within(BETWEEN)) {
             self.leave();
         }
     }
@@ -108,7 +108,7 @@ impl Unmarked {
 
     /// There has been one.
     fn struck(&mut self) {
-        if !self.calm && !self.is_left() {
+        if !self.quiet && !self.is_left() {
             self.asks = Some(Instant::now() + ASKS);
         }
     }
@@ -127,12 +127,12 @@ impl Unmarked {
     }
 
     /// From here on nobody asks.
-    fn begin_calm(&mut self) {
-        self.calm = true;
+    fn begin_quiet(&mut self) {
+        self.quiet = true;
     }
 
     /// Nobody is left, and all seats have been looked at.
-    pub(super) fn end_calm(&mut self) {
+    pub(super) fn end_quiet(&mut self) {
         *self = Unmarked { left: self.left, ..Unmarked::default() };
     }
 }
@@ -210,9 +210,9 @@ impl Storm<'_> {
         }
     }
 
-    /// A calm is to begin, in which the parent does not ask. So before, it asks about those
+    /// A quiet phase is to begin, in which the parent does not ask. So before, it asks about those
     /// that are dying already.
-    pub(super) fn calm_down(&mut self) -> Result<(), Error> {
+    pub(super) fn before_quiet(&mut self) -> Result<(), Error> {
         self.go_on();
         while self.dies_unmarked() || !self.unmarked.is_known() {
             for index in 0..self.victims.len() {
@@ -223,7 +223,7 @@ impl Storm<'_> {
             self.unmarked.look(&self.ground.seats);
             std::thread::sleep(BLINK);
         }
-        self.unmarked.begin_calm();
+        self.unmarked.begin_quiet();
         Ok(())
     }
 
@@ -320,7 +320,7 @@ impl Storm<'_> {
                     self.unmarked.struck();
                 }
             }
-            // In a calm it may have come to its end before the signal.
+            // In a quiet phase it may have come to its end before the signal.
             _ if over && status == 0 => {}
             _ => return Err(Error::Worker { how: ending(status) }),
         }
@@ -341,7 +341,7 @@ impl Storm<'_> {
     }
 
     /// What one of its threads has waited for too long; `Some(None)`: a seat.
-    pub(super) fn stalled(&self, index: usize) -> Option<Option<Kind>> {
+    pub(super) fn stalled(&self, index: usize) -> Option<Option<LockKind>> {
         let parties = &self.control.parties[index][..self.mix.threads];
         let stops = &self.control.stops;
         let (kind, waited) =
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use crate::shared::process::{until, wait_for_child};
 
-    /// As if so much time had passed since.
+    /// Acts as if so much time had passed since.
     fn earlier(unmarked: &mut Unmarked, time: Duration) {
         unmarked.left = unmarked.left.map(|left| left - time);
     }
@@ -383,16 +383,16 @@ mod tests {
     }
 
     #[test]
-    fn in_a_calm_nobody_asks() {
+    fn in_a_quiet_phase_nobody_asks() {
         let mut unmarked = Unmarked::default();
-        unmarked.begin_calm();
+        unmarked.begin_quiet();
         assert!(unmarked.may_be());
         unmarked.strikes(false);
         unmarked.struck();
         assert!(unmarked.is_known() && !unmarked.may_be());
         earlier(&mut unmarked, TO_FIND);
-        assert!(!unmarked.may_be(), "it is calm still");
-        unmarked.end_calm();
+        assert!(!unmarked.may_be(), "the phase is quiet still");
+        unmarked.end_quiet();
         assert!(unmarked.may_be());
         unmarked.strikes(true);
         unmarked.struck();
@@ -455,11 +455,11 @@ mod tests {
         let worker = wait_for_child().expect("a child");
         let mut storm = with_one(&mix, worker, Fate::Begins);
         let party = &storm.control.parties[0][0];
-        party.waits_for.store(Kind::Semaphore as u32, Ordering::Relaxed);
+        party.waits_for.store(LockKind::Semaphore as u32, Ordering::Relaxed);
         let since = now_ns() - (STALL + Duration::from_millis(1)).as_nanos() as u64;
         party.waits_since.store(since, Ordering::Relaxed);
         until_gone(&mut storm);
-        assert_eq!(storm.stalls[Kind::Semaphore as usize], 1);
+        assert_eq!(storm.stalls[LockKind::Semaphore as usize], 1);
         assert_eq!((storm.kills, storm.deaths), (0, 1), "it counts as a death and not as a kill");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::driver::Storm;
 use super::limits::STALL;
-use super::report::{Counts, KindReport, RobustReport, Round, rate};
-use super::tally::{Kind, count, now_ns};
+use super::report::{Counts, KindReport, RobustReport, StormRound, rate};
+use super::tally::{LockKind, count, now_ns};
 use super::{beside, semaphore};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,19 +16,19 @@ impl Storm<'_> {
             for at in 0..self.mix.locks {
                 let start = now_ns();
                 let got = match kind {
-                    Kind::Mutex => {
+                    LockKind::Mutex => {
                         let outcome = field.mutexes[at].lock_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    Kind::RwLock => {
+                    LockKind::RwLock => {
                         let outcome = field.rwlocks[at].write_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    Kind::Condvar => {
+                    LockKind::Condvar => {
                         let outcome = field.rings[at].turn.lock_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    Kind::Semaphore => semaphore::inspect(tally, &field.semaphores[at], at),
+                    LockKind::Semaphore => semaphore::inspect(tally, &field.semaphores[at], at),
                 };
                 match got {
                     Ok(true) => {}
@@ -44,7 +44,7 @@ impl Storm<'_> {
         }
     }
 
-    pub(super) fn report(&self) -> Round {
+    pub(super) fn report(&self) -> StormRound {
         let kinds: Vec<_> = self.mix.kinds.iter().map(|&kind| self.kind_report(kind)).collect();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let robust = &self.control.robust;
@@ -69,21 +69,21 @@ impl Storm<'_> {
                 stuck: self.stuck,
                 operations: load(&robust.operations),
             }),
-            calms: self.calms,
+            quiet_phases: self.quiet_phases,
             seconds,
         };
-        Round::new(self.mix.clone(), counts, self.broken.clone())
+        StormRound::new(self.mix.clone(), counts, self.broken.clone())
     }
 
-    fn kind_report(&self, kind: Kind) -> KindReport {
+    fn kind_report(&self, kind: LockKind) -> KindReport {
         let tally = self.control.tally(kind);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (owner_died, units) = (load(&tally.owner_died), load(&tally.units_returned));
-        let told = if kind == Kind::Semaphore { units } else { owner_died };
+        let told = if kind == LockKind::Semaphore { units } else { owner_died };
         KindReport {
             lock: kind,
             owner_died,
-            units_returned: (kind == Kind::Semaphore).then_some(units),
+            units_returned: (kind == LockKind::Semaphore).then_some(units),
             torn: load(&tally.torn),
             unfounded: told.saturating_sub(self.deaths * kind.told_at_most()),
             stalls: self.stalls[kind as usize],
@@ -118,28 +118,28 @@ mod tests {
         storm
     }
 
-    fn calm(storm: &mut Storm<'_>) {
+    fn quiesce(storm: &mut Storm<'_>) {
         let length = Length::default();
         let course = Course::turn(&length, Instant::now(), (1, true), (0, 0)).expect("it begins");
-        quiet(|session| storm.calm(&course, session)).expect("comes to an end");
+        quiet(|session| storm.quiesce(&course, session)).expect("comes to an end");
     }
 
     fn all() -> Mix {
-        Mix { kinds: Kind::ALL.to_vec(), beside_robust: true, ..Mix::default() }
+        Mix { kinds: LockKind::ALL.to_vec(), beside_robust: true, ..Mix::default() }
     }
 
     #[test]
     fn locks_that_nobody_has_touched_pass() {
         let mix = all();
         let mut storm = still(&mix);
-        calm(&mut storm);
+        quiesce(&mut storm);
         let report = storm.report().counts;
         assert!(report.passed(), "{report:?}");
-        assert_eq!(report.calms, 1);
+        assert_eq!(report.quiet_phases, 1);
     }
 
     #[test]
-    fn what_was_left_torn_is_found_in_the_calm() {
+    fn what_was_left_torn_is_found_in_the_quiet_phase() {
         let mix = all();
         let mut storm = still(&mix);
         let field = storm.ground.segment.root();
@@ -147,7 +147,7 @@ mod tests {
         mutex.acquired().expect("nobody died").first = 1;
         let rwlock = field.rwlocks[4].write().expect("a free lock");
         rwlock.acquired().expect("nobody died").inside = 7;
-        calm(&mut storm);
+        quiesce(&mut storm);
         let report = storm.report().counts;
         assert_eq!((report.torn, report.stalls), (2, 0), "{report:?}");
         assert!(!report.passed());
@@ -158,7 +158,7 @@ mod tests {
         let mix = all();
         let mut storm = still(&mix);
         storm.deaths = 3;
-        for kind in Kind::ALL {
+        for kind in LockKind::ALL {
             let tally = storm.control.tally(kind);
             for counter in [&tally.owner_died, &tally.units_returned] {
                 counter.store(7, Ordering::Relaxed);
@@ -176,13 +176,13 @@ mod tests {
         let storm = still(&mix);
         let party = &storm.control.parties[2][0];
         let since = |ago: Duration| {
-            party.waits_for.store(Kind::RwLock as u32, Ordering::Relaxed);
+            party.waits_for.store(LockKind::RwLock as u32, Ordering::Relaxed);
             party.waits_since.store(now_ns() - ago.as_nanos() as u64, Ordering::Relaxed);
             storm.stalled(2)
         };
         assert_eq!(since(STALL - Duration::from_secs(1)), None);
-        assert_eq!(since(STALL + Duration::from_millis(1)), Some(Some(Kind::RwLock)));
-        let longest = &storm.control.tally(Kind::RwLock).longest_wait_ns;
+        assert_eq!(since(STALL + Duration::from_millis(1)), Some(Some(LockKind::RwLock)));
+        let longest = &storm.control.tally(LockKind::RwLock).longest_wait_ns;
         assert!(longest.load(Ordering::Relaxed) > 2_000_000_000);
         assert_eq!(storm.stalled(1), None);
     }
@@ -194,15 +194,15 @@ mod tests {
         let party = &storm.control.parties[0][0];
         let long = (STALL + Duration::from_millis(500)).as_nanos() as u64;
         let begin = now_ns() - long;
-        party.waits_for.store(Kind::Mutex as u32, Ordering::Relaxed);
+        party.waits_for.store(LockKind::Mutex as u32, Ordering::Relaxed);
         party.waits_since.store(begin, Ordering::Relaxed);
-        assert_eq!(storm.stalled(0), Some(Some(Kind::Mutex)));
+        assert_eq!(storm.stalled(0), Some(Some(LockKind::Mutex)));
         storm.control.stops.begin(begin);
         storm.control.stops.end(begin + 1_000_000_000);
         assert_eq!(storm.stalled(0), None);
         // Stopped before it began to wait.
         party.waits_stopped.store(900_000_000, Ordering::Relaxed);
-        assert_eq!(storm.stalled(0), Some(Some(Kind::Mutex)));
+        assert_eq!(storm.stalled(0), Some(Some(LockKind::Mutex)));
     }
 
     #[test]
@@ -231,12 +231,12 @@ mod tests {
                 there.wait();
             });
             there.wait();
-            calm(&mut storm);
+            quiesce(&mut storm);
             there.wait();
         });
         assert_eq!(storm.report().counts.lost, 1);
         assert!(!storm.report().counts.passed());
-        calm(&mut storm);
+        quiesce(&mut storm);
         assert_eq!(storm.report().counts.lost, 1);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn settle(part: &StormPart) -> Result<(), Error> {
     }
     if part.without_proc || part.other_user {
         // The kernel forgets this where rights change.
-        // SAFETY: a number.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     }
     Ok(())
@@ -32,7 +32,7 @@ fn checked(code: libc::c_int) -> io::Result<()> {
 
 /// By the bare calls: those of the C library wait for threads that a copied process has lost.
 fn become_nobody() -> io::Result<()> {
-    // SAFETY: numbers, and an empty list.
+    // SAFETY: by CALL-NUMBERS: numbers, and a list of no entries.
     unsafe {
         let none = std::ptr::null::<libc::gid_t>();
         checked(libc::syscall(libc::SYS_setgroups, 0, none) as libc::c_int)?;
@@ -44,16 +44,16 @@ fn become_nobody() -> io::Result<()> {
 /// From here on there is no `/proc`, in a mount namespace of the process's own.
 fn lose_proc() -> io::Result<()> {
     let mount = |from: &std::ffi::CStr, to: &std::ffi::CStr, kind: &std::ffi::CStr, flags| {
-        // SAFETY: live strings, and no data.
+        // SAFETY: the strings are constants that end with a zero, and there are no data.
         checked(unsafe {
             libc::mount(from.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, std::ptr::null())
         })
     };
-    // SAFETY: numbers.
+    // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     let unshare = |flags| checked(unsafe { libc::unshare(flags) });
     unshare(libc::CLONE_NEWNS).or_else(|_| unshare(libc::CLONE_NEWNS | libc::CLONE_NEWUSER))?;
     mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE)?;
-    // SAFETY: a live string.
+    // SAFETY: the string is a constant that ends with a zero.
     unsafe { libc::umount2(c"/proc".as_ptr(), libc::MNT_DETACH) };
     // It may have been there twice, or not be this user's to remove.
     if Path::new("/proc/self").exists() {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn user() -> libc::uid_t {
-        // SAFETY: asks for a number.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         unsafe { libc::getuid() }
     }
 

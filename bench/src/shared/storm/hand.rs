@@ -4,7 +4,7 @@ use super::beside::{Beside, Others};
 use super::field::Field;
 use super::part::StormPart;
 use super::suspicion::Suspicion;
-use super::tally::{Control, FOR_A_SEAT, Kind, Party, Tally, now_ns};
+use super::tally::{FOR_A_SEAT, LockKind, Party, StormControl, Tally, now_ns};
 use crate::Error;
 use crate::contended::work::busy;
 use lockstead::shared::{JoinError, Segment};
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(super) struct Crew<'a> {
     pub(super) part: &'a StormPart,
-    pub(super) control: &'a Control,
+    pub(super) control: &'a StormControl,
     pub(super) segment: &'a Segment<Field>,
     pub(super) others: Option<&'a Others>,
 }
@@ -36,7 +36,7 @@ impl Past {
     }
 }
 
-/// In which way a lock is to be acquired.
+/// The way in which a lock is to be acquired.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     Try,
@@ -44,9 +44,9 @@ pub(super) enum How {
     Forever,
 }
 
-/// One thread.
+/// One thread of a worker.
 pub(super) struct Hand<'a> {
-    pub(super) control: &'a Control,
+    pub(super) control: &'a StormControl,
     pub(super) party: &'a Party,
     /// Processes, and threads of each, that there are.
     pub(super) extent: (usize, usize),
@@ -68,7 +68,7 @@ impl<'a> Hand<'a> {
         let Crew { part, control, segment, others } = crew;
         let Past { thread, random, holds } = past;
         let party = &control.parties[part.index][thread];
-        // SAFETY: asks for a number.
+        // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         party.thread.store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
         Hand {
             control,
@@ -119,7 +119,7 @@ impl<'a> Hand<'a> {
         self.segment.root()
     }
 
-    pub(super) fn tally(&self, kind: Kind) -> &'a Tally {
+    pub(super) fn tally(&self, kind: LockKind) -> &'a Tally {
         self.control.tally(kind)
     }
 
@@ -144,7 +144,7 @@ impl<'a> Hand<'a> {
     }
 
     /// An acquisition, which is to come to an end.
-    pub(super) fn waiting<T>(&self, kind: Kind, acquire: impl FnOnce() -> T) -> T {
+    pub(super) fn waiting<T>(&self, kind: LockKind, acquire: impl FnOnce() -> T) -> T {
         let stops = &self.control.stops;
         let begin = now_ns();
         let stopped = stops.until(begin);
@@ -168,7 +168,7 @@ impl<'a> Hand<'a> {
         outcome
     }
 
-    /// Spends some time.
+    /// Spends a moment, seldom a longer one.
     pub(super) fn dawdle(&mut self) {
         match self.random.u32(..256) {
             // Long enough for others to go to sleep.
@@ -178,8 +178,8 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// With a lock of ours: gives one of the C library's back or takes one, now and
-    /// then.
+    /// Gives one of the C library's locks back or takes one, now and then, while holding one of
+    /// ours.
     pub(super) fn beside_at_random(&mut self) {
         if let Some(beside) = &mut self.beside
             && self.random.u32(..2) == 0
@@ -197,7 +197,7 @@ pub(super) mod tests {
 
     /// What hands work with, in this process.
     pub(in super::super) struct Stands {
-        pub(in super::super) control: Memory<Control>,
+        pub(in super::super) control: Memory<StormControl>,
         pub(in super::super) segment: Segment<Field>,
         parts: Vec<StormPart>,
     }
@@ -218,7 +218,7 @@ pub(super) mod tests {
             index,
             processes: 2,
             threads: 1,
-            kinds: Kind::ALL.to_vec(),
+            kinds: LockKind::ALL.to_vec(),
             locks: 1,
             beside: false,
             churn: false,
@@ -244,7 +244,7 @@ pub(super) mod tests {
         with_hands(1, |hands| run(&mut hands[0]));
     }
 
-    pub(in super::super) fn torn(hand: &Hand<'_>, kind: Kind) -> u64 {
+    pub(in super::super) fn torn(hand: &Hand<'_>, kind: LockKind) -> u64 {
         hand.tally(kind).torn.load(Ordering::Relaxed)
     }
 }

@@ -12,8 +12,8 @@ pub const MAX_THREADS: usize = 16;
 pub const MAX_LOCKS: usize = 256;
 /// The largest number of kills.
 pub const MAX_KILLS: u64 = 10_000_000;
-/// So many kills are followed by a calm.
-pub const SQUALL: u64 = 24;
+/// So many kills are followed by a quiet phase.
+pub const KILLS_A_PHASE: u64 = 24;
 /// Units of each semaphore.
 pub(super) const UNITS: u32 = 3;
 /// A section takes so many at most.

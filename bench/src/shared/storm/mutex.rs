@@ -5,7 +5,7 @@
 
 use super::hand::{Hand, How};
 use super::protected::Pair;
-use super::tally::{Kind, count};
+use super::tally::{LockKind, count};
 use crate::Error;
 use lockstead::shared::SharedMutex;
 
@@ -33,17 +33,17 @@ type Taken<'a> = Option<(lockstead::shared::SharedMutexGuard<'a, Pair>, bool)>;
 fn take<'a>(hand: &mut Hand<'a>, at: usize) -> Result<Taken<'a>, Error> {
     let mutex: &SharedMutex<Pair> = &hand.field().mutexes[at];
     let how = hand.how();
-    let outcome = hand.waiting(Kind::Mutex, || match how {
+    let outcome = hand.waiting(LockKind::Mutex, || match how {
         How::Try => mutex.try_lock(),
         How::Within(time) => mutex.lock_timeout(time),
         How::Forever => mutex.lock(),
     });
-    hand.tally(Kind::Mutex).received(outcome)
+    hand.tally(LockKind::Mutex).received(outcome)
 }
 
 fn finish(hand: &Hand<'_>, pair: &mut Pair) {
     let alone = pair.leave(hand.name);
-    count(&hand.tally(Kind::Mutex).torn, u64::from(!alone));
+    count(&hand.tally(LockKind::Mutex).torn, u64::from(!alone));
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
             let pair = taken(hand);
             assert!(pair.first == 50 && pair.second == 50);
             drop(pair);
-            assert_eq!(torn(hand, Kind::Mutex), 0);
+            assert_eq!(torn(hand, LockKind::Mutex), 0);
         });
     }
 
@@ -73,7 +73,7 @@ mod tests {
         with_hand(|hand| {
             taken(hand).enter(hand.name);
             drop(taken(hand));
-            assert_eq!(torn(hand, Kind::Mutex), 1);
+            assert_eq!(torn(hand, LockKind::Mutex), 1);
         });
     }
 
@@ -84,7 +84,7 @@ mod tests {
             pair.enter(hand.name);
             pair.inside ^= 2;
             finish(hand, &mut pair);
-            assert_eq!(torn(hand, Kind::Mutex), 1);
+            assert_eq!(torn(hand, LockKind::Mutex), 1);
         });
     }
 }

@@ -18,7 +18,7 @@ pub(super) trait Protected {
 pub(super) struct Pair {
     pub(super) first: u64,
     pub(super) second: u64,
-    /// Who is inside; 0: nobody.
+    /// The name of the thread inside; 0 if there is none.
     pub(super) inside: u64,
 }
 
@@ -41,7 +41,7 @@ impl Pair {
         store(&mut self.first, first.wrapping_add(1));
     }
 
-    /// The second half; whether nobody else was there meanwhile.
+    /// Does the second half of a section; true if nobody else was there meanwhile.
     pub(super) fn leave(&mut self, name: u64) -> bool {
         let second = load(&self.second);
         store(&mut self.second, second.wrapping_add(1));
@@ -65,7 +65,7 @@ pub(super) struct Ring {
 pub(super) struct Turn {
     pub(super) made: u64,
     pub(super) taken: u64,
-    /// Items there are: one at most.
+    /// The number of items there are: one at most.
     pub(super) stock: u64,
     pub(super) inside: u64,
     /// Nobody is to wait any more.
@@ -101,12 +101,12 @@ pub(super) fn reports(at: usize) -> bool {
 /// A load that no compiler leaves out: somebody who should not be there may have
 /// written.
 pub(super) fn load(from: &u64) -> u64 {
-    // SAFETY: a reference is valid for reads.
+    // SAFETY: a reference is aligned and valid for reads of its type.
     unsafe { std::ptr::from_ref(from).read_volatile() }
 }
 
 /// A store that no compiler puts off or joins with another.
 pub(super) fn store(to: &mut u64, new: u64) {
-    // SAFETY: a unique reference is valid for writes.
+    // SAFETY: a unique reference is aligned and valid for writes of its type.
     unsafe { std::ptr::from_mut(to).write_volatile(new) };
 }

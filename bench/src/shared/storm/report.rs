@@ -1,28 +1,28 @@
 //! What came of storms.
 
 use super::mix::Mix;
-use super::tally::Kind;
+use super::tally::LockKind;
 use lockstead_render::machine::Machine;
 use serde::Serialize;
 
 /// What came of all storms.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct StormReport {
     /// All of them together.
     #[serde(flatten)]
     pub total: Counts,
     /// The counts of each combination.
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<StormRound>,
     /// Combinations that are not to be had here.
     pub skipped: Vec<Skipped>,
     /// The machine that was measured, and when.
     pub machine: Machine,
 }
 
-impl Report {
-    pub(super) fn new(rounds: Vec<Round>, skipped: Vec<Skipped>) -> Self {
+impl StormReport {
+    pub(super) fn new(rounds: Vec<StormRound>, skipped: Vec<Skipped>) -> Self {
         let total = Counts::sum(rounds.iter().map(|round| &round.counts));
-        Report { total, rounds, skipped, machine: Machine::here() }
+        StormReport { total, rounds, skipped, machine: Machine::here() }
     }
 
     /// Whether the locks did what they promise, in all of them.
@@ -34,7 +34,7 @@ impl Report {
 
 /// What came of one combination.
 #[derive(Clone, Debug, Serialize)]
-pub struct Round {
+pub struct StormRound {
     /// What it was, in words.
     pub name: String,
     /// The counts of this combination.
@@ -47,9 +47,9 @@ pub struct Round {
     pub mix: Mix,
 }
 
-impl Round {
+impl StormRound {
     pub(super) fn new(mix: Mix, counts: Counts, broken: Option<String>) -> Self {
-        Round { name: mix.to_string(), counts, broken, mix }
+        StormRound { name: mix.to_string(), counts, broken, mix }
     }
 }
 
@@ -93,7 +93,7 @@ pub struct Counts {
     /// The robust mutexes of the C library in the same threads.
     pub robust: Option<RobustReport>,
     /// Times without fresh arrivals, in which all came to an end.
-    pub calms: u64,
+    pub quiet_phases: u64,
     /// The number of critical sections.
     pub operations: u64,
     /// How long it took.
@@ -125,7 +125,7 @@ impl Counts {
             sum.longest_wait_ms = sum.longest_wait_ms.max(one.longest_wait_ms);
             sum.unfounded += one.unfounded;
             sum.lost += one.lost;
-            sum.calms += one.calms;
+            sum.quiet_phases += one.quiet_phases;
             sum.operations += one.operations;
             sum.seconds += one.seconds;
             for kind in &one.kinds {
@@ -152,7 +152,7 @@ pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
 #[derive(Clone, Debug, Serialize)]
 pub struct KindReport {
     /// Which one it is about.
-    pub lock: Kind,
+    pub lock: LockKind,
     /// How often a lock told its next owner that the last one had died; of a semaphore,
     /// that holders had.
     pub owner_died: u64,
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn one_round_that_failed_fails_the_whole() {
-        let sound = || Round::new(Mix::default(), Counts::default(), None);
-        let failures: [fn(&mut Round); 6] = [
+        let sound = || StormRound::new(Mix::default(), Counts::default(), None);
+        let failures: [fn(&mut StormRound); 6] = [
             |round| round.counts.torn = 1,
             |round| round.counts.stalls = 1,
             |round| round.counts.unfounded = 1,
@@ -221,11 +221,11 @@ mod tests {
             },
             |round| round.broken = Some("a lock refuses".into()),
         ];
-        assert!(Report::new(vec![sound(), sound()], Vec::new()).passed());
+        assert!(StormReport::new(vec![sound(), sound()], Vec::new()).passed());
         for (number, fail) in failures.into_iter().enumerate() {
             let mut failed = sound();
             fail(&mut failed);
-            let report = Report::new(vec![sound(), failed], Vec::new());
+            let report = StormReport::new(vec![sound(), failed], Vec::new());
             assert!(!report.passed(), "number {number}");
         }
     }
@@ -235,7 +235,7 @@ mod tests {
         let kind = |lock, torn| KindReport {
             lock,
             owner_died: 2,
-            units_returned: (lock == Kind::Semaphore).then_some(3),
+            units_returned: (lock == LockKind::Semaphore).then_some(3),
             torn,
             unfounded: 0,
             stalls: 1,
@@ -244,13 +244,13 @@ mod tests {
         };
         let round = |kills, seconds, kinds| {
             let counts = Counts { kills, seconds, lost: 1, kinds, ..Counts::default() };
-            Round::new(Mix::default(), counts, None)
+            StormRound::new(Mix::default(), counts, None)
         };
         let rounds = vec![
-            round(100, 1.0, vec![kind(Kind::Mutex, 1), kind(Kind::Semaphore, 2)]),
-            round(200, 2.0, vec![kind(Kind::Semaphore, 4)]),
+            round(100, 1.0, vec![kind(LockKind::Mutex, 1), kind(LockKind::Semaphore, 2)]),
+            round(200, 2.0, vec![kind(LockKind::Semaphore, 4)]),
         ];
-        let total = Report::new(rounds, Vec::new()).total;
+        let total = StormReport::new(rounds, Vec::new()).total;
         assert_eq!((total.kills, total.lost, total.kills_per_s), (300, 2, 100.0));
         let [mutex, semaphore] = &total.kinds[..] else { panic!("{total:?}") };
         assert_eq!((mutex.torn, mutex.units_returned), (1, None));

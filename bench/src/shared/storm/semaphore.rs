@@ -5,13 +5,13 @@
 //!
 //! That those that live and hold have no more than there is, is what `suspicion` watches.
 //!
-//! In a calm, when nobody is left, all units can be taken at once.
+//! In a quiet phase, when nobody is left, all units can be taken at once.
 
 use super::hand::{Hand, How};
 use super::limits::{MOST_TAKEN, STALL, UNITS};
 use super::protected::reports;
 use super::suspicion::{Hold, suspect};
-use super::tally::{Kind, Tally, count};
+use super::tally::{LockKind, Tally, count};
 use crate::Error;
 use lockstead::shared::{Permit, SharedError, SharedSemaphore, Taken};
 use std::sync::atomic::Ordering;
@@ -23,12 +23,12 @@ pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let semaphore = &hand.field().semaphores[at];
     let units = if hand.random.u32(..TAKES_MOST) == 0 { MOST_TAKEN } else { 1 };
     let how = hand.how();
-    let outcome = hand.waiting(Kind::Semaphore, || match how {
+    let outcome = hand.waiting(LockKind::Semaphore, || match how {
         How::Try => semaphore.try_acquire(units),
         How::Within(time) => semaphore.acquire_timeout(units, time),
         How::Forever => semaphore.acquire(units),
     });
-    let Some(permit) = received(hand.tally(Kind::Semaphore), at, outcome)? else {
+    let Some(permit) = received(hand.tally(LockKind::Semaphore), at, outcome)? else {
         return Ok(false);
     };
     hand.holds += 1;
@@ -91,8 +91,10 @@ mod tests {
                 assert!(hand.suspicion.is_none(), "nobody else is there");
             }
             let semaphore = &hand.field().semaphores[0];
-            assert!(inspect(hand.tally(Kind::Semaphore), semaphore, 0).expect("nobody refuses"));
-            assert_eq!(torn(hand, Kind::Semaphore), 0);
+            assert!(
+                inspect(hand.tally(LockKind::Semaphore), semaphore, 0).expect("nobody refuses")
+            );
+            assert_eq!(torn(hand, LockKind::Semaphore), 0);
         });
     }
 
@@ -101,12 +103,12 @@ mod tests {
         with_hand(|hand| {
             let semaphore = &hand.field().semaphores[0];
             semaphore.acquire(1).expect("free").permit().consume();
-            let tally = hand.tally(Kind::Semaphore);
+            let tally = hand.tally(LockKind::Semaphore);
             assert!(!inspect(tally, semaphore, 0).expect("nobody refuses"), "not in time");
-            assert_eq!(torn(hand, Kind::Semaphore), 0);
+            assert_eq!(torn(hand, LockKind::Semaphore), 0);
             assert!(semaphore.add(2).expect("fits"));
             assert!(inspect(tally, semaphore, 0).expect("nobody refuses"));
-            assert_eq!(torn(hand, Kind::Semaphore), 1, "one too many");
+            assert_eq!(torn(hand, LockKind::Semaphore), 1, "one too many");
         });
     }
 }

@@ -3,7 +3,7 @@
 //! Who waits for a lock that a stopped process has waits as long as that one is stopped, and
 //! that is no fault of the lock. So of every wait is subtracted for how long any worker at
 //! all was stopped meanwhile: more than it was delayed, perhaps, but a wake-up that was lost
-//! is lost for ever, and shows as soon as nobody is stopped. In a calm nobody is.
+//! is lost for ever, and shows as soon as nobody is stopped. In a quiet phase nobody is.
 
 use crate::shared::memory::Plain;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct Stops(AtomicU64);
 
-// SAFETY: a plain atomic.
+// SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
+// time.
 unsafe impl Plain for Stops {}
 
 const STOPPED: u64 = 1 << 63;

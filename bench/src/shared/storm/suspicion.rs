@@ -8,7 +8,7 @@
 //! the one or the other, and counts those that lived.
 
 use super::limits::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, UNITS};
-use super::tally::{Control, Kind, Party, count};
+use super::tally::{LockKind, Party, StormControl, count};
 use crate::Error;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -55,9 +55,9 @@ struct Suspect {
     hold: Hold,
 }
 
-/// Who has units of semaphore `at` while `me` has `own`, if it is too much.
+/// Lists who has units of semaphore `at` while `me` has `own`, if it is too much.
 pub(super) fn suspect(
-    control: &Control,
+    control: &StormControl,
     extent: (usize, usize),
     at: usize,
     me: &Party,
@@ -77,7 +77,7 @@ pub(super) fn suspect(
     None
 }
 
-fn look(control: &Control, extent: (usize, usize), at: usize, me: &Party) -> Vec<Suspect> {
+fn look(control: &StormControl, extent: (usize, usize), at: usize, me: &Party) -> Vec<Suspect> {
     let (processes, threads) = extent;
     debug_assert!(processes <= MAX_PROCESSES && threads <= MAX_THREADS);
     let parties = control.parties[..processes].iter().enumerate().flat_map(|(process, row)| {
@@ -95,7 +95,7 @@ fn look(control: &Control, extent: (usize, usize), at: usize, me: &Party) -> Vec
 
 /// Waits until all that are suspected have ended their sections or were buried, and
 /// counts it if too many of them lived.
-pub(super) fn resolve(control: &Control, suspicion: Suspicion) -> Result<(), Error> {
+pub(super) fn resolve(control: &StormControl, suspicion: Suspicion) -> Result<(), Error> {
     let mut living = suspicion.own;
     for suspect in &suspicion.others {
         let party = &control.parties[suspect.process][suspect.thread];
@@ -110,7 +110,7 @@ pub(super) fn resolve(control: &Control, suspicion: Suspicion) -> Result<(), Err
             living += suspect.hold.units();
         }
     }
-    count(&control.tally(Kind::Semaphore).torn, u64::from(living > UNITS));
+    count(&control.tally(LockKind::Semaphore).torn, u64::from(living > UNITS));
     Ok(())
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// Two others have all units of semaphore 0, and this thread has got one.
-    fn too_many(control: &Control) -> Suspicion {
+    fn too_many(control: &StormControl) -> Suspicion {
         let hold = |process: usize, at, units| {
             let word = Hold::new(9, at, units).0;
             control.parties[process][0].holds.store(word, Ordering::SeqCst);
@@ -141,7 +141,7 @@ mod tests {
                 hand.control.parties[process][0].holds.store(0, Ordering::SeqCst);
             }
             resolve(hand.control, suspicion).expect("all went on");
-            assert_eq!(torn(hand, Kind::Semaphore), 1);
+            assert_eq!(torn(hand, LockKind::Semaphore), 1);
         });
     }
 
@@ -152,7 +152,7 @@ mod tests {
             hand.control.parties[1][0].bury();
             hand.control.parties[2][0].holds.store(0, Ordering::SeqCst);
             resolve(hand.control, suspicion).expect("one went on, one was buried");
-            assert_eq!(torn(hand, Kind::Semaphore), 0);
+            assert_eq!(torn(hand, LockKind::Semaphore), 0);
         });
     }
 }

@@ -14,29 +14,30 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// A kind of lock that storms are about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The mutex.
+pub enum LockKind {
+    /// The mutex of this project.
     Mutex,
-    /// The reader-writer lock.
+    /// The reader-writer lock of this project.
     RwLock,
-    /// The semaphore.
+    /// The semaphore of this project.
     Semaphore,
     /// The condition variable with its mutex.
     Condvar,
 }
 
-impl Kind {
+impl LockKind {
     /// All, in the order of the reports.
-    pub const ALL: [Kind; 4] = [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Condvar];
+    pub const ALL: [LockKind; 4] =
+        [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Condvar];
 
     /// The name as flags and reports have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Mutex => "mutex",
-            Kind::RwLock => "rwlock",
-            Kind::Semaphore => "semaphore",
-            Kind::Condvar => "condvar",
+            LockKind::Mutex => "mutex",
+            LockKind::RwLock => "rwlock",
+            LockKind::Semaphore => "semaphore",
+            LockKind::Condvar => "condvar",
         }
     }
 
@@ -44,14 +45,14 @@ impl Kind {
     /// once, or units.
     pub(super) const fn told_at_most(self) -> u64 {
         match self {
-            Kind::Mutex | Kind::RwLock => 2,
-            Kind::Semaphore => MOST_TAKEN as u64,
-            Kind::Condvar => 1,
+            LockKind::Mutex | LockKind::RwLock => 2,
+            LockKind::Semaphore => MOST_TAKEN as u64,
+            LockKind::Condvar => 1,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for LockKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -59,28 +60,28 @@ impl fmt::Display for Kind {
 
 /// What the parent and all workers see beside the segment.
 #[repr(C)]
-pub(super) struct Control {
+pub(super) struct StormControl {
     /// Nobody begins anything new.
     pub(super) over: AtomicU32,
-    /// For how long workers were stopped.
+    /// Counts for how long workers were stopped.
     pub(super) stops: Stops,
-    pub(super) tallies: [Tally; Kind::ALL.len()],
-    /// Of the C library's mutexes.
+    pub(super) tallies: [Tally; LockKind::ALL.len()],
+    /// The counts of the C library's mutexes.
     pub(super) robust: Tally,
     pub(super) parties: [[Party; MAX_THREADS]; MAX_PROCESSES],
 }
 
 // SAFETY: atomics alone: any bits are valid, and other processes may write at any time.
-unsafe impl Plain for Control {}
+unsafe impl Plain for StormControl {}
 
-impl Control {
-    pub(super) fn tally(&self, kind: Kind) -> &Tally {
+impl StormControl {
+    pub(super) fn tally(&self, kind: LockKind) -> &Tally {
         &self.tallies[kind as usize]
     }
 }
 
 /// What a thread waits for that is no lock.
-pub(super) const FOR_A_SEAT: u32 = Kind::ALL.len() as u32;
+pub(super) const FOR_A_SEAT: u32 = LockKind::ALL.len() as u32;
 
 /// One thread of one worker.
 #[repr(C, align(128))]
@@ -91,7 +92,7 @@ pub(super) struct Party {
     pub(super) waits_since: AtomicU64,
     /// What `Control::stops` said then.
     pub(super) waits_stopped: AtomicU64,
-    /// For which kind of lock, if it does; [`FOR_A_SEAT`].
+    /// The kind of lock that it waits for, if it does; or [`FOR_A_SEAT`].
     pub(super) waits_for: AtomicU32,
     /// The number of the thread, as it sees itself.
     pub(super) thread: AtomicU32,
@@ -102,7 +103,7 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// Since it ended: what it says of itself is not so any more.
+    /// Marks the thread as dead: what it said of itself is not so any more.
     pub(super) fn bury(&self) {
         // In this order: who sees that it holds nothing any more sees why.
         self.lives.fetch_add(1, Ordering::SeqCst);
@@ -112,7 +113,7 @@ impl Party {
     }
 
     /// How long it has waited while nobody was stopped, and for what; `None`: a seat.
-    pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<Kind>, u64)> {
+    pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
         // ord: with the store in `Hand::watched`, what this wait began with.
         let since = self.waits_since.load(Ordering::Acquire);
         let stopped = self.waits_stopped.load(Ordering::Relaxed);
@@ -122,11 +123,11 @@ impl Party {
         }
         let now = now_ns();
         let stopped = stops.until(now).saturating_sub(stopped);
-        Some((Kind::ALL.get(kind).copied(), now.saturating_sub(since).saturating_sub(stopped)))
+        Some((LockKind::ALL.get(kind).copied(), now.saturating_sub(since).saturating_sub(stopped)))
     }
 
     /// Whether that is too long.
-    pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<Kind>, u64)> {
+    pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
         self.waits(stops).filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
     }
 }

@@ -5,7 +5,7 @@ use super::field::Field;
 use super::hand::{Crew, Hand, Past};
 use super::part::StormPart;
 use super::suspicion;
-use super::tally::{Control, Kind, count};
+use super::tally::{LockKind, StormControl, count};
 use super::{condvar, exec, habitat, mutex, rwlock, semaphore};
 use crate::Error;
 use crate::shared::memory::Memory;
@@ -32,7 +32,7 @@ pub(super) struct Handed {
 }
 
 impl Handed {
-    /// In a worker that is a program of its own.
+    /// Takes the files of a worker that is a program of its own.
     fn from_parent(part: &StormPart, mut files: Files) -> Self {
         let [control, segment, program] = [files.next(), files.next(), files.next()];
         Handed { control, segment, program, others: part.beside.then(|| files.next()) }
@@ -53,7 +53,7 @@ pub(super) fn work(part: StormPart, handed: Handed) -> Result<(), Error> {
     let Handed { control, segment, program, others } = handed;
     habitat::settle(&part)?;
     // As long as the process: signal handlers look at it.
-    let control: &'static _ = Box::leak(Box::new(Memory::<Control>::open(control)?));
+    let control: &'static _ = Box::leak(Box::new(Memory::<StormControl>::open(control)?));
     exec::obey(program, &control.parties[part.index][..part.threads])?;
     let segment = match &part.path {
         Some(path) => Segment::<Field>::open(path),
@@ -86,7 +86,7 @@ fn end_with_the_first_panic() {
     }));
 }
 
-/// For a thread to start.
+/// The longest time that a thread may take to start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl<'a> Crew<'a> {
@@ -124,10 +124,10 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// Ends the process. Not when all threads have ended: the others may be killed before.
+/// Ends the process at once: if it waited for its other threads, it might be killed before.
 fn fail(error: &Error) -> ! {
     eprintln!("lockstead: a worker process: {error}");
-    // SAFETY: ends the process.
+    // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
     unsafe { libc::_exit(1) }
 }
 
@@ -156,7 +156,7 @@ fn operate(hand: &mut Hand<'_>) -> Result<(), Error> {
     let kind = hand.part.kinds[hand.random.usize(..hand.part.kinds.len())];
     let at = hand.random.usize(..hand.part.locks);
     // Who waits for an item keeps nothing from those that make one.
-    let beside = kind != Kind::Condvar || hand.makes();
+    let beside = kind != LockKind::Condvar || hand.makes();
     if beside && let Some(beside) = &mut hand.beside {
         beside.take_some(&mut hand.random)?;
         // In another order than at first: its own entry comes after theirs.
@@ -165,10 +165,10 @@ fn operate(hand: &mut Hand<'_>) -> Result<(), Error> {
         }
     }
     let done = match kind {
-        Kind::Mutex => mutex::section(hand, at)?,
-        Kind::RwLock => rwlock::section(hand, at)?,
-        Kind::Semaphore => semaphore::section(hand, at)?,
-        Kind::Condvar => condvar::section(hand, at)?,
+        LockKind::Mutex => mutex::section(hand, at)?,
+        LockKind::RwLock => rwlock::section(hand, at)?,
+        LockKind::Semaphore => semaphore::section(hand, at)?,
+        LockKind::Condvar => condvar::section(hand, at)?,
     };
     if let Some(beside) = &mut hand.beside {
         beside.give_back();

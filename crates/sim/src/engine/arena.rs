@@ -35,7 +35,7 @@ impl Arena {
         if base.is_null() {
             // Asked for an alignment, the allocator would erase all of it by itself.
             let layout = Layout::array::<u8>(BYTES + PAGE).expect("a possible layout");
-            // SAFETY: the layout is not empty.
+            // SAFETY: the layout is that of a block, which is not empty.
             let memory = unsafe { alloc_zeroed(layout) };
             if memory.is_null() {
                 handle_alloc_error(layout);

@@ -5,7 +5,7 @@
 use super::line::Went;
 use super::strand::suspend;
 use super::task::NOBODY;
-use super::trace::Kind;
+use super::trace::StepKind;
 use super::words::{U32, U64};
 use super::world::{World, inside, with};
 
@@ -37,7 +37,7 @@ fn until_done(access: impl Fn(&mut World) -> Went) -> Went {
 macro_rules! atomic {
     ($name:ident, $value:ident, $wide:literal) => {
         impl $name {
-            pub(crate) fn note(&self, kind: Kind, value: $value) {
+            pub(crate) fn note(&self, kind: StepKind, value: $value) {
                 with(|w| {
                     if w.trace.on && w.current != NOBODY {
                         w.note(kind, self.address(), value.into());
@@ -53,7 +53,7 @@ macro_rules! atomic {
                 if went == Went::Asked {
                     with(|w| w.fetched(address, value.into()));
                 }
-                self.note(Kind::Load, value);
+                self.note(StepKind::Load, value);
                 value
             }
 
@@ -69,17 +69,17 @@ macro_rules! atomic {
                 if went != Went::Posted {
                     self.set(value);
                 }
-                self.note(Kind::Store, value);
+                self.note(StepKind::Store, value);
             }
 
             /// Changes in one step; returns the value before.
             pub(crate) fn update(&self, change: impl FnOnce($value) -> $value) -> $value {
                 let before = self.update_quietly(change);
-                self.note(Kind::Update, self.get());
+                self.note(StepKind::Update, self.get());
                 before
             }
 
-            /// As [`Self::update`], and not noted as a step of the task.
+            /// Does the same as [`Self::update`], and notes no step of the task.
             pub(crate) fn update_quietly(&self, change: impl FnOnce($value) -> $value) -> $value {
                 let address = self.address();
                 until_done(|w| w.write(address, None));

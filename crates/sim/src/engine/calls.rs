@@ -1,9 +1,9 @@
 //! What tasks can do besides reading and writing memory.
 
 use super::strand::suspend;
-use super::task::{Place, State};
+use super::task::{Activity, State};
 use super::time::Ps;
-use super::trace::Kind;
+use super::trace::StepKind;
 use super::world::with;
 
 /// Computes for `time`, at full speed; a busy sibling makes it longer.
@@ -65,7 +65,7 @@ pub(crate) fn chance() -> f64 {
 }
 
 /// Runs `f` as time spent at `place`.
-pub(crate) fn at<R>(place: Place, f: impl FnOnce() -> R) -> R {
+pub(crate) fn at<R>(place: Activity, f: impl FnOnce() -> R) -> R {
     let before = with(|w| w.go(place));
     let result = f();
     with(|w| w.go(before));
@@ -153,7 +153,7 @@ pub(crate) fn schedule() {
 
 /// Wakes a task; true if that had an effect.
 pub(crate) fn wake(task: usize) -> bool {
-    at(Place::Kernel, || {
+    at(Activity::Kernel, || {
         if with(|w| w.machine.scheduler.leaving) {
             settle();
             with(|w| w.wait_for_leaving(task));
@@ -170,7 +170,7 @@ pub(crate) fn wake(task: usize) -> bool {
         if !std::mem::replace(&mut w.tasks[task].sleepy, false) {
             return false;
         }
-        w.note(Kind::Wake, 0, task as u64);
+        w.note(StepKind::Wake, 0, task as u64);
         if w.tasks[task].state == State::Asleep {
             let waker = w.current;
             if w.awaken(task, w.tasks[waker].cpu) {
@@ -187,7 +187,7 @@ pub(crate) fn runs(task: usize) -> bool {
 }
 
 /// Notes a step of the running task with a lock.
-pub(crate) fn note(kind: Kind, lock: usize) {
+pub(crate) fn note(kind: StepKind, lock: usize) {
     with(|w| {
         if w.trace.on {
             w.note(kind, 0, lock as u64);

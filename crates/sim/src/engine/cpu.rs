@@ -3,14 +3,14 @@
 use super::time::Ps;
 use crate::machine::Machine;
 
-/// A logical processor.
+/// A logical processor and its queue.
 pub(crate) struct Cpu {
-    /// Its core, and the last-level cache of that.
+    /// The core of the processor, and below the last-level cache of the core.
     pub(crate) core: usize,
     pub(crate) cache: usize,
     pub(crate) task: Option<usize>,
     pub(super) queue: Vec<usize>,
-    /// Its task should make room.
+    /// Whether its task should make room.
     pub(crate) resched: bool,
     /// Switching, or waking up.
     pub(super) switching: bool,

@@ -131,7 +131,7 @@ pub(crate) enum Went {
 }
 
 impl Store {
-    /// Writes the value.
+    /// Writes the value into memory.
     pub(super) fn apply(self) {
         // SAFETY: the address is that of a live atomic of the arena, of this width; by
         // STRAND-TURN nobody else uses it now.

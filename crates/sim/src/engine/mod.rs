@@ -30,5 +30,4 @@ mod wait;
 pub(crate) mod words;
 pub(crate) mod world;
 
-pub(crate) use trace::Kind;
-pub use trace::{Kind as StepKind, Step};
+pub use trace::{Step, StepKind};

@@ -39,7 +39,7 @@ pub(crate) struct Poll {
     pub(super) asked: bool,
     reads: usize,
     now: [(u32, u64); MOST],
-    /// The turn before.
+    /// The reads of the turn before.
     pub(super) last_reads: usize,
     pub(super) last: [(u32, u64); MOST],
     /// When the latest turn began.
@@ -137,7 +137,7 @@ impl Poll {
         self.number
     }
 
-    /// It goes on; returns when its next turn begins.
+    /// Lets the loop go on, and returns when its next turn begins.
     pub(super) fn unpark(&mut self, now: Ps) -> Ps {
         self.parked = false;
         let period = self.known_period.max(1);

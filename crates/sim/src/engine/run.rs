@@ -6,7 +6,7 @@ use super::time::Ps;
 use super::words::U32;
 use super::world::{World, with, with_world};
 
-/// Buckets of waiters: the kernel has 256 for each processor.
+/// The number of buckets of waiters: the kernel has 256 for each processor.
 const BUCKETS: usize = 1024;
 
 impl World {

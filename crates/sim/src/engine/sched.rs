@@ -16,9 +16,9 @@
 //! queues, a periodic balance (a processor balances when it has nothing to do).
 
 use super::event::What;
-use super::task::{Place, State};
+use super::task::{Activity, State};
 use super::time::{Ps, at_speed};
-use super::trace::Kind;
+use super::trace::StepKind;
 use super::world::World;
 
 impl World {
@@ -128,7 +128,7 @@ impl World {
             let idle = self.now - self.cpus[cpu].idle_since;
             let exit = self.machine.idle_exit(idle);
             let switch = self.kernel_time(self.machine.cost.switch, cpu);
-            self.spent[Place::Kernel as usize] += switch;
+            self.spent[Activity::Kernel as usize] += switch;
             self.announce(exit + self.machine.cost.signal + switch, What::Dispatch(cpu as u32));
             return;
         }
@@ -179,7 +179,7 @@ impl World {
         let cpu = self.tasks[task].cpu;
         if self.trace.on {
             let step = (self.now, task as u32, cpu as u32);
-            self.trace.push(step.0, step.1, step.2, Kind::Preempted, 0, 0);
+            self.trace.push(step.0, step.1, step.2, StepKind::Preempted, 0, 0);
         }
         self.leave(task);
         self.tasks[task].state = State::Queued;
@@ -207,7 +207,7 @@ impl World {
         cpu_.task = None;
         cpu_.resched = false;
         cpu_.switching = true;
-        self.spent[Place::Kernel as usize] += switch;
+        self.spent[Activity::Kernel as usize] += switch;
         self.count_spare(cpu);
         self.announce(switch, What::Dispatch(cpu as u32));
     }
@@ -262,7 +262,7 @@ impl World {
         let (address, time) = (task_.on_cpu.address(), task_.virtual_time);
         self.write_at_once(cpu, address);
         if self.trace.on {
-            self.trace.push(now, task as u32, cpu as u32, Kind::Run, 0, 0);
+            self.trace.push(now, task as u32, cpu as u32, StepKind::Run, 0, 0);
         }
         self.cpus[cpu].floor = self.cpus[cpu].floor.max(time);
         self.speed_changes(cpu);

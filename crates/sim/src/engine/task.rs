@@ -7,14 +7,14 @@ use super::turn::Turn;
 use super::words::U32;
 use std::collections::{HashMap, VecDeque};
 
-/// No task.
+/// The index of no task.
 pub(crate) const NOBODY: usize = usize::MAX;
 
 /// What a task is doing, for the share of processor time by function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Place {
-    /// Outside of locks.
+pub enum Activity {
+    /// The task computes outside of locks.
     Think,
     /// Between acquisition and release.
     Section,
@@ -28,11 +28,11 @@ pub enum Place {
     SpinQueue,
     /// Spinning for the lock of a wait list.
     SpinLock,
-    /// Spinning to read.
+    /// Spinning for a lock to read.
     ReadLock,
-    /// Spinning to write.
+    /// Spinning for a lock to write.
     WriteLock,
-    /// The kernel: switching, sleeping, waking.
+    /// In the kernel: switching, sleeping, waking.
     Kernel,
 }
 
@@ -48,13 +48,13 @@ pub(crate) enum State {
     Ended,
 }
 
-/// A simulated thread.
+/// A thread of the simulated program.
 pub(crate) struct Task {
     pub(crate) turn: Turn,
     pub(crate) state: State,
     /// The processor it runs on, is queued for, or ran on last.
     pub(crate) cpu: usize,
-    /// Not to be preempted while more than 0.
+    /// More than 0 while the task may not be preempted.
     pub(crate) kernel: u32,
     /// Time that has passed for it and not for the world yet.
     pub(crate) debt: Ps,
@@ -77,13 +77,13 @@ pub(crate) struct Task {
     pub(crate) virtual_time: i64,
     pub(crate) since: Ps,
     pub(crate) poll: Poll,
-    pub(crate) place: Place,
+    pub(crate) place: Activity,
     pub(crate) mark: Ps,
     pub(crate) on_cpu: &'static U32,
     pub(crate) random: Random,
 }
 
-/// Who sleeps on which address, the longest asleep first.
+/// The sleepers of each address, the longest asleep first.
 #[derive(Default)]
 pub(crate) struct Sleepers {
     pub(super) queues: HashMap<usize, VecDeque<usize>>,

@@ -4,7 +4,7 @@ use super::calls::{at, now, pause};
 use super::event::{Queue, Random, What};
 use super::queue::Requests;
 use super::set::Cpus;
-use super::task::Place;
+use super::task::Activity;
 use super::time::ps;
 use super::words::{U32, U64};
 use super::world::{How, World};
@@ -34,7 +34,7 @@ fn a_ball_between_two_cores_takes_two_transfers() {
                 }
                 ball.write(ball.get() + 1);
             }
-            at(Place::Think, || done.set(now() - began));
+            at(Activity::Think, || done.set(now() - began));
         });
     }
     world.run(ps(1e9));

@@ -1,6 +1,6 @@
 //! Virtual time.
 
-/// Picoseconds.
+/// A time in picoseconds.
 pub(crate) type Ps = u64;
 
 /// Picoseconds of so many nanoseconds.

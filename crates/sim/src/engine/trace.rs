@@ -4,7 +4,7 @@ use super::time::Ps;
 
 /// What a task did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum StepKind {
     /// The task read a word.
     Load,
     /// The task wrote a word.
@@ -37,7 +37,7 @@ pub struct Step {
     /// The processor it ran on.
     pub cpu: u32,
     /// What the task did.
-    pub kind: Kind,
+    pub kind: StepKind,
     /// To which address of simulated memory, or which lock.
     pub offset: usize,
     /// The value read or written, the task woken.
@@ -61,7 +61,7 @@ impl Trace {
         at: Ps,
         task: u32,
         cpu: u32,
-        kind: Kind,
+        kind: StepKind,
         offset: usize,
         value: u64,
     ) {

@@ -9,7 +9,7 @@ pub(crate) type Body = &'static dyn Fn();
 /// How a running task gives its turn back.
 #[derive(Clone, Copy)]
 pub(crate) enum Turn {
-    /// Nothing runs.
+    /// No task has the turn.
     None,
     Routine(*const Yielder<(), ()>),
     Thread(*const Baton),

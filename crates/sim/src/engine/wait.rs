@@ -2,7 +2,7 @@
 
 use super::event::What;
 use super::task::State;
-use super::trace::Kind;
+use super::trace::StepKind;
 use super::world::World;
 use lockstead_core::Outcome;
 
@@ -10,7 +10,7 @@ impl World {
     /// The running task leaves its processor until woken.
     pub(crate) fn sleep(&mut self) {
         let current = self.current;
-        self.note(Kind::Sleep, 0, 0);
+        self.note(StepKind::Sleep, 0, 0);
         self.leave(current);
         let task = &mut self.tasks[current];
         (task.state, task.left, task.debt) = (State::Asleep, 0, 0);

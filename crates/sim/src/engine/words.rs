@@ -5,7 +5,7 @@
 
 use std::cell::UnsafeCell;
 
-/// The simulated machine: a platform for the locks of the core, by `platform.rs`.
+/// The simulated machine, a platform for the locks of the core (`platform.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Sim;
 
@@ -16,11 +16,11 @@ macro_rules! word {
         pub struct $name(UnsafeCell<$value>);
 
         impl $name {
-            /// Holds zero.
+            /// A word that holds zero.
             #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
             pub(crate) const ZERO: Self = $name(UnsafeCell::new(0));
 
-            /// Where it lies.
+            /// Returns where the word lies.
             pub(crate) fn address(&self) -> usize {
                 self.0.get().expose_provenance()
             }

@@ -19,9 +19,9 @@ use super::event::{Queue, Random, What};
 use super::line::{Line, Reach};
 use super::poll::Poll;
 use super::set::Cpus;
-use super::task::{NOBODY, PLACES, Place, Sleepers, State, Task};
+use super::task::{Activity, NOBODY, PLACES, Sleepers, State, Task};
 use super::time::{Ps, at_speed};
-use super::trace::{Kind, Trace};
+use super::trace::{StepKind, Trace};
 use super::turn::{Body, Turn};
 use super::words::{QueueNode, Sim, U32, U64};
 use crate::machine::Machine;
@@ -31,7 +31,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-/// One simulation.
+/// The state of one simulation.
 pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) now: Ps,
@@ -183,7 +183,7 @@ impl World {
             virtual_time: 0,
             since: 0,
             poll: Poll::default(),
-            place: Place::Think,
+            place: Activity::Think,
             mark: 0,
             on_cpu,
             random: Random::new(seed),
@@ -344,7 +344,7 @@ impl World {
     }
 
     /// From now on the running task is somewhere else; returns where it was.
-    pub(crate) fn go(&mut self, place: Place) -> Place {
+    pub(crate) fn go(&mut self, place: Activity) -> Activity {
         let now = self.local_now();
         let task = &mut self.tasks[self.current];
         let before = std::mem::replace(&mut task.place, place);
@@ -354,7 +354,7 @@ impl World {
     }
 
     /// Notes a step of the running task.
-    pub(crate) fn note(&mut self, kind: Kind, address: usize, value: u64) {
+    pub(crate) fn note(&mut self, kind: StepKind, address: usize, value: u64) {
         if self.trace.on {
             let task = self.current as u32;
             let cpu = self.tasks[self.current].cpu as u32;

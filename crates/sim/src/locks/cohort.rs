@@ -11,7 +11,7 @@
 //! Cohort locks: Dice, Marathe, Shavit, "Lock cohorting" (2012).
 
 use crate::engine::calls::{at, me, pause};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::QueueNode;
 use crate::engine::words::{U32, U64};
 use crate::engine::world::{World, with};
@@ -19,11 +19,12 @@ use crate::engine::world::{World, with};
 /// Hand-overs within a node before another one has its turn.
 const IN_A_ROW: u32 = 64;
 
-/// In a spinner's node: its turn, with or without the place of its memory node.
+/// The word of a spinner's node whose turn it is, without the place of its memory node.
 const ALONE: u32 = 1;
+/// The same with the place of its memory node.
 const WITH_PLACE: u32 = 2;
 
-/// The mutex of this project.
+/// A mutex that only spins, in a queue.
 pub(crate) struct SpinMutex {
     word: &'static U32,
     queues: &'static [NodeQueue],
@@ -64,7 +65,7 @@ impl SpinMutex {
         if self.word.replace(0, 1).is_ok() {
             return;
         }
-        at(Place::SpinQueue, || {
+        at(Activity::SpinQueue, || {
             let here = self.node_of_caller();
             self.join(here);
             while !self.take() {

@@ -16,7 +16,7 @@ use super::spin::QueueLock;
 use crate::engine::calls::{
     at, get_sleepy, me, need_resched, pause, runs, schedule, stay_awake, wake,
 };
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::{U32, U64};
 use crate::engine::world::{World, with};
 
@@ -28,7 +28,7 @@ pub(crate) struct Steps {
     pub(crate) queues: bool,
 }
 
-/// The mutex of this project.
+/// The kernel's mutex of 2006 and what became of it.
 #[repr(C)]
 pub(crate) struct CounterMutex {
     count: U32,
@@ -64,7 +64,7 @@ impl CounterMutex {
 
     pub(crate) fn lock(&self) {
         if signed(self.count.update(|count| count.wrapping_sub(1))) != 1 {
-            at(Place::SlowPath, || {
+            at(Activity::SlowPath, || {
                 if !(self.steps.spins && self.spin()) {
                     self.sleep();
                 }
@@ -115,7 +115,7 @@ impl CounterMutex {
 
     /// Spins while `owner` has it and runs; false if somebody else has it then.
     fn spin_on(&self, owner: u64) -> bool {
-        at(Place::SpinOnOwner, || {
+        at(Activity::SpinOnOwner, || {
             while self.owner.read() == owner && runs(owner as usize - 1) && !need_resched() {
                 pause();
             }
@@ -140,7 +140,7 @@ impl CounterMutex {
         while !free && !self.free_or_marked() {
             get_sleepy();
             self.wait_lock.unlock();
-            at(Place::Kernel, schedule);
+            at(Activity::Kernel, schedule);
             self.wait_lock.lock();
             free = false;
         }

@@ -5,12 +5,12 @@
 //! somebody may sleep. Nobody spins. After Drepper, "Futexes are tricky" (2004).
 
 use crate::engine::calls::at;
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::Sim;
 use crate::engine::words::U32;
 use lockstead_core::{Platform, Wait};
 
-/// The mutex of this project.
+/// A mutex whose waiters sleep on its word.
 #[repr(transparent)]
 pub(crate) struct Futex(U32);
 
@@ -25,7 +25,7 @@ impl Futex {
 
     pub(crate) fn lock(&self) {
         if self.0.replace(FREE, HELD).is_err() {
-            at(Place::SlowPath, || {
+            at(Activity::SlowPath, || {
                 while self.0.update(|_| WAITED_FOR) != FREE {
                     Sim::wait32(&self.0, WAITED_FOR, &Wait::FOREVER);
                 }
@@ -35,7 +35,7 @@ impl Futex {
 
     pub(crate) fn unlock(&self) {
         if self.0.update(|_| FREE) == WAITED_FOR {
-            at(Place::SlowPath, || Sim::wake(Sim::address32(&self.0), 1));
+            at(Activity::SlowPath, || Sim::wake(Sim::address32(&self.0), 1));
         }
     }
 }

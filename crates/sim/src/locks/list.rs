@@ -7,7 +7,7 @@
 
 use super::spin::TicketLock;
 use crate::engine::calls::{at, pause};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::U32;
 
 /// The lock of a wait list.
@@ -49,7 +49,7 @@ pub(super) struct ByteLock(U32);
 
 impl ByteLock {
     fn lock(&self) {
-        at(Place::SpinLock, || {
+        at(Activity::SpinLock, || {
             while self.0.replace(0, 1).is_err() {
                 while self.0.read() != 0 {
                     pause();

@@ -1,4 +1,7 @@
 //! The locks that can be simulated: those of the core, unchanged, and those of the past.
+//!
+//! # Invariants
+//! - **HELD-ONCE** `SimLock::with` releases the lock on the task that has just taken it, once.
 
 mod cohort;
 mod counter;
@@ -7,9 +10,9 @@ mod list;
 mod semaphore;
 pub(crate) mod spin;
 
-use crate::engine::Kind;
+use crate::engine::StepKind;
 use crate::engine::calls::{at, note, now};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::Sim;
 use crate::engine::world::{World, with};
 use cohort::SpinMutex;
@@ -29,9 +32,9 @@ pub enum LockName {
     Counter2006,
     /// The mutex of 2013, whose spinners stand in no queue: "without patch".
     Spinning2013,
-    /// The same, reading before each exchange: patch 2.
+    /// The mutex of 2013, reading before each exchange: patch 2.
     ReadFirst2013,
-    /// The same with a queue of spinners: patches 2 and 3.
+    /// The mutex of 2013 with a queue of spinners: patches 2 and 3.
     Queued2013,
     /// The mutex of this project.
     Lockstead,
@@ -55,7 +58,7 @@ pub enum LockName {
     Futex,
     /// Nobody sleeps, spinners queue in the order of their coming.
     SpinQueue,
-    /// The same with a queue for each memory node.
+    /// A mutex that only spins, in a queue for each memory node.
     SpinQueueNuma,
 }
 
@@ -115,7 +118,7 @@ impl LockName {
 
 /// A lock on a simulated machine.
 #[derive(Clone, Copy)]
-pub(crate) enum Lock {
+pub(crate) enum SimLock {
     Semaphore(&'static Semaphore2005),
     Counter(&'static CounterMutex),
     Core(&'static RawMutex<Sim, Off, Standard>),
@@ -129,13 +132,13 @@ pub(crate) enum Lock {
     Spin(&'static SpinMutex),
 }
 
-impl Lock {
-    pub(crate) fn place(w: &mut World, name: LockName) -> Lock {
+impl SimLock {
+    pub(crate) fn place(w: &mut World, name: LockName) -> SimLock {
         let counter = |w: &mut World, spins, reads_first, queues| {
-            Lock::Counter(CounterMutex::place(w, Steps { spins, reads_first, queues }))
+            SimLock::Counter(CounterMutex::place(w, Steps { spins, reads_first, queues }))
         };
         match name {
-            LockName::Semaphore2005 => Lock::Semaphore(Semaphore2005::place(w)),
+            LockName::Semaphore2005 => SimLock::Semaphore(Semaphore2005::place(w)),
             LockName::Counter2006 => counter(w, false, false, false),
             LockName::Spinning2013 => counter(w, true, false, false),
             LockName::ReadFirst2013 => counter(w, true, true, false),
@@ -143,74 +146,74 @@ impl Lock {
             LockName::Lockstead | LockName::LocksteadBlind | LockName::LocksteadCold => {
                 w.blind |= name == LockName::LocksteadBlind;
                 w.cold |= name == LockName::LocksteadCold;
-                Lock::Core(w.arena.place(RawMutex::new()))
+                SimLock::Core(w.arena.place(RawMutex::new()))
             }
-            LockName::LocksteadUnbounded => Lock::Unbounded(w.arena.place(RawMutex::new())),
-            LockName::LocksteadRestless => Lock::Restless(w.arena.place(RawMutex::new())),
-            LockName::LocksteadCrowd => Lock::Crowd(w.arena.place(RawMutex::new())),
-            LockName::LocksteadSleeping => Lock::Sleeping(w.arena.place(RawMutex::new())),
+            LockName::LocksteadUnbounded => SimLock::Unbounded(w.arena.place(RawMutex::new())),
+            LockName::LocksteadRestless => SimLock::Restless(w.arena.place(RawMutex::new())),
+            LockName::LocksteadCrowd => SimLock::Crowd(w.arena.place(RawMutex::new())),
+            LockName::LocksteadSleeping => SimLock::Sleeping(w.arena.place(RawMutex::new())),
             LockName::SemaphoreClassic => {
-                Lock::Classic(w.arena.place(ClassicSemaphore::new(1).expect("one permit")))
+                SimLock::Classic(w.arena.place(ClassicSemaphore::new(1).expect("one permit")))
             }
             LockName::SemaphoreTuned => {
-                Lock::Tuned(w.arena.place(TunedSemaphore::new(1).expect("one permit")))
+                SimLock::Tuned(w.arena.place(TunedSemaphore::new(1).expect("one permit")))
             }
-            LockName::Futex => Lock::Futex(w.arena.place(Futex::new())),
-            LockName::SpinQueue => Lock::Spin(SpinMutex::place(w, false)),
-            LockName::SpinQueueNuma => Lock::Spin(SpinMutex::place(w, true)),
+            LockName::Futex => SimLock::Futex(w.arena.place(Futex::new())),
+            LockName::SpinQueue => SimLock::Spin(SpinMutex::place(w, false)),
+            LockName::SpinQueueNuma => SimLock::Spin(SpinMutex::place(w, true)),
         }
     }
 
     fn lock(self) {
         let site = Location::caller();
         match self {
-            Lock::Semaphore(semaphore) => semaphore.down(),
-            Lock::Counter(mutex) => mutex.lock(),
-            Lock::Core(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
-            Lock::Crowd(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
-            Lock::Unbounded(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
-            Lock::Restless(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
-            Lock::Sleeping(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
-            Lock::Classic(semaphore) => semaphore.down(site),
-            Lock::Tuned(semaphore) => semaphore.down(site),
-            Lock::Futex(mutex) => mutex.lock(),
-            Lock::Spin(mutex) => mutex.lock(),
+            SimLock::Semaphore(semaphore) => semaphore.down(),
+            SimLock::Counter(mutex) => mutex.lock(),
+            SimLock::Core(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Crowd(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Unbounded(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Restless(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Sleeping(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Classic(semaphore) => semaphore.down(site),
+            SimLock::Tuned(semaphore) => semaphore.down(site),
+            SimLock::Futex(mutex) => mutex.lock(),
+            SimLock::Spin(mutex) => mutex.lock(),
         }
     }
 
     fn unlock(self) {
         match self {
-            Lock::Semaphore(semaphore) => semaphore.up(),
-            Lock::Counter(mutex) => mutex.unlock(),
-            // SAFETY: `Held` is called by the task that has the lock, once.
-            Lock::Core(mutex) => unsafe { mutex.unlock() },
-            // SAFETY: as above.
-            Lock::Crowd(mutex) => unsafe { mutex.unlock() },
-            // SAFETY: as above.
-            Lock::Unbounded(mutex) => unsafe { mutex.unlock() },
-            // SAFETY: as above.
-            Lock::Restless(mutex) => unsafe { mutex.unlock() },
-            // SAFETY: as above.
-            Lock::Sleeping(mutex) => unsafe { mutex.unlock() },
-            Lock::Classic(semaphore) => semaphore.up().expect("the permit that was taken"),
-            Lock::Tuned(semaphore) => semaphore.up().expect("the permit that was taken"),
-            Lock::Futex(mutex) => mutex.unlock(),
-            Lock::Spin(mutex) => mutex.unlock(),
+            SimLock::Semaphore(semaphore) => semaphore.up(),
+            SimLock::Counter(mutex) => mutex.unlock(),
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Core(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Crowd(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Unbounded(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Restless(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Sleeping(mutex) => unsafe { mutex.unlock() },
+            SimLock::Classic(semaphore) => semaphore.up().expect("the permit that was taken"),
+            SimLock::Tuned(semaphore) => semaphore.up().expect("the permit that was taken"),
+            SimLock::Futex(mutex) => mutex.unlock(),
+            SimLock::Spin(mutex) => mutex.unlock(),
         }
     }
 
     /// Runs `section` with the lock; `number`: the lock's, for its figures.
     pub(crate) fn with(self, number: usize, section: impl FnOnce()) {
-        note(Kind::Ask, number);
+        note(StepKind::Ask, number);
         let asked = now();
-        at(Place::Lock, || self.lock());
+        at(Activity::Lock, || self.lock());
         let taken = now();
-        note(Kind::Take, number);
+        note(StepKind::Take, number);
         with(|w| w.tally.taken(number, w.current, asked, taken));
-        at(Place::Section, section);
-        note(Kind::Release, number);
+        at(Activity::Section, section);
+        note(StepKind::Release, number);
         let released = now();
         with(|w| w.tally.released(number, w.current, taken, released));
-        at(Place::Lock, || self.unlock());
+        at(Activity::Lock, || self.unlock());
     }
 }

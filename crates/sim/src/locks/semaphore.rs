@@ -7,7 +7,7 @@
 
 use super::list::ListLock;
 use crate::engine::calls::{at, get_sleepy, me, schedule, stay_awake, wake};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::{U32, U64};
 use crate::engine::world::{World, with};
 
@@ -60,7 +60,7 @@ impl Semaphore2005 {
             }
             self.sleepers.write(1);
             self.wait_lock.unlock();
-            at(Place::Kernel, schedule);
+            at(Activity::Kernel, schedule);
             self.wait_lock.lock();
             get_sleepy();
         }

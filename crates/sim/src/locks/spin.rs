@@ -2,7 +2,7 @@
 //! the queue of Mellor-Crummey and Scott.
 
 use crate::engine::calls::{at, me, pause};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::engine::words::{QueueNode, U32, U64};
 use crate::engine::world::with;
 
@@ -19,7 +19,7 @@ impl TicketLock {
     }
 
     pub(crate) fn lock(&self) {
-        at(Place::SpinLock, || {
+        at(Activity::SpinLock, || {
             let ticket = self.next.update(|next| next.wrapping_add(1));
             while self.turn.read() != ticket {
                 pause();
@@ -33,7 +33,7 @@ impl TicketLock {
     }
 }
 
-/// As many readers as come, or one writer, by a count that starts at a bias.
+/// A lock for as many readers as come, or one writer, by a count that starts at a bias.
 #[repr(transparent)]
 pub(crate) struct RwSpinLock(U32);
 
@@ -47,7 +47,7 @@ impl RwSpinLock {
 
     pub(crate) fn read_lock(&self) {
         while self.0.update(|word| word.wrapping_add(1)) >= WRITER {
-            at(Place::ReadLock, || {
+            at(Activity::ReadLock, || {
                 self.0.update(|word| word.wrapping_sub(1));
                 while self.0.read() >= WRITER {
                     pause();
@@ -62,7 +62,7 @@ impl RwSpinLock {
 
     pub(crate) fn write_lock(&self) {
         while self.0.update(|word| word.wrapping_add(WRITER)) != 0 {
-            at(Place::WriteLock, || {
+            at(Activity::WriteLock, || {
                 self.0.update(|word| word.wrapping_sub(WRITER));
                 while self.0.read() != 0 {
                     pause();
@@ -76,7 +76,7 @@ impl RwSpinLock {
     }
 }
 
-/// The queue: its word names the last one's task, from 1.
+/// A lock that is a queue: its word names the last one's task, from 1.
 #[repr(transparent)]
 pub(crate) struct QueueLock(U64);
 
@@ -90,7 +90,7 @@ impl QueueLock {
     }
 
     pub(crate) fn lock(&self) {
-        at(Place::SpinQueue, || {
+        at(Activity::SpinQueue, || {
             let mine = me() as u64 + 1;
             let node_ = node(mine);
             node_.locked.write(0);
@@ -107,7 +107,7 @@ impl QueueLock {
     }
 
     pub(crate) fn unlock(&self) {
-        at(Place::SpinQueue, || {
+        at(Activity::SpinQueue, || {
             let mine = me() as u64 + 1;
             let mut next = node(mine).next.read();
             if next == 0 {

@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::engine::time::ps;
 
-/// See [`Machine`] for what each is.
+/// The costs of [`Machine`], in picoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) hit: u64,

@@ -35,12 +35,12 @@ pub struct Machine {
     pub scheduler: Scheduler,
     /// What the kernel costs.
     pub kernel: Kernel,
-    /// The same in picoseconds, worked out when the file is read.
+    /// The same costs in picoseconds, worked out when the file is read.
     #[serde(skip)]
     pub(crate) cost: Cost,
 }
 
-/// Processors: `nodes` × `caches` × `cores` × `threads`.
+/// How many processors there are: `nodes` × `caches` × `cores` × `threads`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
@@ -57,8 +57,8 @@ pub struct Layout {
     /// How much longer than in a workload's file computing takes.
     #[serde(default = "as_it_says")]
     pub pace: f64,
-    /// For each pair of nodes the index of their distance in `lines.transfer`; empty if all
-    /// are equally far.
+    /// The index in `lines.transfer` of the distance of each pair of nodes; empty if all are
+    /// equally far.
     #[serde(default)]
     pub hops: Vec<Vec<usize>>,
 }
@@ -71,8 +71,8 @@ fn one() -> usize {
     1
 }
 
-/// Cache lines. Times in nanoseconds. Distances: 0 within a last-level cache, 1 between two
-/// of a node, 2 and more between nodes.
+/// What accesses to cache lines cost, in nanoseconds. Distances: 0 within a last-level cache, 1
+/// between two of a node, 2 and more between nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
@@ -126,11 +126,11 @@ pub struct Smt {
     pub exchanges: f64,
 }
 
-/// The scheduler. Times in microseconds.
+/// The numbers of the scheduler, in microseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduler {
-    /// In this time each ready task of a processor has its turn.
+    /// The time in which each ready task of a processor has its turn.
     pub latency: f64,
     /// But none for less than this.
     pub slice: f64,
@@ -156,7 +156,7 @@ pub struct Scheduler {
     pub idle: Vec<(f64, f64)>,
 }
 
-/// System calls. Times in nanoseconds.
+/// What system calls cost, in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {

@@ -11,8 +11,8 @@
 //! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here.
 
 use super::search::{Search, between};
-use super::tables::{Entry, Samples, entries};
-use super::{Numbers, Row, Shipped, simulated};
+use super::tables::{Entry, TableSamples, entries};
+use super::{Numbers, ReplayRow, Shipped, simulated};
 use crate::engine::event::Random;
 use crate::file::parse;
 use crate::machine::Machine;
@@ -44,7 +44,7 @@ pub struct BoxFit {
     pub kernel: f64,
     /// The signal time of the smaller box.
     pub signal_p4: f64,
-    /// Its sections and computing: this multiple.
+    /// The factor of the smaller box's sections and computing.
     pub pace: f64,
 }
 
@@ -144,13 +144,13 @@ pub struct FoundBox {
     /// The largest logarithm of simulated over published of the calibrated figures.
     pub score: f64,
     /// The calibrated rows, simulated with these numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReplayRow>,
 }
 
 /// Draws of the smaller box for each fit of the larger one that was good enough.
 const SMALL: usize = 60;
 
-/// Good enough: within so much of each figure with one seed.
+/// A draw is good enough within so much of each figure with one seed.
 const NEAR: f64 = 0.08;
 
 /// Searches for the best numbers.
@@ -162,7 +162,7 @@ pub fn search_boxes(
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<FoundBox>, Stopped> {
-    let all: Vec<Entry> = entries(&Samples::QUICK)
+    let all: Vec<Entry> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| entry.calibrated() && entry.table == "vfs_2005")
         .collect();
@@ -207,12 +207,12 @@ fn is_large(entry: &Entry) -> bool {
 }
 
 /// The score of a fit over some seeds, and the rows it is made of: medians.
-fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
+fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { boxes: fit, ..shipped.best() }, seeds);
     // The farthest seed counts as well: some draws have one runner in one run and two in another.
-    let far = |value: f64, row: &Row| (value / row.published).ln().abs();
-    let worst = |row: &Row| {
+    let far = |value: f64, row: &ReplayRow| (value / row.published).ln().abs();
+    let worst = |row: &ReplayRow| {
         (far(row.range.0, row) + far(row.range.1, row)) / 4.0 + far(row.simulated, row) / 2.0
     };
     (rows.iter().map(worst).fold(0.0, f64::max), rows)
@@ -230,7 +230,7 @@ fn draw(seed: u64, number: usize) -> BoxFit {
     BoxFit { name, switch, wake, signal, section, gap, compute, kernel, signal_p4, pace }
 }
 
-/// The same with another draw for the smaller box.
+/// Draws numbers for the smaller box, and keeps those of the larger one.
 fn draw_small(seed: u64, number: usize, large: &BoxFit) -> BoxFit {
     let other = draw(seed ^ 0x5_ca1e, number);
     BoxFit {

@@ -15,21 +15,21 @@ mod tables;
 pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
 pub use fits::{Fit, shipped};
 pub use search::{CONTENDED, Found, RANGES, Search, search};
-pub use sensitivity::{DIALS, Effect, FACTORS, Turns, WATCHED, sensitivity};
+pub use sensitivity::{DIALS, FACTORS, NumberEffect, Turns, WATCHED, sensitivity};
 pub use server::{FoundServer, SERVER_RANGES, ServerFit, search_servers, shipped_servers};
 pub use tables::CALIBRATED;
 
 use crate::engine::world::How;
 use crate::machine::Machine;
 use crate::many::{Stopped, many};
-use crate::work::{Figures, Workload, run};
+use crate::work::{RunFigures, Workload, run};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use tables::{Entry, Point, Samples, Value, entries};
+use tables::{Entry, TablePoint, TableSamples, Value, entries};
 
 /// What is to be replayed.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReplayOptions {
     /// Few numbers of users, the best fit (all of those of 2005), one seed.
     pub quick: bool,
     /// Seeds of each simulation, unless quick.
@@ -40,7 +40,7 @@ pub struct Options {
 
 /// A published figure, and what the simulator makes of it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ReplayRow {
     /// The name of the table.
     pub table: &'static str,
     /// The row, and the column if there are several.
@@ -60,7 +60,8 @@ pub struct Row {
 /// The names of the tables.
 #[must_use]
 pub fn table_names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = entries(&Samples::QUICK).iter().map(|entry| entry.table).collect();
+    let mut names: Vec<&str> =
+        entries(&TableSamples::QUICK).iter().map(|entry| entry.table).collect();
     names.dedup();
     names
 }
@@ -70,11 +71,11 @@ pub fn table_names() -> Vec<&'static str> {
 /// # Errors
 /// [`Stopped`] if `stop` was set.
 pub fn replay(
-    options: &Options,
+    options: &ReplayOptions,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
-) -> Result<Vec<Row>, Stopped> {
-    let samples = if options.quick { Samples::QUICK } else { Samples::FULL };
+) -> Result<Vec<ReplayRow>, Stopped> {
+    let samples = if options.quick { TableSamples::QUICK } else { TableSamples::FULL };
     let entries: Vec<Entry> = entries(&samples)
         .into_iter()
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
@@ -111,7 +112,7 @@ pub fn replay(
         let (point, numbers, seed) = jobs[index];
         points[point].simulate(numbers, seed)
     })?;
-    let figures: Vec<Figures> = places.into_iter().map(|place| figures[place].clone()).collect();
+    let figures: Vec<RunFigures> = places.into_iter().map(|place| figures[place].clone()).collect();
     Ok(rows_of(&entries, &points, &figures))
 }
 
@@ -122,7 +123,7 @@ const SMALL: f64 = 2.0;
 /// calibrated rows alone. Of those in per cent it looks at the shares of the slow path, with
 /// less weight; changes follow from other rows.
 #[must_use]
-pub fn score(rows: &[Row]) -> f64 {
+pub fn score(rows: &[ReplayRow]) -> f64 {
     let (mut sum, mut weights) = (0.0, 0.0);
     for row in rows.iter().filter(|row| row.calibrated) {
         let weight = match (row.unit, row.table) {
@@ -141,16 +142,16 @@ pub fn score(rows: &[Row]) -> f64 {
 }
 
 /// The rows of `entries`, simulated with one set of numbers.
-fn simulated(entries: &[Entry], numbers: Numbers<'_>, seeds: u64) -> Vec<Row> {
+fn simulated(entries: &[Entry], numbers: Numbers<'_>, seeds: u64) -> Vec<ReplayRow> {
     let points = all_points(entries);
-    let figures: Vec<Figures> = (1..=seeds)
+    let figures: Vec<RunFigures> = (1..=seeds)
         .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
         .collect();
     rows_of(entries, &points, &figures)
 }
 
 /// The rows of `entries`, from the figures of all points for each fit and seed in turn.
-fn rows_of(entries: &[Entry], points: &[Point], figures: &[Figures]) -> Vec<Row> {
+fn rows_of(entries: &[Entry], points: &[TablePoint], figures: &[RunFigures]) -> Vec<ReplayRow> {
     entries
         .iter()
         .map(|entry| {
@@ -164,8 +165,8 @@ fn rows_of(entries: &[Entry], points: &[Point], figures: &[Figures]) -> Vec<Row>
         .collect()
 }
 
-fn all_points(entries: &[Entry]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+fn all_points(entries: &[Entry]) -> Vec<TablePoint> {
+    let mut points: Vec<TablePoint> = Vec::new();
     for entry in entries {
         for point in entry.value.points() {
             if !points.contains(point) {
@@ -178,9 +179,9 @@ fn all_points(entries: &[Entry]) -> Vec<Point> {
 
 /// The first of the points whose simulation is that of `point`: the documents say of some
 /// workloads nothing that would tell them from others.
-fn first_like(point: &Point, points: &[Point]) -> usize {
-    let alike = |other: &Point| {
-        *other == Point { workload: other.workload, ..point.clone() }
+fn first_like(point: &TablePoint, points: &[TablePoint]) -> usize {
+    let alike = |other: &TablePoint| {
+        *other == TablePoint { workload: other.workload, ..point.clone() }
             && content(other.workload) == content(point.workload)
     };
     points.iter().position(alike).expect("it is like itself")
@@ -194,24 +195,24 @@ fn content(name: &str) -> String {
 
 /// The figures of each point.
 struct Lookup<'a> {
-    points: &'a [Point],
-    figures: &'a [Figures],
+    points: &'a [TablePoint],
+    figures: &'a [RunFigures],
 }
 
 impl Lookup<'_> {
-    fn get(&self, point: &Point) -> &Figures {
+    fn get(&self, point: &TablePoint) -> &RunFigures {
         let at = self.points.iter().position(|p| p == point).expect("each point is simulated");
         &self.figures[at]
     }
 
     /// Jobs a second, the mean.
-    fn mean(&self, points: &[Point]) -> f64 {
+    fn mean(&self, points: &[TablePoint]) -> f64 {
         points.iter().map(|point| self.get(point).jobs).sum::<f64>() / points.len() as f64
     }
 }
 
 impl Value {
-    fn points(&self) -> Vec<&Point> {
+    fn points(&self) -> Vec<&TablePoint> {
         match self {
             Value::PerMinute(points) => points.iter().collect(),
             Value::Change(before, after) => before.iter().chain(after).collect(),
@@ -240,13 +241,13 @@ impl Value {
 
 impl Entry {
     /// From values in order.
-    fn row(&self, values: &[f64]) -> Row {
+    fn row(&self, values: &[f64]) -> ReplayRow {
         let row = if self.column.is_empty() {
             self.row.clone()
         } else {
             format!("{}, {}", self.row, self.column)
         };
-        Row {
+        ReplayRow {
             table: self.table,
             row,
             published: self.published,
@@ -287,7 +288,7 @@ impl Shipped {
     }
 }
 
-impl Point {
+impl TablePoint {
     /// The name of the fit that its numbers come from.
     fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
         if self.machine != "westmere-8x10" {
@@ -299,7 +300,7 @@ impl Point {
         }
     }
 
-    fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> Figures {
+    fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> RunFigures {
         let (machine, workload): (Machine, Workload) = if self.machine != "westmere-8x10" {
             (numbers.boxes.machine(self.machine), numbers.boxes.workload(self.workload))
         } else if server::is_server(self.workload) {

@@ -1,6 +1,6 @@
 //! The published tables, as they stand in the project's data.
 
-/// A table: name and content.
+/// The published tables, each with its name and content.
 const TABLES: [(&str, &str); 7] = [
     ("high_systime_2013", include_str!("../../../../bench/data/published/high_systime_2013.csv")),
     (

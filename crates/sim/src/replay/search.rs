@@ -14,8 +14,8 @@
 //!
 //! [`CALIBRATED`]: super::CALIBRATED
 
-use super::tables::{Entry, Samples, entries};
-use super::{Fit, Numbers, Row, Shipped, score, simulated};
+use super::tables::{Entry, TableSamples, entries};
+use super::{Fit, Numbers, ReplayRow, Shipped, score, simulated};
 use crate::engine::event::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
@@ -76,7 +76,7 @@ pub struct Found {
     /// Its score in the second round: see [`score`].
     pub score: f64,
     /// The calibrated rows, simulated with these numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReplayRow>,
 }
 
 /// How many times more are judged again than are wanted: near the collapse few seeds say little,
@@ -99,7 +99,7 @@ pub fn search(
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<Found>, Stopped> {
-    let all: Vec<Entry> = entries(&Samples::QUICK)
+    let all: Vec<Entry> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| {
             entry.calibrated()
@@ -160,7 +160,7 @@ fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
 }
 
 /// The score of a fit over some seeds, and the rows it is made of.
-fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
+fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { fit, best: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)

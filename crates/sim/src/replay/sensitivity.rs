@@ -1,11 +1,11 @@
 //! What the numbers that no document gives do to the figures.
 
-use super::tables::Point;
+use super::tables::TablePoint;
 use super::{Fit, Numbers, Shipped};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::locks::LockName;
 use crate::many::{Stopped, many};
-use crate::work::Figures;
+use crate::work::RunFigures;
 use std::sync::atomic::AtomicBool;
 
 /// Each number of the best fit is multiplied by these.
@@ -39,7 +39,7 @@ pub const WATCHED: [&str; 5] = [
 /// What is changed, and how often it is simulated.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// The numbers: some of [`DIALS`].
+    /// The numbers that are changed, some of [`DIALS`].
     pub dials: Vec<&'static str>,
     /// The number of users of high_systime.
     pub users: usize,
@@ -49,12 +49,12 @@ pub struct Turns {
 
 /// What a change does.
 #[derive(Clone, Debug)]
-pub struct Effect {
+pub struct NumberEffect {
     /// The number that is changed; empty for the fit as it is.
     pub dial: &'static str,
     /// The factor by which it is changed.
     pub factor: f64,
-    /// The figures: see [`WATCHED`].
+    /// The figures that [`WATCHED`] names.
     pub figures: Vec<f64>,
 }
 
@@ -91,10 +91,10 @@ pub fn sensitivity(
     turns: &Turns,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
-) -> Result<Vec<Effect>, Stopped> {
+) -> Result<Vec<NumberEffect>, Stopped> {
     let shipped = Shipped::load();
     let best = shipped.best();
-    let point = |nodes, threads, lock| Point {
+    let point = |nodes, threads, lock| TablePoint {
         machine: "westmere-8x10",
         nodes,
         threads,
@@ -120,14 +120,14 @@ pub fn sensitivity(
         points[index % points.len()].simulate(numbers, (index % runs / points.len()) as u64 + 1)
     })?;
     let effects = changes.iter().zip(figures.chunks(runs)).map(|(&(dial, factor), figures)| {
-        let median = |point: usize, of: fn(&Figures) -> f64| {
+        let median = |point: usize, of: fn(&RunFigures) -> f64| {
             let mut values: Vec<f64> =
                 figures.iter().skip(point).step_by(points.len()).map(of).collect();
             values.sort_by(f64::total_cmp);
             values[values.len() / 2]
         };
-        let jobs = |figures: &Figures| figures.jobs * 60.0;
-        let slow = |figures: &Figures| figures.share(Place::SlowPath) * 100.0;
+        let jobs = |figures: &RunFigures| figures.jobs * 60.0;
+        let slow = |figures: &RunFigures| figures.share(Activity::SlowPath) * 100.0;
         let figures = vec![
             median(0, jobs),
             median(1, jobs),
@@ -135,7 +135,7 @@ pub fn sensitivity(
             median(2, jobs),
             median(3, jobs),
         ];
-        Effect { dial, factor, figures }
+        NumberEffect { dial, factor, figures }
     });
     Ok(effects.collect())
 }

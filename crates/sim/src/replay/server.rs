@@ -12,8 +12,8 @@
 //! queue is not seen before a fit is chosen.
 
 use super::search::{AGAIN, Search, between};
-use super::tables::{Entry, Samples, entries};
-use super::{Numbers, Row, Shipped, score, simulated};
+use super::tables::{Entry, TableSamples, entries};
+use super::{Numbers, ReplayRow, Shipped, score, simulated};
 use crate::engine::event::Random;
 use crate::file::parse;
 use crate::many::{Stopped, many};
@@ -132,10 +132,10 @@ pub struct FoundServer {
     /// How far its rows are from the published ones: see [`score`].
     pub score: f64,
     /// The calibrated rows, simulated with these numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReplayRow>,
 }
 
-/// Searches: each draw with one seed, and the best again with `seeds`.
+/// Searches for the best numbers: each draw with one seed, and the best again with `seeds`.
 ///
 /// # Errors
 /// [`Stopped`] if `stop` was set.
@@ -144,7 +144,7 @@ pub fn search_servers(
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<FoundServer>, Stopped> {
-    let entries: Vec<Entry> = entries(&Samples::QUICK)
+    let entries: Vec<Entry> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| {
             entry.calibrated() && entry.table == "fserver_2013" && entry.column != "change"
@@ -166,7 +166,7 @@ pub fn search_servers(
 }
 
 /// The score of a fit over some seeds, and the rows it is made of.
-fn judge(fit: &ServerFit, entries: &[Entry], seeds: u64) -> (f64, Vec<Row>) {
+fn judge(fit: &ServerFit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { server: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)

@@ -1,7 +1,7 @@
 //! What each row of a published table is in the simulator.
 
 use super::published::{number, rows};
-use crate::engine::task::Place;
+use crate::engine::task::Activity;
 use crate::locks::LockName;
 
 /// The rows that calibrated the numbers that no document gives: table and row, and the column
@@ -22,7 +22,7 @@ pub const CALIBRATED: [(&str, &str); 11] = [
 
 /// A simulation, but for its fit and its seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Point {
+pub(super) struct TablePoint {
     pub(super) machine: &'static str,
     pub(super) nodes: usize,
     pub(super) threads: usize,
@@ -35,19 +35,19 @@ pub(super) struct Point {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// Jobs a minute, the mean.
-    PerMinute(Vec<Point>),
+    PerMinute(Vec<TablePoint>),
     /// The number of loops a second.
-    PerSecond(Point),
+    PerSecond(TablePoint),
     /// By how many per cent the second are better.
-    Change(Vec<Point>, Vec<Point>),
+    Change(Vec<TablePoint>, Vec<TablePoint>),
     /// Per cent of the time used at a place.
-    Share(Point, Place),
+    Share(TablePoint, Activity),
     /// Per cent of the processors used.
-    Busy(Point),
+    Busy(TablePoint),
     /// Loops of the first over those of the second.
-    Faster(Point, Point),
+    Faster(TablePoint, TablePoint),
     /// Loops by processor time, likewise.
-    Thriftier(Point, Point),
+    Thriftier(TablePoint, TablePoint),
 }
 
 /// A figure of a published table.
@@ -73,16 +73,20 @@ impl Entry {
 }
 
 /// How finely a range of users is sampled.
-pub(super) struct Samples {
+pub(super) struct TableSamples {
     pub(super) low: &'static [usize],
     pub(super) middle: &'static [usize],
     pub(super) high: &'static [usize],
 }
 
-impl Samples {
-    pub(super) const QUICK: Samples = Samples { low: &[50], middle: &[400, 800], high: &[1500] };
-    pub(super) const FULL: Samples =
-        Samples { low: &[20, 80], middle: &[200, 400, 600, 800, 1000], high: &[1200, 1500, 1900] };
+impl TableSamples {
+    pub(super) const QUICK: TableSamples =
+        TableSamples { low: &[50], middle: &[400, 800], high: &[1500] };
+    pub(super) const FULL: TableSamples = TableSamples {
+        low: &[20, 80],
+        middle: &[200, 400, 600, 800, 1000],
+        high: &[1200, 1500, 1900],
+    };
 
     fn of(&self, range: &str) -> &'static [usize] {
         match range {
@@ -98,7 +102,7 @@ const PATCH_2: LockName = LockName::ReadFirst2013;
 const PATCH_3: LockName = LockName::Queued2013;
 
 /// All figures of all tables.
-pub(super) fn entries(samples: &Samples) -> Vec<Entry> {
+pub(super) fn entries(samples: &TableSamples) -> Vec<Entry> {
     let mut all = high_systime(samples);
     all.extend(slow_path());
     all.extend(patch("aim7_patch2_2013", BEFORE, PATCH_2, samples));
@@ -115,13 +119,19 @@ fn points(
     lock: LockName,
     workload: &'static str,
     users: &[usize],
-) -> Vec<Point> {
-    let point =
-        |&users: &usize| Point { machine: "westmere-8x10", nodes, threads, lock, workload, users };
+) -> Vec<TablePoint> {
+    let point = |&users: &usize| TablePoint {
+        machine: "westmere-8x10",
+        nodes,
+        threads,
+        lock,
+        workload,
+        users,
+    };
     users.iter().map(point).collect()
 }
 
-fn high_systime(samples: &Samples) -> Vec<Entry> {
+fn high_systime(samples: &TableSamples) -> Vec<Entry> {
     let table = "high_systime_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
@@ -160,7 +170,7 @@ fn slow_path() -> Vec<Entry> {
                 column,
                 unit: "percent",
                 published: number(cells[cell]),
-                value: Value::Share(point, Place::SlowPath),
+                value: Value::Share(point, Activity::SlowPath),
             });
         }
     }
@@ -176,7 +186,7 @@ fn workload(name: &str) -> &'static str {
         .expect("each published workload is built in")
 }
 
-fn patch(table: &'static str, from: LockName, to: LockName, samples: &Samples) -> Vec<Entry> {
+fn patch(table: &'static str, from: LockName, to: LockName, samples: &TableSamples) -> Vec<Entry> {
     let mut entries = Vec::new();
     for cells in rows(table) {
         let name = workload(cells[0]);
@@ -199,7 +209,7 @@ fn patch(table: &'static str, from: LockName, to: LockName, samples: &Samples) -
 const FSERVER: [(&str, LockName); 3] =
     [("without patch", BEFORE), ("patch 1", PATCH_2), ("patches 1 and 2", PATCH_3)];
 
-fn fserver(samples: &Samples) -> Vec<Entry> {
+fn fserver(samples: &TableSamples) -> Vec<Entry> {
     let table = "fserver_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
@@ -229,13 +239,13 @@ fn fserver(samples: &Samples) -> Vec<Entry> {
 }
 
 /// The kernel's functions of the profile, by what a task does in them.
-const FUNCTIONS: [(&str, Place); 6] = [
-    ("__read_lock_failed", Place::ReadLock),
-    ("__write_lock_failed", Place::WriteLock),
-    ("mutex_spin_on_owner", Place::SpinOnOwner),
-    ("mspin_lock", Place::SpinQueue),
-    ("__mutex_lock_slowpath", Place::SlowPath),
-    ("_raw_spin_lock", Place::SpinLock),
+const FUNCTIONS: [(&str, Activity); 6] = [
+    ("__read_lock_failed", Activity::ReadLock),
+    ("__write_lock_failed", Activity::WriteLock),
+    ("mutex_spin_on_owner", Activity::SpinOnOwner),
+    ("mspin_lock", Activity::SpinQueue),
+    ("__mutex_lock_slowpath", Activity::SlowPath),
+    ("_raw_spin_lock", Activity::SpinLock),
 ];
 
 fn fserver_profile() -> Vec<Entry> {
@@ -264,14 +274,14 @@ fn fserver_profile() -> Vec<Entry> {
 fn vfs() -> Vec<Entry> {
     let table = "vfs_2005";
     let mut entries = Vec::new();
-    let mut before: Option<(Point, f64, f64)> = None;
+    let mut before: Option<(TablePoint, f64, f64)> = None;
     for cells in rows(table) {
         let (machine, nodes, threads) =
             if cells[0].contains("P4") { ("p4-2way-2005", 2, 2) } else { ("smp-8way-2005", 8, 1) };
         let lock =
             if cells[1] == "mutex" { LockName::Counter2006 } else { LockName::Semaphore2005 };
         let users = cells[2].parse().expect("tasks");
-        let point = Point { machine, nodes, threads, lock, workload: "test-mutex-v", users };
+        let point = TablePoint { machine, nodes, threads, lock, workload: "test-mutex-v", users };
         let row = format!("{}, {}", cells[0], cells[1]);
         let entry = |column, unit, published, value| Entry {
             table,

@@ -7,8 +7,7 @@ mod file;
 mod run;
 
 pub use file::BUNDLED;
-pub(crate) use run::Plan;
-pub use run::{Figures, run, run_traced};
+pub use run::{RunFigures, run, run_traced};
 
 use serde::Deserialize;
 
@@ -65,7 +64,7 @@ pub struct Use {
     pub burst: f64,
     /// The section, in microseconds.
     pub section: f64,
-    /// A reader-writer lock: the section of those who write, if it is another.
+    /// The section of writers of a reader-writer lock, if it is another.
     #[serde(default)]
     pub write_section: Option<f64>,
     /// Between two acquisitions of a burst, in microseconds.
@@ -74,7 +73,7 @@ pub struct Use {
     /// Cache lines that the section changes.
     #[serde(default)]
     pub lines: usize,
-    /// A reader-writer lock: the share of acquisitions that write.
+    /// The share of acquisitions of a reader-writer lock that write.
     #[serde(default)]
     pub writes: f64,
 }

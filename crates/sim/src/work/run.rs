@@ -3,25 +3,25 @@
 use super::{Use, UseKind, Workload};
 use crate::engine::Step;
 use crate::engine::calls::{at, away, chance, in_kernel, now, work};
-use crate::engine::task::{PLACES, Place};
+use crate::engine::task::{Activity, PLACES};
 use crate::engine::time::{Ps, ps};
 use crate::engine::words::QueueNode;
 use crate::engine::words::U64;
 use crate::engine::world::{How, World, with};
 use crate::locks::spin::RwSpinLock;
-use crate::locks::{Lock, LockName};
+use crate::locks::{LockName, SimLock};
 use crate::machine::Machine;
 use crate::tally::LockFigures;
 
 /// The figures of one simulation.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct RunFigures {
     /// The number of jobs a second.
     pub jobs: f64,
     /// The share of all processors' time that was used.
     pub busy: f64,
     /// The share of the time used, by place.
-    pub shares: Vec<(Place, f64)>,
+    pub shares: Vec<(Activity, f64)>,
     /// The locks that tasks use.
     pub locks: Vec<LockFigures>,
     /// Times that two tasks had one lock: 0.
@@ -34,10 +34,10 @@ pub struct Figures {
     pub seconds: f64,
 }
 
-impl Figures {
+impl RunFigures {
     /// The share of the time used that was spent at `place`.
     #[must_use]
-    pub fn share(&self, place: Place) -> f64 {
+    pub fn share(&self, place: Activity) -> f64 {
         self.shares.iter().find(|&&(p, _)| p == place).map_or(0.0, |&(_, share)| share)
     }
 
@@ -49,17 +49,17 @@ impl Figures {
 }
 
 /// All activities, in the order of reports.
-const ALL: [Place; PLACES] = [
-    Place::Think,
-    Place::Section,
-    Place::Lock,
-    Place::SlowPath,
-    Place::SpinOnOwner,
-    Place::SpinQueue,
-    Place::SpinLock,
-    Place::ReadLock,
-    Place::WriteLock,
-    Place::Kernel,
+const ALL: [Activity; PLACES] = [
+    Activity::Think,
+    Activity::Section,
+    Activity::Lock,
+    Activity::SlowPath,
+    Activity::SpinOnOwner,
+    Activity::SpinQueue,
+    Activity::SpinLock,
+    Activity::ReadLock,
+    Activity::WriteLock,
+    Activity::Kernel,
 ];
 
 /// Lines that sections change: one a cache line.
@@ -67,7 +67,7 @@ type Data = &'static U64;
 
 /// One of a workload's locks.
 #[derive(Clone, Copy)]
-struct Site {
+struct UseSite {
     number: usize,
     kind: SiteKind,
     data: usize,
@@ -75,7 +75,7 @@ struct Site {
 
 #[derive(Clone, Copy)]
 enum SiteKind {
-    Mutex(Lock),
+    Mutex(SimLock),
     ReadWrite(&'static RwSpinLock),
 }
 
@@ -87,11 +87,11 @@ pub fn run(
     workload: &Workload,
     tasks: usize,
     how: How,
-) -> Figures {
+) -> RunFigures {
     run_traced(machine, lock, workload, tasks, how).0
 }
 
-/// As [`run`], with the steps of the tasks if `how` says so.
+/// Does the same as [`run`], and returns the steps of the tasks if `how` says so.
 #[must_use]
 pub fn run_traced(
     machine: &Machine,
@@ -99,7 +99,7 @@ pub fn run_traced(
     workload: &Workload,
     tasks: usize,
     how: How,
-) -> (Figures, Vec<Step>) {
+) -> (RunFigures, Vec<Step>) {
     let mut world = World::new(machine, how);
     let w = &mut *world;
     let mut sites = Vec::new();
@@ -109,7 +109,7 @@ pub fn run_traced(
                 if user.many > 1 { format!("{} {copy}", user.name) } else { user.name.clone() };
             let number = w.tally.add_lock(&name);
             let kind = match user.kind {
-                UseKind::Mutex => SiteKind::Mutex(Lock::place(w, lock)),
+                UseKind::Mutex => SiteKind::Mutex(SimLock::place(w, lock)),
                 UseKind::ReadWrite => SiteKind::ReadWrite(w.arena.place(RwSpinLock::new())),
             };
             let data = w.data.len();
@@ -117,7 +117,7 @@ pub fn run_traced(
                 let line: Data = w.arena.place(U64::ZERO);
                 w.data.push(line);
             }
-            sites.push(Site { number, kind, data });
+            sites.push(UseSite { number, kind, data });
         }
     }
     for _ in 0..tasks {
@@ -141,14 +141,14 @@ pub fn run_traced(
 /// What tasks look at while they run: it outlives them, in the world.
 pub(crate) struct Plan {
     workload: Workload,
-    sites: Vec<Site>,
+    sites: Vec<UseSite>,
 }
 
-fn figures(world: &World, workload: &Workload, length: Ps) -> Figures {
+fn figures(world: &World, workload: &Workload, length: Ps) -> RunFigures {
     let seconds = length as f64 / 1e12;
     let spent: Ps = world.spent.iter().sum();
-    let share = |place: Place| world.spent[place as usize] as f64 / spent.max(1) as f64;
-    Figures {
+    let share = |place: Activity| world.spent[place as usize] as f64 / spent.max(1) as f64;
+    RunFigures {
         jobs: world.tally.rounds / f64::from(workload.rounds) / seconds,
         busy: spent as f64 / (length as f64 * world.cpus.len() as f64),
         shares: ALL.iter().map(|&place| (place, share(place))).collect(),
@@ -214,7 +214,7 @@ fn progress(rounds: f64) {
     });
 }
 
-fn burst(workload: &Workload, user: &Use, site: Site) {
+fn burst(workload: &Workload, user: &Use, site: UseSite) {
     // A burst of a fraction happens that often.
     let whole = user.burst.trunc();
     let many = whole as u64 + u64::from(chance() < user.burst - whole);
@@ -230,7 +230,7 @@ fn burst(workload: &Workload, user: &Use, site: Site) {
     }
 }
 
-fn acquire(workload: &Workload, user: &Use, site: Site) {
+fn acquire(workload: &Workload, user: &Use, site: UseSite) {
     let section = |writes: bool| {
         for line in 0..user.lines {
             let data = with(|w| w.data[site.data + line]);
@@ -251,12 +251,12 @@ fn acquire(workload: &Workload, user: &Use, site: Site) {
         SiteKind::ReadWrite(lock) => {
             let writes = chance() < user.writes;
             let asked = now();
-            at(Place::Lock, || if writes { lock.write_lock() } else { lock.read_lock() });
+            at(Activity::Lock, || if writes { lock.write_lock() } else { lock.read_lock() });
             let taken = now();
-            at(Place::Section, || section(writes));
+            at(Activity::Section, || section(writes));
             let released = now();
             with(|w| w.tally.shared(site.number, asked, taken, released));
-            at(Place::Lock, || if writes { lock.write_unlock() } else { lock.read_unlock() });
+            at(Activity::Lock, || if writes { lock.write_unlock() } else { lock.read_unlock() });
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::shared::dead;
 use crate::table::Table;
 use lockstead_bench::Error;
 use lockstead_bench::shared::SharedLock;
-use lockstead_bench::shared::containers::{self, Answer, Outcome};
+use lockstead_bench::shared::containers::{self, ContainersOutcome, ThirdAnswer};
 
 /// Locks of the process that is killed.
 const LOCKS: usize = 100_000;
@@ -30,7 +30,7 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
     print(&format!("A process that holds 100,000 locks is killed\n\n{}", dead::render(&dead)))
 }
 
-fn render(glibc: &Outcome, lockstead: &Outcome) -> String {
+fn render(glibc: &ContainersOutcome, lockstead: &ContainersOutcome) -> String {
     let mut table = Table::new(&[
         "lock",
         "owner's and\nwaiter's number",
@@ -43,7 +43,7 @@ fn render(glibc: &Outcome, lockstead: &Outcome) -> String {
             lock.to_string(),
             format!("{}, {}", outcome.owner, outcome.waiter),
             answer(outcome.after_waiter).into(),
-            if outcome.after_waiter == Answer::Busy { "1" } else { "2" }.into(),
+            if outcome.after_waiter == ThirdAnswer::Busy { "1" } else { "2" }.into(),
             outcome.after_owner.map_or("-", answer).into(),
         ]);
     }
@@ -55,10 +55,10 @@ fn render(glibc: &Outcome, lockstead: &Outcome) -> String {
     )
 }
 
-fn answer(answer: Answer) -> &'static str {
+fn answer(answer: ThirdAnswer) -> &'static str {
     match answer {
-        Answer::Busy => "refused",
-        Answer::OwnerDied => "gets it: owner died",
-        Answer::Had => "gets it",
+        ThirdAnswer::Busy => "refused",
+        ThirdAnswer::OwnerDied => "gets it: owner died",
+        ThirdAnswer::Had => "gets it",
     }
 }

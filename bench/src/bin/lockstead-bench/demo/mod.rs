@@ -57,8 +57,11 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     if flags.part == Some(DemoPart::ContainerKill) {
         return containers::show(&interrupt);
     }
-    let mut options =
-        vfs::Options { locks: LOCKS.to_vec(), time: flags.seconds, ..vfs::Options::default() };
+    let mut options = vfs::VfsOptions {
+        locks: LOCKS.to_vec(),
+        time: flags.seconds,
+        ..vfs::VfsOptions::default()
+    };
     if flags.dir.is_some() {
         options.dir.clone_from(&flags.dir);
     }
@@ -85,7 +88,7 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
         verdict(&report),
     ))?;
 
-    let options = uncontended::Options { locks: LOCKS.to_vec(), ..Default::default() };
+    let options = uncontended::UncontendedOptions { locks: LOCKS.to_vec(), ..Default::default() };
     let pair = crate::uncontended::measure(&options, &interrupt)?;
     print(&format!(
         "4. lock + unlock that nobody disputes\n\n{}\n\
@@ -98,7 +101,7 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
 }
 
 /// What the first table shows, in words that its figures choose.
-fn verdict(report: &vfs::Report) -> String {
+fn verdict(report: &vfs::VfsReport) -> String {
     let row = |lock| report.row(lock).expect("every lock asked for has a row");
     let (mutex, classic) = (row(LockName::Lockstead), row(LockName::SemaphoreClassic));
     let tuned = row(LockName::SemaphoreTuned);
@@ -116,7 +119,7 @@ fn verdict(report: &vfs::Report) -> String {
     )
 }
 
-fn sizes(pair: &uncontended::Report) -> String {
+fn sizes(pair: &uncontended::UncontendedReport) -> String {
     let mut table = Table::new(&["lock", "bytes"]);
     for row in &pair.results {
         table.row([row.lock.to_string(), row.bytes.to_string()]);

@@ -1,7 +1,7 @@
 //! The charts of the page: bars with the spread of the rounds across their ends.
 
 use crate::html::{escape, open};
-use lockstead_bench::explain::Figure;
+use lockstead_bench::explain::RoundsFigure;
 use std::fmt::Write;
 
 const WIDTH: u32 = 860;
@@ -21,10 +21,10 @@ fn figure_at(x: f64, characters: usize, line: f64) -> f64 {
     if runs_through { line + 6.0 } else { x }
 }
 
-/// A bar.
+/// A bar of a chart.
 pub(super) struct Bar {
     pub(super) name: String,
-    pub(super) figure: Figure,
+    pub(super) figure: RoundsFigure,
     /// Written behind the bar.
     pub(super) written: String,
     /// The class of its colour.
@@ -47,7 +47,7 @@ pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
     for (at, bar) in bars.iter().enumerate() {
         let top = ROW * at as u32;
         let (middle, foot) = (top + ROW / 2, top + ROW / 2 + 4);
-        let Figure { median, min, max, .. } = bar.figure;
+        let RoundsFigure { median, min, max, .. } = bar.figure;
         let _ = write!(
             svg,
             "<text x=\"{}\" y=\"{foot}\" text-anchor=\"end\">{}</text>\
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(figure_at(130.0, 5, 120.0), 130.0, "it is before");
         let near = |median: f64| Bar {
             name: "x".into(),
-            figure: Figure { median, min: median, max: median, low: median, high: median },
+            figure: RoundsFigure { median, min: median, max: median, low: median, high: median },
             written: "0.98x".into(),
             class: "hold",
         };
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn no_name_is_cut_off() {
         let name = "the kernel's semaphore of 2005: always sleeps";
-        let figure = Figure { median: 1.0, min: 1.0, max: 1.0, low: 1.0, high: 1.0 };
+        let figure = RoundsFigure { median: 1.0, min: 1.0, max: 1.0, low: 1.0, high: 1.0 };
         let bar = Bar { name: name.into(), figure, written: String::new(), class: "hold" };
         let svg = bars("x", &[bar], false);
         let document = Document::parse(&svg).expect("XML");
@@ -119,7 +119,7 @@ mod tests {
     fn a_chart_is_xml_with_a_bar_and_a_spread_each() {
         let bar = |name: &str, median: f64| Bar {
             name: name.into(),
-            figure: Figure {
+            figure: RoundsFigure {
                 median,
                 min: median / 2.0,
                 max: median * 2.0,

@@ -5,8 +5,8 @@ use super::chart::{self, Bar};
 use super::text::{name, title};
 use crate::table;
 use askama::Template;
-use lockstead_bench::explain::contended::{Cell, Effect};
-use lockstead_bench::explain::{Figure, Ingredient, Lock, Report};
+use lockstead_bench::explain::contended::{ExplainCell, IngredientEffect};
+use lockstead_bench::explain::{ExplainReport, ExplainedLock, Ingredient, RoundsFigure};
 
 #[derive(Template)]
 #[template(path = "explain.html")]
@@ -31,11 +31,11 @@ struct CellView {
     shares: [String; 2],
 }
 
-/// The page.
+/// Renders the whole page.
 ///
 /// # Errors
 /// If the template fails, which it has no reason to.
-pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
+pub(super) fn render(report: &ExplainReport) -> Result<String, askama::Error> {
     let machine = &report.machine;
     let mut parts: Vec<String> = machine.cpu.iter().cloned().collect();
     parts.push(format!("{} processors", machine.processors));
@@ -57,16 +57,16 @@ pub(super) fn render(report: &Report) -> Result<String, askama::Error> {
 }
 
 /// A figure without a spread.
-fn exact(value: f64) -> Figure {
+fn exact(value: f64) -> RoundsFigure {
     between(value, value, value)
 }
 
 /// A median and the rounds around it.
-fn between(median: f64, min: f64, max: f64) -> Figure {
-    Figure { median, min, max, low: min, high: max }
+fn between(median: f64, min: f64, max: f64) -> RoundsFigure {
+    RoundsFigure { median, min, max, low: min, high: max }
 }
 
-fn sizes(report: &Report) -> String {
+fn sizes(report: &ExplainReport) -> String {
     let bars: Vec<Bar> = report
         .sizes
         .iter()
@@ -80,7 +80,7 @@ fn sizes(report: &Report) -> String {
     chart::bars("bytes of the locks", &bars, false)
 }
 
-fn code(report: &Report) -> String {
+fn code(report: &ExplainReport) -> String {
     let here =
         report.text.sites.iter().map(|site| (site.lock.name().to_owned(), site.bytes_per_pair));
     let objects = report.text.objects.iter().filter(|object| object.bytes_per_pair > 0.0);
@@ -97,7 +97,7 @@ fn code(report: &Report) -> String {
     chart::bars("bytes of code of a pair", &bars, false)
 }
 
-fn pair(report: &Report) -> String {
+fn pair(report: &ExplainReport) -> String {
     let pair = &report.uncontended;
     let limit = between(pair.limit_ns, pair.limit_ns_min, pair.limit_ns_max);
     let limit = ("two bare atomics".to_owned(), limit, "idle");
@@ -117,8 +117,9 @@ fn pair(report: &Report) -> String {
     chart::bars("time of a pair that nobody disputes", &bars, false)
 }
 
-fn cell(cell: &Cell) -> CellView {
-    let rows = |figure: fn(&lockstead_bench::explain::contended::Row) -> Figure, what: &str| {
+fn cell(cell: &ExplainCell) -> CellView {
+    let rows = |figure: fn(&lockstead_bench::explain::contended::ExplainRow) -> RoundsFigure,
+                what: &str| {
         let bars: Vec<Bar> = cell
             .results
             .iter()
@@ -131,13 +132,13 @@ fn cell(cell: &Cell) -> CellView {
             .collect();
         chart::bars(what, &bars, false)
     };
-    let shares = |of: fn(&Effect) -> Figure, what: &str| {
+    let shares = |of: fn(&IngredientEffect) -> RoundsFigure, what: &str| {
         let bars: Vec<Bar> = cell
             .effects
             .iter()
             .map(|effect| {
                 let share = of(effect);
-                let lock = if effect.lock == Lock::Mutex { "mutex" } else { "semaphore" };
+                let lock = if effect.lock == ExplainedLock::Mutex { "mutex" } else { "semaphore" };
                 Bar {
                     name: format!("{lock}: {}", effect.ingredient.name()),
                     figure: share,

@@ -13,7 +13,7 @@ use crate::files::{can_write, write};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use lockstead_bench::explain::{self, Options};
+use lockstead_bench::explain::{self, ExplainOptions};
 
 /// Measures, prints, and writes the page that was asked for.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &Explain) -> Result<(), Failure> {
         can_write(file).map_err(|why| Failure::option("--html <FILE>", file.display(), why))?;
     }
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options = if flags.quick { Options::quick() } else { Options::default() };
+    let options = if flags.quick { ExplainOptions::quick() } else { ExplainOptions::default() };
     let report = measured(&interrupt, |session| explain::measure(&options, session))?;
     output::warn_about(&report.machine);
     if let Some(file) = &flags.html {

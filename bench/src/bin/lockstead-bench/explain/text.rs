@@ -3,8 +3,8 @@
 use crate::table::{self, Table};
 use anstyle::Style;
 use lockstead_bench::contended::Disturbance;
-use lockstead_bench::explain::contended::{Cell, Effect, Row};
-use lockstead_bench::explain::{Figure, Ingredient, Lock, Report, label};
+use lockstead_bench::explain::contended::{ExplainCell, ExplainRow, IngredientEffect};
+use lockstead_bench::explain::{ExplainReport, ExplainedLock, Ingredient, RoundsFigure, label};
 
 const HEAD: Style = Style::new().bold();
 
@@ -12,14 +12,14 @@ const HEAD: Style = Style::new().bold();
 const WIDTH: usize = 92;
 
 /// Everything, in the order of the questions.
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &ExplainReport) -> String {
     let mut text = String::new();
     let mut part = |title: &str, body: String| {
         text += &format!("{HEAD}{title}{HEAD:#}\n{body}\n");
     };
     part("Bytes of the locks", sizes(report));
     part("Bytes of code, lock + unlock", code(report));
-    let pair = crate::uncontended::render(&report.uncontended, Lock::Mutex.name());
+    let pair = crate::uncontended::render(&report.uncontended, ExplainedLock::Mutex.name());
     part("The pair that nobody disputes", pair);
     for cell in &report.cells {
         part(&title(cell), grid(cell));
@@ -42,14 +42,14 @@ One share in twenty seems to be on one side by chance.\n\n";
 }
 
 /// What a cell is headed with.
-pub(super) fn title(cell: &Cell) -> String {
+pub(super) fn title(cell: &ExplainCell) -> String {
     let shape = (cell.section_ns, cell.think_ratio);
     let by = Disturbance { foreign_cpu_percent: cell.foreign_cpu_percent, ..Default::default() };
     let title = table::cell_title(cell.threads, ("thread", "threads"), shape);
     format!("{title}{} ({})", table::disturbance(&by), cell.cell)
 }
 
-fn sizes(report: &Report) -> String {
+fn sizes(report: &ExplainReport) -> String {
     let mut table = Table::new(&["lock", "bytes", "from"]);
     for size in &report.sizes {
         let from = size.source.unwrap_or("measured");
@@ -58,7 +58,7 @@ fn sizes(report: &Report) -> String {
     table.render()
 }
 
-fn code(report: &Report) -> String {
+fn code(report: &ExplainReport) -> String {
     let mut table = Table::new(&["call site", "bytes a pair", ".text of 200"]);
     for site in &report.text.sites {
         let name = format!("{}, in this command", site.lock.name());
@@ -76,7 +76,7 @@ fn code(report: &Report) -> String {
     text
 }
 
-fn grid(cell: &Cell) -> String {
+fn grid(cell: &ExplainCell) -> String {
     let mut table = Table::new(&[
         "lock",
         "ops/s",
@@ -91,7 +91,7 @@ fn grid(cell: &Cell) -> String {
     for row in &cell.results {
         let effect = row.without.and_then(|ingredient| cell.effect(row.lock, ingredient));
         let [throughput, efficiency] = shares(effect);
-        let Figure { median, min, max, .. } = row.ops_per_s;
+        let RoundsFigure { median, min, max, .. } = row.ops_per_s;
         table.row([
             name(row),
             table::rate(median),
@@ -108,7 +108,7 @@ fn grid(cell: &Cell) -> String {
 }
 
 /// The whole lock's name, and below it what is left out.
-pub(super) fn name(row: &Row) -> String {
+pub(super) fn name(row: &ExplainRow) -> String {
     match row.without {
         None => label(row.lock, None),
         Some(ingredient) => format!("  without {}", ingredient.name()),
@@ -116,7 +116,7 @@ pub(super) fn name(row: &Row) -> String {
 }
 
 /// The share of throughput and of efficiency, each with its spread.
-fn shares(effect: Option<&Effect>) -> [(String, String); 2] {
+fn shares(effect: Option<&IngredientEffect>) -> [(String, String); 2] {
     let Some(effect) = effect else { return Default::default() };
     [&effect.throughput, &effect.efficiency].map(|figure| {
         let share =
@@ -125,7 +125,7 @@ fn shares(effect: Option<&Effect>) -> [(String, String); 2] {
     })
 }
 
-fn owners(report: &Report) -> String {
+fn owners(report: &ExplainReport) -> String {
     let mut text = String::new();
     for trial in &report.owners {
         text += &format!(
@@ -171,10 +171,15 @@ mod tests {
 
     #[test]
     fn a_share_that_the_rounds_dispute_is_a_dash() {
-        let figure =
-            |min, max| Figure { median: f64::midpoint(min, max), min, max, low: min, high: max };
-        let effect = Effect {
-            lock: Lock::Mutex,
+        let figure = |min, max| RoundsFigure {
+            median: f64::midpoint(min, max),
+            min,
+            max,
+            low: min,
+            high: max,
+        };
+        let effect = IngredientEffect {
+            lock: ExplainedLock::Mutex,
             ingredient: Ingredient::Queue,
             throughput: figure(0.9, 1.3),
             efficiency: figure(1.1, 1.3),

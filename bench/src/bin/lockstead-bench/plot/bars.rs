@@ -9,7 +9,7 @@ pub(super) const ROW: i32 = 28;
 /// The width of a character of a figure, at most.
 const LETTER: i32 = 9;
 
-/// One bar.
+/// A bar of a picture.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) value: f64,
@@ -20,10 +20,10 @@ pub(super) struct Bar {
 }
 
 /// Where a block of bars stands.
-pub(super) struct Place {
+pub(super) struct BarsPlace {
     /// Where the bars begin; their names stand left of it.
     pub(super) left: i32,
-    /// The longest bar.
+    /// The width of the longest bar.
     pub(super) width: i32,
     /// Where a line crosses all rows, which is to run through no figure.
     pub(super) line: Option<i32>,
@@ -34,7 +34,7 @@ pub(super) struct Place {
 pub(super) fn draw(
     canvas: &Canvas<'_>,
     bars: &[Bar],
-    place: &Place,
+    place: &BarsPlace,
     most: f64,
 ) -> Result<(), Failure> {
     let mut y = place.top + ROW / 2;

@@ -31,7 +31,7 @@ pub(super) enum Align {
     Up,
 }
 
-/// A text's looks.
+/// The looks of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Pen {
     pub(super) size: i32,
@@ -49,7 +49,7 @@ impl Pen {
     }
 }
 
-/// A white sheet.
+/// A white sheet to draw on.
 pub(super) struct Canvas<'a>(DrawingArea<SVGBackend<'a>, Shift>);
 
 fn failed(error: impl std::fmt::Display) -> Failure {

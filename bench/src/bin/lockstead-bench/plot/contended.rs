@@ -7,7 +7,7 @@ use super::{MARGIN, footer, heading, short};
 use crate::compare::{best, ours};
 use crate::failure::Failure;
 use crate::table;
-use lockstead_bench::contended::grid::{Figures, Grid, Place};
+use lockstead_bench::contended::grid::{Grid, GridFigures, GridPlace};
 use plotters::prelude::RGBColor;
 
 const ROW: i32 = 24;
@@ -24,14 +24,14 @@ const TOP: i32 = 92;
 const KEY: i32 = 60;
 
 /// One of the two measures.
-struct Measure {
+struct PanelMeasure {
     title: &'static str,
-    of: fn(&Figures) -> f64,
+    of: fn(&GridFigures) -> f64,
 }
 
-const MEASURES: [Measure; 2] = [
-    Measure { title: "Throughput", of: |r| r.ops_per_s },
-    Measure { title: "Operations per CPU-second", of: |r| r.ops_per_cpu_s },
+const MEASURES: [PanelMeasure; 2] = [
+    PanelMeasure { title: "Throughput", of: |r| r.ops_per_s },
+    PanelMeasure { title: "Operations per CPU-second", of: |r| r.ops_per_cpu_s },
 ];
 
 pub(super) fn draw(grid: &Grid) -> Result<String, Failure> {
@@ -70,13 +70,13 @@ fn pixels(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX / 4096)
 }
 
-fn same_threads(a: &Place, b: &Place) -> bool {
+fn same_threads(a: &GridPlace, b: &GridPlace) -> bool {
     (a.threads, a.pinned) == (b.threads, b.pinned)
 }
 
 /// The cells with the height of their rows' middles; a gap before each group
 /// of threads, of which the first row is marked.
-fn rows(cells: &[Place], first: i32) -> impl Iterator<Item = (&Place, i32, bool)> {
+fn rows(cells: &[GridPlace], first: i32) -> impl Iterator<Item = (&GridPlace, i32, bool)> {
     let mut y = first - ROW / 2;
     cells.iter().enumerate().map(move |(number, cell)| {
         let opens = number == 0 || !same_threads(&cells[number - 1], cell);
@@ -85,7 +85,7 @@ fn rows(cells: &[Place], first: i32) -> impl Iterator<Item = (&Place, i32, bool)
     })
 }
 
-fn labels(canvas: &Canvas<'_>, cells: &[Place], first: i32) -> Result<(), Failure> {
+fn labels(canvas: &Canvas<'_>, cells: &[GridPlace], first: i32) -> Result<(), Failure> {
     let head = Pen::new(12, FAINT);
     for (title, x) in [("threads", 46), ("section", 98), ("think", 140)] {
         canvas.text(title, (MARGIN + x, first - 14), Align::Right, head)?;
@@ -129,9 +129,9 @@ fn names(
 
 fn figures(
     canvas: &Canvas<'_>,
-    cells: &[Place],
+    cells: &[GridPlace],
     locks: &[&str],
-    measure: &Measure,
+    measure: &PanelMeasure,
     (left, first): (i32, i32),
 ) -> Result<(), Failure> {
     for (cell, y, _) in rows(cells, first) {

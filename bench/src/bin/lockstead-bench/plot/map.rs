@@ -5,7 +5,7 @@ use super::canvas::{Align, Canvas, FAINT, INK, Pen, RULE, sheet};
 use super::{MARGIN, footer, heading, short};
 use crate::failure::Failure;
 use crate::table;
-use lockstead_bench::contended::map::{Map, Measure, Panel};
+use lockstead_bench::contended::map::{Map, MapMeasure, Panel};
 use plotters::prelude::RGBColor;
 use serde_json::Value;
 use std::ops::Range;
@@ -91,10 +91,10 @@ fn draw_panel(canvas: &Canvas<'_>, panel: &Panel, (x, y): (i32, i32)) -> Result<
 }
 
 /// Short enough for a panel of one column.
-fn title(measure: Measure) -> &'static str {
+fn title(measure: MapMeasure) -> &'static str {
     match measure {
-        Measure::Throughput | Measure::WorkPerCpuS => measure.title(),
-        Measure::LongestWait => "Longest wait, times shorter",
+        MapMeasure::Throughput | MapMeasure::WorkPerCpuS => measure.title(),
+        MapMeasure::LongestWait => "Longest wait, times shorter",
     }
 }
 

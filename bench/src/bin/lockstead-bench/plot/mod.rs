@@ -14,7 +14,7 @@ use canvas::{Align, Canvas, FAINT, INK, Pen};
 use clap::Args;
 use lockstead_bench::contended::grid::Grid;
 pub(crate) use map::{TIE, draw as draw_map};
-use report::Report;
+use report::PlotReport;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -41,7 +41,7 @@ const MARGIN: i32 = 28;
 /// A report is some ten kilobytes; this bounds what a mistaken name can load.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Draws the report.
+/// Draws the picture of a report.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the report cannot be read or is none, or if the
@@ -50,9 +50,9 @@ pub(crate) fn run(plot: &Plot) -> Result<(), Failure> {
     let refused = |why: String| Failure::option("FILE.json", plot.file.display(), why);
     let text = read(&plot.file).map_err(|error| refused(error.to_string()))?;
     let svg = match report::parse(&text).map_err(refused)? {
-        Report::Vfs(report) => vfs::draw(&report),
-        Report::Uncontended(report) => uncontended::draw(&report),
-        Report::Contended(report) => contended::draw(&report),
+        PlotReport::Vfs(report) => vfs::draw(&report),
+        PlotReport::Uncontended(report) => uncontended::draw(&report),
+        PlotReport::Contended(report) => contended::draw(&report),
     }?;
     if plot.output.as_os_str() == "-" {
         return output::print(&svg);
@@ -79,8 +79,8 @@ fn read(path: &Path) -> io::Result<String> {
 /// What is wrong with the file, for the user.
 pub(crate) fn read_grid(path: &Path) -> Result<Grid, String> {
     match report::parse(&read(path).map_err(|error| error.to_string())?)? {
-        Report::Contended(grid) => Ok(grid),
-        Report::Vfs(_) | Report::Uncontended(_) => {
+        PlotReport::Contended(grid) => Ok(grid),
+        PlotReport::Vfs(_) | PlotReport::Uncontended(_) => {
             Err("a report, but not of 'lockstead bench contended'".into())
         }
     }

@@ -13,13 +13,13 @@ const MAX_NAME: usize = 40;
 
 /// A report of one of the three benchmarks.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum PlotReport {
     Vfs(Vfs),
     Uncontended(Uncontended),
     Contended(Grid),
 }
 
-/// `bench vfs --json`.
+/// A report of `bench vfs --json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Vfs {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(super) struct VfsResult {
     pub(super) loops_per_cpu_s: f64,
 }
 
-/// `bench uncontended --json`.
+/// A report of `bench uncontended --json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Uncontended {
     #[serde(default)]
@@ -55,20 +55,20 @@ pub(super) struct UncontendedResult {
     pub(super) bytes: Option<f64>,
 }
 
-/// Reads a report.
+/// Reads a report of any benchmark.
 ///
 /// # Errors
 /// What is wrong with the text, for the user.
-pub(super) fn parse(text: &str) -> Result<Report, String> {
+pub(super) fn parse(text: &str) -> Result<PlotReport, String> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| format!("not JSON, or cut off: {error}"))?;
     let kind = |key| value.get(key).is_some();
     let report = if kind("cells") {
-        read(value, "contended").map(Report::Contended)
+        read(value, "contended").map(PlotReport::Contended)
     } else if kind("limit_ns") {
-        read(value, "uncontended").map(Report::Uncontended)
+        read(value, "uncontended").map(PlotReport::Uncontended)
     } else if kind("tasks") && kind("results") {
-        read(value, "vfs").map(Report::Vfs)
+        read(value, "vfs").map(PlotReport::Vfs)
     } else {
         Err("JSON, but no report of 'lockstead bench': it has neither \"cells\" (contended), \
              \"limit_ns\" (uncontended) nor \"tasks\" and \"results\" (vfs)"
@@ -84,9 +84,9 @@ fn read<T: for<'a> Deserialize<'a>>(value: Value, kind: &str) -> Result<T, Strin
     })
 }
 
-fn check(report: &Report) -> Result<(), String> {
+fn check(report: &PlotReport) -> Result<(), String> {
     let (groups, figures): (Vec<Vec<&str>>, Vec<(&str, f64)>) = match report {
-        Report::Vfs(vfs) => (
+        PlotReport::Vfs(vfs) => (
             vec![vfs.results.iter().map(|r| r.lock.as_str()).collect()],
             std::iter::once(("seconds", vfs.seconds))
                 .chain(vfs.results.iter().flat_map(|r| {
@@ -98,7 +98,7 @@ fn check(report: &Report) -> Result<(), String> {
                 }))
                 .collect(),
         ),
-        Report::Uncontended(pair) => (
+        PlotReport::Uncontended(pair) => (
             vec![pair.results.iter().map(|r| r.lock.as_str()).collect()],
             std::iter::once(("limit_ns", pair.limit_ns))
                 .chain(
@@ -108,7 +108,7 @@ fn check(report: &Report) -> Result<(), String> {
                 )
                 .collect(),
         ),
-        Report::Contended(grid) => (
+        PlotReport::Contended(grid) => (
             grid.cells
                 .iter()
                 .map(|cell| cell.results.iter().map(|r| r.lock.as_str()).collect())
@@ -166,13 +166,13 @@ mod tests {
     fn a_report_is_known_by_its_content() {
         let vfs = r#"{"machine":{},"tasks":16,"seconds":1,"results":[
             {"lock":"std","loops_per_s":1,"cpu_percent":2,"loops_per_cpu_s":3}]}"#;
-        assert!(matches!(parse(vfs), Ok(Report::Vfs(_))));
+        assert!(matches!(parse(vfs), Ok(PlotReport::Vfs(_))));
         let pair = r#"{"machine":{},"limit_ns":9.3,"results":[
             {"lock":"std","ns":9,"ratio_to_limit":1,"instructions":null,"bytes":8}]}"#;
-        assert!(matches!(parse(pair), Ok(Report::Uncontended(_))));
+        assert!(matches!(parse(pair), Ok(PlotReport::Uncontended(_))));
         let grid = r#"{"machine":{},"cells":[{"threads":2,"section_ns":0,"think_ratio":0,
             "results":[{"lock":"std","ops_per_s":1,"ops_per_cpu_s":1}]}]}"#;
-        assert!(matches!(parse(grid), Ok(Report::Contended(_))));
+        assert!(matches!(parse(grid), Ok(PlotReport::Contended(_))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The uncontended pair as bars, with the bare two atomics as a line.
 
-use super::bars::{self, Bar, Place};
+use super::bars::{self, Bar, BarsPlace};
 use super::canvas::{Align, LIMIT, OURS, Pen, THEIRS, sheet};
 use super::report::Uncontended;
 use super::{MARGIN, footer, heading};
@@ -41,7 +41,7 @@ pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
         )?;
         let (left, width) = (MARGIN + 160, 500);
         let x = left + bars::length(pair.limit_ns, most, width);
-        bars::draw(canvas, &bars, &Place { left, width, top: TOP, line: Some(x) }, most)?;
+        bars::draw(canvas, &bars, &BarsPlace { left, width, top: TOP, line: Some(x) }, most)?;
         canvas.line((x, TOP - 8), (x, TOP + rows), LIMIT, 2)?;
         let text = format!("the two bare atomics: {:.2} ns", pair.limit_ns);
         let align = if x > left + width / 2 { Align::Right } else { Align::Left };

@@ -1,7 +1,7 @@
 //! The announcement's benchmark as bars: loops per second on the left, loops
 //! per processor time on the right; this machine above the two of 2005.
 
-use super::bars::{self, Bar, Place};
+use super::bars::{self, Bar, BarsPlace};
 use super::canvas::{Align, Canvas, INK, OURS, PAST, Pen, THEIRS, sheet};
 use super::report::{Vfs, VfsResult};
 use super::{MARGIN, footer, heading};
@@ -22,14 +22,14 @@ const BLOCK_GAP: i32 = 58;
 /// A set of bars that share a scale and a reference.
 struct Block {
     title: String,
-    rows: Vec<Row>,
+    rows: Vec<PlotVfsRow>,
     /// Above each of the two columns.
     columns: [&'static str; 2],
     /// The row that the ratios are to.
     reference: Option<usize>,
 }
 
-struct Row {
+struct PlotVfsRow {
     name: String,
     figures: [f64; 2],
     past: bool,
@@ -62,7 +62,7 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
     for (column, title) in block.columns.iter().enumerate() {
         let left = MARGIN + NAMES + if column == 0 { 0 } else { COLUMN };
         canvas.text(title, (left, top + 22), Align::Left, Pen::new(12, INK))?;
-        let figure = |row: &Row| row.figures[column];
+        let figure = |row: &PlotVfsRow| row.figures[column];
         let reference = block.reference.map(|index| figure(&block.rows[index]));
         let bars: Vec<Bar> = block
             .rows
@@ -86,7 +86,12 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
             })
             .collect();
         let most = block.rows.iter().map(figure).fold(0.0, f64::max);
-        bars::draw(canvas, &bars, &Place { left, width: WIDTH, top: top + 34, line: None }, most)?;
+        bars::draw(
+            canvas,
+            &bars,
+            &BarsPlace { left, width: WIDTH, top: top + 34, line: None },
+            most,
+        )?;
     }
     Ok(top + i32::try_from(block.rows.len()).unwrap_or(i32::MAX / 4096) * bars::ROW)
 }
@@ -108,11 +113,11 @@ fn blocks(vfs: &Vfs) -> Vec<Block> {
     std::iter::once(here).chain(machines).collect()
 }
 
-fn measured(result: &VfsResult) -> Row {
+fn measured(result: &VfsResult) -> PlotVfsRow {
     let figures = [result.loops_per_s, result.loops_per_cpu_s];
-    Row { name: result.lock.clone(), figures, past: false }
+    PlotVfsRow { name: result.lock.clone(), figures, past: false }
 }
 
-fn published(row: &Vfs2005) -> Row {
-    Row { name: row.lock.clone(), figures: [row.loops_per_sec, efficiency(row)], past: true }
+fn published(row: &Vfs2005) -> PlotVfsRow {
+    PlotVfsRow { name: row.lock.clone(), figures: [row.loops_per_sec, efficiency(row)], past: true }
 }

@@ -1,36 +1,36 @@
 //! `lockstead bench shared`: locks between processes, disputed and not.
 
-use super::flags::Shared;
+use super::flags::SharedFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::shared::contended::{self, Cell, Row};
+use lockstead_bench::shared::contended::{self, SharedCell, SharedRow};
 use lockstead_bench::shared::{SharedLock, pair};
 use lockstead_bench::uncontended;
 use serde::Serialize;
 use std::time::Duration;
 
-/// That of `bench uncontended`, and one thing more.
+/// The report of `bench uncontended`, and one thing more.
 #[derive(Serialize)]
-struct Report {
+struct SharedReport {
     #[serde(flatten)]
-    pair: uncontended::Report<SharedLock>,
-    contended: Vec<Cell>,
+    pair: uncontended::UncontendedReport<SharedLock>,
+    contended: Vec<SharedCell>,
 }
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(flags: &Shared) -> Result<(), Failure> {
+pub(crate) fn run(flags: &SharedFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let (pair, cells) = options(flags);
     let report = measured(&interrupt, |session| {
         let pair = pair::measure(&pair, session)?;
         let contended = cells.map_or(Ok(vec![]), |cells| contended::measure(&cells, session))?;
-        Ok::<_, lockstead_bench::Error>(Report { pair, contended })
+        Ok::<_, lockstead_bench::Error>(SharedReport { pair, contended })
     })?;
     output::warn_about(&report.pair.machine);
     if flags.json {
@@ -39,13 +39,13 @@ pub(crate) fn run(flags: &Shared) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-fn options(flags: &Shared) -> (pair::Options, Option<contended::Options>) {
-    let mut pair = pair::Options::default();
-    let mut cells = contended::Options {
+fn options(flags: &SharedFlags) -> (pair::SharedPairOptions, Option<contended::SharedOptions>) {
+    let mut pair = pair::SharedPairOptions::default();
+    let mut cells = contended::SharedOptions {
         processes: flags.processes.0.clone(),
         sections: flags.section.0.clone(),
         thinks: flags.think.0.clone(),
-        ..contended::Options::default()
+        ..contended::SharedOptions::default()
     };
     if flags.quick {
         (pair.rounds, cells.rounds, cells.slice) = (5, 3, Duration::from_millis(20));
@@ -56,7 +56,7 @@ fn options(flags: &Shared) -> (pair::Options, Option<contended::Options>) {
     (pair, (!flags.pair_only).then_some(cells))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &SharedReport) -> String {
     let peer = SharedLock::GlibcRobust.name();
     let mut text = format!(
         "lock + unlock that nobody disputes, in shared memory\n{}\n",
@@ -73,14 +73,14 @@ fn render(report: &Report) -> String {
     text
 }
 
-fn title(cell: &Cell) -> String {
+fn title(cell: &SharedCell) -> String {
     let place = (cell.section_ns, cell.think_ratio);
     table::cell_title(cell.processes, ("process", "processes"), place)
         + &table::disturbance(&cell.disturbance)
 }
 
-fn grid(cell: &Cell) -> String {
-    let of_peer = |figure: fn(&Row) -> f64| {
+fn grid(cell: &SharedCell) -> String {
+    let of_peer = |figure: fn(&SharedRow) -> f64| {
         let peer = cell.results.iter().find(|row| row.lock == SharedLock::GlibcRobust);
         peer.map_or(f64::NAN, figure)
     };

@@ -7,9 +7,9 @@ use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
 use lockstead_bench::shared::SharedLock;
-use lockstead_bench::shared::dead::{self, Report};
+use lockstead_bench::shared::dead::{self, DeadReport};
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -24,12 +24,12 @@ pub(crate) fn run(flags: &Dead) -> Result<(), Failure> {
 }
 
 /// Measures with a progress bar.
-pub(crate) fn measure(locks: usize, interrupt: &Interrupt) -> Result<Report, Failure> {
+pub(crate) fn measure(locks: usize, interrupt: &Interrupt) -> Result<DeadReport, Failure> {
     Ok(measured(interrupt, |session| dead::measure(locks, session))?)
 }
 
-/// The table.
-pub(crate) fn render(report: &Report) -> String {
+/// The name of the table.
+pub(crate) fn render(report: &DeadReport) -> String {
     let mut table = Table::new(&["lock", "held", "reported", "stuck", "known after", "swept in"]);
     for (lock, count) in [
         (SharedLock::Lockstead, &report.lockstead),

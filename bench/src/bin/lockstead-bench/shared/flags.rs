@@ -2,7 +2,7 @@
 
 use crate::values::{self, List};
 use clap::Args;
-use lockstead_bench::shared::storm::{Kind, MAX_KILLS, Mix, Namespacing};
+use lockstead_bench::shared::storm::{LockKind, MAX_KILLS, Mix, Namespacing};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -11,7 +11,7 @@ Examples:
   lockstead bench shared
   lockstead bench shared --pair-only --json > pair.json
   lockstead bench shared --processes 2,16 --section 1us --think 1x --seconds 5")]
-pub(crate) struct Shared {
+pub(crate) struct SharedFlags {
     /// Measure the pair only, and start no process
     #[arg(long, conflicts_with_all = ["processes", "section", "think", "seconds"])]
     pub(crate) pair_only: bool,
@@ -85,7 +85,7 @@ Exit status:
 pub(crate) struct Steps {
     /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all
     #[arg(long, default_value = "all", value_name = "LIST", value_parser = values::storm_kinds)]
-    pub(crate) lock: List<Kind>,
+    pub(crate) lock: List<LockKind>,
     /// Kill at each Nth instruction, 1 to 1000000
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -104,7 +104,7 @@ pub(crate) struct Steps {
 pub(crate) struct Combination {
     /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all [default: mutex]
     #[arg(long, value_name = "LIST", value_parser = values::storm_kinds)]
-    pub(crate) lock: Option<List<Kind>>,
+    pub(crate) lock: Option<List<LockKind>>,
     /// Workers at the same time, 1 to 64 [default: 4]
     #[arg(long, value_name = "N", value_parser = values::storm_processes)]
     pub(crate) processes: Option<usize>,

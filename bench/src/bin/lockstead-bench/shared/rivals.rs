@@ -6,7 +6,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::shared::rivals::{self, AfterKill, Options, Report, Row};
+use lockstead_bench::shared::rivals::{self, AfterKill, RivalRow, RivalsOptions, RivalsReport};
 use std::time::Duration;
 
 /// Measures, tries, and prints.
@@ -16,8 +16,8 @@ use std::time::Duration;
 pub(crate) fn run(flags: &Rivals) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options = match flags.quick {
-        true => Options { rounds: 3, slice: Duration::from_millis(2) },
-        false => Options::default(),
+        true => RivalsOptions { rounds: 3, slice: Duration::from_millis(2) },
+        false => RivalsOptions::default(),
     };
     let report = measured(&interrupt, |session| rivals::measure(&options, session))?;
     output::warn_about(&report.machine);
@@ -27,7 +27,7 @@ pub(crate) fn run(flags: &Rivals) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &RivalsReport) -> String {
     let mut text = format!("{}\n{}\n", costs(report), behaviours(report));
     let place =
         if report.processor_each { "each on a processor of its own" } else { "on one processor" };
@@ -58,7 +58,7 @@ fn render(report: &Report) -> String {
     text
 }
 
-fn costs(report: &Report) -> String {
+fn costs(report: &RivalsReport) -> String {
     let mut table = Table::new(&[
         "lock",
         "lock +\nunlock",
@@ -83,7 +83,7 @@ fn costs(report: &Report) -> String {
     table.render()
 }
 
-fn behaviours(report: &Report) -> String {
+fn behaviours(report: &RivalsReport) -> String {
     let mut table = Table::new(&[
         "lock",
         "holder\nkilled",
@@ -111,7 +111,7 @@ fn behaviours(report: &Report) -> String {
     table.render()
 }
 
-fn name(row: &Row) -> String {
+fn name(row: &RivalRow) -> String {
     match &row.version {
         Some(version) => format!("{} ({version})", row.lock),
         None => row.lock.into(),

@@ -6,15 +6,16 @@ use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
-use lockstead_bench::shared::steps::{self, Options, Report};
+use lockstead_bench::shared::steps::{self, StepsOptions, StepsReport};
 
-/// Kills, and prints.
+/// Kills as the flags say, and prints what came of it.
 ///
 /// # Errors
 /// As [`Failure`]; that somebody waits for too long is one.
 pub(crate) fn run(flags: &Steps) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let options = Options { kinds: flags.lock.0.clone(), every: flags.every, limit: flags.limit };
+    let options =
+        StepsOptions { kinds: flags.lock.0.clone(), every: flags.every, limit: flags.limit };
     let report = measured(&interrupt, |session| steps::measure(&options, session))?;
     output::warn_about(&report.machine);
     if flags.json {
@@ -29,7 +30,7 @@ pub(crate) fn run(flags: &Steps) -> Result<(), Failure> {
     Err(Failure::Run(format!("somebody waited for longer than {limit}")))
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &StepsReport) -> String {
     let mut table = Table::new(&[
         "lock",
         "operation",

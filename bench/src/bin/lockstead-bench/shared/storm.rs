@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::measured;
 use crate::table::{self, Table};
 use lockstead_bench::shared::SharedLock;
-use lockstead_bench::shared::storm::{self, Counts, Length, Mix, Report, Round, STALL};
+use lockstead_bench::shared::storm::{self, Counts, Length, Mix, STALL, StormReport, StormRound};
 
 /// Lets it storm, and prints.
 ///
@@ -41,7 +41,7 @@ fn mix(flags: &Storm) -> Option<Mix> {
     flags.combination.mix().or(usual)
 }
 
-fn failed(report: &Report) -> String {
+fn failed(report: &StormReport) -> String {
     let total = &report.total;
     let mut text = format!(
         "the locks did not hold: {} torn without a word, {} stalls",
@@ -72,10 +72,10 @@ fn milliseconds(time: f64) -> String {
     table::time(time * 1e6)
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &StormReport) -> String {
     let total = &report.total;
     let mut text = format!(
-        "{} kills in {:.1} s ({} a second), {} calms, {} critical sections\n\
+        "{} kills in {:.1} s ({} a second), {} quiet phases, {} critical sections\n\
          \x20 memory taken before {}\n\
          \x20 ended by exec       {}\n\
          \x20 stopped             {}\n\
@@ -87,7 +87,7 @@ fn render(report: &Report) -> String {
         count(total.kills),
         total.seconds,
         table::count(total.kills_per_s.round()),
-        count(total.calms),
+        count(total.quiet_phases),
         count(total.operations),
         count(total.reaped),
         count(total.execs),
@@ -109,7 +109,7 @@ fn render(report: &Report) -> String {
     text
 }
 
-fn rounds(rounds: &[Round]) -> String {
+fn rounds(rounds: &[StormRound]) -> String {
     let mut table = Table::new(&[
         "workers",
         "locks",

@@ -13,7 +13,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::table::{Table, cell_title, rate};
-use lockstead_bench::contended::{self, Cell, Options};
+use lockstead_bench::contended::{self, ContendedCell, ContendedOptions};
 use lockstead_bench::{LockName as Native, Session};
 use lockstead_sim::{
     How, LockName, Machine, Stopped, Use, UseKind, Workload, many, run as run_simulation,
@@ -31,7 +31,7 @@ const LOCKS: [(Native, LockName); 4] = [
 ];
 
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     machine: String,
     median_error_percent: f64,
     median_error_percent_by_lock: Vec<(Native, f64)>,
@@ -54,7 +54,7 @@ struct Compared {
     error_percent: f64,
 }
 
-/// Measures, simulates, prints.
+/// Measures, simulates the same, and prints both.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -67,19 +67,19 @@ pub(super) fn run(flags: &Check) -> Result<(), Failure> {
     };
     let mut threads = vec![1];
     threads.extend(flags.threads.0.iter().filter(|&&threads| threads > 1));
-    let options = Options {
+    let options = ContendedOptions {
         locks: LOCKS.map(|(native, _)| native).to_vec(),
         threads,
         sections: flags.section.0.clone(),
         thinks: flags.think.0.clone(),
         rounds: 3,
         slice: Duration::from_millis(if flags.quick { 30 } else { 60 }),
-        ..Options::default()
+        ..ContendedOptions::default()
     };
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let mut session = Session::new(interrupt.flag(), &mut step);
     let measured = contended::measure(&options, &mut session).map_err(measure::failed)?;
-    let (alone, cells): (Vec<&Cell>, Vec<&Cell>) =
+    let (alone, cells): (Vec<&ContendedCell>, Vec<&ContendedCell>) =
         measured.cells.iter().partition(|cell| cell.threads == 1);
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| Job::of(cell, &alone, &machine)).collect();
     let seeds = flags.seeds as usize;
@@ -94,7 +94,7 @@ pub(super) fn run(flags: &Check) -> Result<(), Failure> {
     drop(progress);
     let cells: Vec<Compared> =
         jobs.iter().zip(simulated.chunks(seeds)).map(|(job, rates)| job.compare(rates)).collect();
-    let report = Report {
+    let report = CheckReport {
         machine: machine.text(),
         median_error_percent: median(cells.iter().collect()),
         median_error_percent_by_lock: LOCKS
@@ -120,15 +120,15 @@ fn median(cells: Vec<&Compared>) -> f64 {
 
 /// One lock in one cell, to be simulated.
 struct Job<'a> {
-    cell: &'a Cell,
+    cell: &'a ContendedCell,
     native: Native,
     lock: LockName,
     workload: Workload,
 }
 
 impl<'a> Job<'a> {
-    fn of(cell: &'a Cell, alone: &[&Cell], machine: &Machine) -> Vec<Job<'a>> {
-        let same = |other: &&&Cell| {
+    fn of(cell: &'a ContendedCell, alone: &[&ContendedCell], machine: &Machine) -> Vec<Job<'a>> {
+        let same = |other: &&&ContendedCell| {
             other.section_ns == cell.section_ns && other.think_ratio == cell.think_ratio
         };
         let alone = alone.iter().find(same);
@@ -173,7 +173,7 @@ impl<'a> Job<'a> {
 }
 
 /// What a cell's threads do: think, and a section that counts on one line.
-fn workload(cell: &Cell, machine: &Machine) -> Workload {
+fn workload(cell: &ContendedCell, machine: &Machine) -> Workload {
     let section = cell.section_ns as f64 / 1e3;
     let crowd = cell.threads.saturating_sub(machine.cpus()) as f64;
     let turn = machine.scheduler.slice.max(machine.scheduler.latency) / 1e3;
@@ -227,7 +227,7 @@ fn per_second(
     figures.locks[0].taken as f64 / figures.seconds
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &CheckReport) -> String {
     let mut text = String::new();
     let same = |one: &Compared, other: &Compared| {
         one.threads == other.threads

@@ -51,7 +51,7 @@ impl Files {
         Ok(())
     }
 
-    /// The same with curves of jobs a second by cores: one for each lock.
+    /// Writes the same with curves of jobs a second by cores, one for each lock.
     ///
     /// # Errors
     /// As [`Files::write`].

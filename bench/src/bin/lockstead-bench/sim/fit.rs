@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Progress;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{
-    BOX_RANGES, CONTENDED, Found, FoundBox, FoundServer, RANGES, Row, SERVER_RANGES, Search,
+    BOX_RANGES, CONTENDED, Found, FoundBox, FoundServer, RANGES, ReplayRow, SERVER_RANGES, Search,
     search, search_boxes, search_servers,
 };
 use std::fmt::{Display, Write};
@@ -69,7 +69,7 @@ fn or_none(found: String, how: &str) -> String {
 }
 
 /// A fit, with what it explains.
-fn entry(score: f64, rows: &[Row], fit: &impl Display) -> String {
+fn entry(score: f64, rows: &[ReplayRow], fit: &impl Display) -> String {
     let mut text = format!("\n# Logarithm of simulated over published: {score:.3}\n");
     for row in rows {
         let (low, high) = row.range;

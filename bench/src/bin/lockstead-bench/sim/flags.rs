@@ -42,7 +42,7 @@ pub(crate) enum Sim {
     ///
     /// Transfers between processors, system calls, wake-ups, switches, slices: a few seconds. Other
     /// work on the machine spoils it.
-    Measure(Measure),
+    Measure(MeasureFlags),
     /// List the machines, locks and workloads that are built in
     List(ListAll),
 }
@@ -121,7 +121,7 @@ pub(crate) struct Sensitivity {
 
 /// Machine and workload.
 #[derive(Debug, Args)]
-pub(crate) struct Scene {
+pub(crate) struct SceneFlags {
     /// A machine that is built in, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: String,
@@ -149,7 +149,7 @@ Examples:
   lockstead sim run --machine westmere-8x10 --nodes 4 --lock spinning-2013 --workload high-systime")]
 pub(crate) struct RunOne {
     #[command(flatten)]
-    pub(crate) scene: Scene,
+    pub(crate) scene: SceneFlags,
     /// The lock
     #[arg(long, value_name = "NAME")]
     pub(crate) lock: String,
@@ -180,7 +180,7 @@ Examples:
   lockstead sim sweep --machine mesh-1024 --workload storm --ingredients --task-each")]
 pub(crate) struct Sweep {
     #[command(flatten)]
-    pub(crate) scene: Scene,
+    pub(crate) scene: SceneFlags,
     /// Only these locks [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) locks: Vec<String>,
@@ -236,7 +236,7 @@ Examples:
   lockstead sim trace --machine epyc-2x64 --workload storm --lock queued-2013 --tasks 6 --svg t.svg")]
 pub(crate) struct Trace {
     #[command(flatten)]
-    pub(crate) scene: Scene,
+    pub(crate) scene: SceneFlags,
     /// The lock
     #[arg(long, value_name = "NAME")]
     pub(crate) lock: String,
@@ -289,7 +289,7 @@ pub(crate) struct Check {
 Examples:
   lockstead sim measure > here.toml
   lockstead sim run --machine here.toml --lock lockstead --workload storm")]
-pub(crate) struct Measure {}
+pub(crate) struct MeasureFlags {}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

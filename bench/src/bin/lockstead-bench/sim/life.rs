@@ -17,7 +17,7 @@ pub(super) enum Doing {
     HoldsWithoutProcessor,
     /// Waits on a processor.
     Spins,
-    /// Waits asleep.
+    /// The task waits asleep.
     Sleeps,
     /// Was woken, or lost its processor, while it waits: waits for one.
     Ready,

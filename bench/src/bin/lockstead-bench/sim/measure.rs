@@ -1,20 +1,20 @@
 //! `lockstead sim measure`: the machine it runs on, as a file.
 
-use super::flags::Measure;
+use super::flags::MeasureFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use lockstead_bench::costs::{self, Costs};
 use lockstead_bench::{Error, Session};
-use lockstead_render::machine::Machine as Place;
+use lockstead_render::machine::Machine as Here;
 use lockstead_sim::{Kernel, Layout, Lines, Machine, Scheduler, Smt};
 
-/// Measures and prints.
+/// Measures what the flags ask for, and prints the report.
 ///
 /// # Errors
 /// As [`Failure`].
-pub(super) fn run(_: &Measure) -> Result<(), Failure> {
+pub(super) fn run(_: &MeasureFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let machine = here(&interrupt, &mut progress)?;
@@ -27,7 +27,7 @@ pub(super) fn run(_: &Measure) -> Result<(), Failure> {
 /// # Errors
 /// As [`Failure`].
 pub(super) fn here(interrupt: &Interrupt, progress: &mut Progress) -> Result<Machine, Failure> {
-    let place = Place::here();
+    let place = Here::here();
     output::warn_about(&place);
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let costs = costs::measure(&mut Session::new(interrupt.flag(), &mut step)).map_err(failed)?;

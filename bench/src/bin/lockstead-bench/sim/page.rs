@@ -2,12 +2,12 @@
 
 use super::replay::{figure, off};
 use crate::html::{escape, open};
-use lockstead_sim::replay::{Row, table_names};
+use lockstead_sim::replay::{ReplayRow, table_names};
 use std::fmt::Write;
 
 const WIDTH: u32 = 900;
 const ROW: u32 = 30;
-/// Where bars begin; names stand left of it.
+/// The place where bars begin; names stand left of it.
 const NAMES: u32 = 360;
 /// Room for the figure behind the longest bar.
 const FIGURES: u32 = 190;
@@ -22,13 +22,14 @@ text{font:12px sans-serif;fill:#20242a}.published{fill:#9eaab8}.simulated{fill:#
 <p>Grey: published. Blue: predicted. Brown: simulated too, but the row served to calibrate. \
 Lines: the range over seeds and fits. The simulator's documentation says what it is worth.</p>";
 
-/// The page.
-pub(super) fn render(rows: &[Row]) -> String {
+/// Renders the whole page.
+pub(super) fn render(rows: &[ReplayRow]) -> String {
     let mut page = HEAD.to_owned();
     for name in table_names() {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.table == name).collect();
+        let rows: Vec<&ReplayRow> = rows.iter().filter(|row| row.table == name).collect();
         for unit in ["jpm", "per second", "percent", "times"] {
-            let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.unit == unit).collect();
+            let rows: Vec<&ReplayRow> =
+                rows.iter().copied().filter(|row| row.unit == unit).collect();
             if !rows.is_empty() {
                 let _ = write!(page, "<h2>{}, {unit}</h2>{}", escape(name), chart(name, &rows));
             }
@@ -37,7 +38,7 @@ pub(super) fn render(rows: &[Row]) -> String {
     page + "</body></html>\n"
 }
 
-fn chart(name: &str, rows: &[&Row]) -> String {
+fn chart(name: &str, rows: &[&ReplayRow]) -> String {
     let values = rows.iter().flat_map(|row| [row.published, row.range.1, row.range.0]);
     let most = values.map(f64::abs).fold(1e-9, f64::max);
     let height = ROW * rows.len() as u32;

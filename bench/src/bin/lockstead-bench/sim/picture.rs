@@ -57,7 +57,7 @@ fn begin(height: u32, title: &str) -> String {
     svg
 }
 
-/// Curves; cores on a scale of doublings.
+/// Draws curves, with cores on a scale of doublings.
 pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|&(_, y)| y).fold(1e-9, f64::max);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 #[derive(Deserialize)]
-struct Report {
+struct RecordedReport {
     schema: String,
     /// On how many processors it was recorded; 0: unknown.
     #[serde(default)]
@@ -26,13 +26,13 @@ struct Process {
     lived_ns: u64,
     threads: Threads,
     waiting: Waiting,
-    locks: Vec<Lock>,
+    locks: Vec<RecordedLock>,
 }
 
 #[derive(Deserialize)]
 struct Threads {
     peak: u64,
-    /// Those that waited longest.
+    /// The threads that waited longest.
     #[serde(default)]
     worst: Vec<Thread>,
 }
@@ -53,7 +53,7 @@ struct Waiting {
 }
 
 #[derive(Deserialize)]
-struct Lock {
+struct RecordedLock {
     name: String,
     kind: String,
     locks: u64,
@@ -117,7 +117,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
     let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
     let text = scene::text(&file.display().to_string(), bytes, REPORT)?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| {
+    let report: RecordedReport = serde_json::from_str(&text).map_err(|error| {
         let line = error.line();
         Failure::Usage(format!("{}:{line}: {error}; expected: {REPORT}", file.display()))
     })?;
@@ -129,7 +129,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
         .iter()
         .max_by_key(|process| process.waiting.thread_ns)
         .ok_or_else(|| wrong("no process in it used a lock".into()))?;
-    let locks: Vec<&Lock> = busiest
+    let locks: Vec<&RecordedLock> = busiest
         .locks
         .iter()
         .filter(|lock| matches!(lock.kind.as_str(), "mutex" | "rwlock" | "spin"))
@@ -138,7 +138,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
         .collect();
     let jobs = locks.iter().map(|lock| lock.acquisitions).max();
     let jobs = jobs.ok_or_else(|| wrong(NONE_NAMED.into()))? as f64;
-    let section = |lock: &Lock| lock.hold.mean();
+    let section = |lock: &RecordedLock| lock.hold.mean();
     // What cannot be would not be simulated in any time.
     let threads = busiest.waiting.thread_ns as f64;
     for lock in &locks {
@@ -185,7 +185,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
 /// The most processor time that a process can have had, in nanoseconds: who waits for a
 /// processor looks as if it computed. With one process it is known; others may have
 /// children that nobody waited for.
-fn most(process: &Process, report: &Report) -> f64 {
+fn most(process: &Process, report: &RecordedReport) -> f64 {
     let alone = report.processes.len() == 1 && report.silent_processes == 0;
     let known =
         [if alone { report.cpu_ns } else { 0 }, process.lived_ns.saturating_mul(report.processors)];
@@ -195,7 +195,7 @@ fn most(process: &Process, report: &Report) -> f64 {
 /// What the threads did in all, in nanoseconds: computing (what a thread did when it neither
 /// waited nor idled) and idling. Threads that wait are listed one by one: what they did stands
 /// for all that use locks, so that one which only starts the others does not count.
-fn work(process: &Process, locks: &[&Lock]) -> (f64, f64) {
+fn work(process: &Process, locks: &[&RecordedLock]) -> (f64, f64) {
     let running = |lived: u64, waited: u64, idled: u64| {
         lived.saturating_sub(waited.saturating_add(idled)) as f64
     };

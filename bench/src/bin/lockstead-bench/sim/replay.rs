@@ -9,7 +9,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::Table;
 use lockstead_sim::Stopped;
-use lockstead_sim::replay::{Options, Row, replay, table_names};
+use lockstead_sim::replay::{ReplayOptions, ReplayRow, replay, table_names};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -46,7 +46,8 @@ pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let options = Options { quick: flags.quick, seeds: flags.seeds, table: flags.table.clone() };
+    let options =
+        ReplayOptions { quick: flags.quick, seeds: flags.seeds, table: flags.table.clone() };
     let rows =
         replay(&options, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
     drop(progress);
@@ -61,16 +62,16 @@ pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
     output::print(&format!("{}{}", text(&rows), left_out(flags.quick)))
 }
 
-/// To three places: what is behind them means nothing, and differs between processors.
+/// Rounds to three places: what is behind them means nothing, and differs between processors.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-fn json(rows: &[Row]) -> Json<'_> {
+fn json(rows: &[ReplayRow]) -> Json<'_> {
     Json { rows: rows.iter().map(json_row).collect() }
 }
 
-fn json_row(row: &Row) -> JsonRow<'_> {
+fn json_row(row: &ReplayRow) -> JsonRow<'_> {
     JsonRow {
         table: row.table,
         row: &row.row,
@@ -83,8 +84,8 @@ fn json_row(row: &Row) -> JsonRow<'_> {
     }
 }
 
-/// How far off: of percentages in points, else in per cent.
-pub(super) fn off(row: &Row) -> String {
+/// Says how far off a row is: percentages in points, else in per cent.
+pub(super) fn off(row: &ReplayRow) -> String {
     if row.unit == "percent" {
         return format!("{:+.1}", row.simulated - row.published);
     }
@@ -92,7 +93,7 @@ pub(super) fn off(row: &Row) -> String {
 }
 
 /// A figure with as many places as it deserves.
-pub(super) fn figure(row: &Row, value: f64) -> String {
+pub(super) fn figure(row: &ReplayRow, value: f64) -> String {
     match row.unit {
         "percent" => format!("{value:.1}"),
         "times" => format!("{value:.2}"),
@@ -100,10 +101,10 @@ pub(super) fn figure(row: &Row, value: f64) -> String {
     }
 }
 
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[ReplayRow]) -> String {
     let mut text = String::new();
     for name in table_names() {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.table == name).collect();
+        let rows: Vec<&ReplayRow> = rows.iter().filter(|row| row.table == name).collect();
         if rows.is_empty() {
             continue;
         }

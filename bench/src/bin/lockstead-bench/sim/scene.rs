@@ -1,11 +1,11 @@
 //! Machines, workloads and locks as users name them.
 
-use super::flags::Scene;
+use super::flags::SceneFlags;
 use crate::failure::Failure;
 use lockstead_sim::{FileError, LOCKS, LockName, MACHINES, Machine, NUMBERS, WORKLOADS, Workload};
 use std::path::Path;
 
-/// What `--machine` means.
+/// Reads the machine that `--machine` names.
 ///
 /// # Errors
 /// If it is neither built in nor a file, or the file is wrong.
@@ -51,7 +51,7 @@ pub(super) fn text(name: &str, bytes: Vec<u8>, what: &str) -> Result<String, Fai
     })
 }
 
-/// What `--lock` means.
+/// Finds the lock that `--lock` names.
 ///
 /// # Errors
 /// If there is no such lock.
@@ -62,7 +62,7 @@ pub(super) fn lock(name: &str) -> Result<LockName, Failure> {
     })
 }
 
-impl Scene {
+impl SceneFlags {
     /// Machine and workload, with what was changed.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::table::Table;
 use lockstead_sim::Stopped;
-use lockstead_sim::replay::{DIALS, Effect, Turns, WATCHED, sensitivity};
+use lockstead_sim::replay::{DIALS, NumberEffect, Turns, WATCHED, sensitivity};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ struct JsonEffect<'a> {
     figures: &'a [f64],
 }
 
-/// Simulates and prints.
+/// Simulates what the flags ask for, and prints the figures.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -60,7 +60,7 @@ fn dial(name: &str) -> Result<&'static str, Failure> {
     })
 }
 
-fn text(users: u64, effects: &[Effect]) -> String {
+fn text(users: u64, effects: &[NumberEffect]) -> String {
     let mut text = format!("high_systime with {users} users, the best fit:\n");
     for (place, what) in WATCHED.iter().enumerate() {
         text += &format!("  {}: {what}\n", letter(place));

@@ -6,13 +6,13 @@ use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, time};
-use lockstead_sim::{Figures, How, run as run_simulation};
+use lockstead_sim::{How, RunFigures, run as run_simulation};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// The figures of a simulation as data.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(super) struct RunSummary {
     pub(super) jobs_per_second: f64,
     pub(super) processors_used_percent: f64,
     pub(super) longest_wait_ns: u64,
@@ -33,13 +33,13 @@ pub(super) struct LockSummary {
     pub(super) held_ns: u64,
 }
 
-/// To a thousandth.
+/// Rounds to a thousandth.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-impl Summary {
-    pub(super) fn new(figures: &Figures) -> Self {
+impl RunSummary {
+    pub(super) fn new(figures: &RunFigures) -> Self {
         let lock = |lock: &lockstead_sim::LockFigures| LockSummary {
             name: lock.name.clone(),
             acquisitions: lock.taken,
@@ -48,7 +48,7 @@ impl Summary {
             longest_wait_ns: lock.longest / 1000,
             held_ns: lock.held / 1000,
         };
-        Summary {
+        RunSummary {
             jobs_per_second: rounded(figures.jobs),
             processors_used_percent: rounded(figures.busy * 100.0),
             longest_wait_ns: figures.locks.iter().map(|lock| lock.longest).max().unwrap_or(0)
@@ -66,7 +66,7 @@ impl Summary {
     }
 }
 
-/// Simulates and prints.
+/// Simulates what the flags ask for, and prints the figures.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -90,7 +90,7 @@ pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
         trace: false,
     };
     let figures = simulate(1, |_| run_simulation(&machine, lock, &workload, tasks, how))?;
-    let summary = Summary::new(&figures[0]);
+    let summary = RunSummary::new(&figures[0]);
     let mut text = format!(
         "{}, {} processors; {}, {} tasks; {}\n\n",
         machine.name,

@@ -6,18 +6,18 @@ use super::{scene, simulate};
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, rate, ratio, time};
-use lockstead_sim::{Figures, How, INGREDIENTS, LOCKS, LockName, run as run_simulation};
+use lockstead_sim::{How, INGREDIENTS, LOCKS, LockName, RunFigures, run as run_simulation};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Report {
+struct SweepReport {
     machine: String,
     workload: String,
-    points: Vec<Point>,
+    points: Vec<SweepPoint>,
 }
 
 #[derive(Serialize)]
-struct Point {
+struct SweepPoint {
     lock: &'static str,
     cores: usize,
     tasks: usize,
@@ -28,7 +28,7 @@ struct Point {
     longest_wait_ns: u64,
 }
 
-/// Simulates, prints, draws.
+/// Simulates what the flags ask for, prints the figures, and draws them if asked to.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -58,7 +58,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         let how = How { seed: flags.scene.seed + seed as u64, ..How::default() };
         run_simulation(&parts[part], locks[lock], &workload, count(part), how)
     })?;
-    let points: Vec<Point> = figures
+    let points: Vec<SweepPoint> = figures
         .chunks(seeds)
         .enumerate()
         .map(|(at, chunk)| {
@@ -66,7 +66,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
             jobs.sort_by(f64::total_cmp);
             let part = at % parts.len();
             let used = chunk.iter().map(|figures| figures.busy).sum::<f64>() / seeds as f64;
-            Point {
+            SweepPoint {
                 lock: locks[at / parts.len()].name(),
                 cores: cores[part],
                 tasks: count(part),
@@ -79,7 +79,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         })
         .collect();
     let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
-    let rows: Vec<&[Point]> = points.chunks(parts.len()).collect();
+    let rows: Vec<&[SweepPoint]> = points.chunks(parts.len()).collect();
     let waits = grid("longest wait", &cores, &rows, |_, point| time(point.longest_wait_ns as f64));
     let jobs = if flags.ingredients {
         grid("jobs a second without", &cores, &rows, |at, point| {
@@ -99,7 +99,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         .collect();
     flags.files.write_curves((&workload.name, &machine.name), &lines, &text)?;
     if flags.json {
-        let report = Report { machine: machine.name, workload: workload.name, points };
+        let report = SweepReport { machine: machine.name, workload: workload.name, points };
         return output::print_json(&report);
     }
     output::print(&text)
@@ -109,8 +109,8 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
 fn grid(
     title: &str,
     cores: &[usize],
-    rows: &[&[Point]],
-    figure: impl Fn(usize, &Point) -> String,
+    rows: &[&[SweepPoint]],
+    figure: impl Fn(usize, &SweepPoint) -> String,
 ) -> String {
     let titles: Vec<String> = std::iter::once(title.to_owned())
         .chain(cores.iter().map(|cores| format!("{cores} cores")))
@@ -124,6 +124,6 @@ fn grid(
 }
 
 /// The longest wait in any of the runs, in nanoseconds.
-fn longest(runs: &[Figures]) -> u64 {
+fn longest(runs: &[RunFigures]) -> u64 {
     runs.iter().map(|run| (run.longest() * 1e9) as u64).max().unwrap_or(0)
 }

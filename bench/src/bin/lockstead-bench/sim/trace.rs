@@ -16,7 +16,7 @@ use std::fmt::Write;
 const US: f64 = 1e6;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct TraceReport<'a> {
     machine: &'a str,
     workload: &'a str,
     lock: &'static str,
@@ -34,7 +34,7 @@ struct Line {
     what: String,
 }
 
-/// Simulates, prints, draws.
+/// Simulates what the flags ask for, prints the figures, and draws them if asked to.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -60,7 +60,7 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
     let title = format!("{} with {tasks} tasks on {}", lock.name(), machine.name);
     flags.files.write(&title, || timeline(&title, flags.length as f64, &spans), &text)?;
     if flags.json {
-        return output::print_json(&Report {
+        return output::print_json(&TraceReport {
             machine: &machine.name,
             workload: &workload.name,
             lock: lock.name(),
@@ -91,9 +91,9 @@ fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
 /// What has to be remembered to tell a step from its number.
 #[derive(Default)]
 struct Story {
-    /// By task: since when it asks, and how often it has slept for that.
+    /// Since when each task asks, and how often it has slept for that.
     asks: HashMap<u32, (u64, u32)>,
-    /// By lock: who has it, since when; who had it last.
+    /// Who has each lock, and since when; who had it last.
     holders: HashMap<u64, (u32, u64)>,
     last: HashMap<u64, u32>,
 }

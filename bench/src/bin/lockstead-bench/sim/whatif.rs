@@ -6,7 +6,7 @@ use super::{profile, scene, simulate};
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, rate, time};
-use lockstead_sim::{Figures, How, LockName, run as run_simulation};
+use lockstead_sim::{How, LockName, RunFigures, run as run_simulation};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -15,13 +15,13 @@ const LOCKS: [(LockName, &str); 2] =
     [(LockName::Futex, "present"), (LockName::Lockstead, "lockstead")];
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct WhatifReport<'a> {
     machine: &'a str,
-    points: Vec<Point>,
+    points: Vec<WhatifPoint>,
 }
 
 #[derive(Serialize)]
-struct Point {
+struct WhatifPoint {
     lock: &'static str,
     cores: usize,
     jobs_per_second: f64,
@@ -33,10 +33,10 @@ struct Point {
     worst_busy_percent: f64,
 }
 
-fn point(name: &'static str, cores: usize, figures: &Figures) -> Point {
+fn point(name: &'static str, cores: usize, figures: &RunFigures) -> WhatifPoint {
     let worst = figures.locks.iter().max_by_key(|lock| lock.wait);
     let busy = |held: u64| held as f64 / 1e12 / figures.seconds * 100.0;
-    Point {
+    WhatifPoint {
         lock: name,
         cores,
         jobs_per_second: figures.jobs.round(),
@@ -47,7 +47,7 @@ fn point(name: &'static str, cores: usize, figures: &Figures) -> Point {
     }
 }
 
-/// Simulates and prints.
+/// Simulates what the flags ask for, and prints the figures.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -66,7 +66,7 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
         let tasks = flags.tasks.map_or(part.cpus(), |tasks| tasks as usize);
         run_simulation(part, lock, &workload, tasks, How { seed: 1, ..How::default() })
     })?;
-    let points: Vec<Point> = figures
+    let points: Vec<WhatifPoint> = figures
         .iter()
         .enumerate()
         .map(|(job, figures)| point(LOCKS[job / parts.len()].1, cores[job % parts.len()], figures))
@@ -102,7 +102,7 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
         .collect();
     flags.files.write_curves((&workload.name, &machine.name), &lines, &text)?;
     if flags.json {
-        return output::print_json(&Report { machine: &machine.name, points });
+        return output::print_json(&WhatifReport { machine: &machine.name, points });
     }
     output::print(&text)
 }
@@ -110,7 +110,7 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
 /// A step that adds less than this share of what it could has stopped to scale.
 const SCALES: f64 = 0.25;
 
-fn verdict(points: &[Point]) -> String {
+fn verdict(points: &[WhatifPoint]) -> String {
     let stop = points.windows(2).find(|pair| {
         let more = pair[1].cores as f64 / pair[0].cores as f64 - 1.0;
         let gain = pair[1].jobs_per_second / pair[0].jobs_per_second.max(1.0) - 1.0;
