@@ -3,7 +3,7 @@
 macro_rules! semaphore_tests {
     ($name:ident, $semaphore:ty) => {
         mod $name {
-            use crate::support::{Watchdog, Watched, eventually, panic_of};
+            use crate::support::{Watchdog, Watched, panic_of};
             use lockstead::{CancelToken, Cancelled, TimedOut};
             use std::sync::atomic::{AtomicU32, Ordering};
             use std::thread;
