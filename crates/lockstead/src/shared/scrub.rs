@@ -1,40 +1,45 @@
-//! Going through all locks: to use slots again that are worn out, and to end names that nobody
-//! bears who lives.
+//! Going through all locks of a segment: to use worn-out slots again, and to end names that no
+//! living participant bears.
+//!
+//! ```text
+//!   worn out ── prepare ──▶ prepared ── erase its names in all locks ──▶ free, generation 0
+//!       ▲                      │
+//!       └─ the scrubber ends ──┘
+//! ```
 //!
 //! # Files of two moments
-//! After a crash of the system the pages of a file may be of different moments, and so may those of
-//! a copy that was made while programs used it. Then a lock may name a participant whose slot says
-//! that it has left, or that it never came; and who comes next would bear that name, and own the
+//! After a crash of the system the pages of a file may be of different moments. So may those of a
+//! copy that was made while programs used it. Then a lock may name a participant whose slot says
+//! that it has left, or that it never came. The next newcomer would bear that name, and own the
 //! lock. So a process that finds nobody living ends such names, before any of its threads takes a
-//! slot ([`end_name`](lockstead_core::robust::Domain::end_name)): their locks are those of dead
-//! owners then, as all others that somebody had at that moment.
+//! slot ([`end_name`](lockstead_core::robust::Domain::end_name)). Their locks have dead owners
+//! then, as all others that somebody had at that moment.
 //!
 //! # Why scrubbing is right
-//! A lock's word names its owner by slot and generation, and a word of a dead owner may
-//! stand for ever. So a slot's generation is never used twice: when it has come to the
-//! last one, and its participant has died, the slot is taken by nobody any more.
+//! A lock's word names its owner by slot and generation, and the word of a dead owner may stand for
+//! ever. So nobody uses a slot's generation twice: when it has come to the last one, and its
+//! participant has died, nobody takes the slot any more. It may begin with 0 again once no word of
+//! the segment names it.
 //!
-//! It may begin with 0 again once no word of the segment names it. Words name a
-//! participant in two places, a lock's owner and its hand-off waiter, which the directory leads to;
-//! only the participant itself writes its name there, and there is none in a slot that is
-//! worn out. So the names that are found are erased, one word after the other, and then
-//! there are none until somebody takes the slot. The name of a dead hand-off waiter means nothing.
-//! That of a dead owner is erased as its successor would erase it, but for the successor's
-//! own name: what is left is a lock that nobody has and that is inconsistent. Claims name
-//! locks and not slots, and those of a slot are void while nobody lives there and given
-//! back by who takes it.
+//! Words name a participant in two places, as a lock's owner and as its hand-off waiter, and the
+//! directory leads to both. Only the participant itself writes its name there, and a worn-out slot
+//! has none. So the scrubber erases the names that it finds, one word after the other, and there are
+//! none until somebody takes the slot. The name of a dead hand-off waiter means nothing. The name of
+//! a dead owner is erased as its successor would do it, but for the successor's own name: nobody has
+//! the lock then, and it is inconsistent. Claims name locks and not slots. They are void while
+//! nobody lives in their slot, and the next tenant gives them back.
 //!
-//! Where a part of the root is unknown ([`UNKNOWN`](super::raw::UNKNOWN)) locks may be that
-//! the directory does not lead to: then nothing is scrubbed, and what is worn out stays so.
+//! Locks to which the directory does not lead may lie where a part of the root is unknown
+//! ([`UNKNOWN`](super::raw::UNKNOWN)). Then nobody scrubs, and what is worn out stays so.
 //!
-//! Who scrubs *prepares* the worn-out slots meanwhile, without a new generation: so one at a
-//! time scrubs each, and nobody takes a name for worn out that is borne again since. Who
-//! finds the name of such a slot in a lock finds it dead, as before, and succeeds it. If the
-//! scrubber ends in between, its process's number shows that, and the slot is worn out as before.
+//! A scrubber *prepares* the worn-out slots meanwhile, without a new generation. So one at a time
+//! scrubs each, and nobody takes a name for worn out that a newcomer bears by then. Whoever finds the
+//! name of such a slot in a lock finds it dead, as before, and succeeds it. If the scrubber ends in
+//! between, its process's number shows that, and the slot is worn out as before.
 //!
-//! What remains is a thread that has read the word of a lock, and stops before its
-//! exchange while 16,384 participants die in the slot that the word names, one of them
-//! with that lock; it is as unlikely without scrubbing.
+//! What remains is a thread that has read the word of a lock, and stops before its exchange while
+//! 16,384 participants die in the slot that the word names, one of them with that lock. It is as
+//! unlikely without scrubbing.
 
 use super::layout::Layout;
 use super::shape::LockKind;
