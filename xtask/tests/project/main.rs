@@ -1,8 +1,10 @@
-//! What the project checks of itself: crate boundaries, ordering labels, documents, what each lock has. Code is
+//! What the project checks of itself: crate boundaries, layers, ordering labels, documents,
+//! what each lock has. Code is
 //! read as Rust (`reading.rs`), so that no import, alias or macro walks around a rule.
 
 mod boundaries;
 mod documents;
 mod family;
+mod layers;
 mod orderings;
 mod reading;
