@@ -184,7 +184,7 @@ impl Page {
         self.members.iter().find(|member| member.has(address))
     }
 
-    /// Creates a member that is none.
+    /// Finds a member of the page that is in use by no segment.
     pub(super) fn vacant(&self) -> Option<(usize, &Member)> {
         self.members.iter().enumerate().find(|(_, member)| member.identity().is_none())
     }

@@ -37,7 +37,7 @@ pub(super) struct Attachment {
     /// The description of what the root is made of. Threads that join refer to it while it is
     /// attached.
     scrubber: ManuallyDrop<Box<Scrubber>>,
-    /// `None` once it is detached.
+    /// The handle of the attached segment; `None` once it is detached.
     handle: Option<Handle>,
 }
 

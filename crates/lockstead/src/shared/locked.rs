@@ -4,7 +4,7 @@ use super::error::NotRecoverable;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-/// A lock as it was got.
+/// The outcome of an acquisition: how the last owner left the lock.
 ///
 /// ```
 /// use lockstead::shared::{Locked, Options, Segment, SharedMutex};

@@ -26,7 +26,7 @@ pub struct View {
 pub enum LockState {
     /// Nobody has it alone. Others may read, or have units.
     Free,
-    /// Somebody has it who lives.
+    /// A living participant has it.
     Owned,
     /// Its owner has ended unnoticed ([`super::Participant::unnoticed`]). Who next waits for it, or opens
     /// the segment, finds that out and gets it.
