@@ -9,6 +9,7 @@ mod uncontended;
 mod vfs;
 
 use crate::failure::Failure;
+use crate::files::{self, can_write};
 use crate::output;
 use canvas::{Align, Canvas, FAINT, INK, Pen};
 use clap::Args;
@@ -16,9 +17,8 @@ use lockstead_bench::contended::grid::Grid;
 pub(crate) use map::{TIE, draw as draw_map};
 use report::PlotReport;
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -86,37 +86,15 @@ pub(crate) fn read_grid(path: &Path) -> Result<Grid, String> {
     }
 }
 
-/// Writes beside `path` and renames: whoever looks at `path` sees the old
-/// picture or the new one whole.
+/// Writes the picture whole or not at all; a device or a pipe is written to.
 fn write(path: &Path, svg: &str) -> Result<(), Failure> {
-    let refused = |why: &dyn std::fmt::Display| {
-        let why = format!("{why}; name a file in a writable directory");
-        Failure::option("--output <FILE.svg>", path.display(), why)
-    };
-    // A link keeps pointing where it does.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match fs::metadata(&path) {
-        Ok(found) if found.is_dir() => return Err(refused(&"this is a directory")),
-        // A device or a pipe is written to, not replaced.
-        Ok(found) if !found.is_file() => {
-            return fs::write(&path, svg).map_err(|error| refused(&error));
-        }
-        _ => {}
+    if !path.exists() || path.is_file() || path.is_dir() {
+        can_write(path).map_err(|why| {
+            let why = format!("{why}; name a file in a writable directory");
+            Failure::option("--output <FILE.svg>", path.display(), why)
+        })?;
     }
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return Err(refused(&"this is no name of a file")),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".lockstead-plot-")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        // The kind alone: the text names a file that nobody asked for.
-        .map_err(|error| refused(&error.kind()))?;
-    file.write_all(svg.as_bytes())
-        .and_then(|()| file.persist(&path).map_err(|error| error.error))
-        .map(drop)
+    files::write(path, svg)
         .map_err(|error| Failure::Run(format!("cannot write {}: {error}", path.display())))
 }
 
