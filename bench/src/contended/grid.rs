@@ -1,7 +1,6 @@
 //! A contended grid as figures alone: of a measurement, or of a report that was saved,
 //! by this version or another.
 
-use super::{ContendedCell, ContendedReport, ContendedRow};
 use crate::LockName;
 use serde::Deserialize;
 use serde_json::Value;
@@ -103,37 +102,4 @@ impl GridPlace {
 /// A lock that only a later version knows is somebody else's.
 fn is_rival(lock: &str) -> bool {
     lock.parse().map_or(true, LockName::is_rival)
-}
-
-impl From<&ContendedReport> for Grid {
-    fn from(report: &ContendedReport) -> Self {
-        // A machine is plain fields.
-        let machine = serde_json::to_value(&report.machine).unwrap_or_default();
-        Self { machine, cells: report.cells.iter().map(GridPlace::from).collect() }
-    }
-}
-
-impl From<&ContendedCell> for GridPlace {
-    fn from(cell: &ContendedCell) -> Self {
-        Self {
-            threads: cell.threads,
-            pinned: cell.pinned,
-            section_ns: cell.section_ns,
-            think_ratio: cell.think_ratio,
-            results: cell.results.iter().map(GridFigures::from).collect(),
-        }
-    }
-}
-
-impl From<&ContendedRow> for GridFigures {
-    fn from(row: &ContendedRow) -> Self {
-        Self {
-            lock: row.lock.name().to_owned(),
-            ops_per_s: row.ops_per_s,
-            ops_per_cpu_s: row.ops_per_cpu_s,
-            wait_p999_ns: Some(row.wait_p999_ns as f64),
-            wait_max_ns: Some(row.wait_max_ns as f64),
-            jain: Some(row.jain),
-        }
-    }
 }

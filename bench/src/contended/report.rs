@@ -1,5 +1,6 @@
 //! What a contended measurement gives.
 
+use super::grid::{Grid, GridFigures, GridPlace};
 use super::summary::GridSummary;
 use crate::LockName;
 use lockstead_render::machine::Machine;
@@ -126,5 +127,38 @@ impl ContendedCell {
             .iter()
             .filter(|row| row.lock.is_peer())
             .max_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s))
+    }
+}
+
+impl From<&ContendedReport> for Grid {
+    fn from(report: &ContendedReport) -> Self {
+        // A machine is plain fields.
+        let machine = serde_json::to_value(&report.machine).unwrap_or_default();
+        Self { machine, cells: report.cells.iter().map(GridPlace::from).collect() }
+    }
+}
+
+impl From<&ContendedCell> for GridPlace {
+    fn from(cell: &ContendedCell) -> Self {
+        Self {
+            threads: cell.threads,
+            pinned: cell.pinned,
+            section_ns: cell.section_ns,
+            think_ratio: cell.think_ratio,
+            results: cell.results.iter().map(GridFigures::from).collect(),
+        }
+    }
+}
+
+impl From<&ContendedRow> for GridFigures {
+    fn from(row: &ContendedRow) -> Self {
+        Self {
+            lock: row.lock.name().to_owned(),
+            ops_per_s: row.ops_per_s,
+            ops_per_cpu_s: row.ops_per_cpu_s,
+            wait_p999_ns: Some(row.wait_p999_ns as f64),
+            wait_max_ns: Some(row.wait_max_ns as f64),
+            jain: Some(row.jain),
+        }
     }
 }

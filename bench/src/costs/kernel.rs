@@ -1,7 +1,6 @@
 //! What the kernel takes: calls, wake-ups, switches, slices.
 
-use super::lines::each;
-use super::median;
+use super::lines::{each, median};
 use super::pinned::both;
 use crate::Error;
 use crate::clock::Ticks;

@@ -133,7 +133,7 @@ pub(super) fn hold_write(pair: (usize, usize), transfer: f64) -> Result<f64, Err
         turns.push(ns / (one + other).max(1) as f64);
     }
     // Of each turn, half a transfer is the line's way; the request's was in time.
-    Ok((super::median(&mut turns) - transfer / 2.0).max(0.0))
+    Ok((median(&mut turns) - transfer / 2.0).max(0.0))
 }
 
 /// Measures the same for a processor that reads.
@@ -164,7 +164,7 @@ pub(super) fn hold_read(pair: (usize, usize), transfer: f64) -> Result<f64, Erro
         turns.push(both(pair, write, read)?.1);
     }
     // The reader fetches the line, the writer withdraws the reader's copy.
-    Ok((super::median(&mut turns) - 1.5 * transfer).max(0.0))
+    Ok((median(&mut turns) - 1.5 * transfer).max(0.0))
 }
 
 /// How fast a thread computes while the other one of its core does.
@@ -183,4 +183,10 @@ pub(super) fn sibling_speed(pair: (usize, usize)) -> Result<f64, Error> {
     let one = least(5, || alone(pair.0, compute))?;
     let two = least(5, || both(pair, compute, compute).map(|(a, b)| a.max(b)))?;
     Ok((one / two).clamp(0.05, 1.0))
+}
+
+/// Returns the middle value; 0 if there is none.
+pub(super) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

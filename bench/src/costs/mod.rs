@@ -16,6 +16,7 @@ pub(crate) use layout::allowed;
 pub(crate) use pinned::pin;
 
 use crate::{Error, Session};
+use lines::median;
 
 /// Times in nanoseconds, as the simulator's machine files have them.
 #[derive(Clone, Debug)]
@@ -167,12 +168,6 @@ impl Costs {
             self.idle.push((idle as f64, (rousing.run - first.run).max(0.0)));
         }
     }
-}
-
-/// Returns the middle value; 0 if there is none.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! their turn in shuffled order, and an effect is the ratio of the whole lock to the one
 //! without *in the same round*: above 1 the ingredient is worth having there.
 
+use super::figures::{ExplainSamples, RoundsFigure};
 use super::ingredients::Ingredient;
 use super::subjects::{self, Subject};
-use super::{ExplainSamples, RoundsFigure};
 use crate::clock::Ticks;
 use crate::contended::beside::{Beside, rounds};
 use crate::contended::slices::Load;

@@ -5,8 +5,10 @@
 //! ([`Figure::is_clear`]).
 
 use super::contended::{ExplainCell, IngredientEffect};
-use super::subjects::OWNED;
-use super::{ExplainReport, ExplainedLock, Ingredient, RoundsFigure, label};
+use super::figures::RoundsFigure;
+use super::ingredients::Ingredient;
+use super::report::ExplainReport;
+use super::subjects::{ExplainedLock, OWNED, label};
 use serde::Serialize;
 
 /// A question and what the run says.

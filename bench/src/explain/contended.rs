@@ -5,9 +5,9 @@
 //! that what disturbs a round disturbs both. The median and the range over the
 //! rounds are reported.
 
+use super::figures::{ExplainOptions, ExplainSamples, RoundsFigure};
 use super::ingredients::Ingredient;
 use super::subjects::{self, ExplainedLock, Subject};
-use super::{ExplainOptions, ExplainSamples, RoundsFigure};
 use crate::clock::Ticks;
 use crate::contended::slices::Load;
 use crate::contended::work::Pace;

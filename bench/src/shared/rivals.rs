@@ -16,6 +16,7 @@ mod cost;
 mod lmdb;
 mod locks;
 mod python;
+mod row;
 mod trials;
 
 use crate::contended::work::Pace;
@@ -26,6 +27,7 @@ use lmdb::Lmdb;
 pub use lmdb::ReaderTable;
 use locks::{Flock, GlibcRobust, Ground, Mutex, OpenFile, Rival, RwLock, Semaphore, Traditional};
 use lockstead_render::machine::Machine;
+pub use row::RivalRow;
 use serde::Serialize;
 use std::time::Duration;
 pub use trials::AfterKill;
@@ -68,61 +70,6 @@ pub struct LeftOut {
     pub what: &'static str,
     /// What is missing here for it.
     pub why: String,
-}
-
-/// The figures of one lock. `null` is what was not tried, or does not apply.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct RivalRow {
-    /// The name that the table shows.
-    pub lock: &'static str,
-    /// The version of its library, if that is not the C library.
-    pub version: Option<String>,
-    /// Locking and unlocking when nobody else wants it: the median of the rounds.
-    pub pair_ns: f64,
-    /// The ratio to lockstead's mutex: the median of the rounds' ratios; for Python's lock that
-    /// of the medians, which were not measured in turn.
-    pub ratio: f64,
-    /// Taking and giving back a share of it: the median of the rounds.
-    pub share_pair_ns: Option<f64>,
-    /// What two processes did: the medians of the rounds, and the longest wait of all.
-    pub disputed: Option<Disputed>,
-    /// What a waiter gets when the holder is killed.
-    pub after_kill: AfterKill,
-    /// From the kill until it has that: the median of nine kills.
-    pub known_ms: Option<f64>,
-    /// What a waiter gets when the holder is killed, and a forked child of it lives on.
-    pub after_kill_with_child: Option<AfterKill>,
-    /// What who wants it alone gets when one is killed that shares it.
-    pub after_reader_kill: Option<AfterKill>,
-    /// Whether two threads of a process, each of which has opened it, exclude each other.
-    pub excludes_threads: Option<bool>,
-    /// Whether it is still held when the holder has opened its file once more and closed that.
-    pub survives_close: Option<bool>,
-    /// Whether it is still held when a forked child of the holder has unlocked it.
-    pub survives_child: Option<bool>,
-    /// Whether it is still held when a waiter is killed, and both are process 1 of containers.
-    pub survives_waiter: Option<bool>,
-}
-
-impl RivalRow {
-    fn new(lock: &'static str, pair_ns: f64, ratio: f64) -> Self {
-        RivalRow {
-            lock,
-            version: None,
-            pair_ns,
-            ratio,
-            share_pair_ns: None,
-            disputed: None,
-            after_kill: AfterKill::Stuck,
-            known_ms: None,
-            after_kill_with_child: None,
-            after_reader_kill: None,
-            excludes_threads: None,
-            survives_close: None,
-            survives_child: None,
-            survives_waiter: None,
-        }
-    }
 }
 
 /// What fills in the behaviours of a row.

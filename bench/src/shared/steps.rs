@@ -35,9 +35,6 @@ use waiters::Waiters;
 /// Longer than this nobody should wait, on a quiet machine.
 pub const LIMIT: Duration = Duration::from_millis(100);
 
-/// Somebody who waits for longer than this waits for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// What `steps` is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StepsOptions {

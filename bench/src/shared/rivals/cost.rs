@@ -1,7 +1,6 @@
 //! What each lock costs: the pair that nobody disputes, and two processes that dispute it.
 
-use super::locks::{Ground, Rival};
-use super::trials::PATIENCE;
+use super::locks::{Ground, PATIENCE, Rival};
 use crate::contended::work::{SectionWork, busy};
 use crate::shared::memory::{Memory, Plain};
 use crate::shared::process::{Worker, ending, until};

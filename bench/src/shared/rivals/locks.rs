@@ -12,7 +12,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
+
+/// How long a child may take for what it can do at once.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What lies where all can open it: one of each lock, free.
 pub(super) struct Ground {

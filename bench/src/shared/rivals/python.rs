@@ -1,6 +1,7 @@
 //! `multiprocessing.Lock`, tried by a program of Python's own.
 
-use super::{AfterKill, RivalRow};
+use super::row::RivalRow;
+use super::trials::AfterKill;
 use crate::{Error, Session};
 use serde::Deserialize;
 use std::io;

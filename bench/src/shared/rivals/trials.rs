@@ -3,17 +3,14 @@
 //! Whoever holds or waits is a child made by `fork`, which opens the lock for itself; the parent
 //! judges by what children write into memory that all share.
 
-use super::RivalRow;
-use super::locks::{Ground, Rival};
+use super::locks::{Ground, PATIENCE, Rival};
+use super::row::RivalRow;
 use crate::shared::memory::{Memory, Plain};
 use crate::shared::process::{Namespaces, Worker, ending, leave_child, until};
 use crate::{Error, clock, stats};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// How long a child may take for what it can do at once.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A waiter that has not got the lock by then will not get it.
 const STUCK: Duration = Duration::from_secs(2);

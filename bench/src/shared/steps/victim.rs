@@ -1,11 +1,13 @@
 //! A process that is stepped through, and killed.
 
-use super::PATIENCE;
 use super::scenes::{Marks, Stage, StepScene};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
 use lockstead::shared::{JoinError, Segment};
 use std::time::{Duration, Instant};
+
+/// Somebody who waits for longer than this waits for ever.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// If the next instruction takes longer, the parent looks whether the victim sleeps. It is longer
 /// than a rest between two looks at a lock.

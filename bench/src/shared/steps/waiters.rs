@@ -1,8 +1,7 @@
 //! Two threads that sleep for what a victim has.
 
-use super::PATIENCE;
 use super::scenes::Stage;
-use super::victim::sleeps;
+use super::victim::{PATIENCE, sleeps};
 use crate::Error;
 use crate::shared::process::until;
 use std::sync::Arc;

@@ -119,3 +119,8 @@ impl Fit {
         workload
     }
 }
+
+/// Whether a workload gets these numbers.
+pub(super) fn is_server(workload: &str) -> bool {
+    ["fserver", "new-fserver"].contains(&workload)
+}

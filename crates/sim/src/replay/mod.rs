@@ -293,7 +293,7 @@ impl TablePoint {
     fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
         if self.machine != "westmere-8x10" {
             &numbers.boxes.name
-        } else if server::is_server(self.workload) {
+        } else if fits::is_server(self.workload) {
             &numbers.server.name
         } else {
             &numbers.fit.name
@@ -303,7 +303,7 @@ impl TablePoint {
     fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> RunFigures {
         let (machine, workload): (Machine, Workload) = if self.machine != "westmere-8x10" {
             (numbers.boxes.machine(self.machine), numbers.boxes.workload(self.workload))
-        } else if server::is_server(self.workload) {
+        } else if fits::is_server(self.workload) {
             (numbers.best.machine(), numbers.server.workload(self.workload))
         } else {
             (numbers.fit.machine(), numbers.fit.workload(self.workload))

@@ -87,11 +87,6 @@ pub fn shipped_servers() -> Vec<ServerFit> {
     fits.fit
 }
 
-/// Whether a workload gets these numbers.
-pub(super) fn is_server(workload: &str) -> bool {
-    ["fserver", "new-fserver"].contains(&workload)
-}
-
 impl ServerFit {
     /// The workload of this name with these numbers.
     pub(super) fn workload(&self, name: &str) -> Workload {

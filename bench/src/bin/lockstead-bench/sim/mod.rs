@@ -12,6 +12,7 @@ mod profile;
 mod replay;
 mod scene;
 mod sensitivity;
+mod simulate;
 mod single;
 mod sweep;
 mod trace;
@@ -20,10 +21,8 @@ mod whatif;
 pub(crate) use flags::Sim;
 
 use crate::failure::Failure;
-use crate::interrupt::{self, Interrupt};
 use crate::output;
-use crate::progress::Progress;
-use lockstead_sim::{LOCKS, MACHINES, Machine, Stopped, WORKLOADS, Workload, many};
+use lockstead_sim::{LOCKS, MACHINES, Machine, WORKLOADS, Workload};
 use std::fmt::Write;
 
 /// Does what the subcommand says.
@@ -43,15 +42,6 @@ pub(crate) fn run(sim: &Sim) -> Result<(), Failure> {
         Sim::Measure(flags) => measure::run(flags),
         Sim::List(_) => output::print(&list()),
     }
-}
-
-/// Simulations on all processors, with a bar.
-fn simulate<T: Send>(count: usize, job: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
-    let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let mut progress = Progress::new();
-    let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    many(count, interrupt.flag(), &mut step, "simulations", job)
-        .map_err(|Stopped| Failure::Interrupted)
 }
 
 fn list() -> String {

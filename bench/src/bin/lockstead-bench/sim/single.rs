@@ -2,7 +2,8 @@
 
 use super::flags::RunOne;
 use super::picture::bars;
-use super::{scene, simulate};
+use super::scene;
+use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, time};

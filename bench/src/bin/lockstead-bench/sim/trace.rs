@@ -3,7 +3,8 @@
 use super::flags::Trace;
 use super::life::{Span, lives};
 use super::picture::timeline;
-use super::{scene, simulate};
+use super::scene;
+use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
 use crate::table::time;

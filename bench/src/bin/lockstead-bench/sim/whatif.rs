@@ -2,7 +2,8 @@
 
 use super::flags::Whatif;
 use super::picture::Curve;
-use super::{profile, scene, simulate};
+use super::simulate::simulate;
+use super::{profile, scene};
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, rate, time};

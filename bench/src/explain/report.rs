@@ -1,0 +1,29 @@
+//! The report of a run.
+
+use super::{answers, contended, owners, sizes, text};
+use crate::uncontended;
+use lockstead_render::machine::Machine;
+use serde::Serialize;
+
+/// What was measured, as reports write it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainReport {
+    /// The machine that was measured, and when.
+    pub machine: Machine,
+    /// Rounds of each cell.
+    pub rounds: usize,
+    /// Length of a slice.
+    pub slice_ms: f64,
+    /// The pair that nobody disputes.
+    pub uncontended: uncontended::UncontendedReport<String>,
+    /// The cells with several threads.
+    pub cells: Vec<contended::ExplainCell>,
+    /// The bytes of code of each lock.
+    pub text: text::Text,
+    /// The bytes of each lock.
+    pub sizes: Vec<sizes::Size>,
+    /// What was tried that needs an owner.
+    pub owners: Vec<owners::Trial>,
+    /// The questions, and what the figures say.
+    pub answers: Vec<answers::Answer>,
+}
