@@ -38,48 +38,143 @@ macro_rules! shown_as_data {
 }
 pub(crate) use shown_as_data;
 
-shown_as_data!(MutexGuard, MappedMutexGuard);
+/// Defines the guards of a mutex: the one of an acquisition, and the one that is narrowed to a part
+/// of the data. `raw` of the mutex has the operations, `data` leads to the data.
+macro_rules! guards {
+    (
+        $(#[$doc:meta])* $guard:ident of $mutex:ident;
+        $(#[$mapped_doc:meta])* $mapped:ident over $raw:ty;
+        $(#[$map_doc:meta])* map;
+    ) => {
+        $crate::guard::shown_as_data!($guard, $mapped);
 
-/// The holder's access to the data of a [`Mutex`]; dropping it releases.
-///
-/// Stays on its thread, since the owner alone releases:
-///
-/// ```compile_fail,E0277
-/// let mutex = lockstead::Mutex::new(0);
-/// let guard = mutex.lock();
-/// std::thread::scope(|s| { s.spawn(move || drop(guard)); });
-/// ```
-#[must_use = "the mutex is released as soon as the guard is dropped"]
-pub struct MutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
-    mutex: &'a Mutex<T, H>,
-    not_send: PhantomData<*const ()>,
+        $(#[$doc])*
+        #[must_use = "the mutex is released as soon as the guard is dropped"]
+        pub struct $guard<'a, T: ?Sized, H: Hooks = Unnamed> {
+            mutex: &'a $mutex<T, H>,
+            not_send: PhantomData<*const ()>,
+        }
+
+        // SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
+        unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for $guard<'_, T, H> {}
+
+        impl<'a, T: ?Sized, H: Hooks> $guard<'a, T, H> {
+            /// Wraps the hold of the calling thread.
+            ///
+            /// # Safety
+            /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of
+            /// it exists.
+            #[inline(always)]
+            pub(crate) unsafe fn new(mutex: &'a $mutex<T, H>) -> Self {
+                $guard { mutex, not_send: PhantomData }
+            }
+
+            $(#[$map_doc])*
+            pub fn map<U: ?Sized>(
+                mut guard: Self,
+                part: impl FnOnce(&mut T) -> &mut U,
+            ) -> $mapped<'a, U, H> {
+                // If `part` panics the guard is still whole, and releases.
+                let data = NonNull::from(part(&mut *guard));
+                let guard = ManuallyDrop::new(guard);
+                $mapped { raw: &guard.mutex.raw, data, part: PhantomData, not_send: PhantomData }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> Deref for $guard<'_, T, H> {
+            type Target = T;
+
+            #[inline]
+            fn deref(&self) -> &T {
+                // SAFETY: GUARD-SOLE, which the lock keeps.
+                unsafe { &*self.mutex.data() }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> DerefMut for $guard<'_, T, H> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut T {
+                // SAFETY: GUARD-SOLE, which the lock keeps.
+                unsafe { &mut *self.mutex.data() }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> Drop for $guard<'_, T, H> {
+            #[inline]
+            fn drop(&mut self) {
+                // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
+                unsafe { self.mutex.raw.unlock() }
+            }
+        }
+
+        $(#[$mapped_doc])*
+        #[must_use = "the mutex is released as soon as the guard is dropped"]
+        pub struct $mapped<'a, T: ?Sized, H: Hooks = Unnamed> {
+            raw: &'a $raw,
+            data: NonNull<T>,
+            part: PhantomData<&'a mut T>,
+            not_send: PhantomData<*const ()>,
+        }
+
+        // SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
+        unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for $mapped<'_, T, H> {}
+
+        impl<'a, T: ?Sized, H: Hooks> $mapped<'a, T, H> {
+            #[doc = concat!("Narrows the guard further. See [`", stringify!($guard), "::map`].")]
+            pub fn map<U: ?Sized>(
+                mut guard: Self,
+                part: impl FnOnce(&mut T) -> &mut U,
+            ) -> $mapped<'a, U, H> {
+                let data = NonNull::from(part(&mut *guard));
+                let guard = ManuallyDrop::new(guard);
+                $mapped { raw: guard.raw, data, part: PhantomData, not_send: PhantomData }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> Deref for $mapped<'_, T, H> {
+            type Target = T;
+
+            #[inline]
+            fn deref(&self) -> &T {
+                // SAFETY: GUARD-SOLE: the pointer leads into the data of a mutex that is held and
+                // borrowed as long as the guard lives.
+                unsafe { self.data.as_ref() }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> DerefMut for $mapped<'_, T, H> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut T {
+                // SAFETY: GUARD-SOLE, as in `deref`; the guard is borrowed exclusively.
+                unsafe { self.data.as_mut() }
+            }
+        }
+
+        impl<T: ?Sized, H: Hooks> Drop for $mapped<'_, T, H> {
+            #[inline]
+            fn drop(&mut self) {
+                // SAFETY: GUARD-HOLDS: `map` made it from a guard of the holder.
+                unsafe { self.raw.unlock() }
+            }
+        }
+    };
 }
+pub(crate) use guards;
 
-// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
-unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MutexGuard<'_, T, H> {}
-
-impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
-    /// Wraps the hold of the calling thread.
+guards! {
+    /// The holder's access to the data of a [`Mutex`]; dropping it releases.
     ///
-    /// # Safety
-    /// GUARD-HOLDS and GUARD-SOLE: the calling thread holds `mutex`, and no other guard of it
-    /// exists.
-    #[inline(always)]
-    pub(crate) unsafe fn new(mutex: &'a Mutex<T, H>) -> Self {
-        MutexGuard { mutex, not_send: PhantomData }
-    }
-
-    /// Returns the lock behind the guard.
-    pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
-        &guard.mutex.raw
-    }
-
-    /// Panics for a guard whose mutex could not be taken again.
-    #[track_caller]
-    pub(crate) fn refuse(guard: &Self, error: LockError) -> ! {
-        guard.mutex.refuse(error)
-    }
-
+    /// Stays on its thread, since the owner alone releases:
+    ///
+    /// ```compile_fail,E0277
+    /// let mutex = lockstead::Mutex::new(0);
+    /// let guard = mutex.lock();
+    /// std::thread::scope(|s| { s.spawn(move || drop(guard)); });
+    /// ```
+    MutexGuard of Mutex;
+    /// A [`MutexGuard`] narrowed to a part of the data by [`MutexGuard::map`];
+    /// dropping it releases the whole mutex.
+    MappedMutexGuard over RawMutex<Linux, H>;
     /// Narrows the guard to a part of the data.
     ///
     /// A function, not a method, so that it cannot hide one of `T`.
@@ -93,93 +188,18 @@ impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
     /// drop(name);
     /// assert_eq!(mutex.into_inner().1, "ab");
     /// ```
-    pub fn map<U: ?Sized>(
-        guard: Self,
-        part: impl FnOnce(&mut T) -> &mut U,
-    ) -> MappedMutexGuard<'a, U, H> {
-        let mut guard = guard;
-        // If `part` panics the guard is still whole, and releases.
-        let data = NonNull::from(part(&mut *guard));
-        let guard = ManuallyDrop::new(guard);
-        MappedMutexGuard { raw: Self::raw(&guard), data, part: PhantomData, not_send: PhantomData }
+    map;
+}
+
+impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
+    /// Returns the lock behind the guard.
+    pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
+        &guard.mutex.raw
     }
-}
 
-impl<T: ?Sized, H: Hooks> Deref for MutexGuard<'_, T, H> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
-        unsafe { &*self.mutex.data() }
-    }
-}
-
-impl<T: ?Sized, H: Hooks> DerefMut for MutexGuard<'_, T, H> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
-        unsafe { &mut *self.mutex.data() }
-    }
-}
-
-impl<T: ?Sized, H: Hooks> Drop for MutexGuard<'_, T, H> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
-        unsafe { self.mutex.raw.unlock() }
-    }
-}
-
-/// A [`MutexGuard`] narrowed to a part of the data by [`MutexGuard::map`];
-/// dropping it releases the whole mutex.
-#[must_use = "the mutex is released as soon as the guard is dropped"]
-pub struct MappedMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
-    raw: &'a RawMutex<Linux, H>,
-    data: NonNull<T>,
-    part: PhantomData<&'a mut T>,
-    not_send: PhantomData<*const ()>,
-}
-
-// SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
-unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for MappedMutexGuard<'_, T, H> {}
-
-impl<'a, T: ?Sized, H: Hooks> MappedMutexGuard<'a, T, H> {
-    /// Narrows the guard further. See [`MutexGuard::map`].
-    pub fn map<U: ?Sized>(
-        guard: Self,
-        part: impl FnOnce(&mut T) -> &mut U,
-    ) -> MappedMutexGuard<'a, U, H> {
-        let mut guard = guard;
-        let data = NonNull::from(part(&mut *guard));
-        let guard = ManuallyDrop::new(guard);
-        MappedMutexGuard { raw: guard.raw, data, part: PhantomData, not_send: PhantomData }
-    }
-}
-
-impl<T: ?Sized, H: Hooks> Deref for MappedMutexGuard<'_, T, H> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: GUARD-SOLE: the pointer leads into the data of a mutex that is held and borrowed
-        // as long as the guard lives.
-        unsafe { self.data.as_ref() }
-    }
-}
-
-impl<T: ?Sized, H: Hooks> DerefMut for MappedMutexGuard<'_, T, H> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: GUARD-SOLE, as in `deref`; the guard is borrowed exclusively.
-        unsafe { self.data.as_mut() }
-    }
-}
-
-impl<T: ?Sized, H: Hooks> Drop for MappedMutexGuard<'_, T, H> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: GUARD-HOLDS: `map` made it from a guard of the holder.
-        unsafe { self.raw.unlock() }
+    /// Panics for a guard whose mutex could not be taken again.
+    #[track_caller]
+    pub(crate) fn refuse(guard: &Self, error: LockError) -> ! {
+        guard.mutex.refuse(error)
     }
 }

@@ -1,9 +1,9 @@
 //! The real-time mutex with its data.
 
+use super::Owner;
 use super::guard::RtMutexGuard;
 use super::raw::Raw;
 use super::refusal::refuse;
-use super::{MappedRtMutexGuard, Owner};
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::named::Label;
 use crate::{
@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct RtMutex<T: ?Sized, H: Hooks = Unnamed> {
-    raw: Raw<H>,
+    pub(super) raw: Raw<H>,
     data: UnsafeCell<T>,
 }
 
@@ -198,12 +198,6 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
         self.data.get()
     }
 
-    /// Returns the lock without the data, for the guards.
-    #[inline(always)]
-    pub(super) fn raw(&self) -> &Raw<H> {
-        &self.raw
-    }
-
     #[inline]
     #[track_caller]
     fn settle(&self, outcome: Result<(), PiError>) -> RtMutexGuard<'_, T, H> {
@@ -212,18 +206,6 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
             Ok(()) => unsafe { RtMutexGuard::new(self) },
             Err(error) => refuse(error, &self.raw.subject::<T>("real-time mutex")),
         }
-    }
-}
-
-impl<'a, T: ?Sized, H: Hooks> RtMutexGuard<'a, T, H> {
-    /// Narrows the guard to a part of the data.
-    ///
-    /// A function, not a method, so that it cannot hide one of `T`.
-    pub fn map<U: ?Sized>(
-        guard: Self,
-        part: impl FnOnce(&mut T) -> &mut U,
-    ) -> MappedRtMutexGuard<'a, U, H> {
-        MappedRtMutexGuard::narrow(guard, part)
     }
 }
 
