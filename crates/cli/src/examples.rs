@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory, Parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The words of each `lockstead ...` in a line for a shell, without the remark that two
+/// Returns the words of each `lockstead ...` in a line for a shell, without the remark that two
 /// spaces or a `#` set apart.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let line = line.trim().split("  ").next().unwrap_or_default();
@@ -29,12 +29,12 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// The lines of a text, those that end in `\` with the next one.
+/// Returns the lines of a text, those that end in `\` with the next one.
 fn lines(text: &str) -> Vec<String> {
     text.replace("\\\n", " ").lines().map(str::to_owned).collect()
 }
 
-/// What such a command names that there is not: a subcommand or a flag.
+/// Returns what such a command names that there is not: a subcommand or a flag.
 fn unknown(words: &[String]) -> Option<String> {
     let all = Cli::command();
     let mut command: &Command = &all;
@@ -92,7 +92,7 @@ fn every_subcommand_that_works_shows_examples_that_are_understood() {
     leaves(&Cli::command());
 }
 
-/// The commands in a document: in blocks for a shell, and within the text.
+/// Returns the commands in a document: in blocks for a shell, and within the text.
 fn documented(text: &str) -> Vec<Vec<String>> {
     let (mut prose, mut found, mut block) = (String::new(), Vec::new(), None);
     for line in lines(text) {

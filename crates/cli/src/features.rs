@@ -105,7 +105,7 @@ fn render(found: &Features) -> String {
     text
 }
 
-/// Kernel, libc and processors in two lines.
+/// Returns kernel, libc and processors in two lines.
 fn system(found: &Features) -> String {
     let processors = &found.processors;
     let quota = match processors.quota {
@@ -127,7 +127,7 @@ fn yes(so: bool) -> String {
     if so { "yes" } else { "no" }.into()
 }
 
-/// Without the full stop that it may bring.
+/// Returns a text without the full stop that it may end with.
 fn sentence(text: &str) -> &str {
     text.trim_end_matches('.')
 }

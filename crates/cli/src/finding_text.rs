@@ -2,7 +2,7 @@
 
 use crate::words::clean;
 use lockstead_inspect::check::model::Thread;
-use lockstead_inspect::stack::{End, Stack};
+use lockstead_inspect::stack::{Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ pub(crate) fn thread_text(name: Option<&str>, tid: u32) -> String {
     }
 }
 
-/// What is said of a request that would have ended by itself.
+/// Returns what is said of a request that would have ended by itself.
 pub(crate) fn limit(timed: bool) -> &'static str {
     if timed { ", until a deadline" } else { "" }
 }
 
-/// `thread "worker" (tid 13)`.
+/// Names a thread: `thread "worker" (tid 13)`.
 pub(crate) fn called(thread: &Thread) -> String {
     thread_text(thread.name.as_deref(), thread.tid)
 }
@@ -45,7 +45,7 @@ pub(crate) fn frames(text: &mut String, stack: &Stack, most: usize) {
         let _ = writeln!(text, "      ... {} more", shown.len() - most);
     } else if shown.is_empty() {
         text.push_str("      (no frame of the program)\n");
-    } else if !matches!(stack.end, End::Bottom) {
+    } else if !matches!(stack.end, StackEnd::Bottom) {
         let _ = writeln!(text, "      ({})", stack.end);
     }
 }

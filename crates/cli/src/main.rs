@@ -13,6 +13,8 @@ mod finding_text;
 mod measuring;
 mod oncpu;
 mod preload_image;
+#[cfg(test)]
+mod reference;
 mod report;
 mod run;
 mod shm;

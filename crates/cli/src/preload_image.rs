@@ -72,13 +72,12 @@ impl PreloadImage {
         install_in(&places(), if checks { check } else { observes })
     }
 
-    /// The file's absolute path, without any character that would end it in
-    /// `LD_PRELOAD`.
+    /// Returns the file's absolute path, without any character that would end it in `LD_PRELOAD`.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory that the library lies in, if it lies in one.
+    /// Returns the directory that the library lies in, if it lies in one.
     pub(crate) fn directory(&self) -> Option<&Path> {
         if self.memory.is_some() { None } else { self.path.parent() }
     }
@@ -138,7 +137,7 @@ fn reachable_by_others(path: &Path) -> bool {
 }
 
 fn in_directory(place: &Path, image: Image) -> io::Result<PreloadImage> {
-    // SAFETY: asks for a number.
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let user = unsafe { libc::geteuid() };
     let directory = place.join(format!("lockstead-{user}-{}", image.version));
     let path = directory.join(hello::LIBRARY);
@@ -179,8 +178,8 @@ fn is_safe(path: &Path, user: u32) -> bool {
     !facts.is_symlink() && facts.uid() == user && facts.permissions().mode() & 0o022 == 0
 }
 
-/// Where no directory will do: a file in memory, which is found through this
-/// process as long as it lives, by processes of the same user.
+/// Makes a file in memory, where no directory will do. Processes of the same user find it through
+/// this process as long as it lives.
 fn in_memory(image: &[u8]) -> io::Result<PreloadImage> {
     // SAFETY: a zero-terminated name; the result is checked, and owned.
     let file = unsafe {
@@ -218,7 +217,7 @@ fn try_out(file: &impl AsRawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// `LD_PRELOAD` for a program: the library first, then what was there.
+/// Returns `LD_PRELOAD` for a program: the library first, then what was there.
 pub(crate) fn ld_preload(image: &PreloadImage, before: Option<&OsStr>) -> std::ffi::OsString {
     let mut list = image.path().as_os_str().to_owned();
     if let Some(others) = before.filter(|others| !others.is_empty()) {

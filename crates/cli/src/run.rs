@@ -44,7 +44,7 @@ use crate::preload_image::{self, PreloadImage};
 use crate::report::{self, Here};
 use launch::Program;
 use lockstead_inspect::ledger::Listener;
-use lockstead_inspect::report::{Whole, assemble, semaphores};
+use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use signals::{End, Signals};
@@ -135,7 +135,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     }
 }
 
-/// The exit report, and what else is to be said at the end.
+/// Returns the exit report, and what else is to be said at the end.
 fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
     for loss in &outcome.losses {
         output::note(format_args!("lockstead: not watched: {loss}"));
@@ -159,7 +159,7 @@ fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
              program ended before it",
         );
     }
-    let whole = Whole {
+    let whole = RunFacts {
         command: flags.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),

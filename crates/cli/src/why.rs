@@ -102,7 +102,7 @@ pub(crate) fn run(flags: &Why) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// The locks that a word means in each of the processes.
+/// Returns the locks that a word means in each of the processes.
 fn which(ordered: &[(&Process, &Recorded)], word: &str) -> Result<Vec<BTreeSet<usize>>, Failure> {
     let all: Vec<Meant> = ordered.iter().map(|(_, order)| meant(order, word)).collect();
     let locks: Vec<BTreeSet<usize>> = all

@@ -52,7 +52,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Offset in the file behind `address`, which must lie in the mapping.
+    /// Returns the offset in the file behind `address`, which must lie in the mapping.
     #[must_use]
     pub fn file_offset(&self, address: u64) -> u64 {
         address.wrapping_sub(self.range.start).wrapping_add(self.offset)
@@ -66,7 +66,7 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Those of a living process.
+    /// Returns those of a living process.
     ///
     /// # Errors
     /// The process has ended, or belongs to somebody else.
@@ -74,7 +74,7 @@ impl Maps {
         Ok(Maps::parse(&std::fs::read(format!("/proc/{pid}/maps"))?))
     }
 
-    /// Those of a text that was read from `/proc/PID/maps`.
+    /// Returns those of a text that was read from `/proc/PID/maps`.
     #[must_use]
     pub fn parse(text: &[u8]) -> Maps {
         let mut mappings: Vec<_> = text.split(|&b| b == b'\n').filter_map(parse_line).collect();
@@ -82,13 +82,13 @@ impl Maps {
         Maps { mappings }
     }
 
-    /// The mapping that covers `address`.
+    /// Returns the mapping that covers `address`.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         self.get(self.index_of(address)?)
     }
 
-    /// Which of the mappings covers `address`, counted from the lowest.
+    /// Returns which of the mappings covers `address`, counted from the lowest.
     #[must_use]
     pub fn index_of(&self, address: u64) -> Option<usize> {
         let after = self.mappings.partition_point(|m| m.range.start <= address);
@@ -96,13 +96,13 @@ impl Maps {
         self.mappings[found].range.contains(&address).then_some(found)
     }
 
-    /// One mapping, counted from the lowest.
+    /// Returns one mapping, counted from the lowest.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Mapping> {
         self.mappings.get(index)
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub fn iter(&self) -> std::slice::Iter<'_, Mapping> {
         self.mappings.iter()
     }
@@ -150,7 +150,7 @@ fn backing(name: &[u8]) -> Backing {
     Backing::File { path: PathBuf::from(OsString::from_vec(unescape(path))), deleted }
 }
 
-/// The kernel writes a line feed in a path as `\012`, and nothing else in such
+/// Returns a path as it is. The kernel writes a line feed in it as `\012`, and nothing else in such
 /// a way: a backslash stands for itself.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(path.len());

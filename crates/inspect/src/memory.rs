@@ -19,7 +19,7 @@ pub trait Memory {
     /// Not a byte could be read.
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize>;
 
-    /// The 8 bytes at `address` as a number.
+    /// Returns the 8 bytes at `address` as a number.
     fn read_u64(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         (self.read(address, &mut bytes).ok()? == 8).then(|| u64::from_ne_bytes(bytes))
@@ -39,8 +39,7 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Memory of the process `pid`; whether it may be read shows at the first
-    /// read.
+    /// Refers to the memory of the process `pid`; whether it may be read shows at the first read.
     #[must_use]
     pub fn new(pid: u32) -> Self {
         // A number that is no process id reads nothing, like that of a process
@@ -98,7 +97,7 @@ pub struct SavedMemory {
 }
 
 impl SavedMemory {
-    /// `bytes`, the first of them at `start`.
+    /// Makes a memory of `bytes`, the first of them at `start`.
     #[must_use]
     pub fn new(start: u64, bytes: Vec<u8>) -> Self {
         SavedMemory { start, bytes }
@@ -124,11 +123,11 @@ mod tests {
     use super::*;
 
     fn page() -> usize {
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
     }
 
-    /// Two pages of addresses that stay taken, the second past the end of the
+    /// Maps two pages of addresses that stay taken, the second past the end of the
     /// file behind them and so unreadable for everybody.
     fn half_readable() -> (u64, usize) {
         let page = page();

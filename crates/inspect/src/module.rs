@@ -31,7 +31,7 @@ struct Load {
     in_file: u64,
     /// Bytes in memory; those past `in_file` are zero at the start.
     in_memory: u64,
-    /// It holds code.
+    /// Whether it holds code.
     executable: bool,
 }
 
@@ -109,14 +109,14 @@ impl Module {
         Some((Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr }, bias))
     }
 
-    /// A path under which the very file can be opened while the module lives;
-    /// empty for a copy of memory.
+    /// Returns a path under which the very file can be opened while the module lives; empty for a
+    /// copy of memory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes of the file, or those copied from memory.
+    /// Returns the bytes of the file, or those copied from memory.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
@@ -125,8 +125,8 @@ impl Module {
         }
     }
 
-    /// What must be added to a stated address in a process that has a mapping
-    /// of `offset` of the file at `address`, with code in it or not.
+    /// Returns what must be added to a stated address in a process that has a mapping of `offset`
+    /// of the file at `address`, with code in it or not.
     ///
     /// Mappings are of whole pages, and a page of the file may hold the end of
     /// one part and the start of the next: it is then mapped twice, and what
@@ -152,7 +152,7 @@ impl Module {
         self.loads.iter().any(|l| l.stated <= stated && stated - l.stated < l.in_memory)
     }
 
-    /// The bytes from a stated address to the end of the part it lies in.
+    /// Returns the bytes from a stated address to the end of the part it lies in.
     #[must_use]
     pub fn loaded(&self, stated: u64) -> Option<&[u8]> {
         let load =
@@ -163,7 +163,7 @@ impl Module {
         self.bytes().get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
     }
 
-    /// Stated addresses of the search table over the unwind information.
+    /// Returns the stated addresses of the search table over the unwind information.
     #[must_use]
     pub fn eh_frame_hdr(&self) -> Option<Range<u64>> {
         self.eh_frame_hdr.clone()

@@ -24,14 +24,14 @@ use std::time::{Duration, SystemTime};
 
 /// To what an address belongs.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum CodePlace {
     /// To nothing that the process has mapped.
     Nowhere,
     /// To memory without a file or name: heap, thread stacks, generated code.
     Anonymous,
     /// To what the kernel calls by this name.
     Special(String),
-    /// To a file.
+    /// It belongs to a file.
     File {
         /// Path as the process knew it.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Those of a living process.
+    /// Returns those of a living process.
     ///
     /// # Errors
     /// The process has ended, or belongs to somebody else.
@@ -76,16 +76,15 @@ impl Modules {
         Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
     }
 
-    /// Those of a process of which only its maps are left. The file of the
-    /// lowest mapping with code counts as the program itself: the kernel puts
-    /// libraries above it.
+    /// Returns those of a process of which only its maps are left. The file of the lowest mapping
+    /// with code counts as the program itself: the kernel puts libraries above it.
     #[must_use]
     pub fn saved(maps: Maps) -> Modules {
         let main = lowest_with_code(&maps);
         Modules { pid: None, started: None, maps, opened: HashMap::new(), main }
     }
 
-    /// The maps that addresses are looked up in.
+    /// Returns the maps that addresses are looked up in.
     #[must_use]
     pub fn maps(&self) -> &Maps {
         &self.maps
@@ -107,9 +106,9 @@ impl Modules {
         self.main.as_deref() == Some(path)
     }
 
-    /// To what `address` belongs.
-    pub fn place(&mut self, address: u64) -> Place {
-        let Some(mapping) = self.maps.find(address).cloned() else { return Place::Nowhere };
+    /// Returns what `address` belongs to.
+    pub fn place(&mut self, address: u64) -> CodePlace {
+        let Some(mapping) = self.maps.find(address).cloned() else { return CodePlace::Nowhere };
         match &mapping.backing {
             Backing::File { path, .. } => {
                 let offset = mapping.file_offset(address);
@@ -118,22 +117,22 @@ impl Modules {
                     .as_ref()
                     .and_then(|m| m.bias(mapping.range.start, mapping.offset, mapping.executable))
                     .unwrap_or(mapping.range.start.wrapping_sub(mapping.offset));
-                Place::File { path: path.clone(), module, bias, offset: Some(offset) }
+                CodePlace::File { path: path.clone(), module, bias, offset: Some(offset) }
             }
             // The loader puts the zero-filled variables of a file into
             // anonymous memory right behind the file's own, and the kernel
             // joins that with the heap where the two touch.
-            Backing::Anonymous => self.behind_a_file(address).unwrap_or(Place::Anonymous),
+            Backing::Anonymous => self.behind_a_file(address).unwrap_or(CodePlace::Anonymous),
             Backing::Special(name) if name == "[heap]" => {
                 let name = name.clone();
-                self.behind_a_file(address).unwrap_or(Place::Special(name))
+                self.behind_a_file(address).unwrap_or(CodePlace::Special(name))
             }
-            Backing::Special(name) => Place::Special(name.clone()),
+            Backing::Special(name) => CodePlace::Special(name.clone()),
         }
     }
 
-    /// The file whose zero-filled memory `address` lies in.
-    fn behind_a_file(&mut self, address: u64) -> Option<Place> {
+    /// Returns the file whose zero-filled memory `address` lies in.
+    fn behind_a_file(&mut self, address: u64) -> Option<CodePlace> {
         let mut at = self.maps.index_of(address)?;
         let before = loop {
             let follows = self.maps.get(at)?.range.start;
@@ -149,7 +148,7 @@ impl Modules {
         let module = self.module(&before)?;
         let bias = module.bias(before.range.start, before.offset, before.executable)?;
         let Backing::File { path, .. } = before.backing else { return None };
-        module.covers(address.wrapping_sub(bias)).then_some(Place::File {
+        module.covers(address.wrapping_sub(bias)).then_some(CodePlace::File {
             path,
             module: Some(module),
             bias,
@@ -157,7 +156,7 @@ impl Modules {
         })
     }
 
-    /// The file behind `mapping`, opened at most once.
+    /// Returns the file behind `mapping`, opened at most once.
     pub fn module(&mut self, mapping: &Mapping) -> Option<Arc<Module>> {
         let Backing::File { path, .. } = &mapping.backing else { return None };
         let identity = (mapping.device, mapping.inode, path.clone());
@@ -194,9 +193,9 @@ impl Modules {
         None
     }
 
-    /// The inode decides where it can. File systems in layers show another one
-    /// in the maps than to those who ask; there a file that has not been
-    /// touched since the process began is taken for the same.
+    /// Returns the inode decides where it can. File systems in layers show another one in the maps
+    /// than to those who ask; there a file that has not been touched since the process began is
+    /// taken for the same.
     fn is_the_mapped(&self, mapping: &Mapping, found: &Metadata) -> bool {
         if found.ino() == mapping.inode {
             return true;
@@ -209,8 +208,8 @@ impl Modules {
         }
     }
 
-    /// A copy of what the process has loaded around `address`, for the unwind
-    /// tables in it where no file can be had; with its bias.
+    /// Returns a copy of what the process has loaded around `address`, for the unwind tables in it
+    /// where no file can be had; with its bias.
     pub(crate) fn copied(&self, memory: &dyn Memory, address: u64) -> Option<(Module, u64)> {
         let here = self.maps.find(address)?;
         let first = match &here.backing {
@@ -226,7 +225,7 @@ impl Modules {
     }
 }
 
-/// The file of the lowest mapping with code.
+/// Returns the file of the lowest mapping with code.
 fn lowest_with_code(maps: &Maps) -> Option<PathBuf> {
     maps.iter().find_map(|m| match &m.backing {
         Backing::File { path, .. } if m.executable => Some(path.clone()),
@@ -234,7 +233,8 @@ fn lowest_with_code(maps: &Maps) -> Option<PathBuf> {
     })
 }
 
-/// A device could do anything when it is opened, and a pipe would wait.
+/// Opens a regular file and nothing else: a device could do anything when it is opened, and a pipe
+/// would wait.
 fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     if !std::fs::metadata(path).ok()?.is_file() {
@@ -245,14 +245,14 @@ fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     meta.is_file().then_some((file, meta))
 }
 
-/// When the process began, by the clock that files are dated with.
+/// Returns when the process began, by the clock that files are dated with.
 fn started(pid: u32) -> Option<SystemTime> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything, also brackets and spaces.
     let after_name = &stat[stat.rfind(')')? + 1..];
     // Field 22 of the file, the 20th behind the name.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    // SAFETY: asks for a number.
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec for the kernel to fill.

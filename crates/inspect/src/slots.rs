@@ -60,9 +60,9 @@ pub enum Owner {
 /// A mutex that a thread sleeps for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnMutex {
-    /// Where it is.
+    /// The address of its first byte.
     pub address: u64,
-    /// Who holds it.
+    /// Who holds the lock.
     pub owner: Owner,
     /// The sleeper sleeps until it is woken. Others look at the mutex from time
     /// to time, and what limit their waiting has cannot be seen.
@@ -76,8 +76,8 @@ pub struct OwnMutex {
 const NEVER: i64 = 1 << 40;
 
 impl OwnMutex {
-    /// The mutex that a thread sleeps for in this way; `None` if it is none.
-    /// `slots` is the table of the code that called.
+    /// Returns the mutex that a thread sleeps for in this way; `None` if it is none. `slots` is the
+    /// table of the code that called.
     #[must_use]
     pub fn behind(wait: &FutexWait, slots: &SlotTable, memory: &dyn Memory) -> Option<OwnMutex> {
         let sound = mutex_sleep(wait).filter(|_| wait.private)?;
@@ -99,7 +99,7 @@ pub struct SlotTable {
 }
 
 impl SlotTable {
-    /// The table of the program or library with this path.
+    /// Returns the table of the program or library with this path.
     #[must_use]
     pub fn find(maps: &Maps, module: &str, memory: &dyn Memory) -> Option<SlotTable> {
         let of_module = |mapping: &&Mapping| matches!(&mapping.backing, Backing::File { path, .. } if path.display().to_string() == module);
@@ -146,8 +146,8 @@ impl SlotTable {
         self.chunk_slots != 0 && inside(self.tid) && inside(self.standing) && writable
     }
 
-    /// The owner of the mutex whose sleepers sleep on the word at `address`;
-    /// `None` if memory does not say.
+    /// Returns the owner of the mutex whose sleepers sleep on the word at `address`; `None` if
+    /// memory does not say.
     #[must_use]
     pub fn owner(&self, address: u64, memory: &dyn Memory) -> Option<Owner> {
         let slot = word(memory, address)? & SLOT;
@@ -187,8 +187,8 @@ mod tests {
     use super::*;
     use crate::memory::SavedMemory;
 
-    /// A file's data at 0x1000 with a description at 0x1040 after one that is
-    /// damaged, the directory at 0x1100, a chunk at 0x1200, a mutex at 0x1180.
+    /// Returns a file's data at 0x1000 with a description at 0x1040 after one that is damaged, the
+    /// directory at 0x1100, a chunk at 0x1200, a mutex at 0x1180.
     fn memory(mutex: u32, standing: u32, tid: u32) -> SavedMemory {
         let mut bytes = vec![0; 0x1000];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

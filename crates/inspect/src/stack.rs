@@ -5,6 +5,7 @@
 //! got names, and what every report prints: as text by [`Frame::site`] and
 //! [`Frame::long`], as JSON by their fields.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -14,7 +15,7 @@ use std::path::Path;
 const LIBRARY: &str = "liblockstead_preload.so";
 
 /// A place in code, as found on a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct CodeAddress {
     /// The instruction that runs next.
     pub address: u64,
@@ -28,21 +29,20 @@ pub struct CodeAddress {
 }
 
 impl CodeAddress {
-    /// The address of the instruction that is executing.
+    /// Returns the address of the instruction that is executing.
     #[must_use]
     pub fn exact(address: u64) -> Self {
         CodeAddress { address, returns: false, found: false }
     }
 
-    /// The address that a call returns to.
+    /// Returns the address that a call returns to.
     #[must_use]
     pub fn return_to(address: u64) -> Self {
         CodeAddress { address, returns: true, found: false }
     }
 
-    /// An address inside the instruction that is meant: for a return address
-    /// one less, for the call may be its function's last instruction and the
-    /// address that of the next function.
+    /// Returns an address inside the instruction that is meant: for a return address one less, for
+    /// the call may be its function's last instruction and the address that of the next function.
     #[must_use]
     pub fn lookup(self) -> u64 {
         self.address.wrapping_sub(u64::from(self.returns))
@@ -50,39 +50,38 @@ impl CodeAddress {
 }
 
 /// One level of a call stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
-    /// Where the thread was, or where it will return to.
+    /// Where the thread is, or will return to.
     pub address: u64,
-    /// Name of the function, demangled; `None` where no symbol covers the
-    /// address.
+    /// The name of the function, demangled; null where no symbol covers the address.
     pub function: Option<String>,
-    /// Bytes from the start of the function.
+    /// Bytes from the function's start.
     pub offset: u64,
-    /// Source file as the debug information names it.
+    /// The source file, as the debug information names it.
     pub file: Option<String>,
-    /// Line in `file`.
+    /// The number of the line in `file`.
     pub line: Option<u32>,
-    /// File that the code was loaded from, or the kernel's name for it.
+    /// The file that the code was loaded from, or the kernel's name for it.
     pub module: Option<String>,
-    /// Offset of the address in `module`, for other tools to look up.
+    /// The address as an offset in that file, for other tools to look up.
     pub module_offset: Option<u64>,
-    /// The compiler inlined this function into the one of the next frame.
+    /// Whether the compiler put this function into that of the next frame.
     pub inlined: bool,
-    /// The frame was found by looking for it on the stack: see
-    /// [`CodeAddress::found`].
+    /// Whether the frame was found by looking for it on the stack, because the unwind tables did
+    /// not lead there. It may, rarely, be left over from an earlier call.
     pub found: bool,
 }
 
 impl Frame {
-    /// The frame in few words: `cache_new() at cache.c:41`,
-    /// `cache_new+0x1c in libfoo.so`, `libfoo.so+0x12`.
+    /// Returns the frame in few words: `cache_new() at cache.c:41`, `cache_new+0x1c in libfoo.so`,
+    /// `libfoo.so+0x12`.
     #[must_use]
     pub fn site(&self) -> String {
         self.text(base_name)
     }
 
-    /// The frame with full paths.
+    /// Returns the frame with full paths.
     #[must_use]
     pub fn long(&self) -> String {
         self.text(|path| path)
@@ -110,7 +109,7 @@ impl Frame {
         }
     }
 
-    /// The function alone: `cache_new()`.
+    /// Returns the function alone: `cache_new()`.
     #[must_use]
     pub fn called(&self) -> Option<String> {
         self.function.as_deref().map(called)
@@ -152,84 +151,84 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Why a stack has no more frames than it has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum End {
+pub enum StackEnd {
     /// It is complete: the last frame is where the thread began.
     Bottom,
-    /// There are more; no more than this many are looked at.
+    /// There are more, and no more than this many are looked at.
     Limit {
-        /// How many.
+        /// How many there are.
         frames: usize,
     },
     /// Nothing says how the code at this address uses the stack.
     NoUnwindInformation {
-        /// In the last frame.
+        /// The address at which the search ended.
         address: u64,
-        /// File of that code.
+        /// The file of that code.
         module: Option<String>,
     },
     /// The caller is found by a register whose value is not known from
     /// outside the thread.
     UnknownRegister {
-        /// Name of the register.
+        /// The name of the register.
         register: String,
-        /// In the last frame.
+        /// The address at which the search ended.
         address: u64,
-        /// File of that code.
+        /// The file of that code.
         module: Option<String>,
     },
     /// The memory of the stack could not be read.
     Unreadable {
-        /// First address that was asked for.
+        /// The address at which the search ended.
         address: u64,
     },
     /// What should be a return address points at no code: the stack changed
     /// while it was read, or its memory is damaged.
     NotCode {
-        /// What was found.
+        /// The address at which the search ended.
         address: u64,
     },
-    /// The next frame would lie below the last: as [`End::NotCode`].
+    /// The next frame would lie below the last: as [`StackEnd::NotCode`].
     Backwards {
-        /// In the last frame.
+        /// The address at which the search ended.
         address: u64,
     },
 }
 
-impl End {
+impl StackEnd {
     /// Whether every frame is there.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        *self == End::Bottom
+        *self == StackEnd::Bottom
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for StackEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |module: &Option<String>| match module {
             Some(module) => format!(" in {}", base_name(module)),
             None => String::new(),
         };
         match self {
-            End::Bottom => write!(f, "complete"),
-            End::Limit { frames } => write!(f, "cut after {frames} frames"),
-            End::NoUnwindInformation { address, module } => {
+            StackEnd::Bottom => write!(f, "complete"),
+            StackEnd::Limit { frames } => write!(f, "cut after {frames} frames"),
+            StackEnd::NoUnwindInformation { address, module } => {
                 write!(f, "ends here: no unwind information for {address:#x}{}", of(module))
             }
-            End::UnknownRegister { register, address, module } => write!(
+            StackEnd::UnknownRegister { register, address, module } => write!(
                 f,
                 "ends here: the frame of {address:#x}{} is found by the register {register}, \
                  which cannot be read without stopping the thread",
                 of(module)
             ),
-            End::Unreadable { address } => {
+            StackEnd::Unreadable { address } => {
                 write!(f, "ends here: the stack could not be read at {address:#x}")
             }
-            End::NotCode { address } => {
+            StackEnd::NotCode { address } => {
                 write!(f, "ends here: the return address {address:#x} is not in any code")
             }
-            End::Backwards { address } => {
+            StackEnd::Backwards { address } => {
                 write!(f, "ends here: the caller of {address:#x} would lie below it on the stack")
             }
         }
@@ -237,19 +236,18 @@ impl fmt::Display for End {
 }
 
 /// A call stack, innermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
-    /// The frames, those of inlined functions included.
+    /// The frames, innermost first.
     pub frames: Vec<Frame>,
     /// Why there are no more.
-    pub end: End,
+    pub end: StackEnd,
 }
 
 impl Stack {
-    /// The frames of the program: without lockstead's own, and without those
-    /// of the C library above them, where the library that waits for a thread
-    /// sleeps. Lockstead's stand in the middle and at the bottom too, where
-    /// they start threads and call the program's functions.
+    /// Returns the frames of the program: without lockstead's own, and without those of the C
+    /// library above them, where the library that waits for a thread sleeps. Lockstead's stand in
+    /// the middle and at the bottom too, where they start threads and call the program's functions.
     pub fn visible(&self) -> impl Iterator<Item = &Frame> + Clone {
         let first = self.frames.iter().position(|frame| !frame.is_lockstead() && !frame.is_libc());
         let own = self.frames.iter().position(Frame::is_lockstead);
@@ -304,7 +302,7 @@ mod tests {
         let libc = frame(Some("syscall"), None, Some("/lib/libc.so.6"));
         let visible = |frames: &[&Frame]| {
             let frames = frames.iter().map(|&f| f.clone()).collect();
-            let stack = Stack { frames, end: End::Bottom };
+            let stack = Stack { frames, end: StackEnd::Bottom };
             stack.visible().map(|f| f.function.clone().expect("named")).collect::<Vec<_>>()
         };
         assert_eq!(visible(&[&libc, &own, &own, &user]), ["worker"]);
@@ -323,9 +321,9 @@ mod tests {
 
     #[test]
     fn an_end_says_what_was_missing() {
-        assert_eq!(End::Limit { frames: 256 }.to_string(), "cut after 256 frames");
-        let end = End::NoUnwindInformation { address: 0x10, module: Some("/lib/x.so".into()) };
+        assert_eq!(StackEnd::Limit { frames: 256 }.to_string(), "cut after 256 frames");
+        let end = StackEnd::NoUnwindInformation { address: 0x10, module: Some("/lib/x.so".into()) };
         assert_eq!(end.to_string(), "ends here: no unwind information for 0x10 in x.so");
-        assert!(End::Bottom.is_complete() && !end.is_complete());
+        assert!(StackEnd::Bottom.is_complete() && !end.is_complete());
     }
 }

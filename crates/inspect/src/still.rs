@@ -38,9 +38,9 @@ const RED_ZONE: u64 = 128;
 
 /// A thread at one moment at which it ran.
 pub struct Still {
-    /// All its registers.
+    /// The values of its registers.
     pub registers: Registers,
-    /// Its stack.
+    /// A copy of its stack.
     pub stack: SavedMemory,
 }
 
@@ -79,7 +79,7 @@ fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
     runs(pid, tid)?;
     request(libc::PTRACE_INTERRUPT, number, ptr::null_mut(), 0)?;
     let start = Instant::now();
-    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // The kernel says "no such process" of a thread that is not held yet.
     while let Err(error) =
@@ -97,9 +97,9 @@ fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
     Ok(Still { registers: Registers::all(&registers), stack: SavedMemory::new(low, bytes) })
 }
 
-/// The signal that a thread which stands still is about to get; 0 for none.
+/// Returns the signal that a thread which stands still is about to get; 0 for none.
 fn signal_on_its_way(tid: libc::pid_t) -> libc::c_int {
-    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     match request(libc::PTRACE_GETSIGINFO, tid, ptr::from_mut(&mut info).cast(), 0) {
         // Held because it was asked for, or because it is stopped anyway.
@@ -109,8 +109,8 @@ fn signal_on_its_way(tid: libc::pid_t) -> libc::c_int {
     }
 }
 
-/// A request without an address. `data` must be null or what the request writes
-/// to; `signal` is the data of requests that take a number.
+/// Makes a request without an address. `data` must be null or what the request writes to; `signal`
+/// is the data of requests that take a number.
 fn request(
     what: libc::c_uint,
     tid: libc::pid_t,

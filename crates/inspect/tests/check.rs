@@ -7,7 +7,7 @@ use lockstead_inspect::check::facts::{ExcuseFacts, Facts, OrderFacts};
 use lockstead_inspect::check::model::{CycleKind, Details, Level};
 use lockstead_inspect::check::{Checker, order, why};
 use lockstead_inspect::report::{LockFacts, Names};
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{StackEnd, Frame, Stack};
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::order::{Edge, Mode};
 use lockstead_ledger::publish::Holding;
@@ -58,7 +58,7 @@ impl Names for Plain {
             function: Some(format!("f{address:x}")),
             ..Frame::default()
         };
-        Stack { frames: returns.iter().map(frame).collect(), end: End::Bottom }
+        Stack { frames: returns.iter().map(frame).collect(), end: StackEnd::Bottom }
     }
 
     fn function(&mut self, _: u64) -> Option<String> {

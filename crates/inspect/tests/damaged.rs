@@ -8,7 +8,7 @@ mod support;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::SavedMemory;
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::stack::{CodeAddress, End};
+use lockstead_inspect::stack::{CodeAddress, StackEnd};
 use lockstead_inspect::symbols::Symbolizer;
 use lockstead_inspect::unwind::{MAX_FRAMES, Registers, Unwinder};
 use std::fs;
@@ -119,7 +119,7 @@ fn registers_of_any_value_end_the_walk() {
             let walk = unwinder.unwind(&memory, start);
             assert!(walk.frames.len() < 8, "{walk:?}");
             assert_eq!(walk.frames[0], CodeAddress::exact(pc));
-            assert_ne!(walk.end, End::Limit { frames: MAX_FRAMES });
+            assert_ne!(walk.end, StackEnd::Limit { frames: MAX_FRAMES });
         }
     }
 }

@@ -6,8 +6,8 @@ mod support;
 
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::stack::{CodeAddress, End};
-use lockstead_inspect::symbols::{LockFacts, Symbolizer, site};
+use lockstead_inspect::stack::{CodeAddress, StackEnd};
+use lockstead_inspect::symbols::{LockClues, Symbolizer, site};
 use std::fs;
 use std::process::Command;
 use support::{Running, build};
@@ -36,8 +36,8 @@ fn variable(symbols: &mut Symbolizer, address: u64) -> Option<String> {
     symbols.variable(address).map(|v| v.to_string())
 }
 
-fn mutex(address: u64) -> LockFacts<'static> {
-    LockFacts {
+fn mutex(address: u64) -> LockClues<'static> {
+    LockClues {
         kind: "mutex",
         address,
         on_stack_of: None,
@@ -87,16 +87,16 @@ fn a_heap_lock_is_named_by_the_place_that_made_it() {
     let Some(program) = started("names-made", "names.c", &["-O0", "-g"]) else { return };
     let mut symbols = alive(&program);
     let made = [CodeAddress::return_to(program.addresses["made_at"])];
-    let heap = LockFacts { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
+    let heap = LockClues { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
     assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");
-    let heap = LockFacts { first_used: Some(&made), ..mutex(program.addresses["heap"]) };
+    let heap = LockClues { first_used: Some(&made), ..mutex(program.addresses["heap"]) };
     let name = symbols.lock_name(&heap).to_string();
     assert_eq!(name, "mutex first used in main() at names.c:54, #3");
-    let name = symbols.lock_name(&LockFacts { late: true, ..heap }).to_string();
+    let name = symbols.lock_name(&LockClues { late: true, ..heap }).to_string();
     assert_eq!(name, "mutex used in main() at names.c:54, #3");
-    let stack = LockFacts { on_stack_of: Some("x"), ..mutex(program.addresses["on_stack"]) };
+    let stack = LockClues { on_stack_of: Some("x"), ..mutex(program.addresses["on_stack"]) };
     assert_eq!(symbols.lock_name(&stack).to_string(), "mutex on the stack of thread \"x\", #3");
-    let table = LockFacts { first_used: Some(&made), ..mutex(program.addresses["table_lock"]) };
+    let table = LockClues { first_used: Some(&made), ..mutex(program.addresses["table_lock"]) };
     assert_eq!(symbols.lock_name(&table).to_string(), "table_lock", "a variable comes first");
     let unknown = mutex(program.addresses["heap"]);
     let bare = format!("mutex at {:#x}", unknown.address);
@@ -107,14 +107,14 @@ fn a_heap_lock_is_named_by_the_place_that_made_it() {
 fn inlined_functions_have_frames_of_their_own() {
     let Some(program) = started("names-inlined", "names.c", &["-O2", "-g"]) else { return };
     let at = [CodeAddress::exact(program.addresses["inlined_at"])];
-    let stack = alive(&program).stack(&at, End::Bottom);
+    let stack = alive(&program).stack(&at, StackEnd::Bottom);
     let found: Vec<_> = stack.frames.iter().map(|f| (f.site(), f.inlined)).collect();
     // The address is behind the instruction that took it, which may be the
     // last of the inner functions.
     let outer = found.last().expect("a frame");
     assert!(outer.0.starts_with("outer() at names.c:") && !outer.1, "{found:?}");
     let before = [CodeAddress::return_to(program.addresses["inlined_at"])];
-    let stack = alive(&program).stack(&before, End::Bottom);
+    let stack = alive(&program).stack(&before, StackEnd::Bottom);
     let found: Vec<_> = stack.frames.iter().map(|f| (f.site(), f.inlined)).collect();
     assert_eq!(
         found,
@@ -165,7 +165,7 @@ fn a_separate_debug_file_gives_names_and_lines() {
     let mut symbols = alive(&program);
     variables_have_names(&mut symbols, &program);
     let made = [CodeAddress::return_to(program.addresses["made_at"])];
-    let heap = LockFacts { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
+    let heap = LockClues { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
     assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");
     drop(program);
     // A file by that name that belongs to another build is not taken.

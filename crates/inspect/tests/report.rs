@@ -6,10 +6,10 @@ mod handing;
 
 use lockstead_inspect::report::live::{Lasting, Sample};
 use lockstead_inspect::report::{
-    Facts, Finding, LockFacts, Names, Options, Process, Report, Sort, Whole, assemble,
-    describe_process,
+    Finding, LedgerProcess, LockFacts, Names, ProcessFacts, ReportOptions, RunFacts, RunReport,
+    Sort, assemble, describe_process,
 };
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
@@ -66,7 +66,7 @@ impl Names for Plain {
             line: Some(address as u32),
             ..Frame::default()
         };
-        Stack { frames: returns.iter().map(frame).collect(), end: End::Bottom }
+        Stack { frames: returns.iter().map(frame).collect(), end: StackEnd::Bottom }
     }
 
     fn function(&mut self, address: u64) -> Option<String> {
@@ -121,10 +121,10 @@ fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u6
     index
 }
 
-fn report(areas: &[&Area], options: &Options) -> Report {
+fn report(areas: &[&Area], options: &ReportOptions) -> RunReport {
     let describe = |(number, area): (usize, &&Area)| {
-        let facts = Facts { pid: 10 + number as u32, ..Facts::default() };
-        let process = Process { ledger: area.ledger(), facts, names: &mut Plain };
+        let facts = ProcessFacts { pid: 10 + number as u32, ..ProcessFacts::default() };
+        let process = LedgerProcess { ledger: area.ledger(), facts, names: &mut Plain };
         describe_process(process, options)
     };
     let processes: Vec<_> = areas.iter().enumerate().filter_map(describe).collect();
@@ -136,7 +136,7 @@ fn report(areas: &[&Area], options: &Options) -> Report {
         text: "lockstead: DEADLOCK".into(),
         ..Finding::default()
     };
-    let whole = Whole {
+    let whole = RunFacts {
         command: vec!["prog".into()],
         wall_ns: 1000 * MS,
         processors: 2,
@@ -160,7 +160,7 @@ fn the_worst_come_first_and_the_rest_is_summed() {
     lock(&ledger, 0x90_0000, 0, 1 << 20, &[]);
     // Initialised and never used: not even counted.
     lock(&ledger, 0x91_0000, 0, 0, &[]);
-    let report = report(&[&area], &Options::default());
+    let report = report(&[&area], &ReportOptions::default());
     let process = &report.processes[0];
     let order: Vec<_> = process.locks.iter().map(|lock| lock.name.as_str()).collect();
     assert_eq!(order.len(), 10);
@@ -194,12 +194,13 @@ fn every_order_puts_its_own_worst_first() {
         (Sort::Contended, "lock_1000"),
         (Sort::Name, "lock_1000"),
     ] {
-        let report = report(&[&area], &Options { sort, ..Options::default() });
+        let report = report(&[&area], &ReportOptions { sort, ..ReportOptions::default() });
         let found = &report.processes[0].locks[0].name;
         assert!(found.starts_with(first), "{sort:?}: {found}");
     }
     // By name: the worst are chosen first, then ordered.
-    let two = report(&[&area], &Options { sort: Sort::Name, top: 2, ..Options::default() });
+    let two =
+        report(&[&area], &ReportOptions { sort: Sort::Name, top: 2, ..ReportOptions::default() });
     let names: Vec<_> = two.processes[0].locks.iter().map(|lock| &lock.name[..9]).collect();
     assert_eq!(names, ["lock_1000", "lock_2000"]);
 }
@@ -216,7 +217,7 @@ fn times_places_and_shares_are_those_recorded() {
     statistics.hold.add(500, 128, holder);
     ledger.add_share(&statistics.held_at, holder, 128, 500 * 128);
     lock(&ledger, 0x2000, 0, 1, &[1_000_000]);
-    let report = report(&[&area], &Options::default());
+    let report = report(&[&area], &ReportOptions::default());
     let lock = &report.processes[0].locks[0];
     assert_eq!((lock.kind, lock.type_name.as_str(), lock.locks), ("mutex", "mutex", 1));
     assert_eq!(lock.address, Some(0x1000));
@@ -258,7 +259,7 @@ fn acquisitions_in_the_threads_caches_count() {
     let generation = ledger.lock(index).unwrap().generation.load(Relaxed);
     fill(0, 0, index, generation, 100);
     fill(7, 1, index, generation, 1000);
-    let by_count = Options { sort: Sort::Acquisitions, ..Options::default() };
+    let by_count = ReportOptions { sort: Sort::Acquisitions, ..ReportOptions::default() };
     assert_eq!(report(&[&area], &by_count).processes[0].locks[0].acquisitions, 1105);
     // The lock is destroyed before the threads have added what they counted.
     ledger.destroy_lock(0x1000);
@@ -311,7 +312,7 @@ fn what_had_not_ended_counts_up_to_the_end() {
         deadline: 0,
         companion: 0,
     });
-    let report = report(&[&area], &Options::default());
+    let report = report(&[&area], &ReportOptions::default());
     let process = &report.processes[0];
     let lock = &process.locks[0];
     assert_eq!((lock.still_waiting, lock.still_held), (1, 1));
@@ -319,7 +320,7 @@ fn what_had_not_ended_counts_up_to_the_end() {
     assert_eq!(lock.waited_at[0].site, "f300() at x.c:768");
     let short = process.locks.iter().chain(&process.idle).find(|lock| lock.name.contains("3000"));
     assert!(short.is_none(), "held at the end, nobody knows how long");
-    let by_count = Options { sort: Sort::Acquisitions, ..Options::default() };
+    let by_count = ReportOptions { sort: Sort::Acquisitions, ..ReportOptions::default() };
     let all = self::report(&[&area], &by_count);
     let short = all.processes[0].locks.iter().find(|lock| lock.name.contains("3000")).unwrap();
     assert_eq!((short.still_held, short.hold.count), (1, 0));
@@ -343,7 +344,7 @@ fn threads_are_counted_with_those_whose_records_were_used_again() {
     for (tid, from, to) in [(2, 0, 100), (3, 50, 200), (4, 100, 300)] {
         thread(&ledger, tid, from, to).record.waited.store(u64::from(tid) * MS, Relaxed);
     }
-    let before = report(&[&area], &Options::default());
+    let before = report(&[&area], &ReportOptions::default());
     let threads = &before.processes[0].threads;
     assert_eq!((threads.created, threads.peak), (4, 3));
     assert_eq!(threads.worst.iter().map(|t| t.tid).collect::<Vec<_>>(), [4, 3, 2]);
@@ -351,7 +352,7 @@ fn threads_are_counted_with_those_whose_records_were_used_again() {
     retired.threads.store(100, Relaxed);
     retired.waited.store(7 * MS, Relaxed);
     retired.lived.store(70 * MS, Relaxed);
-    let after = report(&[&area], &Options::default());
+    let after = report(&[&area], &ReportOptions::default());
     assert_eq!(after.processes[0].threads.created, 104);
     assert_eq!(after.processes[0].waiting.waited_ns, 16 * MS);
     assert_eq!(after.processes[0].waiting.thread_ns, (1000 + 100 + 150 + 200 + 70) * MS);
@@ -368,7 +369,7 @@ fn waits_for_work_stand_apart() {
         let index = ledger.use_lock(&birth(&ledger, address, kind, 0)).unwrap();
         ledger.extension(index).unwrap().wait.add(address * MS, 1, 0);
     }
-    let report = report(&[&area], &Options::default());
+    let report = report(&[&area], &ReportOptions::default());
     let process = &report.processes[0];
     assert_eq!(process.locks.len(), 1);
     let idle: Vec<_> = process.idle.iter().map(|object| object.kind).collect();
@@ -384,9 +385,9 @@ fn a_class_is_one_row_when_asked_for() {
         lock(&ledger, 0x1000 * number, 0x41, 2, &[10]);
     }
     lock(&ledger, 0x90_0000, 0x51, 2, &[400]);
-    let single = report(&[&area], &Options::default());
+    let single = report(&[&area], &ReportOptions::default());
     assert_eq!(single.processes[0].locks[0].name, "lock_900000#1");
-    let class = report(&[&area], &Options { by_class: true, ..Options::default() });
+    let class = report(&[&area], &ReportOptions { by_class: true, ..ReportOptions::default() });
     let lock = &class.processes[0].locks[0];
     assert_eq!(lock.name, "mutexes from f41() at x.c:65");
     assert_eq!((lock.locks, lock.acquisitions, lock.address), (100, 200, None));
@@ -401,13 +402,13 @@ fn processes_are_ordered_by_waiting_and_idle_ones_counted() {
     lock(&areas[0].ledger(), 0x1000, 0, 2, &[]);
     lock(&areas[2].ledger(), 0x1000, 0, 2, &[5]);
     thread(&areas[2].ledger(), 1, 0, 0).record.waited.store(5, Relaxed);
-    let report = report(&[&areas[0], &areas[1], &areas[2]], &Options::default());
+    let report = report(&[&areas[0], &areas[1], &areas[2]], &ReportOptions::default());
     assert_eq!(report.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [12, 10]);
     assert_eq!(report.silent_processes, 1);
     assert!(report.processes[1].locks.is_empty(), "nothing was waited for");
     // What was lost is said even where nothing else was recorded.
     areas[1].ledger().header().losses.locks.store(3, Relaxed);
-    let report = self::report(&[&areas[1]], &Options::default());
+    let report = self::report(&[&areas[1]], &ReportOptions::default());
     assert_eq!(report.processes[0].losses.locks, 3);
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use lockstead_inspect::memory::{ProcMem, ProcessMemory};
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::stack::{End, Stack};
+use lockstead_inspect::stack::{StackEnd, Stack};
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
 use support::{Running, build};
@@ -62,7 +62,7 @@ fn sleepers_are_found(name: &str, flags: &[&str]) {
         assert_eq!(own(stack, name), waiter);
     }
     for stack in holders.iter().chain(&waiters) {
-        assert_eq!(stack.end, End::Bottom, "{stack:#?}");
+        assert_eq!(stack.end, StackEnd::Bottom, "{stack:#?}");
         // Once found, the frame pointer stays known.
         assert!(stack.frames.iter().filter(|f| f.found).count() <= 1, "{stack:#?}");
         assert!(stack.frames[0].is_libc(), "asleep in a system call of libc's");
@@ -102,7 +102,7 @@ fn code_without_tables_ends_the_stack_with_a_reason() {
     let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
     let own = own(&found[0], "sleepers-bare");
     assert!(own.len() == 1 && own[0].starts_with("take_the_lock+0x"), "{own:?}");
-    let End::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
+    let StackEnd::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
     assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare")), "{module:?}");
 }
 
@@ -113,7 +113,7 @@ fn a_stripped_program_has_frames_without_names() {
     let Some(program) = build(name, "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "2"]);
     let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
-    assert_eq!(found[0].end, End::Bottom);
+    assert_eq!(found[0].end, StackEnd::Bottom);
     let own = own(&found[0], name);
     assert_eq!(own.len(), 4, "{own:?}");
     for frame in own {
@@ -128,7 +128,7 @@ fn a_deep_stack_is_cut_and_says_so() {
     let Some(program) = build("sleepers-deep", "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "300"]);
     let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
-    assert_eq!(found[0].end, End::Limit { frames: MAX_FRAMES });
+    assert_eq!(found[0].end, StackEnd::Limit { frames: MAX_FRAMES });
     let compiled = found[0].frames.iter().filter(|f| !f.inlined).count();
     assert_eq!(compiled, MAX_FRAMES);
     let last = found[0].frames.last().expect("many");
@@ -155,7 +155,7 @@ fn a_signal_handler_stands_on_what_it_interrupted() {
             // The program's own first code has no line.
             assert_eq!(own[..3], expected, "{args:?} {:#?}", found[0]);
             assert!(own[3].starts_with("_start+0x"), "{own:?}");
-            assert_eq!(found[0].end, End::Bottom);
+            assert_eq!(found[0].end, StackEnd::Bottom);
         }
     }
 }

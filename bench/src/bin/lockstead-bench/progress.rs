@@ -45,7 +45,7 @@ impl Progress {
         Progress { bar, lines: (!terminal).then(|| (Instant::now() + FIRST, FIRST)) }
     }
 
-    /// `done` of `total` steps are done, and `what` is next.
+    /// Shows that `done` of `total` steps are done, and that `what` is next.
     pub(crate) fn step(&mut self, done: u64, total: u64, what: &str) {
         self.bar.set_length(total);
         self.bar.set_position(done);

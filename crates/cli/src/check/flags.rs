@@ -142,7 +142,7 @@ mod tests {
     use lockstead_inspect::check::model::{
         CycleKind, Details, How, Lock, Order, Step, Thread, Violation,
     };
-    use lockstead_inspect::stack::{End, Frame, Stack};
+    use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
     #[test]
     fn each_shipped_block_says_what_it_leaves_out_and_why() {
@@ -168,7 +168,7 @@ mod tests {
             ..Frame::default()
         };
         let frames = acquired.iter().map(frame).collect();
-        let earlier = Some(Stack { frames, end: End::Bottom });
+        let earlier = Some(Stack { frames, end: StackEnd::Bottom });
         let lock = Lock { class: class.into(), ..Lock::default() };
         let violation = Some(Violation { lock, earlier, ..Violation::default() });
         let details = Details { rule: Some(rule.into()), violation, ..Details::default() };
@@ -180,7 +180,7 @@ mod tests {
     /// Whether the list leaves out an inversion of so many locks of this stripped program.
     fn is_cycle_left_out(locks: usize, program: &str) -> bool {
         let frame = Frame { module: Some(format!("/usr/sbin/{program}")), ..Frame::default() };
-        let stack = Some(Stack { frames: vec![frame], end: End::Bottom });
+        let stack = Some(Stack { frames: vec![frame], end: StackEnd::Bottom });
         let lock = |number: usize| Lock {
             name: format!("mutex from {program}+0xc0f5c1, #{number}"),
             class: format!("mutex from {program}+0xc0f5c1, #{number}"),

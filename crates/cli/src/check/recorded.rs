@@ -82,7 +82,7 @@ pub(crate) struct Part {
 
 impl From<&Finding> for Found {
     fn from(finding: &Finding) -> Found {
-        let member = |party: &lockstead_inspect::report::finding::Party| Member {
+        let member = |party: &lockstead_inspect::report::finding::FindingThread| Member {
             thread: Thread { tid: party.tid, name: party.name.clone() },
             waits: party
                 .waits

@@ -196,11 +196,11 @@ fn place(frame: &Frame, text: Option<&str>, artifacts: &Artifacts) -> Value {
 mod tests {
     use super::*;
     use lockstead_inspect::check::model::{CycleKind, Details, Lock, Order, Step, Thread};
-    use lockstead_inspect::stack::End;
+    use lockstead_inspect::stack::StackEnd;
 
     fn step(holds: &str, asks: &str, asks_how: How, timed: bool) -> Step {
         let lock = |name: &str| Lock { name: name.into(), ..Lock::default() };
-        let stack = || Some(Stack { frames: Vec::new(), end: End::Bottom });
+        let stack = || Some(Stack { frames: Vec::new(), end: StackEnd::Bottom });
         Step {
             thread: Thread { tid: 7, name: Some("worker".into()) },
             holds: lock(holds),

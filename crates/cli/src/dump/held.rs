@@ -6,25 +6,25 @@
 //! every held lock: each has a line with its time and place.
 
 use super::text::{HEAD, Text, does, lasting, title};
-use lockstead_inspect::snapshot::model::{Held, Holder, Lock, Source};
+use lockstead_inspect::snapshot::model::{LockHeld, LockHolder, SnapshotLock, SnapshotSource};
 use lockstead_inspect::symbols::site;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What each thread holds, by the threads' ids.
-type Holdings<'a> = BTreeMap<u32, Vec<(&'a Lock, &'a Holder)>>;
+type Holdings<'a> = BTreeMap<u32, Vec<(&'a SnapshotLock, &'a LockHolder)>>;
 
 impl Text<'_> {
-    /// Threads that hold locks; from memory, those that do not wait.
+    /// Adds threads that hold locks; from memory, those that do not wait.
     pub(super) fn holders(&mut self, shown: &mut BTreeSet<u32>) {
         let found = self.found;
         let mut holdings = Holdings::new();
         for lock in &found.locks {
-            let Held::By { holders } = &lock.held else { continue };
+            let LockHeld::By { holders } = &lock.held else { continue };
             for holder in holders {
                 holdings.entry(holder.thread).or_default().push((lock, holder));
             }
         }
-        let recorded = found.source == Source::Ledger;
+        let recorded = found.source == SnapshotSource::Ledger;
         if !recorded {
             holdings.retain(|tid, _| !shown.contains(tid));
         }

@@ -75,8 +75,8 @@ pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The one place that decides where the facts come from: the ledger, if the
-/// process has one that can be had.
+/// Returns the one place that decides where the facts come from: the ledger, if the process has one
+/// that can be had.
 fn take(process: &Process, flags: &Dump) -> Result<Snapshot, Unusable> {
     match attach(process.pid) {
         Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all),

@@ -3,10 +3,10 @@
 
 use crate::words::clean;
 use anstyle::{AnsiColor, Style};
-use lockstead_inspect::proc::asleep::{Asleep, Ends, Other};
+use lockstead_inspect::proc::asleep::{Asleep, OtherProcess, WaitEnds};
 use lockstead_inspect::snapshot::model::{
-    Activity, Held, Holder, JudgedCycle, Lock, Snapshot, Source, Target, Thread, Until, Verdict,
-    Wait,
+    CycleVerdict, JudgedCycle, LockHeld, LockHolder, Snapshot, SnapshotLock, SnapshotSource,
+    SnapshotThread, ThreadActivity, ThreadWait, WaitEnd, WaitTarget,
 };
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
@@ -19,8 +19,8 @@ pub(super) const HEAD: Style = Style::new().bold();
 /// Threads of a group that are listed by name; the rest is counted.
 const LISTED: usize = 8;
 
-/// The whole text. `everything`: threads that neither wait nor hold too, every
-/// thread of a group, every frame.
+/// Returns the whole text. With `everything` it has threads that neither wait nor hold, every
+/// thread of a group and every frame.
 pub(super) fn render(found: &Snapshot, everything: bool) -> String {
     let mut text = Text { found, everything, out: String::new() };
     text.headline();
@@ -35,7 +35,7 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
     text.out
 }
 
-/// One thread that waits, as in the whole text.
+/// Returns one thread that waits, as in the whole text.
 pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
     let mut text = Text { found, everything: false, out: String::new() };
     if let Some(thread) = found.thread(tid) {
@@ -47,10 +47,11 @@ pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
     text.out
 }
 
-/// One thread that waits for no lock, as in the whole text.
+/// Returns one thread that waits for no lock, as in the whole text.
 pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
     let mut text = Text { found, everything: false, out: String::new() };
-    let is_sleeper = |thread: &&Thread| thread.wait().is_none() && thread.kernel_lock().is_none();
+    let is_sleeper =
+        |thread: &&SnapshotThread| thread.wait().is_none() && thread.kernel_lock().is_none();
     if let Some(thread) = found.thread(tid).filter(is_sleeper) {
         text.sleeper(thread);
     }
@@ -70,10 +71,11 @@ impl Text<'_> {
 
     fn headline(&mut self) {
         let process = &self.found.process;
-        let waits = |thread: &&Thread| thread.wait().is_some() || thread.kernel_lock().is_some();
+        let waits =
+            |thread: &&SnapshotThread| thread.wait().is_some() || thread.kernel_lock().is_some();
         let waiting = self.found.threads.iter().filter(waits).count();
         let own = process.own_pid.map(|own| format!(", {own} to itself")).unwrap_or_default();
-        let from_memory = self.found.source == Source::Memory;
+        let from_memory = self.found.source == SnapshotSource::Memory;
         let deadlock = if self.found.is_deadlocked() {
             format!("{waiting} wait, DEADLOCK")
         } else if from_memory && !self.found.complete {
@@ -97,11 +99,11 @@ impl Text<'_> {
             _ => format!("{members} wait for each other"),
         };
         let line = match cycle.verdict {
-            Verdict::Deadlock => format!("{ALARM}lockstead: DEADLOCK{ALARM:#}: {who}"),
-            Verdict::Timed => {
+            CycleVerdict::Deadlock => format!("{ALARM}lockstead: DEADLOCK{ALARM:#}: {who}"),
+            CycleVerdict::Timed => {
                 format!("{HEAD}a cycle, but no deadlock{HEAD:#}: {who}, until a wait times out")
             }
-            Verdict::Unconfirmed => format!(
+            CycleVerdict::Unconfirmed => format!(
                 "{HEAD}a cycle, not confirmed{HEAD:#}: {who}, but ran while they were looked at"
             ),
         };
@@ -112,11 +114,11 @@ impl Text<'_> {
         }
     }
 
-    /// Threads that wait and are in no cycle, grouped where they wait for the
-    /// same in the same place.
+    /// Adds threads that wait and are in no cycle, grouped where they wait for the same in the same
+    /// place.
     fn waits(&mut self, shown: &mut BTreeSet<u32>) {
         let found = self.found;
-        let mut groups: Vec<(&Wait, Vec<u64>, Vec<u32>)> = Vec::new();
+        let mut groups: Vec<(&ThreadWait, Vec<u64>, Vec<u32>)> = Vec::new();
         for thread in &found.threads {
             let Some(wait) = thread.wait() else { continue };
             if !shown.insert(thread.tid) {
@@ -154,8 +156,8 @@ impl Text<'_> {
         }
     }
 
-    /// A thread that waits for a lock of a file, or a semaphore of System V.
-    fn kernel_waiter(&mut self, thread: &Thread, on: &Asleep) {
+    /// Adds a thread that waits for a lock of a file, or a semaphore of System V.
+    fn kernel_waiter(&mut self, thread: &SnapshotThread, on: &Asleep) {
         let who = self.named(thread.tid);
         let limit = if on.timed { " (with a time limit)" } else { "" };
         let what = on.what.as_deref().map(clean).unwrap_or_default();
@@ -164,7 +166,7 @@ impl Text<'_> {
         self.stack(thread);
     }
 
-    /// Who can end a wait in the kernel.
+    /// Adds who can end a wait in the kernel.
     fn enders(&mut self, on: &Asleep) {
         for line in enders(on, self.found.process.pid) {
             self.line(4, &line);
@@ -172,15 +174,19 @@ impl Text<'_> {
     }
 
     /// Waits for what somebody holds come first, for what nobody does last.
-    fn rank(&self, wait: &Wait) -> u8 {
+    fn rank(&self, wait: &ThreadWait) -> u8 {
         match &wait.target {
-            Target::Lock { address } => match self.found.lock(*address).map(|lock| &lock.held) {
-                Some(Held::By { .. } | Held::Elsewhere { .. } | Held::Readers { .. }) => 0,
-                Some(Held::Unknown { .. }) | None => 2,
-                Some(Held::Never) => 3,
-            },
-            Target::Join { .. } => 1,
-            Target::Unknown { .. } => 2,
+            WaitTarget::Lock { address } => {
+                match self.found.lock(*address).map(|lock| &lock.held) {
+                    Some(
+                        LockHeld::By { .. } | LockHeld::Elsewhere { .. } | LockHeld::Readers { .. },
+                    ) => 0,
+                    Some(LockHeld::Unknown { .. }) | None => 2,
+                    Some(LockHeld::Never) => 3,
+                }
+            }
+            WaitTarget::Join { .. } => 1,
+            WaitTarget::Unknown { .. } => 2,
         }
     }
 
@@ -192,14 +198,14 @@ impl Text<'_> {
         let verb = if tids.len() == 1 { "waits" } else { "wait" };
         let until = self.since(tids) + &wait.until.as_ref().map(limit).unwrap_or_default();
         match &wait.target {
-            Target::Join { thread } => {
+            WaitTarget::Join { thread } => {
                 let joined = self.named(*thread);
                 self.line(2, &format!("{who} {verb} for the end of {joined}{until}"));
             }
-            Target::Unknown { why } => {
+            WaitTarget::Unknown { why } => {
                 self.line(2, &format!("{who} {verb} for what cannot be told: {why}{until}"));
             }
-            Target::Lock { address } => match found.lock(*address) {
+            WaitTarget::Lock { address } => match found.lock(*address) {
                 Some(lock) => {
                     let mode = match (lock.kind.as_str(), wait.shared) {
                         ("rwlock", true) => " to read",
@@ -220,10 +226,10 @@ impl Text<'_> {
         self.stack(thread);
     }
 
-    /// Who holds a lock, and what that thread does now.
-    fn held(&mut self, lock: &Lock) {
+    /// Adds who holds a lock, and what that thread does now.
+    fn held(&mut self, lock: &SnapshotLock) {
         match &lock.held {
-            Held::By { holders } => {
+            LockHeld::By { holders } => {
                 let listed = if self.everything { holders.len() } else { LISTED };
                 for holder in holders.iter().take(listed) {
                     let name = self.named(holder.thread);
@@ -243,31 +249,32 @@ impl Text<'_> {
                     self.line(4, &format!("and {more} more (--all lists them)"));
                 }
             }
-            Held::Readers { count: readers } => {
+            LockHeld::Readers { count: readers } => {
                 let text = count(*readers as usize, "reader");
                 self.line(4, &format!("held by {text}; who they are is not in the lock"));
             }
-            Held::Elsewhere { owner, why, acquired } => {
+            LockHeld::Elsewhere { owner, why, acquired } => {
                 self.line(4, &format!("held by {owner}: {why}"));
                 self.taken(*acquired);
             }
-            Held::Unknown { why } => self.line(4, why),
-            Held::Never => {}
+            LockHeld::Unknown { why } => self.line(4, why),
+            LockHeld::Never => {}
         }
     }
 
     fn others(&mut self, shown: &BTreeSet<u32>) {
         let found = self.found;
-        let rest: Vec<&Thread> =
+        let rest: Vec<&SnapshotThread> =
             found.threads.iter().filter(|thread| !shown.contains(&thread.tid)).collect();
         if rest.is_empty() {
             return;
         }
         self.out += "\n";
         // Where nothing is known of any thread, names are all there is.
-        let nameless = found.source == Source::Ledger || !rest.iter().any(|t| is_unknown(t));
+        let nameless =
+            found.source == SnapshotSource::Ledger || !rest.iter().any(|t| is_unknown(t));
         let some = !self.everything && nameless;
-        let (shown, left): (Vec<&Thread>, Vec<&Thread>) =
+        let (shown, left): (Vec<&SnapshotThread>, Vec<&SnapshotThread>) =
             rest.into_iter().partition(|thread| !some || is_for_others(thread));
         if !shown.is_empty() {
             self.line(0, &format!("{HEAD}others{HEAD:#}"));
@@ -278,8 +285,10 @@ impl Text<'_> {
         if !left.is_empty() {
             // A thread that waits for a spin lock runs, and nobody has written down what for.
             let kind = match found.source {
-                Source::Memory => "not known to wait for a lock or to hold one that others want",
-                Source::Ledger => "neither waiting for a lock nor holding one",
+                SnapshotSource::Memory => {
+                    "not known to wait for a lock or to hold one that others want"
+                }
+                SnapshotSource::Ledger => "neither waiting for a lock nor holding one",
             };
             let threads = count(left.len(), "thread");
             let doing = doing(&left);
@@ -287,22 +296,22 @@ impl Text<'_> {
         }
     }
 
-    /// A thread that waits for no lock, and what it does.
-    fn sleeper(&mut self, thread: &Thread) {
+    /// Adds a thread that waits for no lock, and what it does.
+    fn sleeper(&mut self, thread: &SnapshotThread) {
         let who = self.named(thread.tid);
         self.line(2, &format!("{who} {}", does(thread)));
-        if let Activity::Asleep { on, .. } = &thread.activity {
+        if let ThreadActivity::Asleep { on, .. } = &thread.activity {
             self.enders(on);
         }
         self.stack(thread);
     }
 
-    pub(super) fn stack(&mut self, thread: &Thread) {
+    pub(super) fn stack(&mut self, thread: &SnapshotThread) {
         let Some(stack) = &thread.stack else { return };
         self.frames(6, stack);
     }
 
-    /// Where a lock was acquired, by the index of the stack.
+    /// Adds where a lock was acquired, by the index of the stack.
     fn taken(&mut self, acquired: Option<usize>) {
         let found = self.found;
         if let Some(stack) = acquired.and_then(|at| found.stacks.get(at)) {
@@ -328,7 +337,7 @@ impl Text<'_> {
         }
     }
 
-    /// How long a thread has waited; of several, the one that has the longest.
+    /// Returns how long a thread has waited; of several, the one that has the longest.
     fn since(&self, tids: &[u32]) -> String {
         let waits = tids.iter().filter_map(|&tid| self.found.thread(tid)?.wait()?.waited_ns);
         match waits.max() {
@@ -338,7 +347,7 @@ impl Text<'_> {
         }
     }
 
-    /// `thread 12 "worker"`.
+    /// Names a thread: `thread 12 "worker"`.
     pub(super) fn named(&self, tid: u32) -> String {
         match self.found.thread(tid) {
             Some(thread) => match thread.own_tid {
@@ -365,19 +374,23 @@ impl Text<'_> {
     }
 }
 
-/// Who holds what a thread waits for in the kernel, or has its other end, a line each; `own` is the
-/// thread's process.
+/// Returns who holds what a thread waits for in the kernel, or has its other end, a line each;
+/// `own` is the thread's process.
 pub(crate) fn enders(on: &Asleep, own: u32) -> Vec<String> {
     let processes = match &on.ends {
-        Ends::Holders { processes } if processes.is_empty() => {
+        WaitEnds::Holders { processes } if processes.is_empty() => {
             return vec!["who holds it cannot be seen".into()];
         }
-        Ends::Holders { processes } | Ends::Processes { processes } => processes,
-        Ends::Inside | Ends::Child | Ends::Signal | Ends::Time | Ends::Outside => {
+        WaitEnds::Holders { processes } | WaitEnds::Processes { processes } => processes,
+        WaitEnds::Inside
+        | WaitEnds::Child
+        | WaitEnds::Signal
+        | WaitEnds::Time
+        | WaitEnds::Outside => {
             return Vec::new();
         }
     };
-    let one = |other: &Other| {
+    let one = |other: &OtherProcess| {
         let name = other.name.as_deref().map(|name| format!(" \"{}\"", clean(name)));
         let ended = if other.name.is_none() { ", which has ended," } else { "" };
         let own = if other.pid == own { ", this one," } else { "" };
@@ -390,23 +403,24 @@ pub(crate) fn enders(on: &Asleep, own: u32) -> Vec<String> {
     processes.iter().map(one).collect()
 }
 
-/// Asleep until another thread or process of this machine does something, as far as is known.
-fn is_for_others(thread: &Thread) -> bool {
+/// Returns whether the thread sleeps until another thread or process of this machine does
+/// something, as far as is known.
+fn is_for_others(thread: &SnapshotThread) -> bool {
     match &thread.activity {
-        Activity::Asleep { on, .. } => {
-            matches!(on.ends, Ends::Inside | Ends::Processes { .. } | Ends::Child)
+        ThreadActivity::Asleep { on, .. } => {
+            matches!(on.ends, WaitEnds::Inside | WaitEnds::Processes { .. } | WaitEnds::Child)
         }
-        Activity::Stopped => true,
+        ThreadActivity::Stopped => true,
         _ => false,
     }
 }
 
-/// What these threads do, the most frequent first: `3 in poll(), 1 running`.
-fn doing(threads: &[&Thread]) -> String {
+/// Returns what these threads do, the most frequent first: `3 in poll(), 1 running`.
+fn doing(threads: &[&SnapshotThread]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for thread in threads {
         let what = match &thread.activity {
-            Activity::Asleep { call, .. } => format!("in {call}()"),
+            ThreadActivity::Asleep { call, .. } => format!("in {call}()"),
             _ => does(thread).trim_start_matches("is ").to_owned(),
         };
         *counts.entry(what).or_default() += 1;
@@ -417,32 +431,32 @@ fn doing(threads: &[&Thread]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn is_unknown(thread: &Thread) -> bool {
-    matches!(thread.activity, Activity::Unknown { .. })
+fn is_unknown(thread: &SnapshotThread) -> bool {
+    matches!(thread.activity, ThreadActivity::Unknown { .. })
 }
 
-/// A lock with its attributes: `mutex cache.lock (recursive, robust)`.
-pub(super) fn title(lock: &Lock) -> String {
+/// Returns a lock with its attributes: `mutex cache.lock (recursive, robust)`.
+pub(super) fn title(lock: &SnapshotLock) -> String {
     match lock.attributes.join(", ") {
         none if none.is_empty() => clean(&lock.name),
         some => format!("{} ({some})", clean(&lock.name)),
     }
 }
 
-pub(super) fn does(thread: &Thread) -> String {
+pub(super) fn does(thread: &SnapshotThread) -> String {
     match &thread.activity {
-        Activity::Waiting { .. } => "waits".into(),
-        Activity::Asleep { call, on } => match &on.what {
+        ThreadActivity::Waiting { .. } => "waits".into(),
+        ThreadActivity::Asleep { call, on } => match &on.what {
             Some(what) => format!("is asleep in {call}(), for {}", clean(what)),
             None => format!("is asleep in {call}()"),
         },
-        Activity::Running => "is running".into(),
-        Activity::Stopped => "is stopped by a signal or a debugger".into(),
-        Activity::Ended => "has ended".into(),
-        Activity::Unknown { kernel_function: Some(function) } => {
+        ThreadActivity::Running => "is running".into(),
+        ThreadActivity::Stopped => "is stopped by a signal or a debugger".into(),
+        ThreadActivity::Ended => "has ended".into(),
+        ThreadActivity::Unknown { kernel_function: Some(function) } => {
             format!("is asleep in the kernel's {function}")
         }
-        Activity::Unknown { kernel_function: None } => match thread.state {
+        ThreadActivity::Unknown { kernel_function: None } => match thread.state {
             'R' => "is running".into(),
             'T' | 't' => "is stopped by a signal or a debugger".into(),
             _ => "is asleep".into(),
@@ -450,7 +464,7 @@ pub(super) fn does(thread: &Thread) -> String {
     }
 }
 
-fn limit(until: &Until) -> String {
+fn limit(until: &WaitEnd) -> String {
     match (until.left_ns, until.seconds) {
         (Some(left), _) if left < 0 => " (its time is over)".into(),
         (Some(left), _) => format!(" (for {} more)", crate::table::time(left as f64)),
@@ -463,8 +477,8 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `, for 3.1 s`: how long a lock has been held, if that is known.
-pub(super) fn lasting(holder: &Holder) -> String {
+/// Says how long a lock has been held, if that is known: `, for 3.1 s`.
+pub(super) fn lasting(holder: &LockHolder) -> String {
     match holder.held_ns {
         Some(ns) if holder.exact => format!(", for {}", time(ns)),
         Some(ns) => format!(", for at most {}", time(ns)),

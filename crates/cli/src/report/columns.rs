@@ -29,17 +29,17 @@ pub(super) struct LockColumn {
     pub(super) cell: fn(&LockReport) -> Cell,
 }
 
-/// One number, shown.
+/// One number of a lock, as it is shown.
 pub(super) struct Cell {
     /// What the page sorts by.
     pub(super) value: u64,
     /// In few characters, for the text.
     short: String,
-    /// For the page.
+    /// The text for the page.
     pub(super) long: String,
 }
 
-/// All columns.
+/// All columns, from left to right.
 pub(super) const GROUPS: [ColumnGroup; 3] = [
     ColumnGroup {
         text: Some("    waiting"),
@@ -92,7 +92,7 @@ pub(super) fn width() -> usize {
     columns().map(|column| column.width).sum()
 }
 
-/// The two lines above the columns in the text.
+/// Returns the two lines above the columns in the text.
 pub(super) fn heads() -> [String; 2] {
     let aligned = |column: &LockColumn, at: usize| format!("{:>1$}", column.text[at], column.width);
     let above = GROUPS.iter().flat_map(|group| match group.text {
@@ -105,12 +105,12 @@ pub(super) fn heads() -> [String; 2] {
     [above.collect(), columns().map(|column| aligned(column, 1)).collect()]
 }
 
-/// The columns of a lock in the text.
+/// Returns the columns of a lock in the text.
 pub(super) fn line(lock: &LockReport) -> String {
     columns().map(|column| format!("{:>1$}", (column.cell)(lock).short, column.width)).collect()
 }
 
-/// The first columns of a lock that nobody holds, in the text: its waits.
+/// Returns the first columns of a lock that nobody holds, in the text: its waits.
 pub(super) fn waits(lock: &LockReport) -> String {
     let columns = GROUPS[0].columns.iter();
     columns.map(|column| format!("{:>1$}", (column.cell)(lock).short, column.width)).collect()
@@ -121,7 +121,7 @@ fn duration(ns: u64) -> Cell {
     Cell { value: ns, short: text.clone(), long: text }
 }
 
-/// Of nothing there is none.
+/// Returns a quantile; there is none of no durations.
 fn quantile(times: &Durations, ns: u64) -> Cell {
     match times.count {
         0 => Cell { value: 0, short: "-".into(), long: "-".into() },
@@ -129,8 +129,8 @@ fn quantile(times: &Durations, ns: u64) -> Cell {
     }
 }
 
-/// The share of the acquisitions that found the lock taken, sorted by its thousandths. A thread
-/// that still waits has found the lock taken too, and has not acquired it.
+/// Returns the share of the acquisitions that found the lock taken, sorted by its thousandths. A
+/// thread that still waits has found the lock taken too, and has not acquired it.
 fn contended(lock: &LockReport) -> Cell {
     let share = lock.contended_percent;
     let short = percent(share);

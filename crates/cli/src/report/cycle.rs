@@ -4,7 +4,7 @@
 use crate::html::{escape, open};
 use crate::words::{clean, fit};
 use lockstead_inspect::report::Finding;
-use lockstead_inspect::report::finding::{Party, Waits};
+use lockstead_inspect::report::finding::{FindingThread, FindingWait};
 use std::fmt::Write;
 
 /// Characters of a name.
@@ -23,7 +23,7 @@ const MARGIN: f64 = 8.0;
 /// How far below the last row the way back lies.
 const BELOW: f64 = 26.0;
 
-/// The picture of a finding that is a cycle; of others there is none.
+/// Returns the picture of a finding that is a cycle; of others there is none.
 pub(super) fn draw(finding: &Finding) -> Option<String> {
     let is_cycle = matches!(finding.kind.as_str(), "deadlock" | "timed_cycle");
     let parties = &finding.threads;
@@ -44,7 +44,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(party: &Party) -> Option<Row> {
+    fn of(party: &FindingThread) -> Option<Row> {
         let waits = party.waits.as_ref()?;
         let (target, next) = target(waits);
         Some(Row {
@@ -62,8 +62,8 @@ impl Row {
     }
 }
 
-/// What a thread waits for, and why the next thread stands in its way.
-fn target(waits: &Waits) -> (String, &'static str) {
+/// Returns what a thread waits for, and why the next thread stands in its way.
+fn target(waits: &FindingWait) -> (String, &'static str) {
     match &waits.lock {
         None => ("the end of a thread".into(), "which is"),
         Some(lock) if waits.behind_writer => (lock.text(), "before it waits to write"),
@@ -71,7 +71,7 @@ fn target(waits: &Waits) -> (String, &'static str) {
     }
 }
 
-fn thread(party: &Party) -> String {
+fn thread(party: &FindingThread) -> String {
     let thread = match &party.name {
         Some(name) => format!("{name} ({})", party.tid),
         None => format!("thread {}", party.tid),
@@ -145,7 +145,7 @@ fn said(svg: &mut String, (x, y): (f64, f64), anchor: &str, words: &str) {
     );
 }
 
-/// A line through these points with a tip at its end.
+/// Adds a line through these points with a tip at its end.
 fn arrow(svg: &mut String, points: &[(f64, f64)]) {
     let [.., back, tip] = points else { return };
     let mut path = String::new();
@@ -173,16 +173,21 @@ fn arrow(svg: &mut String, points: &[(f64, f64)]) {
 mod tests {
     use super::*;
     use crate::report::sample::{self, NASTY};
-    use lockstead_inspect::report::finding::LockName;
+    use lockstead_inspect::report::finding::NamedLock;
     use roxmltree::Document;
 
-    fn party(name: &str, lock: Option<&str>) -> Party {
-        let lock = lock.map(|lock| LockName { name: lock.into(), ..LockName::default() });
-        let waits = Waits { how: "mutex", lock, ..Waits::default() };
-        Party { tid: 7, name: Some(name.into()), waits: Some(waits), ..Party::default() }
+    fn party(name: &str, lock: Option<&str>) -> FindingThread {
+        let lock = lock.map(|lock| NamedLock { name: lock.into(), ..NamedLock::default() });
+        let waits = FindingWait { how: "mutex", lock, ..FindingWait::default() };
+        FindingThread {
+            tid: 7,
+            name: Some(name.into()),
+            waits: Some(waits),
+            ..FindingThread::default()
+        }
     }
 
-    fn cycle(threads: Vec<Party>) -> Finding {
+    fn cycle(threads: Vec<FindingThread>) -> Finding {
         Finding { threads, ..sample::finding() }
     }
 

@@ -4,11 +4,11 @@ use crate::failure::Failure;
 use crate::files::can_write;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use lockstead_inspect::report::{Options, Sort};
+use lockstead_inspect::report::{ReportOptions, Sort};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Parses `--sort`.
+/// Returns the parser of `--sort`.
 fn sort() -> impl TypedValueParser<Value = Sort> {
     let values = Sort::ALL.map(|sort| PossibleValue::new(sort.name()).help(sort.help()));
     PossibleValuesParser::new(values).map(|name| Sort::named(&name).unwrap_or_default())
@@ -45,9 +45,9 @@ impl ReportFlags {
         !self.no_report || self.json.is_some() || self.html.is_some()
     }
 
-    /// What to collect.
-    pub(crate) fn options(&self) -> Options {
-        Options { top: self.top, sort: self.sort, by_class: self.by_class }
+    /// Returns what to collect.
+    pub(crate) fn options(&self) -> ReportOptions {
+        ReportOptions { top: self.top, sort: self.sort, by_class: self.by_class }
     }
 
     /// Says before the program runs that its report could not be written.

@@ -27,7 +27,7 @@ const MARGIN: f64 = 30.0;
 
 /// The picture, and what is not in it.
 pub(super) struct Drawing {
-    /// As SVG.
+    /// The picture as SVG.
     pub(super) svg: String,
     /// In words, if anything.
     pub(super) left_out: Option<String>,
@@ -165,8 +165,8 @@ impl Graph {
         self.label(at).chars().count() as f64 * LETTER + PADDING
     }
 
-    /// The middle of each box; parts that have nothing to do with each other lie
-    /// side by side.
+    /// Returns the middle of each box; parts that have nothing to do with each other lie side by
+    /// side.
     fn places(&self) -> Vec<(f64, f64)> {
         let boxes: Vec<(u32, (f64, f64))> =
             (0..self.names.len()).map(|at| (at as u32, (self.width(at), HEIGHT))).collect();
@@ -235,7 +235,7 @@ impl Graph {
         svg + "</svg>"
     }
 
-    /// An arrow bends to its right, so that two in opposite directions part.
+    /// Draws an arrow that bends to its right, so that two in opposite directions part.
     fn arrow(
         &self,
         svg: &mut String,
@@ -288,7 +288,7 @@ impl Graph {
         );
     }
 
-    /// Where the line from the middle of a box to a point leaves the box.
+    /// Returns where the line from the middle of a box to a point leaves the box.
     fn border(&self, at: usize, (x, y): (f64, f64), to: (f64, f64)) -> (f64, f64) {
         let (dx, dy) = (to.0 - x, to.1 - y);
         let across = self.width(at) / 2.0 / dx.abs().max(0.01);
@@ -298,7 +298,8 @@ impl Graph {
     }
 }
 
-/// Not by `hypot`, which would bind the command to glibc 2.35 where that is what it is built with.
+/// Returns the length of a line. It does not use `hypot`, which would bind the command to glibc
+/// 2.35 where that is what it is built with.
 fn length(dx: f64, dy: f64) -> f64 {
     (dx * dx + dy * dy).sqrt()
 }

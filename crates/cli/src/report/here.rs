@@ -1,19 +1,22 @@
 //! The machine that a report is of.
 
 use lockstead_render::machine::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 
 /// When and where a run was made.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Here {
     /// The name of the host.
     pub(super) host: Option<String>,
+    /// The machine, [above](#machine); its `date` is that of the start.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub(super) machine: Machine,
 }
 
 impl Here {
-    /// This machine, now.
+    /// Returns this machine, now.
     pub(crate) fn now() -> Here {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
         Here { host: host.map(|name| name.trim().to_owned()), machine: Machine::here() }

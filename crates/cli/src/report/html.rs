@@ -12,7 +12,7 @@ use crate::words::{clean, percent, plural};
 use askama::Template;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
-    Caller, Durations, LockReport, ProcessReport, Report, Site, ThreadReport,
+    Durations, LockReport, ProcessReport, ReportSite, RunReport, SiteCaller, ThreadReport,
 };
 use lockstead_inspect::stack::Stack;
 
@@ -103,11 +103,11 @@ struct ThreadView {
     stuck: bool,
 }
 
-/// The whole page.
+/// Returns the whole page.
 ///
 /// # Errors
 /// What the template says; there is nothing in it that can fail.
-pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Error> {
+pub(super) fn render(report: &RunReport, here: &Here) -> Result<String, askama::Error> {
     let command = report.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" ");
     let silent = report.silent_processes;
     Page {
@@ -139,7 +139,7 @@ pub(super) fn render(report: &Report, here: &Here) -> Result<String, askama::Err
     .render()
 }
 
-/// When and where, in a line.
+/// Returns when and where, in a line.
 fn when_and_where(Here { host, machine }: &Here) -> String {
     let processors = plural(machine.processors as u64, "processor", "processors");
     let parts = [
@@ -153,7 +153,7 @@ fn when_and_where(Here { host, machine }: &Here) -> String {
     clean(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
 }
 
-/// A text of several lines, harmless.
+/// Returns a text of several lines, harmless.
 fn lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
@@ -166,7 +166,7 @@ fn duration(ns: u64) -> Number {
     number(ns, time(ns as f64))
 }
 
-/// A share, sorted by its thousandths.
+/// Returns a share, sorted by its thousandths.
 fn share(percent_of: f64) -> Number {
     number((percent_of.max(0.0) * 1000.0) as u64, percent(percent_of))
 }
@@ -317,7 +317,7 @@ fn facts(times: &Durations, one: &str, many: &str) -> String {
     )
 }
 
-fn site(site: &Site) -> SiteView {
+fn site(site: &ReportSite) -> SiteView {
     let end = site.stack.as_ref().map(|stack| &stack.end).filter(|end| !end.is_complete());
     SiteView {
         share: percent(site.share_percent),
@@ -330,7 +330,7 @@ fn site(site: &Site) -> SiteView {
     }
 }
 
-fn caller(caller: &Caller) -> CallerView {
+fn caller(caller: &SiteCaller) -> CallerView {
     CallerView {
         share: percent(caller.share_percent),
         total: time(caller.total_ns as f64),
@@ -362,7 +362,7 @@ mod tests {
     use crate::report::sample::{self, NASTY};
     use roxmltree::{Document, ParsingOptions};
 
-    fn page(report: &Report) -> Result<String, askama::Error> {
+    fn page(report: &RunReport) -> Result<String, askama::Error> {
         render(report, &Here::now())
     }
 

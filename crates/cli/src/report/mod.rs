@@ -21,15 +21,16 @@ pub(crate) use here::Here;
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output;
-use lockstead_inspect::report::Report;
+use lockstead_inspect::report::RunReport;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 
 /// What is written as JSON.
-#[derive(Serialize)]
-struct Written<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WrittenReport<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a RunReport,
     #[serde(flatten)]
     here: &'a Here,
 }
@@ -39,7 +40,7 @@ struct Written<'a> {
 ///
 /// # Errors
 /// If a file cannot be written. The others are, all the same.
-pub(crate) fn finish(report: &Report, here: &Here, flags: &ReportFlags) -> Result<(), Failure> {
+pub(crate) fn finish(report: &RunReport, here: &Here, flags: &ReportFlags) -> Result<(), Failure> {
     if !flags.no_report {
         output::note(text::render(report, width()).trim_end());
     }
@@ -49,7 +50,8 @@ pub(crate) fn finish(report: &Report, here: &Here, flags: &ReportFlags) -> Resul
     }
     let mut failures = Vec::new();
     if let Some(file) = &flags.json {
-        let json = serde_json::to_string_pretty(&Written { report, here }).map_err(io::Error::from);
+        let json =
+            serde_json::to_string_pretty(&WrittenReport { report, here }).map_err(io::Error::from);
         failures.extend(json.and_then(|json| write(file, &(json + "\n"))).err().map(|e| (file, e)));
     }
     if let Some(file) = &flags.html {

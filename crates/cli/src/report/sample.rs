@@ -3,10 +3,10 @@
 use lockstead_inspect::check::model::{CycleKind, Details, How, Level, Lock, Order, Step, Thread};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
-    Bucket, Caller, Durations, LockReport, Losses, ProcessReport, Report, SCHEMA, Site, Sort,
-    ThreadReport, Threads, Totals, VERSION, Waiting,
+    DurationBucket, Durations, LockReport, LockTotals, Losses, ProcessReport, ReportSite,
+    RunReport, SCHEMA, SiteCaller, Sort, ThreadReport, ThreadsReport, VERSION, WaitingShare,
 };
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
 /// A name with everything that needs escaping somewhere.
 pub(super) const NASTY: &str = "Map<int>::find(char const*, \"x\", 'y') & </script>\x1b[2J";
@@ -21,11 +21,11 @@ fn stack() -> Stack {
         line: Some(line),
         ..Frame::default()
     };
-    Stack { frames: vec![frame(NASTY, 77), frame("main", 9)], end: End::Limit { frames: 2 } }
+    Stack { frames: vec![frame(NASTY, 77), frame("main", 9)], end: StackEnd::Limit { frames: 2 } }
 }
 
-fn site(site: &str, share_percent: f64) -> Site {
-    Site {
+fn site(site: &str, share_percent: f64) -> ReportSite {
+    ReportSite {
         site: site.into(),
         function: Some("cache_get".into()),
         file: Some("/src/cache.c".into()),
@@ -40,8 +40,8 @@ fn site(site: &str, share_percent: f64) -> Site {
     }
 }
 
-pub(super) fn caller(site: &str, share_percent: f64) -> Caller {
-    Caller {
+pub(super) fn caller(site: &str, share_percent: f64) -> SiteCaller {
+    SiteCaller {
         site: site.into(),
         function: Some("serve".into()),
         file: Some("/src/srv.c".into()),
@@ -62,7 +62,7 @@ pub(super) fn durations(count: u64, total_ns: u64) -> Durations {
         p99_ns: 9_800_000,
         max_ns: 120 * MS,
         max_at: Some("cache_get() at cache.c:77".into()),
-        histogram: (8..27).map(|at| Bucket { from_ns: 1 << at, count: at }).collect(),
+        histogram: (8..27).map(|at| DurationBucket { from_ns: 1 << at, count: at }).collect(),
         timed: count,
         ..Durations::default()
     }
@@ -98,7 +98,7 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
 }
 
 pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
-    let totals = |locks, waited_ns| Totals {
+    let totals = |locks, waited_ns| LockTotals {
         locks,
         acquisitions: 84_200,
         contended: 9,
@@ -124,8 +124,12 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
         command: vec!["./srv".into(), "--fast".into()],
         exit: Some("exit status 0".into()),
         lived_ns: 9810 * MS,
-        threads: Threads { created: 12, peak: 8, worst: if busy { vec![worst] } else { vec![] } },
-        waiting: Waiting {
+        threads: ThreadsReport {
+            created: 12,
+            peak: 8,
+            worst: if busy { vec![worst] } else { vec![] },
+        },
+        waiting: WaitingShare {
             thread_ns: 39_200 * MS,
             waited_ns,
             waited_percent: 12.0,
@@ -142,14 +146,14 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
         },
         more: totals(if busy { 1214 } else { 1216 }, 12 * MS),
         idle: if busy { vec![lock("queue_cond", "condition", 8200 * MS)] } else { vec![] },
-        more_idle: Totals::default(),
+        more_idle: LockTotals::default(),
         losses: Losses::default(),
         order: None,
     }
 }
 
-pub(super) fn report(processes: Vec<ProcessReport>) -> Report {
-    Report {
+pub(super) fn report(processes: Vec<ProcessReport>) -> RunReport {
+    RunReport {
         schema: SCHEMA,
         version: VERSION,
         lockstead: "0.1.0",
@@ -180,7 +184,7 @@ pub(super) fn finding() -> Finding {
     }
 }
 
-/// An inversion of two locks.
+/// Returns an inversion of two locks.
 pub(super) fn inversion(one: &str, other: &str) -> Finding {
     let lock = |name: &str| Lock { name: name.into(), class: name.into(), ..Lock::default() };
     let step = |tid, holds: &str, asks: &str| Step {

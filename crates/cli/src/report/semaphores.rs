@@ -3,9 +3,10 @@
 use crate::table::{count as amount, time};
 use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
-use lockstead_inspect::report::model::Site;
+use lockstead_inspect::report::model::ReportSite;
 use lockstead_inspect::report::semaphores::model::{
-    Act, Missing, Origin, Reason, Semaphores, Thread, Verdict, Why,
+    MissingEvidence, NoMutexReason, NoMutexWhy, SemaphoreAct, SemaphoreOrigin, SemaphoreThread,
+    SemaphoreVerdict, Semaphores,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -28,15 +29,19 @@ struct Page {
     width: Option<usize>,
 }
 
-/// The list for a terminal of this width, or for a file.
+/// Returns the list for a terminal of this width, or for a file.
 pub(super) fn render(semaphores: &Semaphores, width: Option<usize>) -> String {
     let mut page = Page { text: String::new(), width };
     let of = |verdict| semaphores.origins.iter().filter(move |origin| origin.verdict == verdict);
     page.head(semaphores);
     for (verdict, style, title) in [
-        (Verdict::Mutex, GOOD, "Could be mutexes: who took them gave them back, one at a time"),
-        (Verdict::NoMutex, BAD, "Cannot be mutexes"),
-        (Verdict::Unclear, WARNING, "Too little was seen"),
+        (
+            SemaphoreVerdict::Mutex,
+            GOOD,
+            "Could be mutexes: who took them gave them back, one at a time",
+        ),
+        (SemaphoreVerdict::NoMutex, BAD, "Cannot be mutexes"),
+        (SemaphoreVerdict::Unclear, WARNING, "Too little was seen"),
     ] {
         if of(verdict).next().is_some() {
             page.line(0, style, &format!("\n  {title}"));
@@ -57,10 +62,13 @@ impl Page {
     }
 
     fn head(&mut self, semaphores: &Semaphores) {
-        let counts = [Verdict::Mutex, Verdict::NoMutex, Verdict::Unclear].map(|verdict| {
-            let of = semaphores.origins.iter().filter(|origin| origin.verdict == verdict);
-            of.fold(0, |sum: u64, origin| sum.saturating_add(origin.semaphores))
-        });
+        let counts =
+            [SemaphoreVerdict::Mutex, SemaphoreVerdict::NoMutex, SemaphoreVerdict::Unclear].map(
+                |verdict| {
+                    let of = semaphores.origins.iter().filter(|origin| origin.verdict == verdict);
+                    of.fold(0, |sum: u64, origin| sum.saturating_add(origin.semaphores))
+                },
+            );
         let whole = counts.into_iter().fold(0, u64::saturating_add);
         let [mutexes, others, unclear] = counts.map(|count| amount(count as f64));
         let text = match whole {
@@ -74,7 +82,7 @@ impl Page {
         self.line(0, TITLE, &text);
     }
 
-    fn origin(&mut self, origin: &Origin) {
+    fn origin(&mut self, origin: &SemaphoreOrigin) {
         let name = clean(&origin.name);
         let mut facts = Vec::new();
         if origin.semaphores != 1 {
@@ -119,7 +127,7 @@ impl Page {
         let _ = writeln!(self.text, "      {FAINT}{label:<6}{FAINT:#}  {text}");
     }
 
-    fn sites(&mut self, label: &str, sites: &[Site]) {
+    fn sites(&mut self, label: &str, sites: &[ReportSite]) {
         for (at, site) in sites.iter().enumerate() {
             let text = format!("{:>6}  {}", percent(site.share_percent), site.site);
             self.labelled(if at == 0 { label } else { "" }, &text);
@@ -131,7 +139,7 @@ impl Page {
         }
     }
 
-    fn reason(&mut self, reason: &Reason, of: u64) {
+    fn reason(&mut self, reason: &NoMutexReason, of: u64) {
         let mut text = why_words(reason.reason).to_owned();
         if of > 1 {
             text += &format!(" ({} of them)", amount(reason.semaphores as f64));
@@ -155,7 +163,8 @@ impl Page {
                 &format!("warning: not recorded: {calls} for semaphores that found no room"),
             );
         }
-        let has_mutexes = semaphores.origins.iter().any(|origin| origin.verdict == Verdict::Mutex);
+        let has_mutexes =
+            semaphores.origins.iter().any(|origin| origin.verdict == SemaphoreVerdict::Mutex);
         if has_mutexes {
             self.text.push('\n');
             let text = format!(
@@ -174,7 +183,7 @@ fn times(count: u64) -> String {
     }
 }
 
-fn usage(origin: &Origin) -> String {
+fn usage(origin: &SemaphoreOrigin) -> String {
     let mut text = format!("taken {}", times(origin.taken));
     if origin.taken != 0 {
         text += if origin.several_threads { " by several threads" } else { " by one thread" };
@@ -204,7 +213,7 @@ fn usage(origin: &Origin) -> String {
     text
 }
 
-fn made(origin: &Origin) -> String {
+fn made(origin: &SemaphoreOrigin) -> String {
     let place = origin.initialised.as_deref().map(|place| format!(" at {place}"));
     let place = place.unwrap_or_default();
     match (origin.value, origin.largest_value) {
@@ -220,41 +229,41 @@ fn made(origin: &Origin) -> String {
     }
 }
 
-fn why_words(why: Why) -> &'static str {
+fn why_words(why: NoMutexWhy) -> &'static str {
     match why {
-        Why::BeginsTaken => "it begins with no token",
-        Why::BeginsAboveOne => "it begins with more than one token",
-        Why::GivenByAnother => "another thread gives it than the one that took it",
-        Why::RisesAboveOne => "its count rises above one",
-        Why::TakenTwice => "it is taken while somebody has it",
-        Why::InHandler => "it is used in a signal handler",
-        Why::ProcessShared => "several processes can use it",
-        Why::DestroyedTaken => "it is destroyed while somebody has it",
-        Why::ThreadEnded => "a thread ended while it had it",
+        NoMutexWhy::BeginsTaken => "it begins with no token",
+        NoMutexWhy::BeginsAboveOne => "it begins with more than one token",
+        NoMutexWhy::GivenByAnother => "another thread gives it than the one that took it",
+        NoMutexWhy::RisesAboveOne => "its count rises above one",
+        NoMutexWhy::TakenTwice => "it is taken while somebody has it",
+        NoMutexWhy::InHandler => "it is used in a signal handler",
+        NoMutexWhy::ProcessShared => "several processes can use it",
+        NoMutexWhy::DestroyedTaken => "it is destroyed while somebody has it",
+        NoMutexWhy::ThreadEnded => "a thread ended while it had it",
     }
 }
 
-fn act_words(why: Why, act: &Act) -> String {
+fn act_words(why: NoMutexWhy, act: &SemaphoreAct) -> String {
     let place = act.at.as_deref().unwrap_or("a place that is not known");
     let (by, often) = (thread_words(&act.thread), times(act.count));
     match why {
-        Why::BeginsTaken | Why::BeginsAboveOne | Why::ProcessShared => {
+        NoMutexWhy::BeginsTaken | NoMutexWhy::BeginsAboveOne | NoMutexWhy::ProcessShared => {
             format!("so at {place}, {often}")
         }
-        Why::GivenByAnother => format!("given at {place}, {often}, first by {by}"),
-        Why::RisesAboveOne => {
+        NoMutexWhy::GivenByAnother => format!("given at {place}, {often}, first by {by}"),
+        NoMutexWhy::RisesAboveOne => {
             format!("counted to {} at {place}, {often}, first by {by}", act.number)
         }
-        Why::TakenTwice => format!("taken at {place}, {often}, first by {by}"),
-        Why::InHandler => {
+        NoMutexWhy::TakenTwice => format!("taken at {place}, {often}, first by {by}"),
+        NoMutexWhy::InHandler => {
             format!("by the handler of signal {} at {place}, {often}, first in {by}", act.number)
         }
-        Why::DestroyedTaken => format!("destroyed at {place}, {often}, first by {by}"),
-        Why::ThreadEnded => format!("taken at {place}, {often}, by {by}"),
+        NoMutexWhy::DestroyedTaken => format!("destroyed at {place}, {often}, first by {by}"),
+        NoMutexWhy::ThreadEnded => format!("taken at {place}, {often}, by {by}"),
     }
 }
 
-fn thread_words(thread: &Thread) -> String {
+fn thread_words(thread: &SemaphoreThread) -> String {
     match (&thread.name, thread.tid) {
         (Some(name), tid) => format!("thread \"{name}\" (tid {tid})"),
         (None, 0) => "a thread that has ended".into(),
@@ -262,11 +271,11 @@ fn thread_words(thread: &Thread) -> String {
     }
 }
 
-fn missing_words(missing: Missing) -> &'static str {
+fn missing_words(missing: MissingEvidence) -> &'static str {
     match missing {
-        Missing::NeverUsed => "it was never used",
-        Missing::NeverTaken => "it was never taken",
-        Missing::NeverGiven => "it was never given back",
-        Missing::UnknownThreads => "threads used it that are not known",
+        MissingEvidence::NeverUsed => "it was never used",
+        MissingEvidence::NeverTaken => "it was never taken",
+        MissingEvidence::NeverGiven => "it was never given back",
+        MissingEvidence::UnknownThreads => "threads used it that are not known",
     }
 }

@@ -19,7 +19,7 @@ const ROW: u32 = 24;
 const NAME: usize = 36;
 const LETTER: u32 = 8;
 
-/// How often which time occurred, a bar for each power of two.
+/// Returns how often which time occurred, a bar for each power of two.
 pub(super) fn histogram(what: &str, times: &Durations, class: &str) -> String {
     let buckets = &times.histogram;
     let Some(first) = buckets.first() else { return String::new() };
@@ -82,7 +82,7 @@ pub(super) fn histogram(what: &str, times: &Durations, class: &str) -> String {
     svg
 }
 
-/// The waiting for each of the worst locks.
+/// Returns the waiting for each of the worst locks.
 pub(super) fn waiting_bars(process: &ProcessReport) -> String {
     let rows: Vec<_> = process.locks.iter().filter(|lock| lock.wait.total_ns != 0).collect();
     let most = rows.iter().map(|lock| lock.wait.total_ns).max().unwrap_or(0);
@@ -122,8 +122,8 @@ pub(super) struct Part {
     pub(super) what: &'static str,
 }
 
-/// What the threads spent their time on, as far as that is known: whoever neither waits nor is
-/// idle may sleep in any system call, so that only processor time tells that one ran.
+/// Returns what the threads spent their time on, as far as that is known: whoever neither waits nor
+/// is idle may sleep in any system call, so that only processor time tells that one ran.
 pub(super) fn parts(process: &ProcessReport) -> Vec<Part> {
     let waiting = &process.waiting;
     let rest = waiting.thread_ns.saturating_sub(waiting.waited_ns).saturating_sub(waiting.idled_ns);
@@ -145,7 +145,7 @@ pub(super) fn parts(process: &ProcessReport) -> Vec<Part> {
     parts
 }
 
-/// The same as a bar.
+/// Returns the same as a bar.
 pub(super) fn thread_time(process: &ProcessReport) -> String {
     let waiting = &process.waiting;
     if waiting.thread_ns == 0 {
@@ -171,7 +171,7 @@ pub(super) fn thread_time(process: &ProcessReport) -> String {
 mod tests {
     use super::*;
     use crate::report::sample;
-    use lockstead_inspect::report::model::Bucket;
+    use lockstead_inspect::report::model::DurationBucket;
     use roxmltree::Document;
 
     #[test]
@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn no_name_of_a_mark_stands_on_a_bar_or_on_a_line() {
         for (p50_ns, p99_ns) in [(1, 1 << 20), (1, 1), (1 << 19, 1 << 20), (1 << 20, 1 << 20)] {
-            let histogram = (0..20).map(|at| Bucket { from_ns: 1 << at, count: 9 }).collect();
+            let histogram =
+                (0..20).map(|at| DurationBucket { from_ns: 1 << at, count: 9 }).collect();
             let times = Durations { p50_ns, p99_ns, histogram, ..Durations::default() };
             let svg = histogram_of(&times);
             let document = Document::parse(&svg).expect("XML");
@@ -250,8 +251,10 @@ mod tests {
     fn odd_numbers_are_drawn_too() {
         assert_eq!(histogram("x", &Durations::default(), "wait"), "");
         let mut times = Durations { p50_ns: 1, p99_ns: u64::MAX, ..Durations::default() };
-        times.histogram =
-            vec![Bucket { from_ns: 0, count: 1 }, Bucket { from_ns: 1 << 47, count: 0 }];
+        times.histogram = vec![
+            DurationBucket { from_ns: 0, count: 1 },
+            DurationBucket { from_ns: 1 << 47, count: 0 },
+        ];
         let svg = histogram("x", &times, "wait");
         Document::parse(&svg).expect("XML");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

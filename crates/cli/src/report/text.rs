@@ -8,7 +8,7 @@ use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
-    Glimpse, LockReport, ProcessReport, Report, Site, ThreadReport, Totals,
+    Glimpse, LockReport, LockTotals, ProcessReport, ReportSite, RunReport, ThreadReport,
 };
 use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
@@ -40,8 +40,8 @@ struct Page {
     sampled: bool,
 }
 
-/// The report for a terminal of this width, or for a file.
-pub(super) fn render(report: &Report, width: Option<usize>) -> String {
+/// Returns the report for a terminal of this width, or for a file.
+pub(super) fn render(report: &RunReport, width: Option<usize>) -> String {
     let mut page = Page { text: String::new(), width, sampled: false };
     let (busy, quiet): (Vec<_>, Vec<_>) =
         report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
@@ -89,7 +89,7 @@ impl Page {
         let _ = writeln!(self.text, "{style}{text}{style:#}");
     }
 
-    fn nothing(&mut self, process: Option<&ProcessReport>, report: &Report) {
+    fn nothing(&mut self, process: Option<&ProcessReport>, report: &RunReport) {
         let events = process.is_some_and(|process| !process.idle.is_empty());
         let text = match process {
             None if report.glimpses.is_empty() => "lockstead: no thread acquired a lock".to_owned(),
@@ -115,7 +115,7 @@ impl Page {
         }
     }
 
-    fn process(&mut self, process: &ProcessReport, report: &Report) {
+    fn process(&mut self, process: &ProcessReport, report: &RunReport) {
         let waiting = &process.waiting;
         let title = format!(
             "lockstead: {} (pid {}) waited {} for locks, {} of its threads' time",
@@ -158,7 +158,7 @@ impl Page {
         self.width.unwrap_or(WIDE).saturating_sub(columns::width() + 6)
     }
 
-    fn head(&mut self, locks: u64, report: &Report) {
+    fn head(&mut self, locks: u64, report: &RunReport) {
         let by = report.sort.words();
         let title = format!("\n  The worst of {} by {by}", plural(locks, "lock", "locks"));
         let _ = writeln!(self.text, "{TITLE}{title}{TITLE:#}");
@@ -190,8 +190,8 @@ impl Page {
         self.sites("held", &lock.held_at);
     }
 
-    fn sites(&mut self, what: &str, sites: &[Site]) {
-        let is_shown = |(at, site): &(usize, &Site)| {
+    fn sites(&mut self, what: &str, sites: &[ReportSite]) {
+        let is_shown = |(at, site): &(usize, &ReportSite)| {
             *at == 0 || site.share_percent >= SHARE && (*at < SITES || site.others)
         };
         for (at, site) in sites.iter().enumerate().filter(is_shown) {
@@ -206,7 +206,7 @@ impl Page {
         }
     }
 
-    /// A place and its part.
+    /// Adds a place and its part.
     fn part(&mut self, label: &str, share: f64, place: &str) {
         let start = format!("{label}{:>6}  ", percent(share));
         let place = match self.width {
@@ -216,7 +216,7 @@ impl Page {
         let _ = writeln!(self.text, "{FAINT}{start}{FAINT:#}{place}");
     }
 
-    fn more(&mut self, more: &Totals, report: &Report) {
+    fn more(&mut self, more: &LockTotals, report: &RunReport) {
         if more.locks == 0 {
             return;
         }
@@ -252,7 +252,7 @@ impl Page {
         }
     }
 
-    fn idle(&mut self, idle: &[LockReport], more: &Totals) {
+    fn idle(&mut self, idle: &[LockReport], more: &LockTotals) {
         if idle.is_empty() {
             return;
         }
@@ -290,7 +290,7 @@ impl Page {
         }
     }
 
-    fn late(&mut self, report: &Report) {
+    fn late(&mut self, report: &RunReport) {
         let each = report.processes.iter().map(|process| process.losses.late_acquisitions);
         // What a program has written over its ledger may be any number.
         if let Some(text) = late(each.fold(0, u64::saturating_add)) {
@@ -309,7 +309,7 @@ impl Page {
         self.line(Style::new(), &text);
     }
 
-    /// One line on everything that got none.
+    /// Adds one line on all processes that got none.
     fn rest(
         &mut self,
         others: impl ExactSizeIterator<Item = u64>,
@@ -349,7 +349,7 @@ impl Page {
     }
 
     /// Waits that no ledger has; those of one kind in one line.
-    fn glimpses(&mut self, report: &Report) {
+    fn glimpses(&mut self, report: &RunReport) {
         let mut groups: Vec<(&Glimpse, u64, u64)> = Vec::new();
         for glimpse in &report.glimpses {
             let same = |group: &&mut (&Glimpse, u64, u64)| {
@@ -384,7 +384,7 @@ impl Page {
         }
     }
 
-    fn findings(&mut self, report: &Report) {
+    fn findings(&mut self, report: &RunReport) {
         for finding in told(report) {
             let text = format!(
                 "reported after {}, pid {}: {}",
@@ -397,14 +397,14 @@ impl Page {
     }
 }
 
-/// The findings that are listed: those of the checks have a summary of their own.
-fn told(report: &Report) -> impl Iterator<Item = &Finding> {
+/// Returns the findings that are listed: those of the checks have a summary of their own.
+fn told(report: &RunReport) -> impl Iterator<Item = &Finding> {
     let is_of_checks =
         |finding: &&Finding| finding.details.level.is_some_and(|level| level != Level::Deadlock);
     report.findings.iter().filter(move |finding| !is_of_checks(finding))
 }
 
-/// What a process did without waiting.
+/// Returns what a process did without waiting.
 fn usage(process: &ProcessReport) -> String {
     format!(
         "{}, {}, {}, {}",
@@ -419,7 +419,7 @@ fn cell(text: String) -> String {
     format!("{text:>8}")
 }
 
-/// The type, where the name does not say it, and what else is special.
+/// Returns the type, where the name does not say it, and what else is special.
 fn annotation(lock: &LockReport, name: &str) -> String {
     let mut notes = Vec::new();
     if !name.starts_with(&lock.type_name) && lock.address.is_some() || !lock.attributes.is_empty() {

@@ -2,10 +2,10 @@
 
 use crate::words::{clean, percent, plural};
 use lockstead_inspect::report::model::{
-    Durations, LockReport, Losses, ProcessReport, Site, ThreadReport, percent as part_of,
+    Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
 
-/// How many a row stands for: `4 locks`, `600 conditions`.
+/// Returns how many a row stands for: `4 locks`, `600 conditions`.
 pub(crate) fn how_many(row: &LockReport) -> String {
     let (one, many) = match row.kind {
         "condition" => ("condition", "conditions"),
@@ -16,15 +16,15 @@ pub(crate) fn how_many(row: &LockReport) -> String {
     plural(row.locks, one, many)
 }
 
-/// A place, and the program's own function that was called there to take the lock.
-pub(crate) fn place(site: &Site) -> String {
+/// Returns a place, and the program's own function that was called there to take the lock.
+pub(crate) fn place(site: &ReportSite) -> String {
     match &site.through {
         Some(function) => clean(&format!("{}, by {function}", site.site)),
         None => clean(&site.site),
     }
 }
 
-/// How exact times of holding are, where not all of them were timed.
+/// Returns how exact times of holding are, where not all of them were timed.
 pub(crate) fn exactness(hold: &Durations) -> Vec<String> {
     let mut notes = Vec::new();
     if hold.scaled_ns != 0 {
@@ -36,9 +36,9 @@ pub(crate) fn exactness(hold: &Durations) -> Vec<String> {
     notes
 }
 
-/// What to call a process: as it was called, if that looks like a program (the
-/// file may be one of many names: `redis-server` is a link to
-/// `redis-check-rdb`), else by its file; without the path.
+/// Returns what to call a process: as it was called, if that looks like a program (the file may be
+/// one of many names: `redis-server` is a link to `redis-check-rdb`), else by its file; without the
+/// path.
 pub(crate) fn process_name(process: &ProcessReport) -> String {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let usual = |name: &String| {
@@ -50,7 +50,7 @@ pub(crate) fn process_name(process: &ProcessReport) -> String {
     clean(&called.or(file).unwrap_or_else(|| "process".into()))
 }
 
-/// What to call a thread: its name, what it began with, or its number alone.
+/// Returns what to call a thread: its name, what it began with, or its number alone.
 pub(crate) fn thread_name(thread: &ThreadReport) -> String {
     let name = match (&thread.name, &thread.start) {
         (Some(name), Some(start)) => format!("{name} ({start}, {})", thread.tid),
@@ -61,7 +61,7 @@ pub(crate) fn thread_name(thread: &ThreadReport) -> String {
     clean(&name)
 }
 
-/// What could not be recorded, a line each.
+/// Returns what could not be recorded, a line each.
 pub(crate) fn losses(losses: &Losses) -> Vec<String> {
     [
         (losses.locks, "lock", "locks", "found no room and have no statistics"),
@@ -78,8 +78,8 @@ pub(crate) fn losses(losses: &Losses) -> Vec<String> {
     .collect()
 }
 
-/// What programs that destroy many locks lose, which takes nothing from the
-/// statistics of the others.
+/// Returns what programs that destroy many locks lose, which takes nothing from the statistics of
+/// the others.
 pub(crate) fn late(acquisitions: u64) -> Option<String> {
     let count = plural(acquisitions, "acquisition", "acquisitions");
     (acquisitions != 0).then(|| format!("not recorded: which of the destroyed locks had {count}"))

@@ -16,7 +16,8 @@ use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
 use lockstead_inspect::report::semaphores::model::Semaphores;
 use lockstead_inspect::report::{
-    Facts, Options, Process, describe_process, semaphores, thread_name, thread_start,
+    LedgerProcess, ProcessFacts, ReportOptions, describe_process, semaphores, thread_name,
+    thread_start,
 };
 use lockstead_inspect::symbols::Symbolizer;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub(super) struct Accounts {
     pub(super) processes: Vec<ProcessReport>,
     /// The number of the others.
     pub(super) silent: u64,
-    /// How many came.
+    /// How many processes came.
     pub(super) count: u64,
     /// Those that have written over their ledgers.
     pub(super) damaged: Vec<String>,
@@ -54,7 +55,7 @@ pub(super) struct Accountant {
 impl Accountant {
     /// Starts one, for reports made in this way, with the `order` of locks where that
     /// was checked, and with what `semaphores` are used for; without, it only counts.
-    pub(super) fn start(options: Option<Options>, order: bool, semaphores: bool) -> Self {
+    pub(super) fn start(options: Option<ReportOptions>, order: bool, semaphores: bool) -> Self {
         let (to, processes) = mpsc::channel();
         // Dropped with the thread: then there is nothing to wait for any more.
         let (finished, done) = mpsc::channel();
@@ -65,13 +66,13 @@ impl Accountant {
         Accountant { to, done, thread }
     }
 
-    /// The process has ended, or is as good as ended.
+    /// Takes in a process that has ended, or is as good as ended.
     pub(super) fn settle(&self, process: Arc<Observed>) {
         // The thread ends only after the sender.
         let _ = self.to.send(process);
     }
 
-    /// For somebody who sends it processes himself.
+    /// Returns a channel for a thread that hands over processes itself.
     pub(super) fn sender(&self) -> Sender<Arc<Observed>> {
         self.to.clone()
     }
@@ -88,7 +89,7 @@ impl Accountant {
 
 /// What to make of each process.
 struct Wanted {
-    options: Option<Options>,
+    options: Option<ReportOptions>,
     order: bool,
     semaphores: bool,
 }
@@ -120,7 +121,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             accounts.semaphores.push(semaphores_of(&process, names));
         }
         let Some(options) = &wanted.options else { continue };
-        let facts = Facts {
+        let facts = ProcessFacts {
             pid: process.pid,
             parent: process.parent,
             exe: Some(process.program.to_string_lossy().into_owned()),
@@ -129,7 +130,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             exit: inside(&process.exit).clone(),
             ran_ns: process.ran(),
         };
-        let described = Process { ledger: process.ledger.view(), facts, names: &mut *names };
+        let described = LedgerProcess { ledger: process.ledger.view(), facts, names: &mut *names };
         match describe_process(described, options) {
             Some(mut report) => {
                 let lives = process.lives.get().filter(|_| wanted.order);
@@ -142,7 +143,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
     accounts
 }
 
-/// What its semaphores are used for, with names.
+/// Returns what its semaphores are used for, with names.
 fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
     semaphores::of_process(semaphores::Process {
         ledger: process.ledger.view(),
@@ -153,7 +154,7 @@ fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
     })
 }
 
-/// The order of its locks, with names.
+/// Returns the order of its locks, with names.
 fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> Recorded {
     let ledger = process.ledger.view();
     let called: Vec<Option<String>> = ledger

@@ -27,22 +27,22 @@ const MUTEX_OWNER: u64 = 8;
 
 /// Where shared memory lies, whoever has mapped it: the file, and how far into it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Place {
+pub(super) struct SharedPlace {
     device: (u32, u32),
     inode: u64,
     offset: u64,
 }
 
-/// Where an address of a process lies, if others can share it.
-pub(super) fn place(process: &Observed, address: u64) -> Option<Place> {
+/// Returns where an address of a process lies, if others can share it.
+pub(super) fn place(process: &Observed, address: u64) -> Option<SharedPlace> {
     let maps = Maps::of(process.pid).ok()?;
     let mapping = maps.find(address).filter(|mapping| mapping.shared)?;
     let (device, inode) = (mapping.device, mapping.inode);
-    Some(Place { device, inode, offset: mapping.file_offset(address) })
+    Some(SharedPlace { device, inode, offset: mapping.file_offset(address) })
 }
 
-/// At which addresses a process has that place.
-pub(super) fn addresses(process: &Observed, place: Place) -> Vec<u64> {
+/// Returns the addresses at which a process has that place.
+pub(super) fn addresses(process: &Observed, place: SharedPlace) -> Vec<u64> {
     let Ok(maps) = Maps::of(process.pid) else { return Vec::new() };
     let of_file = maps.iter().filter(|mapping| {
         mapping.shared && mapping.device == place.device && mapping.inode == place.inode
@@ -54,7 +54,7 @@ pub(super) fn addresses(process: &Observed, place: Place) -> Vec<u64> {
     address.collect()
 }
 
-/// The number of the thread that a mutex names as its owner, if it can be read.
+/// Returns the number of the thread that a mutex names as its owner, if it can be read.
 pub(super) fn owner_by_word(process: &Observed, mutex: u64) -> Option<u32> {
     let mut owner = [0; 4];
     let read = ProcessMemory::new(process.pid).read(mutex + MUTEX_OWNER, &mut owner);
@@ -66,8 +66,8 @@ pub(super) fn is_thread_of(process: &Observed, tid: u32) -> bool {
     fs::exists(format!("/proc/{}/task/{tid}", process.pid)).unwrap_or(false)
 }
 
-/// The process of a thread that is not one of this process, `prog (pid 12)`, if there is one of
-/// that number.
+/// Returns the process of a thread that is not one of this process, `prog (pid 12)`, if there is
+/// one of that number.
 pub(super) fn process_of(process: &Observed, tid: u32) -> Option<String> {
     let status = Status::read(&format!("/proc/{tid}/status")).ok()?;
     let of = status.number("Tgid").and_then(|of| u32::try_from(of).ok())?;
@@ -75,7 +75,7 @@ pub(super) fn process_of(process: &Observed, tid: u32) -> Option<String> {
     is_other.then(|| format!("{} (pid {of})", name(of).unwrap_or_else(|| "a program".into())))
 }
 
-/// What a thread is called.
+/// Returns what a thread is called.
 pub(super) fn name(tid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
     Some(clean(String::from_utf8_lossy(&name).trim_end()))
@@ -100,7 +100,7 @@ fn who(process: &Arc<Observed>, waiter: &Waiter) -> Who {
 /// The same lock has the same key in all processes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key {
-    Shared(Place),
+    Shared(SharedPlace),
     Private(usize, u64),
 }
 
@@ -202,8 +202,8 @@ impl Cycles {
     }
 }
 
-/// From `first` on, whoever holds what the one before waits for, until one comes again: the cycle,
-/// if none of it was met before.
+/// Follows, from `first` on, the holders of what the thread before waits for, until one comes
+/// again. Returns the cycle, if no member of it was met before.
 fn cycle(
     first: usize,
     targets: &[Key],

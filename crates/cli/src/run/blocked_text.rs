@@ -4,7 +4,7 @@ use super::across;
 use super::scene::{Scene, called, doing, duration, place};
 use crate::finding_text::stack_lines;
 use crate::words::clean;
-use lockstead_inspect::report::finding::{Activity, Holds, Party};
+use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
@@ -22,17 +22,17 @@ const CHAIN: usize = 16;
 
 /// A wait that lasts, and why.
 pub(super) struct Blocked {
-    waiter: Party,
+    waiter: FindingThread,
     /// Who holds the lock: the first [`OWNERS`] of them.
-    owners: Vec<Party>,
+    owners: Vec<FindingThread>,
     more_owners: usize,
     /// Whom each owner waits for, and so on: as many chains as owners.
-    chains: Vec<Vec<Party>>,
+    chains: Vec<Vec<FindingThread>>,
 }
 
 impl Blocked {
-    /// Everybody with a part in it.
-    pub(super) fn into_parties(self) -> Vec<Party> {
+    /// Returns everybody with a part in it.
+    pub(super) fn into_parties(self) -> Vec<FindingThread> {
         let chains = self.chains.into_iter().flatten();
         [self.waiter].into_iter().chain(self.owners).chain(chains).collect()
     }
@@ -46,10 +46,10 @@ struct Owner {
     waits: Option<Waiting>,
 }
 
-/// All of the scene's process that hold the lock at this address of it, which others share.
-pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<Party> {
+/// Returns all of the scene's process that hold the lock at this address of it, which others share.
+pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<FindingThread> {
     let process = scene.program();
-    let named = |party| Party { process: Some(process.clone()), ..party };
+    let named = |party| FindingThread { process: Some(process.clone()), ..party };
     owners(scene, lock).iter().map(|owner| named(party(scene, owner, now))).collect()
 }
 
@@ -57,7 +57,7 @@ pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<Party> {
 pub(super) fn blocked(
     scene: &mut Scene,
     waiter: &Waiter,
-    elsewhere: Vec<Party>,
+    elsewhere: Vec<FindingThread>,
     now: u64,
 ) -> Blocked {
     let lock = waiter.waiting.target;
@@ -80,10 +80,15 @@ pub(super) fn blocked(
         owners.push(owner);
         chains.push(Vec::new());
     }
-    Blocked { waiter: Party { waits, ..scene.party(waiter.thread) }, owners, more_owners, chains }
+    Blocked {
+        waiter: FindingThread { waits, ..scene.party(waiter.thread) },
+        owners,
+        more_owners,
+        chains,
+    }
 }
 
-/// All who hold a lock at this moment.
+/// Returns all who hold a lock at this moment.
 fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
     let ledger = scene.process.ledger.view();
     let mut found = Vec::new();
@@ -106,7 +111,7 @@ fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
     found
 }
 
-fn party(scene: &mut Scene, owner: &Owner, now: u64) -> Party {
+fn party(scene: &mut Scene, owner: &Owner, now: u64) -> FindingThread {
     let mut party = scene.party(owner.thread);
     party.ended = owner.ended;
     party.holds = Some(scene.holds(&owner.holding, now));
@@ -121,8 +126,8 @@ fn party(scene: &mut Scene, owner: &Owner, now: u64) -> Party {
     party
 }
 
-/// Those whom `first` waits for, from owner to owner.
-fn chain(scene: &mut Scene, first: &Waiting, now: u64) -> Vec<Party> {
+/// Returns the threads that `first` waits for, from owner to owner.
+fn chain(scene: &mut Scene, first: &Waiting, now: u64) -> Vec<FindingThread> {
     let (mut waiting, mut found) = (*first, Vec::new());
     while is_for_lock(&waiting) && found.len() < CHAIN {
         let Some(owner) = owners(scene, waiting.target).into_iter().next() else { break };
@@ -139,8 +144,8 @@ fn is_for_lock(waiting: &Waiting) -> bool {
     matches!(waiting.how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
 }
 
-/// An owner that the ledger does not know: a mutex may.
-fn unrecorded(scene: &mut Scene, lock: u64) -> Option<Party> {
+/// Returns an owner that the ledger does not know: a mutex may.
+fn unrecorded(scene: &mut Scene, lock: u64) -> Option<FindingThread> {
     let ledger = scene.process.ledger.view();
     let record = ledger.find_lock(lock).and_then(|index| ledger.lock(index));
     let is_mutex = record.is_some_and(|record| record.shape().0 == Kind::Mutex);
@@ -148,18 +153,18 @@ fn unrecorded(scene: &mut Scene, lock: u64) -> Option<Party> {
     let (name, process) = (across::name(tid), across::process_of(&scene.process, tid));
     let is_elsewhere = process.is_some();
     let doing = match (is_elsewhere, across::place(&scene.process, lock)) {
-        (true, _) => Activity { what: "which is not watched".into(), stack: None },
+        (true, _) => HolderActivity { what: "which is not watched".into(), stack: None },
         (false, Some(_)) if !across::is_thread_of(&scene.process, tid) => {
             let what = "which has ended, or is in another PID namespace".into();
-            Activity { what, stack: None }
+            HolderActivity { what, stack: None }
         }
         (false, _) => scene.doing(tid),
     };
     let name = name.filter(|_| is_elsewhere);
-    Some(Party { tid, name, process, doing: Some(doing), ..Party::default() })
+    Some(FindingThread { tid, name, process, doing: Some(doing), ..FindingThread::default() })
 }
 
-/// The text, a line feed at its end.
+/// Returns the text, a line feed at its end.
 pub(super) fn text(program: &str, blocked: &Blocked) -> String {
     let Some(waits) = &blocked.waiter.waits else { return String::new() };
     let lock = waits.lock.as_ref().map_or_else(String::new, |lock| clean(&lock.text()));
@@ -189,7 +194,7 @@ pub(super) fn text(program: &str, blocked: &Blocked) -> String {
     text
 }
 
-fn describe(text: &mut String, owner: &Party, chain: &[Party]) {
+fn describe(text: &mut String, owner: &FindingThread, chain: &[FindingThread]) {
     let who = called(owner);
     match &owner.holds {
         None => {
@@ -198,7 +203,7 @@ fn describe(text: &mut String, owner: &Party, chain: &[Party]) {
                 "  held by {who}, says the mutex; where it was acquired lockstead has not seen"
             );
         }
-        Some(Holds { shared, held_ns, stack, .. }) => {
+        Some(FindingHold { shared, held_ns, stack, .. }) => {
             let reading = if *shared { " for reading" } else { "" };
             let since = held_ns.map_or_else(String::new, |ns| format!(" for {}", duration(ns)));
             if owner.ended {
@@ -226,8 +231,8 @@ fn describe(text: &mut String, owner: &Party, chain: &[Party]) {
     }
 }
 
-/// What an owner does, or waits for itself.
-fn on(text: &mut String, owner: &Party, frames: usize) {
+/// Adds what an owner does, or waits for itself.
+fn on(text: &mut String, owner: &FindingThread, frames: usize) {
     if let Some(what) = &owner.doing {
         doing(text, what, FRAMES);
     }

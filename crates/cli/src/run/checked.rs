@@ -4,11 +4,11 @@ use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
 use lockstead_inspect::check::facts::{Facts, ThreadFacts};
 use lockstead_inspect::check::model::{Details, Level};
-use lockstead_inspect::waits::detect::Found;
+use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_ledger::violation::Rule;
 use std::collections::{BTreeSet, HashMap};
 
-/// The threads that facts speak of.
+/// Returns the threads that facts speak of.
 fn threads(facts: &Facts) -> Vec<ThreadFacts> {
     match facts {
         Facts::Order(order) => {
@@ -24,7 +24,7 @@ fn threads(facts: &Facts) -> Vec<ThreadFacts> {
     }
 }
 
-/// Their names as they are now, by the indices of their records.
+/// Returns their names as they are now, by the indices of their records.
 pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
     let named = |thread: &ThreadFacts| {
         let index = process.record_of(*thread)?;
@@ -33,7 +33,7 @@ pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
     threads(facts).iter().filter_map(named).collect()
 }
 
-/// The finding that facts come to.
+/// Returns the finding that facts come to.
 pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
     let named: HashMap<(u32, u32), Option<String>> = threads(facts)
         .into_iter()
@@ -46,7 +46,7 @@ pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
     })
 }
 
-/// What a deadlock is for the checks.
+/// Returns what a deadlock is for the checks.
 pub(super) fn of_deadlock() -> Details {
     Details {
         level: Some(Level::Deadlock),
@@ -67,8 +67,8 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    /// A deadlock is reported. Says whether all there is to say of it has been.
-    pub(super) fn note(&mut self, found: &Found) -> bool {
+    /// Notes that a deadlock is reported. Says whether all there is to say of it has been said.
+    pub(super) fn note(&mut self, found: &FoundCycle) -> bool {
         self.cycles.push(found.members.iter().filter_map(|member| member.lock).collect());
         let [member] = &found.members[..] else { return false };
         member.lock.is_some_and(|lock| self.recursions.contains(&(member.waiter.tid, lock)))

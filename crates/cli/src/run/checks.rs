@@ -61,7 +61,7 @@ pub(super) struct Checks {
     held: Vec<Held>,
 }
 
-/// Something to report.
+/// A finding that waits to be reported.
 pub(super) type Due = (Arc<Observed>, Facts);
 
 impl Checks {
@@ -74,12 +74,12 @@ impl Checks {
         Checks { to: Some(to), news, thread: Some(thread), held: Vec::new() }
     }
 
-    /// A process is to be checked.
+    /// Begins to check a process.
     pub(super) fn begin(&self, process: Arc<Observed>) {
         self.send(Message::Begins(process));
     }
 
-    /// A process has ended, or is as good as ended.
+    /// Checks a process for the last time, which has ended or is as good as ended.
     pub(super) fn end(&self, process: Arc<Observed>) {
         self.send(Message::Ended(process));
     }
@@ -94,7 +94,7 @@ impl Checks {
         !self.held.is_empty()
     }
 
-    /// What is to be reported after a look at the waits of these processes.
+    /// Returns what is to be reported after a look at the waits of these processes.
     pub(super) fn due(&mut self, live: &[(Arc<Observed>, Watch)]) -> Vec<Due> {
         let mut due = self.hear();
         let now = Instant::now();

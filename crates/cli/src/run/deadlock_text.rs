@@ -4,8 +4,8 @@ use super::across;
 use super::scene::{Scene, called, duration};
 use crate::finding_text::stack_lines;
 use crate::words::clean;
-use lockstead_inspect::report::finding::{Party, Waits};
-use lockstead_inspect::waits::detect::Found;
+use lockstead_inspect::report::finding::{FindingThread, FindingWait};
+use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_ledger::publish::How;
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ const FRAMES: usize = 7;
 const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
 
-/// The members, each waiting for the next one.
-pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> {
+/// Returns the members, each waiting for the next one.
+pub(super) fn parties(scene: &mut Scene, found: &FoundCycle, now: u64) -> Vec<FindingThread> {
     let count = found.members.len();
     let next = |at: usize| &found.members[(at + 1) % count];
     let party = |(at, member): (usize, _)| {
@@ -30,7 +30,7 @@ pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> 
                     waiter.waiting.how.kind() == How::READ && next(at).holding.is_none();
             }
         }
-        Party {
+        FindingThread {
             waits: Some(waits),
             holds: member.holding.as_ref().map(|holding| scene.holds(holding, now)),
             ..scene.party(waiter.thread)
@@ -39,10 +39,10 @@ pub(super) fn parties(scene: &mut Scene, found: &Found, now: u64) -> Vec<Party> 
     found.members.iter().enumerate().map(party).collect()
 }
 
-/// A member of a cycle through several processes; the scene is its own process's.
-pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64) -> Party {
+/// Returns a member of a cycle through several processes; the scene is its own process's.
+pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64) -> FindingThread {
     let waiting = &member.waiter.waiting;
-    Party {
+    FindingThread {
         waits: Some(scene.waits(waiting, Some(waiting.target), now)),
         holds: Some(scene.holds(&member.holding, now)),
         process: Some(scene.program()),
@@ -50,8 +50,8 @@ pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64)
     }
 }
 
-/// The text, a line feed at its end.
-pub(super) fn text(program: &str, parties: &[Party], timed: bool) -> String {
+/// Returns the text, a line feed at its end.
+pub(super) fn text(program: &str, parties: &[FindingThread], timed: bool) -> String {
     let count = parties.len();
     let threads = match count {
         1 => "1 thread waits for itself".into(),
@@ -78,7 +78,7 @@ pub(super) const UNNAMED: &str = "  It rests on the calls that the threads made,
      for which they sleep: the words of these mutexes name no owner, as where another library than \
      glibc has them.\n";
 
-fn describe(text: &mut String, party: &Party, next: &Party, frames: usize) {
+fn describe(text: &mut String, party: &FindingThread, next: &FindingThread, frames: usize) {
     let _ = writeln!(text, "  {}", called(party));
     if let Some(waits) = &party.waits {
         let timed = if waits.timed { ", with a time-out" } else { "" };
@@ -94,7 +94,7 @@ fn describe(text: &mut String, party: &Party, next: &Party, frames: usize) {
     }
 }
 
-fn what_for(waits: &Waits, next: &Party) -> String {
+fn what_for(waits: &FindingWait, next: &FindingThread) -> String {
     let Some(lock) = &waits.lock else { return format!("for the end of {}", called(next)) };
     let lock = clean(&lock.text());
     match waits.how {

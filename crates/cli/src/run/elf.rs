@@ -21,7 +21,7 @@ const SEGMENT_INTERPRETER: u32 = 3;
 pub(crate) enum Elf {
     /// For another kind of processor, in words.
     Foreign(String),
-    /// Starts by itself.
+    /// It starts without a loader.
     Static,
     /// Started by the dynamic linker at this path.
     Dynamic(PathBuf),
@@ -109,7 +109,7 @@ mod tests {
         file
     }
 
-    /// A header of 64 bytes and one segment of this kind, with a path behind.
+    /// Returns a header of 64 bytes and one segment of this kind, with a path behind.
     fn program(kind: u32) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -57,7 +57,7 @@ pub(crate) struct Run {
     pub(crate) program: Vec<OsString>,
 }
 
-/// `--on-deadlock`.
+/// What `--on-deadlock` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnDeadlock {
     /// Let it be: the other threads go on
@@ -79,7 +79,7 @@ const MIN_PATIENCE: f64 = 0.01;
 /// The longest wait that can be waited for, in seconds.
 const MAX_PATIENCE: f64 = 86_400.0;
 
-/// How long a wait may last, with its unit; `off` for ever.
+/// Returns how long a wait may last, with its unit; `off` for ever.
 fn patience(text: &str) -> Result<Patience, String> {
     if text == "off" {
         return Ok(Patience(None));

@@ -132,7 +132,7 @@ pub(super) struct Glances {
 }
 
 impl Glances {
-    /// For reports on waits that last for `limit`.
+    /// Prepares reports on waits that last for `limit`.
     pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
         let period = limit.map_or(LONGEST, |limit| (limit / LOOKS).clamp(SHORTEST, LONGEST));
         Glances {
@@ -291,8 +291,9 @@ impl Glances {
         }
     }
 
-    /// The waits that only the kernel told of: those for what others held, and, of a process that
-    /// did not end by itself, those for events in which it was when it was last looked at.
+    /// Returns the waits that only the kernel told of: those for what others held, and, of a
+    /// process that did not end by itself, those for events in which it was when it was last looked
+    /// at.
     pub(super) fn glimpses(&self, process: &Observed, by_itself: bool) -> Vec<Glimpse> {
         let glimpse = |tid, what: &str, waited: Duration, ended| Glimpse {
             pid: process.pid,
@@ -316,7 +317,7 @@ impl Glances {
     }
 }
 
-/// The threads whose waits the ledger has, and what kind these are.
+/// Returns the threads whose waits the ledger has, and what kind these are.
 fn recorded(process: &Observed) -> HashMap<u32, How> {
     let ledger = process.ledger.view();
     let living = ledger.threads().filter(|thread| thread.record.state.load(Relaxed) == state::LIVE);
@@ -327,7 +328,7 @@ fn recorded(process: &Observed) -> HashMap<u32, How> {
     waiting.collect()
 }
 
-/// What to say at the end of a wait in this call.
+/// Returns what to say at the end of a wait in this call.
 fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory, around: &Surroundings) -> Told {
     if Task::read(pid, tid, false).is_ok_and(|task| matches!(task.state, 'T' | 't')) {
         return Told::Event("to go on: it was stopped by a signal or a debugger".into());

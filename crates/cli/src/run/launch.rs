@@ -23,15 +23,15 @@ const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// The program and all it gets.
 pub(super) struct Program<'a> {
-    /// The file, found.
+    /// The file that was found by the name.
     pub(super) file: &'a Path,
     /// The arguments, the name first.
     pub(super) arguments: &'a [OsString],
-    /// The environment.
+    /// The environment that it gets.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// The environment of this command with these variables set.
+/// Returns the environment of this command with these variables set.
 pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)> {
     let kept = std::env::vars_os().filter(|(name, _)| set.iter().all(|(new, _)| name != new));
     kept.chain(set.iter().map(|(name, value)| (OsString::from(name), value.clone()))).collect()
@@ -40,9 +40,9 @@ pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)>
 /// Where the address sanitizer reads its options.
 pub(super) const SANITIZER: &str = "ASAN_OPTIONS";
 
-/// Its options with those `before`. Without ours it ends a program that has
-/// another library in front of the sanitizer's own. It is for programs that the
-/// program starts as well, and means nothing to others.
+/// Returns the options of the sanitizer, with those `before`. Without ours it ends a program that has another library
+/// in front of the sanitizer's own. It is for programs that the program starts as well, and means
+/// nothing to others.
 pub(super) fn sanitizer_options(before: Option<OsString>) -> OsString {
     let mut options = before.filter(|options| !options.is_empty()).unwrap_or_default();
     if !options.is_empty() {
@@ -118,11 +118,11 @@ pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<
     }
 }
 
-/// A pipe of which no end is one of the three standard descriptors: those may
-/// be closed in the child before it has told of its failure.
+/// Returns a pipe of which no end is one of the three standard descriptors: those may be closed in
+/// the child before it has told of its failure.
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: an array for two descriptors.
+    // SAFETY: the kernel writes two descriptors into an array of two, which lives in this frame.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == -1 {
         return Err(io::Error::last_os_error());
     }

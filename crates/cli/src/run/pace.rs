@@ -33,24 +33,24 @@ impl Pace {
         Pace { next: now + BUSY, ask: now + ASK, used: 0, calm: false, quiet: None }
     }
 
-    /// When the clock is to be set.
+    /// Returns when the clock is to be set.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Since when no process has used the processor, as far as was asked.
+    /// Returns since when no process has used the processor, as far as was asked.
     pub(super) fn quiet(&self) -> Option<Instant> {
         self.quiet
     }
 
-    /// Something has happened that makes calm unlikely.
+    /// Notes that something has happened after which the processes are likely to run.
     pub(super) fn stir(&mut self, now: Instant) {
         self.calm = false;
         self.next = self.next.min(now + BUSY);
         self.ask = now + ASK;
     }
 
-    /// The clock has been set: when next depends on the processes.
+    /// Decides, after the clock has been set, when to set it next: that depends on the processes.
     pub(super) fn step<'p>(
         &mut self,
         now: Instant,

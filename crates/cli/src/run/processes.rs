@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
-    /// Its ledger.
+    /// The ledger of the process.
     pub(super) ledger: Mapped,
     /// Its number for the command.
     pub(super) pid: u32,
@@ -33,7 +33,7 @@ pub(super) struct Observed {
     pub(super) elder: Option<Arc<Observed>>,
     /// The file it runs.
     pub(super) program: PathBuf,
-    /// Its arguments.
+    /// The arguments that it was called with.
     pub(super) arguments: Vec<String>,
     /// What the kernel called its first thread when it called: so it calls all threads that
     /// nobody has named.
@@ -48,13 +48,13 @@ pub(super) struct Observed {
     used: AtomicU64,
     /// The locks that its checker met.
     pub(super) lives: OnceLock<Lives>,
-    /// When it ended.
+    /// The time at which it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
     pub(super) exit: Mutex<Option<String>>,
 }
 
-/// A value behind a lock that nobody leaves half-changed.
+/// Returns a value behind a lock that nobody leaves half-changed.
 pub(super) fn inside<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -70,7 +70,7 @@ impl Observed {
         let pid = if peer.pid == 0 { hello.pid } else { peer.pid };
         let visible = pid == hello.pid && peer.pid != 0;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // SAFETY: takes numbers.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, peer.pid, 0) };
         let handle = i32::try_from(handle).ok().filter(|&fd| fd >= 0);
         let observed = Observed {
@@ -86,7 +86,7 @@ impl Observed {
                 .ok()
                 .map(|name| name.trim_end_matches('\n').to_owned()),
             maps: Mutex::default(),
-            // SAFETY: just opened, and nobody else's.
+            // SAFETY: this function has just opened the descriptor, so nobody else owns it.
             handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
             used_before: AtomicU64::new(0),
             used: AtomicU64::new(0),
@@ -106,19 +106,19 @@ impl Observed {
         self.elder = elder.filter(|elder| elder.elders().count() < MOST);
     }
 
-    /// The processes that it descends from by forks, the nearest first, as far as they
-    /// are kept.
+    /// Returns the processes that it descends from by forks, the nearest first, as far as they are
+    /// kept.
     pub(super) fn elders(&self) -> impl Iterator<Item = &Observed> {
         iter::successors(self.elder.as_deref(), |of| of.elder.as_deref())
     }
 
-    /// The program's name, without its folder.
+    /// Returns the program's name, without its folder.
     pub(super) fn name(&self) -> String {
         let name = self.program.file_name().map(|name| name.to_string_lossy().into_owned());
         name.unwrap_or_else(|| "a program".into())
     }
 
-    /// When the library began in this image of the process.
+    /// Returns when the library began in this image of the process.
     pub(super) fn began(&self) -> u64 {
         self.ledger.view().header().began.load(Relaxed)
     }
@@ -135,7 +135,7 @@ impl Observed {
         }
     }
 
-    /// Its maps, as far as they were ever known.
+    /// Returns its maps, as far as they were ever known.
     pub(super) fn maps(&self) -> Maps {
         code::maps(&inside(&self.maps), &code::modules(&self.ledger.view()), &self.program)
     }
@@ -146,28 +146,29 @@ impl Observed {
             Some(handle) => {
                 let mut wanted =
                     libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-                // SAFETY: one entry, borrowed exclusively.
+                // SAFETY: the kernel reads and writes one entry, which this frame borrows
+                // exclusively.
                 unsafe { libc::poll(&mut wanted, 1, 0) > 0 }
             }
             None => !fs::exists(format!("/proc/{}", self.pid)).unwrap_or(true),
         }
     }
 
-    /// The processor time it has used, in nanoseconds; 0 when it has ended.
+    /// Returns the processor time it has used, in nanoseconds; 0 when it has ended.
     pub(super) fn processor_time(&self) -> u64 {
         let used = processor_time(self.pid);
         self.used.fetch_max(used, Relaxed);
         used
     }
 
-    /// The processor time that it has used as this program, up to the last time that anybody
-    /// asked; `None` if nobody did.
+    /// Returns the processor time that it has used as this program, up to the last time that
+    /// anybody asked; `None` if nobody did.
     pub(super) fn ran(&self) -> Option<u64> {
         let used = self.used.load(Relaxed);
         (used != 0).then(|| used.saturating_sub(self.used_before.load(Relaxed)))
     }
 
-    /// The index of a thread's record, if that is still its own.
+    /// Returns the index of a thread's record, if that is still its own.
     pub(super) fn record_of(&self, thread: ThreadFacts) -> Option<u32> {
         if thread.tid == 0 {
             return None;
@@ -183,7 +184,7 @@ impl Observed {
         newest.and_then(|(index, _)| u32::try_from(index).ok())
     }
 
-    /// The process has become this program by `exec`, and was `old` before.
+    /// Notes that the process has become this program by `exec`, and was `old` before.
     pub(super) fn follows(&self, old: &Observed) {
         self.used_before.store(old.processor_time(), Relaxed);
     }
@@ -205,7 +206,7 @@ impl Observed {
     }
 }
 
-/// The processor time of a process, in nanoseconds; 0 when there is none of this number.
+/// Returns the processor time of a process, in nanoseconds; 0 when there is none of this number.
 fn processor_time(pid: u32) -> u64 {
     // The kernel's numbering of the clocks of processes.
     const SCHEDULER: libc::clockid_t = 2;

@@ -165,10 +165,10 @@ fn refuse(file: &Path, why: &str, instead: &str) -> Refusal {
     )
 }
 
-/// A program that gains privileges by being started drops `LD_PRELOAD`.
+/// Refuses a program that gains privileges by being started: the loader drops `LD_PRELOAD` for it.
 fn privileges(file: &Path) -> Result<(), Refusal> {
     let Ok(metadata) = fs::metadata(file) else { return Ok(()) };
-    // SAFETY: these ask for numbers.
+    // SAFETY: the calls take and return numbers only.
     let (user, group, real) = unsafe { (libc::geteuid(), libc::getegid(), libc::getuid()) };
     let mode = metadata.permissions().mode();
     let gains = if mode & libc::S_ISUID != 0 && metadata.uid() != user {
@@ -201,15 +201,15 @@ fn has_capabilities(file: &Path) -> bool {
     size > 0
 }
 
-/// On some file systems, and for some processes, starting a program never
-/// gives privileges.
+/// Returns whether starting a program gives no privileges here: so it is on some file systems, and
+/// for some processes.
 fn no_privileges_here(file: &Path) -> bool {
-    // SAFETY: asks for a flag of this process.
+    // SAFETY: the call takes numbers only and returns a flag of this process.
     if unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } == 1 {
         return true;
     }
     let Ok(name) = CString::new(file.as_os_str().as_bytes()) else { return false };
-    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut system: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: `name` is terminated, `system` is borrowed exclusively.
     unsafe {
@@ -217,7 +217,7 @@ fn no_privileges_here(file: &Path) -> bool {
     }
 }
 
-/// The program that a script's first line names.
+/// Returns the program that a script's first line names.
 fn interpreter(beginning: &[u8]) -> Option<PathBuf> {
     let line = beginning.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let word = line.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next()?;

@@ -19,10 +19,10 @@ use crate::clock::now;
 use crate::output;
 use lockstead_inspect::check::facts::Facts;
 use lockstead_inspect::check::model::Details;
-use lockstead_inspect::report::finding::{Finding, Party};
+use lockstead_inspect::report::finding::{Finding, FindingThread};
 use lockstead_inspect::snapshot::Snapshot;
-use lockstead_inspect::snapshot::model::Verdict as CycleVerdict;
-use lockstead_inspect::waits::detect::Found;
+use lockstead_inspect::snapshot::model::CycleVerdict;
+use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_inspect::waits::standstill::Enders;
 use std::collections::{HashMap, HashSet};
@@ -36,20 +36,20 @@ use std::thread::{self, JoinHandle};
 /// up twice.
 const SCENES: usize = 32;
 
-/// Something to report.
+/// A finding that waits to be reported.
 pub(super) enum Job {
     /// Threads that wait for each other.
     Cycle {
-        /// Where.
+        /// The process in which it was found.
         process: Arc<Observed>,
-        /// Who.
-        found: Found,
+        /// The threads that have a part in it.
+        found: FoundCycle,
     },
     /// A wait that lasts.
     Blocked {
-        /// Where.
+        /// The process in which it was found.
         process: Arc<Observed>,
-        /// Who.
+        /// The threads that have a part in it.
         waiter: Waiter,
         /// When that was noticed.
         at: u64,
@@ -58,7 +58,7 @@ pub(super) enum Job {
     },
     /// Threads of several processes that wait for each other.
     CycleAcross {
-        /// Who.
+        /// The threads that have a part in it.
         members: Vec<across::Member>,
     },
     /// Something that the ledger does not have.
@@ -70,9 +70,9 @@ pub(super) enum Job {
     },
     /// A broken rule, or an order that goes round.
     Check {
-        /// Where.
+        /// The process in which it was found.
         process: Arc<Observed>,
-        /// What.
+        /// The facts of the finding.
         facts: Facts,
     },
 }
@@ -81,7 +81,7 @@ pub(super) enum Job {
 type Named = (Job, ThreadNames);
 
 impl Job {
-    /// The names of those who wait, as they are now.
+    /// Returns the names of those who wait, as they are now.
     fn names(&self) -> ThreadNames {
         let (process, waiters): (_, Vec<&Waiter>) = match self {
             Job::Cycle { process, found } => {
@@ -112,13 +112,13 @@ pub(super) struct Reports {
 pub(super) struct Task {
     /// What to do with a program that has a deadlock.
     pub(super) on_deadlock: OnDeadlock,
-    /// The program.
+    /// The id of the program.
     pub(super) program: u32,
     /// When the run began.
     pub(super) start: u64,
 }
 
-/// Takes jobs.
+/// The thread that reports, once it runs.
 pub(super) struct Reporter {
     /// What it begins with, until it does.
     waiting: Option<(Task, Judge, Option<File>)>,
@@ -126,7 +126,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// For a run; a `copy` of all that is printed goes to the file.
+    /// Prepares a reporter for a run; a `copy` of all that is printed goes to the file.
     pub(super) fn new(task: Task, judge: Judge, copy: Option<File>) -> Self {
         Reporter { waiting: Some((task, judge, copy)), running: None }
     }
@@ -197,7 +197,7 @@ impl Work {
         self.reports
     }
 
-    fn cycle(&mut self, process: &Arc<Observed>, found: &Found, names: ThreadNames) {
+    fn cycle(&mut self, process: &Arc<Observed>, found: &FoundCycle, names: ThreadNames) {
         let now = now();
         let scene = self.scene(process, names);
         let parties = deadlock_text::parties(scene, found, now);
@@ -283,7 +283,7 @@ impl Work {
             let scene = self.scene(&member.process, ThreadNames::new());
             deadlock_text::party_across(scene, member, now)
         });
-        let parties: Vec<Party> = parties.collect();
+        let parties: Vec<FindingThread> = parties.collect();
         let text = deadlock_text::text(&format!("{} processes", processes.len()), &parties, false);
         // First, for nobody may be there to read.
         processes.iter().for_each(|process| self.end(process));
@@ -292,14 +292,14 @@ impl Work {
         self.print("deadlock", processes[0], text, parties, details);
     }
 
-    /// Who has the lock in other processes, of the run and besides.
+    /// Returns who has the lock in other processes, of the run and besides.
     fn owners_elsewhere(
         &mut self,
         process: &Arc<Observed>,
         waiter: &Waiter,
         all: &[Arc<Observed>],
         now: u64,
-    ) -> Vec<Party> {
+    ) -> Vec<FindingThread> {
         let lock = waiter.waiting.target;
         let Some(place) = across::place(process, lock) else { return Vec::new() };
         let mut found = Vec::new();
@@ -353,7 +353,7 @@ impl Work {
         kind: &str,
         process: &Observed,
         text: String,
-        threads: Vec<Party>,
+        threads: Vec<FindingThread>,
         details: Details,
     ) {
         output::finding(&text);
@@ -371,7 +371,7 @@ impl Work {
         kind: &str,
         process: &Observed,
         text: String,
-        threads: Vec<Party>,
+        threads: Vec<FindingThread>,
         details: Details,
     ) {
         self.reports.findings.push(Finding {

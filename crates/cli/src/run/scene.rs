@@ -10,7 +10,9 @@ use lockstead_inspect::memory::{Memory, ProcessMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, Doing};
-use lockstead_inspect::report::finding::{Activity, Holds, LockName, Party, Waits};
+use lockstead_inspect::report::finding::{
+    FindingHold, FindingThread, FindingWait, HolderActivity, NamedLock,
+};
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
 use lockstead_inspect::stack::Stack;
@@ -56,22 +58,22 @@ impl Scene {
         self.symbolizer.update(self.process.maps());
     }
 
-    /// `prog (pid 12)`.
+    /// Names the program: `prog (pid 12)`.
     pub(super) fn program(&self) -> String {
         format!("{} (pid {})", clean(&self.process.name()), self.process.pid)
     }
 
-    /// A thread, by the index of its record.
-    pub(super) fn party(&mut self, index: u32) -> Party {
+    /// Returns a thread, by the index of its record.
+    pub(super) fn party(&mut self, index: u32) -> FindingThread {
         let record = self.process.ledger.view().thread(index as usize).map(|thread| thread.record);
         let Some(tid) = record.map(|record| record.tid.load(Relaxed)) else {
-            return Party::default();
+            return FindingThread::default();
         };
-        Party { tid, name: self.thread_name(index, tid), ..Party::default() }
+        FindingThread { tid, name: self.thread_name(index, tid), ..FindingThread::default() }
     }
 
-    /// What a thread is called that the ledger of this process names; it may be
-    /// the parent's, from before a fork.
+    /// Returns what a thread is called that the ledger of this process names; it may be the
+    /// parent's, from before a fork.
     pub(super) fn name_of(&mut self, thread: ThreadFacts) -> Option<String> {
         if let Some(index) = self.process.record_of(thread) {
             return self.thread_name(index, thread.tid);
@@ -101,8 +103,8 @@ impl Scene {
         })
     }
 
-    /// What the thread of a record is called: as the exit report calls it, so that it has one
-    /// name. What the kernel calls a thread that nobody has named is the program's name.
+    /// Returns what the thread of a record is called: as the exit report calls it, so that it has
+    /// one name. What the kernel calls a thread that nobody has named is the program's name.
     fn thread_name(&mut self, index: u32, tid: u32) -> Option<String> {
         let ledger = self.process.ledger.view();
         let record = ledger.thread(index as usize)?.record;
@@ -115,22 +117,22 @@ impl Scene {
             .or_else(|| thread_start(record, &ledger, &mut self.symbolizer))
     }
 
-    /// The names of a lock.
-    pub(super) fn lock(&mut self, address: u64) -> LockName {
+    /// Returns the names of a lock.
+    pub(super) fn lock(&mut self, address: u64) -> NamedLock {
         let ledger = self.process.ledger.view();
         let record = ledger.find_lock(address).and_then(|index| ledger.lock(index));
         let Some(record) = record else {
             let name = format!("lock at {address:#x}");
-            return LockName { name, type_name: String::new(), address };
+            return NamedLock { name, type_name: String::new(), address };
         };
         let facts = LockFacts::of(&ledger, record);
         let name = Names::lock(&mut self.symbolizer, &facts);
-        LockName { name, type_name: type_name(facts.kind, facts.attributes), address }
+        NamedLock { name, type_name: type_name(facts.kind, facts.attributes), address }
     }
 
-    /// What is held, for how long, acquired where.
-    pub(super) fn holds(&mut self, holding: &Holding, now: u64) -> Holds {
-        Holds {
+    /// Returns what is held, for how long, acquired where.
+    pub(super) fn holds(&mut self, holding: &Holding, now: u64) -> FindingHold {
+        FindingHold {
             lock: self.lock(holding.address),
             shared: holding.flags.has(Flags::READ),
             held_ns: (holding.started != 0).then(|| now.saturating_sub(holding.started)),
@@ -138,10 +140,10 @@ impl Scene {
         }
     }
 
-    /// A wait for the lock at `lock`, or for no lock.
-    pub(super) fn waits(&mut self, waiting: &Waiting, lock: Option<u64>, now: u64) -> Waits {
+    /// Returns a wait for the lock at `lock`, or for no lock.
+    pub(super) fn waits(&mut self, waiting: &Waiting, lock: Option<u64>, now: u64) -> FindingWait {
         let kind = waiting.how.kind();
-        Waits {
+        FindingWait {
             how: match kind {
                 How::MUTEX => "mutex",
                 How::WRITE => "write",
@@ -170,9 +172,9 @@ impl Scene {
         Some(Names::stack(&mut self.symbolizer, &returns, stored.end))
     }
 
-    /// What a thread is doing at this moment, and its stack.
-    pub(super) fn doing(&mut self, tid: u32) -> Activity {
-        let said = |what: &str| Activity { what: what.into(), stack: None };
+    /// Returns what a thread is doing at this moment, and its stack.
+    pub(super) fn doing(&mut self, tid: u32) -> HolderActivity {
+        let said = |what: &str| HolderActivity { what: what.into(), stack: None };
         let pid = self.process.pid;
         if !self.process.visible {
             return said("cannot be seen from this PID namespace");
@@ -203,7 +205,7 @@ impl Scene {
             (None, Some(still)) => self.unwound(&still.stack, still.registers),
             (None, None) => None,
         };
-        Activity { what, stack }
+        HolderActivity { what, stack }
     }
 
     fn unwound(&mut self, memory: &dyn Memory, from: Registers) -> Option<Stack> {
@@ -215,15 +217,15 @@ impl Scene {
     }
 }
 
-/// The name that a thread has now.
+/// Returns the name that a thread has now.
 pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
     let file = format!("/proc/{}/task/{tid}/comm", process.pid);
     let name = process.visible.then(|| fs::read(file).ok())??;
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
-/// `thread "worker" (tid 13)`, and of which process, where that has to be said.
-pub(super) fn called(party: &Party) -> String {
+/// Names a thread: `thread "worker" (tid 13)`, and its process where that has to be said.
+pub(super) fn called(party: &FindingThread) -> String {
     let thread = thread_text(party.name.as_deref(), party.tid);
     match &party.process {
         Some(process) => format!("{thread} of {process}"),
@@ -231,14 +233,14 @@ pub(super) fn called(party: &Party) -> String {
     }
 }
 
-/// `push() at queue.c:12`.
+/// Names the place of a stack: `push() at queue.c:12`.
 pub(super) fn place(stack: Option<&Stack>) -> String {
     let place = stack.and_then(site).map(|frame| clean(&frame.site()));
     place.unwrap_or_else(|| "an unknown place".into())
 }
 
 /// Adds what a thread does.
-pub(super) fn doing(text: &mut String, doing: &Activity, most: usize) {
+pub(super) fn doing(text: &mut String, doing: &HolderActivity, most: usize) {
     let colon = if doing.stack.is_some() { ":" } else { "" };
     let _ = writeln!(text, "    {}{colon}", doing.what);
     if let Some(stack) = &doing.stack {
@@ -246,7 +248,7 @@ pub(super) fn doing(text: &mut String, doing: &Activity, most: usize) {
     }
 }
 
-/// A time in the unit that suits it.
+/// Returns a time in the unit that suits it.
 pub(super) fn duration(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} us", ns / 1_000),

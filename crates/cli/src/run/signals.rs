@@ -43,17 +43,18 @@ pub(super) struct Signals {
 }
 
 impl Drop for Signals {
-    /// What is pending still was for the program; what comes later counts.
+    /// Passes on what is still pending, for it was for the program; what comes later is for the
+    /// command.
     fn drop(&mut self) {
         while self.next().is_some() {}
-        // SAFETY: the set of before, as it was given.
+        // SAFETY: `before` is the set that the kernel gave, and nobody has changed it.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
     }
 }
 
 /// A signal that came in.
 pub(super) struct Signal {
-    /// Its number.
+    /// The number that the kernel has for it.
     pub(super) number: libc::c_int,
     /// Who sent it, if it was a process and not the kernel.
     pub(super) sender: Option<libc::pid_t>,
@@ -84,7 +85,7 @@ impl Signals {
         if descriptor == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: this function has just opened the descriptor, so nobody else owns it.
         Ok(Signals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, before })
     }
 
@@ -93,14 +94,14 @@ impl Signals {
         self.descriptor.as_raw_fd()
     }
 
-    /// The mask that the program shall have.
+    /// Returns the mask that the program shall have.
     pub(super) fn before(&self) -> &libc::sigset_t {
         &self.before
     }
 
-    /// The next signal that is there.
+    /// Returns the next signal that is there.
     pub(super) fn next(&self) -> Option<Signal> {
-        // SAFETY: all zeroes is a valid value of this structure of numbers.
+        // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
         let mut info: libc::signalfd_siginfo = unsafe { zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: reads at most the size of the structure into it.
@@ -141,7 +142,7 @@ pub(super) fn stop_along(signal: libc::c_int) {
     if !matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) || !in_foreground() {
         return;
     }
-    // SAFETY: system calls on numbers.
+    // SAFETY: the calls take numbers only and touch no memory of ours.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
@@ -173,9 +174,9 @@ pub(super) fn end_by(signal: libc::c_int) {
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself.
+    /// It ended by itself, with this status.
     Exited(i32),
-    /// By a signal.
+    /// This signal ended it.
     Killed(i32),
 }
 

@@ -10,38 +10,40 @@ use super::scene::duration;
 use crate::dump;
 use crate::words::clean;
 use lockstead_inspect::proc::process::Process;
-use lockstead_inspect::report::finding::{Activity as Doing, Party};
-use lockstead_inspect::snapshot::model::{Activity, Held, JudgedCycle, Lock, Target, Thread};
+use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
+use lockstead_inspect::snapshot::model::{
+    JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
+};
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
 use std::fmt::Write;
 use std::time::Instant;
 
-/// The process as it is now; `whole`: with the stacks of all threads.
+/// Returns the process as it is now; `whole`: with the stacks of all threads.
 pub(super) fn snapshot(process: &Observed, whole: bool) -> Option<Snapshot> {
     let opened = Process::open(process.pid).ok()?;
     snapshot::recorded(&opened, &process.ledger, whole).ok()
 }
 
-/// That all threads wait; `None` if they do not any more.
+/// Renders a report that all threads wait; `None` if they do not any more.
 pub(super) fn stuck(
     program: &str,
     found: &Snapshot,
     enders: Enders,
     since: Instant,
 ) -> Option<String> {
-    let living = found.threads.iter().filter(|thread| thread.activity != Activity::Ended);
-    let living: Vec<&Thread> = living.collect();
+    let living = found.threads.iter().filter(|thread| thread.activity != ThreadActivity::Ended);
+    let living: Vec<&SnapshotThread> = living.collect();
     if living.is_empty() || !living.iter().all(|thread| waits_for_ever(thread)) {
         return None;
     }
     // Of waits for what others hold the watch tells, and to wait for another process, or for a
     // signal, is what many programs are there for.
-    let is_event = |thread: &&Thread| {
+    let is_event = |thread: &&SnapshotThread| {
         thread.wait().is_some_and(|wait| match wait.target {
-            Target::Lock { address } => !found.lock(address).is_some_and(is_held),
-            Target::Join { .. } => false,
-            Target::Unknown { .. } => true,
+            WaitTarget::Lock { address } => !found.lock(address).is_some_and(is_held),
+            WaitTarget::Join { .. } => false,
+            WaitTarget::Unknown { .. } => true,
         })
     };
     if enders != Enders::Nobody && !living.iter().any(is_event) {
@@ -76,9 +78,9 @@ pub(super) fn stuck(
     Some(text)
 }
 
-/// Who could have ended a wait for an event.
-fn whose_turn(found: &Snapshot, thread: &Thread) -> Option<&'static str> {
-    let Target::Lock { address } = thread.wait()?.target else { return None };
+/// Returns who could have ended a wait for an event.
+fn whose_turn(found: &Snapshot, thread: &SnapshotThread) -> Option<&'static str> {
+    let WaitTarget::Lock { address } = thread.wait()?.target else { return None };
     Some(match found.lock(address)?.kind.as_str() {
         "semaphore" => "a thread that calls sem_post for it would end this",
         "condition variable" => "a thread that signals it would end this",
@@ -87,25 +89,26 @@ fn whose_turn(found: &Snapshot, thread: &Thread) -> Option<&'static str> {
     })
 }
 
-fn is_held(lock: &Lock) -> bool {
-    matches!(lock.held, Held::By { .. } | Held::Elsewhere { .. } | Held::Readers { .. })
+fn is_held(lock: &SnapshotLock) -> bool {
+    matches!(lock.held, LockHeld::By { .. } | LockHeld::Elsewhere { .. } | LockHeld::Readers { .. })
 }
 
-fn waits_for_ever(thread: &Thread) -> bool {
+fn waits_for_ever(thread: &SnapshotThread) -> bool {
     match &thread.activity {
-        Activity::Waiting { wait } => wait.until.is_none(),
-        Activity::Asleep { on, .. } => !on.timed,
+        ThreadActivity::Waiting { wait } => wait.until.is_none(),
+        ThreadActivity::Asleep { on, .. } => !on.timed,
         _ => false,
     }
 }
 
-/// A wait for what others hold; `None` if it is over, or for something else.
+/// Renders a report of a wait for what others hold; `None` if the wait is over, or for something
+/// else.
 pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant) -> Option<String> {
     let thread = found.thread(tid)?;
     let (what, limited) = match (thread.kernel_lock(), thread.wait()) {
         (Some(on), _) => (on.what.clone()?, on.timed),
         (None, Some(wait)) => {
-            let Target::Lock { address } = wait.target else { return None };
+            let WaitTarget::Lock { address } = wait.target else { return None };
             let lock = found.lock(address)?;
             // Of waits that the ledger has the watch tells.
             if !is_held(lock) || wait.waited_ns.is_some() {
@@ -130,7 +133,7 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
     Some(text)
 }
 
-/// A cycle of threads that wait for each other.
+/// Renders a report of a cycle of threads that wait for each other.
 pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> String {
     let threads = match cycle.threads.len() {
         1 => "1 thread waits for itself".into(),
@@ -145,7 +148,8 @@ pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> 
 
 /// Whether the ledger has all waits of a cycle, so that the detection sees it as well.
 pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
-    let mut waits = cycle.threads.iter().map(|&tid| found.thread(tid).and_then(Thread::wait));
+    let mut waits =
+        cycle.threads.iter().map(|&tid| found.thread(tid).and_then(SnapshotThread::wait));
     waits.all(|wait| wait.is_some_and(|wait| wait.waited_ns.is_some()))
 }
 
@@ -154,18 +158,18 @@ pub(super) fn is_in_cycle(found: &Snapshot, tid: u32) -> bool {
     found.cycles.iter().any(|cycle| cycle.threads.contains(&tid))
 }
 
-/// The threads, with what each waits for.
-pub(super) fn parties(found: &Snapshot) -> Vec<Party> {
+/// Returns the threads, with what each waits for.
+pub(super) fn parties(found: &Snapshot) -> Vec<FindingThread> {
     found.threads.iter().filter_map(|thread| party(found, thread.tid)).collect()
 }
 
-/// One thread, with what it waits for.
-pub(super) fn party(found: &Snapshot, tid: u32) -> Option<Party> {
+/// Returns one thread, with what it waits for.
+pub(super) fn party(found: &Snapshot, tid: u32) -> Option<FindingThread> {
     let thread = found.thread(tid)?;
     let lines = plain(&dump::one_waiter(found, tid)) + &plain(&dump::one_sleeper(found, tid));
     let what = lines.lines().next().unwrap_or_default().trim().to_owned();
     let doing = Some(Doing { what, stack: thread.stack.clone() });
-    Some(Party { tid, name: Some(thread.name.clone()), doing, ..Party::default() })
+    Some(FindingThread { tid, name: Some(thread.name.clone()), doing, ..FindingThread::default() })
 }
 
 fn plain(text: &str) -> String {

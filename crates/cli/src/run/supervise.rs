@@ -47,7 +47,7 @@ pub(super) struct SupervisorOptions {
     /// Whether to say what semaphores are used for.
     pub(super) semaphores: bool,
     /// How to report on the processes, if at all.
-    pub(super) report: Option<report::Options>,
+    pub(super) report: Option<report::ReportOptions>,
 }
 
 /// What a run came to.
@@ -56,7 +56,7 @@ pub(super) struct Outcome {
     pub(super) end: End,
     /// What the processes came to whose ledgers came in.
     pub(super) accounts: Accounts,
-    /// What was reported.
+    /// What was reported in the run.
     pub(super) reports: Reports,
     /// What could not be watched, and why.
     pub(super) losses: Vec<String>,
@@ -72,11 +72,11 @@ pub(super) struct Outcome {
     pub(super) glimpses: Vec<Glimpse>,
 }
 
-/// Processor time of all children that have been waited for, in nanoseconds.
+/// Returns the processor time of all children that have been waited for, in nanoseconds.
 fn children_cpu() -> u64 {
-    // SAFETY: zeroes are a value of it.
+    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: writes to a live `rusage`.
+    // SAFETY: the kernel writes one `rusage`, which lives in this frame.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     let time = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     time(usage.ru_utime) + time(usage.ru_stime)
@@ -196,8 +196,8 @@ fn lost((why, (first, more)): (String, (String, u64))) -> String {
 }
 
 impl Supervisor<'_> {
-    /// Until a signal or a call, and says which, or until the clock is due;
-    /// without anybody to keep it for, it never is.
+    /// Sleeps until a signal or a call, and says which, or until the clock is due. It is never due
+    /// if there is no process to keep it for.
     fn sleep(&self, signals: &Signals) -> (bool, bool) {
         let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wake: Vec<_> =
@@ -316,7 +316,8 @@ impl Supervisor<'_> {
                 Call::Lost { .. } | Call::Without { .. } => {}
                 Call::Question { pid, caller } => {
                     let found = self.live.iter().find(|(process, _)| process.pid == pid);
-                    // SAFETY: asks for a number.
+                    // SAFETY: the call takes and returns numbers only, and touches no memory of
+                    // ours.
                     let me = unsafe { libc::geteuid() };
                     match found {
                         _ if caller.peer.user != me && caller.peer.user != 0 => {
@@ -334,12 +335,12 @@ impl Supervisor<'_> {
         self.departed.clear();
     }
 
-    /// A process is not watched.
+    /// Notes that a process is not watched, and why.
     fn lose(&mut self, who: String, why: String) {
         self.losses.entry(why).and_modify(|(_, more)| *more += 1).or_insert((who, 0));
     }
 
-    /// Nothing more is to be seen of a process.
+    /// Settles the account of a process of which nothing more is to be seen.
     fn settle(&mut self, process: Arc<Observed>, watch: &Watch) {
         self.recurrences += watch.detector.recurrences();
         let is_own = process.pid == self.child.unsigned_abs();
@@ -395,7 +396,7 @@ impl Supervisor<'_> {
     /// Whether a caller is a process of this run: one of the same user, or a
     /// descendant of the program that has become somebody else.
     fn belongs(&self, user: u32, pid: u32) -> bool {
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         if user == unsafe { libc::geteuid() } {
             return true;
         }
@@ -413,7 +414,7 @@ impl Supervisor<'_> {
         false
     }
 
-    /// What is due by now.
+    /// Does what is due by now.
     fn tick(&mut self) {
         let now = Instant::now();
         if now < self.pace.next() || self.live.is_empty() {

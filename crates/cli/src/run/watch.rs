@@ -4,10 +4,10 @@
 use super::glance::{Glances, Sight};
 use super::processes::Observed;
 use lockstead_inspect::waits::blocked::Patience;
-use lockstead_inspect::waits::detect::{Detector, Found};
+use lockstead_inspect::waits::detect::{Detector, FoundCycle};
 use lockstead_inspect::waits::observe::{Observer, Waiter};
 use lockstead_inspect::waits::surroundings::Surroundings;
-use lockstead_inspect::waits::verify::{self, Verdict};
+use lockstead_inspect::waits::verify::{self, Confirmation};
 use lockstead_ledger::Ledger;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ pub(super) struct Watch {
 
 /// What a round found.
 pub(super) enum News {
-    /// A cycle.
-    Cycle(Found),
+    /// A cycle of waiting threads.
+    Cycle(FoundCycle),
     /// A wait that lasts.
     Blocked(Waiter),
     /// Something that the ledger does not have.
@@ -41,7 +41,7 @@ pub(super) enum News {
 const ASKING: u64 = 4;
 
 impl Watch {
-    /// With reports of waits that last so long.
+    /// Prepares to watch a process, with reports of waits that last for `limit`.
     pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
         let patience = limit.map(|limit| limit.as_nanos() as u64);
         Watch {
@@ -87,7 +87,7 @@ impl Watch {
         self.pending || self.observer.has_fresh()
     }
 
-    /// The threads that wait as they did at the look before.
+    /// Returns the threads that wait as they did at the look before.
     pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
         self.observer.waiters()
     }
@@ -107,15 +107,15 @@ impl Watch {
         self.pending = false;
         for mut found in self.detector.find(self.observer.waiters(), &context) {
             match verify::verify(&found, ledger, process.pid, process.visible) {
-                Verdict::True if self.detector.note(&found) => news.push(News::Cycle(found)),
-                Verdict::Unnamed if !found.timed && found.is_old(now) => {
+                Confirmation::True if self.detector.note(&found) => news.push(News::Cycle(found)),
+                Confirmation::Unnamed if !found.timed && found.is_old(now) => {
                     found.unnamed = true;
                     if self.detector.note(&found) {
                         news.push(News::Cycle(found));
                     }
                 }
-                Verdict::NotYet | Verdict::Unnamed => self.pending = true,
-                Verdict::True | Verdict::False => {}
+                Confirmation::NotYet | Confirmation::Unnamed => self.pending = true,
+                Confirmation::True | Confirmation::False => {}
             }
         }
     }

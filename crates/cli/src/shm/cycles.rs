@@ -4,24 +4,24 @@
 //! is in its word: so whom a participant waits for is one other, and a cycle is found
 //! by going on from each until somebody comes again.
 
-use super::facts::{Facts, Link, State};
+use super::facts::{CycleLink, ParticipantState, SegmentFacts};
 use std::collections::{HashMap, HashSet};
 
-/// All cycles among those that live, each beginning with its lowest slot.
-pub(super) fn find(facts: &Facts) -> Vec<Vec<Link>> {
+/// Returns all cycles among those that live, each beginning with its lowest slot.
+pub(super) fn find(facts: &SegmentFacts) -> Vec<Vec<CycleLink>> {
     let owners: HashMap<u64, u32> = facts
         .locks
         .iter()
         .filter_map(|lock| Some((lock.offset, lock.owner.filter(|owner| owner.alive)?.slot)))
         .collect();
-    let waits: HashMap<u32, (u32, Link)> = facts
+    let waits: HashMap<u32, (u32, CycleLink)> = facts
         .participants
         .iter()
-        .filter(|person| person.state == State::Alive)
+        .filter(|person| person.state == ParticipantState::Alive)
         .filter_map(|person| {
             let offset = person.waits_for_offset?;
             let lock = person.waits_for.clone()?;
-            let link = Link { slot: person.slot, generation: person.generation, lock };
+            let link = CycleLink { slot: person.slot, generation: person.generation, lock };
             Some((person.slot, (*owners.get(&offset)?, link)))
         })
         .collect();

@@ -4,98 +4,150 @@ use super::cycles;
 use super::processes::{Processes, Seen};
 use lockstead::shared::inspect::{Identity, LockState, LockView, Participant, People, View};
 use lockstead::shared::{LockKind, SegmentError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// A segment. The fields are described in docs/json.md.
-#[derive(Debug, Serialize)]
-pub(super) struct Facts {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SegmentFacts {
+    /// The path as given.
     pub(super) path: String,
+    /// The version of the file's format.
     pub(super) version: u32,
+    /// The size of the file.
     pub(super) bytes: u64,
+    /// Whether participants have lists of their own with the kernel.
     pub(super) exclusive: bool,
+    /// How many threads can take part at a time.
     pub(super) slots: u32,
-    pub(super) participants: Vec<Person>,
+    /// One object for each slot that is, or was, somebody's.
+    pub(super) participants: Vec<SegmentParticipant>,
+    /// How many locks the segment has.
     pub(super) locks_total: u64,
+    /// How many of them nobody has, shares or waits for.
     pub(super) locks_free: u64,
-    pub(super) locks: Vec<Lock>,
-    pub(super) cycles: Vec<Vec<Link>>,
+    /// Those that are not free, in the order of the source; with `--all` all of them.
+    pub(super) locks: Vec<SegmentLock>,
+    /// Deadlocks: each member waits for a lock that the next one has, the last for one that the
+    /// first has.
+    pub(super) cycles: Vec<Vec<CycleLink>>,
+    /// What `--recover` has done, before the rest was read.
     pub(super) recovered: Option<Recovered>,
 }
 
 /// One of those that wait for each other: for a lock that the next one has.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(super) struct Link {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub(super) struct CycleLink {
+    /// The number of its slot.
     pub(super) slot: u32,
+    /// How many have died there before.
     pub(super) generation: u32,
+    /// The lock that it waits for.
     pub(super) lock: String,
 }
 
 /// What `--recover` has done.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Recovered {
+    /// Slots of participants that certainly did not exist any more and had not been marked.
     pub(super) declared_dead: Vec<u32>,
+    /// Locks that were not recoverable and are free now (`--reset`).
     pub(super) reset: Vec<String>,
+    /// Worn-out slots that can be taken again.
     pub(super) scrubbed: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum State {
+pub(super) enum ParticipantState {
+    /// It takes part in the segment.
     Alive,
-    /// Alive as far as the segment knows, but its process or its thread does not exist.
+    /// It is alive as far as the segment knows, but there is no such thread.
     Missing,
+    /// It died, and nobody has taken the slot since.
     Dead,
+    /// It went without dying.
     Left,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Person {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SegmentParticipant {
+    /// The number of its slot.
     pub(super) slot: u32,
+    /// How many have died there before.
     pub(super) generation: u32,
-    pub(super) state: State,
+    /// What became of it.
+    pub(super) state: ParticipantState,
+    /// Whether nobody can take the slot any more: too many died there.
     pub(super) worn_out: bool,
+    /// Its process, as that calls itself in its own namespace.
     pub(super) process: u32,
+    /// Its thread, in the same way.
     pub(super) thread: u32,
+    /// The inode of its namespace of process ids; 0: unknown.
     pub(super) namespace: u64,
+    /// The process's number where lockstead runs.
     pub(super) process_here: Option<u32>,
+    /// The name of the process.
     pub(super) name: Option<String>,
+    /// How long ago it came.
     pub(super) age_ns: Option<u64>,
+    /// How many locks it has, or had when it died, alone.
     pub(super) holds: u64,
+    /// How many locks it reads under or has units of.
     pub(super) shares: u64,
+    /// The lock for which it sleeps.
     pub(super) waits_for: Option<String>,
+    /// That lock's offset in the file.
     pub(super) waits_for_offset: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Lock {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SegmentLock {
+    /// Its name, from the root on, as in `accounts[3].lock`; `root` if it is the root.
     pub(super) lock: String,
+    /// `mutex`, `rwlock`, `semaphore` or `condvar`.
     pub(super) kind: &'static str,
+    /// Where it is in the file.
     pub(super) offset: u64,
+    /// `free`, `owned`, `owner-missing` (its owner is `missing`), `owner-dead` (the next one gets
+    /// it and is told), `inconsistent` (nobody has it, the next one is told) or `not-recoverable`.
     pub(super) state: &'static str,
-    pub(super) owner: Option<Who>,
-    pub(super) reserved_for: Option<Who>,
+    /// Who has it alone.
+    pub(super) owner: Option<LockOwner>,
+    /// The hand-off waiter, for whom it is reserved when it comes free.
+    pub(super) reserved_for: Option<LockOwner>,
+    /// The slots of those who sleep for it.
     pub(super) waiters: Vec<u32>,
-    pub(super) shares: Vec<Share>,
+    /// Who reads under it or has units.
+    pub(super) shares: Vec<LockShare>,
+    /// Of a semaphore: all units.
     pub(super) units: Option<u32>,
+    /// Of a semaphore: the units that nobody has.
     pub(super) units_free: Option<u32>,
 }
 
 /// A participant as a lock's word names it.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Who {
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(super) struct LockOwner {
+    /// The number of its slot.
     pub(super) slot: u32,
+    /// How many have died there before.
     pub(super) generation: u32,
-    /// As far as the segment knows.
+    /// Whether it lives, as far as the segment knows.
     pub(super) alive: bool,
-    /// `None` where somebody else has the slot by now.
+    /// Its process; null where somebody else has the slot by now.
     pub(super) process: Option<u32>,
+    /// Its thread, in the same way.
     pub(super) thread: Option<u32>,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Share {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LockShare {
+    /// The number of its slot.
     pub(super) slot: u32,
+    /// How many units it has; 1 of a reader.
     pub(super) units: u32,
 }
 
@@ -106,21 +158,21 @@ struct Gathering<'a> {
     seen: HashMap<u32, Seen>,
     waiting: HashMap<u64, Vec<u32>>,
     all: bool,
-    locks: Vec<Lock>,
+    locks: Vec<SegmentLock>,
     total: u64,
     free: u64,
     holds: HashMap<Identity, u64>,
     names: HashMap<u64, String>,
 }
 
-impl Facts {
+impl SegmentFacts {
     /// Reads the segment; free locks are listed if `all` are.
     pub(super) fn collect(
         path: String,
         view: &View,
         all: bool,
         recovered: Option<Recovered>,
-    ) -> Result<Facts, SegmentError> {
+    ) -> Result<SegmentFacts, SegmentError> {
         let people = view.people()?;
         let mut waiting: HashMap<u64, Vec<u32>> = HashMap::new();
         for person in people.all().iter().filter(|person| person.alive) {
@@ -146,7 +198,7 @@ impl Facts {
         let participants = people.all().iter();
         let participants = participants.map(|person| gathering.person(person)).collect();
         let header = view.header();
-        let mut facts = Facts {
+        let mut facts = SegmentFacts {
             path,
             version: header.version,
             bytes: header.total,
@@ -181,7 +233,7 @@ impl Gathering<'_> {
             return;
         }
         let semaphore = lock.kind == LockKind::Semaphore;
-        self.locks.push(Lock {
+        self.locks.push(SegmentLock {
             lock: lock.path.to_owned(),
             kind: lock.kind.name(),
             offset: lock.offset,
@@ -192,7 +244,7 @@ impl Gathering<'_> {
             shares: lock
                 .claims
                 .iter()
-                .map(|claim| Share {
+                .map(|claim| LockShare {
                     slot: claim.slot,
                     units: if semaphore { claim.units } else { 1 },
                 })
@@ -202,10 +254,10 @@ impl Gathering<'_> {
         });
     }
 
-    fn who(&self, who: Identity) -> Who {
+    fn who(&self, who: Identity) -> LockOwner {
         let sits = self.people.in_slot(who.slot());
         let sits = sits.filter(|person| person.generation == who.generation());
-        Who {
+        LockOwner {
             slot: who.slot(),
             generation: who.generation(),
             alive: sits.is_some_and(|person| person.alive),
@@ -234,18 +286,18 @@ impl Gathering<'_> {
         }
     }
 
-    fn person(&self, person: &Participant) -> Person {
+    fn person(&self, person: &Participant) -> SegmentParticipant {
         let seen = self.seen.get(&person.slot);
         let state = match (person.alive, person.dead) {
-            (true, _) if self.is_missing(person) => State::Missing,
-            (true, _) => State::Alive,
-            (false, true) => State::Dead,
-            (false, false) => State::Left,
+            (true, _) if self.is_missing(person) => ParticipantState::Missing,
+            (true, _) => ParticipantState::Alive,
+            (false, true) => ParticipantState::Dead,
+            (false, false) => ParticipantState::Left,
         };
         // The dead wait for nothing any more.
         let waits_for = person.waits_for.filter(|_| person.alive);
         let holds = person.identity().and_then(|who| self.holds.get(&who)).copied();
-        Person {
+        SegmentParticipant {
             slot: person.slot,
             generation: person.generation,
             state,
@@ -264,11 +316,11 @@ impl Gathering<'_> {
     }
 }
 
-/// The clock on which participants say when they came: one that the next start of the system
-/// does not set back.
+/// Returns the clock on which participants say when they came: one that the next start of the
+/// system does not set back.
 fn since_1970() -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a local variable.
+    // SAFETY: the kernel writes one structure, which lives in this frame.
     let code = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
     (code == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -7,11 +7,12 @@ mod flags;
 mod processes;
 mod text;
 
+pub(crate) use facts::SegmentFacts;
 pub(crate) use flags::Shm;
 
 use crate::failure::Failure;
 use crate::output;
-use facts::{Facts, Recovered};
+use facts::Recovered;
 use lockstead::shared::SegmentError;
 use lockstead::shared::inspect::{LockState, Mended, Mender, View};
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(crate) fn run(flags: &Shm) -> Result<(), Failure> {
     let view = View::open(&flags.path).map_err(cannot)?;
     let recovered = if flags.recover { Some(recover(flags, &view)?) } else { None };
     let name = flags.path.display().to_string();
-    let look = |recovered| Facts::collect(name.clone(), &view, flags.all, recovered);
+    let look = |recovered| SegmentFacts::collect(name.clone(), &view, flags.all, recovered);
     let mut facts = look(recovered).map_err(cannot)?;
     if !facts.cycles.is_empty() {
         // It was not all seen at the same time; what stays as it was is true.

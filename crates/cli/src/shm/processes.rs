@@ -15,7 +15,7 @@ pub(super) struct Processes {
 /// What is known of a participant's process.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Its number here.
+    /// Its number where the command runs.
     pub(super) here: Option<u32>,
     pub(super) name: Option<String>,
     /// Its thread certainly does not exist.
@@ -55,12 +55,12 @@ fn name(process: u32) -> Option<String> {
 /// processes of others.
 fn exists(process: u32, thread: u32) -> bool {
     let (process, thread) = (process as libc::pid_t, thread as libc::pid_t);
-    // SAFETY: signal 0 is sent to nobody.
+    // SAFETY: signal 0 reaches no process; the kernel only says whether there is one.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
     sent == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// The processes of other namespaces that this one can see.
+/// Returns the processes of other namespaces that this one can see.
 fn all_foreign() -> HashMap<(u64, u32), u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries

@@ -1,20 +1,20 @@
 //! What is found in a segment, for people.
 
-use super::facts::{Facts, Lock, Person, State, Who};
+use super::facts::{LockOwner, ParticipantState, SegmentFacts, SegmentLock, SegmentParticipant};
 use crate::table::{self, Table};
 
 /// So many locks are listed without `--all`.
 const LINES: usize = 40;
 
-/// The whole text.
-pub(super) fn render(facts: &Facts, all: bool) -> String {
+/// Returns the whole text.
+pub(super) fn render(facts: &SegmentFacts, all: bool) -> String {
     let mut text = recovered(facts);
     text += &format!(
         "{}: {} bytes, version {}, {} of {} places taken{}; {} lock{}, {} of them free\n",
         facts.path,
         table::count(facts.bytes as f64),
         facts.version,
-        facts.participants.iter().filter(|person| person.state != State::Left).count(),
+        facts.participants.iter().filter(|person| person.state != ParticipantState::Left).count(),
         facts.slots,
         if facts.exclusive { ", exclusive lists" } else { "" },
         table::count(facts.locks_total as f64),
@@ -27,12 +27,12 @@ pub(super) fn render(facts: &Facts, all: bool) -> String {
     text
 }
 
-fn recovered(facts: &Facts) -> String {
+fn recovered(facts: &SegmentFacts) -> String {
     let Some(done) = &facts.recovered else { return String::new() };
     let mut text = match &done.declared_dead[..] {
         [] => "Nobody had to be declared dead.\n".to_owned(),
         slots => format!(
-            "Declared dead, for {} not exist any more: {}. Who waits for {} looks again.\n",
+            "Declared dead, for {} not exist any more: {}. LockOwner waits for {} looks again.\n",
             if slots.len() == 1 { "it does" } else { "they do" },
             slots_of(slots),
             if slots.len() == 1 { "it" } else { "them" },
@@ -47,7 +47,7 @@ fn recovered(facts: &Facts) -> String {
     text + "\n"
 }
 
-fn deadlocks(facts: &Facts) -> String {
+fn deadlocks(facts: &SegmentFacts) -> String {
     let mut text = String::new();
     for cycle in &facts.cycles {
         text += &format!("\nDEADLOCK: {} participants wait for each other\n", cycle.len());
@@ -62,9 +62,9 @@ fn deadlocks(facts: &Facts) -> String {
     text
 }
 
-fn participants(facts: &Facts) -> String {
-    let shown: Vec<&Person> =
-        facts.participants.iter().filter(|person| person.state != State::Left).collect();
+fn participants(facts: &SegmentFacts) -> String {
+    let shown: Vec<&SegmentParticipant> =
+        facts.participants.iter().filter(|person| person.state != ParticipantState::Left).collect();
     if shown.is_empty() {
         return "\nNobody takes part.\n".into();
     }
@@ -88,7 +88,7 @@ fn participants(facts: &Facts) -> String {
         ]);
     }
     let mut text = format!("\n{}", table.render());
-    if shown.iter().any(|person| person.state == State::Missing) {
+    if shown.iter().any(|person| person.state == ParticipantState::Missing) {
         text += "\n  Missing: alive as far as the segment knows, but there is no such thread. Those who\n  \
                  wait for it find out within seconds; --recover tells them at once.\n";
     }
@@ -99,7 +99,7 @@ fn participants(facts: &Facts) -> String {
     text
 }
 
-fn process(person: &Person) -> String {
+fn process(person: &SegmentParticipant) -> String {
     let name = person.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
     match person.process_here {
         Some(here) if here != person.process => {
@@ -109,17 +109,17 @@ fn process(person: &Person) -> String {
     }
 }
 
-fn state(person: &Person) -> &'static str {
+fn state(person: &SegmentParticipant) -> &'static str {
     match person.state {
         _ if person.worn_out => "worn out",
-        State::Alive => "alive",
-        State::Missing => "missing",
-        State::Dead => "dead",
-        State::Left => "left",
+        ParticipantState::Alive => "alive",
+        ParticipantState::Missing => "missing",
+        ParticipantState::Dead => "dead",
+        ParticipantState::Left => "left",
     }
 }
 
-fn locks(facts: &Facts, most: usize) -> String {
+fn locks(facts: &SegmentFacts, most: usize) -> String {
     if facts.locks.is_empty() {
         return "\nNo lock is taken, and nobody waits.\n".into();
     }
@@ -141,7 +141,7 @@ fn locks(facts: &Facts, most: usize) -> String {
     text
 }
 
-fn condition(lock: &Lock) -> String {
+fn condition(lock: &SegmentLock) -> String {
     let mut text = match lock.state {
         "owner-missing" => "owner missing".to_owned(),
         "owner-dead" => "owner died".to_owned(),
@@ -157,7 +157,7 @@ fn condition(lock: &Lock) -> String {
     text
 }
 
-fn owner(lock: &Lock) -> String {
+fn owner(lock: &SegmentLock) -> String {
     if let Some(owner) = lock.owner {
         return who(owner);
     }
@@ -171,7 +171,7 @@ fn owner(lock: &Lock) -> String {
     shares.collect::<Vec<_>>().join(", ")
 }
 
-fn who(who: Who) -> String {
+fn who(who: LockOwner) -> String {
     match (who.process, who.thread) {
         (Some(process), Some(thread)) => {
             format!("slot {} (process {process}, thread {thread})", who.slot)

@@ -24,14 +24,14 @@ impl Column {
     pub(super) const ALL: [Column; 5] =
         [Column::Waiting, Column::Acquisitions, Column::Contended, Column::Waiters, Column::Held];
 
-    /// The one `by` columns to the right, around the end.
+    /// Returns the one `by` columns to the right, around the end.
     pub(super) fn step(self, by: isize) -> Column {
         let at = Self::ALL.iter().position(|&column| column == self).unwrap_or(0) as isize;
         Self::ALL[(at + by).rem_euclid(Self::ALL.len() as isize) as usize]
     }
 }
 
-/// `lockstead top`.
+/// The flags of `lockstead top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -22,7 +22,7 @@ pub(super) enum Tone {
     Keys,
 }
 
-/// One line.
+/// One line with its tone.
 pub(super) type Line = (Tone, String);
 
 /// The narrowest and lowest that is drawn; on a smaller terminal it is cut.
@@ -52,8 +52,8 @@ const HELP: [&str; 14] = [
     "Waits for conditions, semaphores, barriers and joins are idle.",
 ];
 
-/// The rows that fit below each other on a terminal of this height, for so
-/// many waiting threads and held locks.
+/// Returns the rows that fit below each other on a terminal of this height, for so many waiting
+/// threads and held locks.
 pub(super) fn room(height: usize, waiters: usize, holders: usize) -> Room {
     let rows = height.max(LEAST.1) - FIXED;
     // What a table does not need, the others get; the locks at least half.
@@ -62,7 +62,7 @@ pub(super) fn room(height: usize, waiters: usize, holders: usize) -> Room {
     Room { locks: rows - waiters - holders, waiters, holders }
 }
 
-/// All lines for a terminal of this size.
+/// Returns all lines for a terminal of this size.
 pub(super) fn of_terminal(
     name: &str,
     screen: &Screen,
@@ -92,7 +92,7 @@ pub(super) fn of_terminal(
     lines
 }
 
-/// All lines for a file: nothing is filled up.
+/// Returns all lines for a file: nothing is filled up.
 pub(super) fn of_batch(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Vec<Line> {
     let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
     lines.push((Tone::Head, head(choices.sort, width)));
@@ -117,7 +117,7 @@ fn more(lines: &mut Vec<Line>, all: usize, shown: usize) {
     }
 }
 
-/// Rows, and empty lines up to `room` of them.
+/// Adds rows, and empty lines up to `room` of them.
 fn fill(lines: &mut Vec<Line>, rows: impl Iterator<Item = Line>, room: usize, none: &str) {
     let end = lines.len() + room;
     lines.extend(rows);
@@ -154,7 +154,7 @@ fn facts(screen: &Screen, width: usize) -> Line {
     (Tone::Facts, fit(&text, width))
 }
 
-/// The titles of the columns; that which the rows are sorted by is marked.
+/// Returns the titles of the columns; that which the rows are sorted by is marked.
 fn head(sort: Column, width: usize) -> String {
     let title = |column, text: &str, width: usize| {
         let mark = if column == sort { "▾" } else { "" };
@@ -187,8 +187,8 @@ fn lock_row(row: &LockRow, width: usize) -> Line {
     (if row.waiters != 0 { Tone::Hot } else { Tone::Plain }, text)
 }
 
-/// How long something has lasted. A short hold began at some time since the
-/// coarse clock was last set.
+/// Returns how long something has lasted. A short hold began at some time since the coarse clock
+/// was last set.
 fn held(held: Lasting) -> String {
     let time = time(held.ns as f64);
     if held.exact || held.ns > UNSHARP_NS { time } else { format!("<{time}") }

@@ -37,7 +37,7 @@ impl<'l> Files<'l> {
         }
     }
 
-    /// Before each look: what changes under a running process is asked again.
+    /// Prepares a look: asks again for what changes under a running process.
     pub(super) fn refresh(&mut self) {
         // Threads rename themselves, and their numbers are given anew.
         self.threads.clear();

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 
 /// Knows the names of the process.
 pub(super) trait Lookup {
-    /// What to call a lock, by index and life of its record.
+    /// Returns what to call a lock, by index and life of its record.
     fn lock(&mut self, index: u32, generation: Option<u32>) -> String;
-    /// The place where a stack with this id leads to.
+    /// Returns the place where a stack with this id leads to.
     fn site(&mut self, stack: u32) -> String;
-    /// What to call a thread, whose name in the ledger is given.
+    /// Returns what to call a thread, whose name in the ledger is given.
     fn thread(&mut self, tid: u32, name: Option<&str>) -> String;
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Choices {
     pub(super) help: bool,
 }
 
-/// One lock.
+/// One lock in the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LockRow {
     pub(super) name: String,
@@ -63,7 +63,7 @@ pub(super) struct ThreadRow {
     pub(super) idle: bool,
 }
 
-/// All of it.
+/// All that is shown at one look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Screen {
     pub(super) interval_ns: u64,
@@ -155,7 +155,7 @@ impl Screen {
     }
 }
 
-/// The locks in the order that was chosen.
+/// Returns the locks in the order that was chosen.
 pub(super) fn order<'l>(live: &'l Live, choices: &Choices) -> Vec<&'l LockRate> {
     let places: HashMap<u32, usize> =
         choices.frozen.iter().flatten().enumerate().map(|(place, &lock)| (lock, place)).collect();
@@ -186,7 +186,7 @@ fn contended_percent(rate: &LockRate) -> f64 {
     }
 }
 
-/// What a thread waits for that has no record.
+/// Returns what a thread waits for that has no record.
 fn target(waiter: &Waiter) -> String {
     match waiter.how.kind() {
         How::JOIN => "the end of a thread".into(),

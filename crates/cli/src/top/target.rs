@@ -9,9 +9,9 @@ use std::io;
 
 /// A process with a ledger.
 pub(super) struct Target {
-    /// Its number.
+    /// The number that the kernel has for it.
     pub(super) pid: u32,
-    /// Its ledger, mapped.
+    /// The ledger of the process, mapped.
     pub(super) ledger: Mapped,
     name: String,
     /// When the process began, as the kernel counts: its number may be given to
@@ -20,8 +20,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The process `pid`, or the first below it that has a ledger: a `lockstead
-    /// run` is known by its number in the shell, and so is a wrapper script.
+    /// Returns the process `pid`, or the first below it that has a ledger: a `lockstead run` is
+    /// known by its number in the shell, and so is a wrapper script.
     ///
     /// # Errors
     /// There is no such process, it may not be read, or none is watched; the
@@ -67,7 +67,7 @@ impl Target {
         Target { pid, ledger, name: clean(&name), began: began(pid) }
     }
 
-    /// What it runs, and its number.
+    /// Returns what it runs, and its number.
     pub(super) fn name(&self) -> String {
         format!("{} (pid {})", self.name, self.pid)
     }
@@ -78,15 +78,15 @@ impl Target {
     }
 }
 
-/// The fields of `/proc/PID/stat` after the name, which may hold anything.
+/// Returns the fields of `/proc/PID/stat` after the name, which may hold anything.
 fn stat(pid: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after) = text.rsplit_once(')')?;
     Some(after.split_whitespace().map(str::to_owned).collect())
 }
 
-/// When a process began, in ticks since boot; none if it has ended, be it that
-/// nobody has asked for its status yet.
+/// Returns when a process began, in ticks since boot; none if it has ended, be it that nobody has
+/// asked for its status yet.
 fn began(pid: u32) -> Option<u64> {
     let fields = stat(&pid.to_string())?;
     match fields.first()?.as_str() {
@@ -103,7 +103,7 @@ fn other_threads(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
 }
 
-/// The children of a process, the oldest first.
+/// Returns the children of a process, the oldest first.
 fn children(pid: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
     let parent = pid.to_string();

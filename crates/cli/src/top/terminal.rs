@@ -126,7 +126,7 @@ fn room_for(live: &Live, (_, height): (usize, usize)) -> Room {
     room(height, live.waiters.len() + live.idle.len(), live.holders.len())
 }
 
-/// What a key does.
+/// Does what a key asks for.
 pub(super) fn press(key: KeyEvent, choices: &mut Choices, live: &Live) -> Wish {
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
@@ -155,7 +155,7 @@ pub(super) fn press(key: KeyEvent, choices: &mut Choices, live: &Live) -> Wish {
     Wish::Redraw
 }
 
-/// Another column; frozen places are given anew.
+/// Sorts by another column; frozen places are given anew.
 fn sort(choices: &mut Choices, live: &Live, column: Column) {
     choices.sort = column;
     if choices.frozen.take().is_some() {

@@ -34,7 +34,7 @@ impl Lookup for Counting {
     }
 }
 
-/// A second in which the lock `n` was waited for `n` ms, for `n` up to `locks`.
+/// Returns a second in which the lock `n` was waited for `n` ms, for `n` up to `locks`.
 fn live(locks: u32, threads: u32) -> Live {
     let waiter = |n: u32| Waiter {
         tid: 1000 + n,

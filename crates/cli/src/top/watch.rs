@@ -32,7 +32,7 @@ pub(super) struct Watch<'t> {
 }
 
 impl Watch<'_> {
-    /// What happened since the last look.
+    /// Returns what happened since the last look.
     pub(super) fn look(&mut self) -> Live {
         self.names.refresh();
         let sample = Sample::take(&self.ledger, now());
@@ -75,7 +75,7 @@ impl Watch<'_> {
     }
 }
 
-/// Lines for a file, with an empty one after them.
+/// Returns the lines for a file, with an empty one after them.
 pub(super) fn plain(lines: &[Line]) -> String {
     lines.iter().map(|(_, text)| format!("{}\n", text.trim_end())).collect::<String>() + "\n"
 }

@@ -4,10 +4,11 @@
 use super::level_word;
 use crate::stack::Stack;
 pub use lockstead_rules::Level;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A lock by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
     /// What it is called.
     pub name: String,
@@ -33,7 +34,7 @@ impl Lock {
 }
 
 /// A thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
     /// The kernel's number; 0 if it is not known.
     pub tid: u32,
@@ -42,7 +43,7 @@ pub struct Thread {
 }
 
 /// How a lock is held or asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// Alone.
@@ -65,7 +66,7 @@ impl From<lockstead_lockdep::Mode> for How {
 }
 
 /// What kind of cycle an order finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CycleKind {
     /// Of locks.
@@ -79,7 +80,7 @@ pub enum CycleKind {
 }
 
 /// Why a cycle is not called a potential deadlock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Excuse {
     /// One thread, or fewer threads than steps.
@@ -93,7 +94,7 @@ pub enum Excuse {
 }
 
 /// One step of an order: a thread held one lock and asked for another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Who.
     pub thread: Thread,
@@ -121,7 +122,7 @@ pub struct Step {
 }
 
 /// Locks that are taken in no one order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Order {
     /// What the steps go through; reports of version 1 call it `ring`.
     #[serde(alias = "ring")]
@@ -140,7 +141,7 @@ pub struct Order {
 }
 
 /// A rule that was broken.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     /// Who broke it.
     pub thread: Thread,
@@ -162,16 +163,18 @@ pub struct Violation {
 }
 
 /// What a finding of the checks has besides what every finding has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Details {
-    /// How bad; none of what is no finding of the checks.
+    /// `DEADLOCK`, `RULE`, `POTENTIAL` or `ORDER`; null of what is no finding of the checks.
     #[serde(with = "level_word", default)]
+    #[schemars(with = "Option<String>")]
     pub level: Option<Level>,
-    /// The id of the rule: [`Rule::id`](lockstead_rules::Rule::id).
+    /// `deadlock`, `lock-order-inversion` or the id of another rule ([the rules](validator.md#the-rules)).
     pub rule: Option<String>,
-    /// The same for all findings of one cause.
+    /// The same for all findings of one cause, in all runs of a build of the program.
     pub cause: Option<String>,
-    /// The suppression that kept it from being printed, as `FILE:LINE`.
+    /// `FILE:LINE` of the suppression that kept it from being printed; `the shipped list:LINE` of
+    /// one that comes with lockstead.
     pub suppressed: Option<String>,
     /// Of an inversion.
     pub order: Option<Order>,

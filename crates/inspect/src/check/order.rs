@@ -6,6 +6,7 @@ use super::lives::Lives;
 use super::model::{How, Lock, Thread};
 use crate::stack::Stack;
 use lockstead_ledger::Part;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +15,7 @@ use std::collections::hash_map::Entry;
 pub const MOST: usize = 20_000;
 
 /// Which lock came before which, and who was first seen to take them so.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
     /// All that are part of it.
     pub locks: Vec<Lock>,
@@ -29,7 +30,7 @@ pub struct Recorded {
 }
 
 /// One pair of locks: the other fields of a [`Recorded`] by their places.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
     /// The lock that was held.
     pub from: usize,
@@ -132,7 +133,7 @@ pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
     }
     recorded.locks = locks.all;
     recorded.threads = threads.all;
-    let nothing = || Stack { frames: Vec::new(), end: crate::stack::End::Bottom };
+    let nothing = || Stack { frames: Vec::new(), end: crate::stack::StackEnd::Bottom };
     recorded.stacks = stacks.all.into_iter().map(|stack| stack.unwrap_or_else(nothing)).collect();
     recorded
 }

@@ -253,7 +253,7 @@ pub fn suggestion(details: &Details, title: &str) -> String {
 mod tests {
     use super::*;
     use crate::check::model::{Lock, Thread, Violation};
-    use crate::stack::{End, Stack};
+    use crate::stack::{Stack, StackEnd};
 
     fn finding() -> Details {
         let frame = |function: &str, line| Frame {
@@ -265,7 +265,7 @@ mod tests {
         };
         let stack = |name: &str| Stack {
             frames: vec![frame(name, 18), frame("main", 40)],
-            end: End::Bottom,
+            end: StackEnd::Bottom,
         };
         Details {
             rule: Some("recursion".into()),

@@ -50,7 +50,7 @@ impl<const N: usize> Fields<N> {
     }
 }
 
-/// A number that a thread may have.
+/// Returns a number that a thread may have.
 fn is_thread(number: u32) -> bool {
     (1..=MOST_THREADS).contains(&number)
 }

@@ -34,21 +34,20 @@ const CEILING: u32 = 19;
 
 /// The kind word of a mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(u32);
+pub struct MutexKind(u32);
 
-impl Kind {
-    fn new(word: u32) -> Option<Kind> {
+impl MutexKind {
+    fn new(word: u32) -> Option<MutexKind> {
         let known = 3 | ROBUST | INHERIT | PROTECT | SHARED | ELISION;
         let protocols = word & (INHERIT | PROTECT);
         let valid = word & !known == 0
             && protocols != INHERIT | PROTECT
             && word & (ROBUST | PROTECT) != ROBUST | PROTECT
             && word & ELISION != ELISION;
-        valid.then_some(Kind(word))
+        valid.then_some(MutexKind(word))
     }
 
-    /// The kind in words, as in `pthread_mutexattr_settype(3)`; nothing for a
-    /// default one.
+    /// Returns the kind in words, as in `pthread_mutexattr_settype(3)`; nothing for a default one.
     #[must_use]
     pub fn words(self) -> Vec<&'static str> {
         let mut words = Vec::new();
@@ -72,7 +71,7 @@ impl Kind {
         words
     }
 
-    /// Threads of other processes may hold it.
+    /// Returns whether threads of other processes may hold it.
     #[must_use]
     pub fn is_shared(self) -> bool {
         self.0 & SHARED != 0
@@ -86,7 +85,7 @@ impl Kind {
         self.0 & 3 == 1
     }
 
-    /// The lock word names the owner.
+    /// Returns whether the lock word names the owner.
     fn names_owner(self) -> bool {
         self.has(ROBUST | INHERIT)
     }
@@ -95,10 +94,10 @@ impl Kind {
 /// A mutex that somebody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutex {
-    /// Its first byte.
+    /// The address of its first byte.
     pub address: u64,
-    /// Which kind.
-    pub kind: Kind,
+    /// Which kind it is.
+    pub kind: MutexKind,
     /// The holder, by the number that it has for itself.
     pub owner: u32,
     /// How often a recursive one is taken.
@@ -106,7 +105,7 @@ pub struct Mutex {
 }
 
 impl Mutex {
-    /// The mutex that a thread sleeps for.
+    /// Returns the mutex that a thread sleeps for.
     #[must_use]
     pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<Mutex> {
         let (mutex, word) = Self::read(wait.address, memory)?;
@@ -129,14 +128,14 @@ impl Mutex {
         (waits_as_it_should && wait.private == private).then_some(mutex)
     }
 
-    /// What holds for every mutex that is held, whoever waits; and its word.
+    /// Returns what holds for every mutex that is held, whoever waits; and its word.
     fn read(address: u64, memory: &dyn Memory) -> Option<(Mutex, u32)> {
         if address == 0 || !address.is_multiple_of(8) {
             return None;
         }
         let fields = Fields::<40>::read(memory, address)?;
         let (word, count, users) = (fields.u32(0), fields.u32(4), fields.u32(12));
-        let kind = Kind::new(fields.u32(16))?;
+        let kind = MutexKind::new(fields.u32(16))?;
         let named = fields.u32(8);
         let owner = if kind.names_owner() { word & !(WAITERS | OWNER_DIED) } else { named };
         let depth = match kind {
@@ -235,13 +234,13 @@ mod tests {
 
     #[test]
     fn kinds_have_the_manuals_words() {
-        assert_eq!(Kind::new(0).map(Kind::words), Some(vec![]));
+        assert_eq!(MutexKind::new(0).map(MutexKind::words), Some(vec![]));
         let words = vec!["recursive", "robust", "priority-inheritance"];
-        assert_eq!(Kind::new(1 | 16 | 32 | 128).map(Kind::words), Some(words));
+        assert_eq!(MutexKind::new(1 | 16 | 32 | 128).map(MutexKind::words), Some(words));
         assert_eq!(
-            Kind::new(2 | 128).map(Kind::words),
+            MutexKind::new(2 | 128).map(MutexKind::words),
             Some(vec!["error-checking", "process-shared"])
         );
-        assert_eq!(Kind::new(1 << 20), None);
+        assert_eq!(MutexKind::new(1 << 20), None);
     }
 }

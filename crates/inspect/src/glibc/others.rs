@@ -27,23 +27,23 @@ pub fn is_once(wait: &FutexWait, memory: &dyn Memory) -> bool {
 /// An object that somebody waits for and that nobody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownerless {
-    /// `pthread_cond_t`.
+    /// A condition variable, `pthread_cond_t`.
     Condition {
-        /// Its first byte.
+        /// The address of its first byte.
         address: u64,
         /// Threads that wait for it.
         waiting: u32,
     },
-    /// `sem_t`.
+    /// A semaphore of POSIX, `sem_t`.
     Semaphore {
-        /// Its first byte.
+        /// The address of its first byte.
         address: u64,
         /// Threads that wait for it.
         waiting: u32,
     },
-    /// `pthread_barrier_t`.
+    /// A barrier of POSIX, `pthread_barrier_t`.
     Barrier {
-        /// Its first byte.
+        /// The address of its first byte.
         address: u64,
         /// Threads that have come in this round.
         come: u32,
@@ -52,8 +52,8 @@ pub enum Ownerless {
     },
 }
 
-/// The condition variable that a thread sleeps for, if a function for these made the call: the
-/// relations among its fields alone are too few to tell it from other words.
+/// Returns the condition variable that a thread sleeps for, if a function for these made the call:
+/// the relations among its fields alone are too few to tell it from other words.
 #[must_use]
 pub fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     plain(wait)?;
@@ -81,7 +81,7 @@ pub fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
         .find_map(|(signals, group, references)| candidate(signals, group, references))
 }
 
-/// The semaphore that a thread sleeps for.
+/// Returns the semaphore that a thread sleeps for.
 #[must_use]
 pub fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     plain(wait)?;
@@ -97,7 +97,7 @@ pub fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     fits.then_some(Ownerless::Semaphore { address, waiting })
 }
 
-/// The barrier that a thread sleeps for, if a function for these made the call.
+/// Returns the barrier that a thread sleeps for, if a function for these made the call.
 #[must_use]
 pub fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
     plain(wait)?;

@@ -26,7 +26,7 @@ const USED: u32 = 2;
 /// A reader-writer lock that somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RwLock {
-    /// Its first byte.
+    /// The address of its first byte.
     pub address: u64,
     /// The thread that holds it alone, by the number that it has for itself.
     pub writer: Option<u32>,
@@ -39,7 +39,7 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    /// The lock that a thread sleeps for.
+    /// Returns the lock that a thread sleeps for.
     #[must_use]
     pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<RwLock> {
         if wait.operation != (Operation::Wait { bits: !0 }) {

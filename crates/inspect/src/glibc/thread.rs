@@ -20,7 +20,7 @@ const FURTHEST: u64 = 0x800;
 /// thread that runs, and of one that is about to end.
 const STATES: std::ops::RangeInclusive<u32> = 1..=2;
 
-/// The thread that a join waits for, by the number that it has for itself.
+/// Returns the thread that a join waits for, by the number that it has for itself.
 #[must_use]
 pub fn joined(wait: &FutexWait, memory: &dyn Memory) -> Option<u32> {
     let waits = wait.operation == Operation::Wait { bits: !0 } && !wait.private;
@@ -49,14 +49,14 @@ pub fn joined(wait: &FutexWait, memory: &dyn Memory) -> Option<u32> {
 /// the owner's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLock {
-    /// Its first byte.
+    /// The address of its first byte.
     pub address: u64,
     /// The holder, by the number that it has for itself.
     pub owner: u32,
 }
 
 impl StreamLock {
-    /// The lock that a thread sleeps for.
+    /// Returns the lock that a thread sleeps for.
     #[must_use]
     pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<StreamLock> {
         let address = wait.address;
@@ -109,7 +109,7 @@ mod tests {
 
     const RECORD: u64 = 0x7f00_0000_1000;
 
-    /// The record of thread 77, and the lock of a stream behind it.
+    /// Returns the record of thread 77, and the lock of a stream behind it.
     fn memory() -> SavedMemory {
         let mut bytes = vec![0; 0x800];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

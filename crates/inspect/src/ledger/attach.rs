@@ -71,7 +71,7 @@ fn ask(token: &str, pid: u32) -> io::Result<Mapped> {
     }
 }
 
-/// The token of the run in the name of a mapped ledger.
+/// Returns the token of the run in the name of a mapped ledger.
 fn token(mapping: &Mapping) -> Option<String> {
     let Backing::File { path, .. } = &mapping.backing else { return None };
     let name = path.file_name()?.to_str()?;
@@ -85,7 +85,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= hello::TOKEN && text.chars().all(plain)
 }
 
-/// The tokens of all runs that listen, from the text of [`SOCKETS`].
+/// Returns the tokens of all runs that listen, from the text of [`SOCKETS`].
 fn tokens(sockets: &str) -> impl Iterator<Item = &str> {
     let (prefix, length) = hello::socket_name(b"");
     let names = sockets.lines().filter_map(|line| line.split_once('@')?.1.split(' ').next());

@@ -25,7 +25,7 @@ const PAGE: u64 = 4096;
 /// A file that was mapped for execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// First address.
+    /// The address where it begins.
     pub start: u64,
     /// What was added to the addresses in the file.
     pub bias: u64,
@@ -33,8 +33,8 @@ pub struct Code {
     pub path: Vec<u8>,
 }
 
-/// The modules in a ledger. Of several that lay at one address one after the
-/// other, the last.
+/// Returns the modules in a ledger. Of several that lay at one address one after the other, the
+/// last.
 #[must_use]
 pub fn modules(ledger: &Ledger<'_>) -> Vec<Code> {
     let mut found: Vec<Code> = Vec::new();
@@ -74,7 +74,7 @@ pub fn maps(read: &[u8], modules: &[Code], program: &Path) -> Maps {
     Maps::parse(&text)
 }
 
-/// A line of the maps for each loaded segment of a file, without its path.
+/// Returns a line of the maps for each loaded segment of a file, without its path.
 fn segments(path: &Path, bias: u64) -> Option<Vec<String>> {
     let metadata = fs::metadata(path).ok()?;
     let bytes = fs::File::open(path).ok()?;

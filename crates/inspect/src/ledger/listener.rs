@@ -54,28 +54,28 @@ pub enum Call {
     Hello {
         /// What it says of itself.
         hello: Box<Hello>,
-        /// The ledger's file.
+        /// The file that the ledger lies in.
         file: OwnedFd,
-        /// Who it is.
+        /// The process at the other end.
         peer: Peer,
     },
     /// A process could not make a ledger.
     Without {
         /// What it says of itself, and why.
         hello: Box<Hello>,
-        /// Who it is.
+        /// The process at the other end.
         peer: Peer,
     },
     /// A process could not hand over its ledger.
     Lost {
-        /// Who it is.
+        /// The process at the other end.
         peer: Peer,
-        /// Why.
+        /// The reason, from the system.
         error: io::Error,
     },
     /// Somebody asks for the ledger of a process.
     Question {
-        /// Whose.
+        /// The process that it is about.
         pid: u32,
         /// Who asks, and where to answer.
         caller: Caller,
@@ -86,7 +86,7 @@ pub enum Call {
 #[derive(Debug)]
 pub struct Caller {
     connection: OwnedFd,
-    /// Who it is.
+    /// The process at the other end.
     pub peer: Peer,
 }
 
@@ -142,20 +142,20 @@ impl Listener {
         Ok(())
     }
 
-    /// What tells this run from all others.
+    /// Returns what tells this run from all others.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The descriptors of which one becomes readable when somebody calls.
+    /// Returns the descriptors of which one becomes readable when somebody calls.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let beside = self.beside.iter().map(|beside| beside.socket.as_fd());
         let own = [self.socket.as_fd()].into_iter().chain(beside);
         own.chain(self.open.iter().map(|(open, ..)| open.as_fd()))
     }
 
-    /// The next caller, at either socket.
+    /// Returns the next caller, at either socket.
     fn accept(&self) -> io::Result<OwnedFd> {
         match (passing::accept(self.socket.as_fd()), &self.beside) {
             (Err(error), Some(beside)) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -165,7 +165,7 @@ impl Listener {
         }
     }
 
-    /// All calls that are there.
+    /// Takes all calls that are there.
     pub fn calls(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
         loop {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Bytes of the first page, which holds the coarse clock.
 const FIRST_PAGE: usize = 4096;
 
-/// A mapped ledger.
+/// The ledger of a process, mapped into this one.
 #[derive(Debug)]
 pub struct Mapped {
     file: OwnedFd,
@@ -40,7 +40,7 @@ const UNWRITTEN: u64 = 1 << 20;
 // SAFETY: the mapping is shared memory of atomics, at an address that stays
 // until the value is dropped.
 unsafe impl Send for Mapped {}
-// SAFETY: as above.
+// SAFETY: all writes through a shared reference are atomic, as above.
 unsafe impl Sync for Mapped {}
 
 fn invalid(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -54,7 +54,7 @@ impl Mapped {
     /// # Errors
     /// The file is no ledger, or can shrink, or there is no address space left.
     pub fn new(file: OwnedFd, keeps_clock: bool) -> io::Result<Mapped> {
-        // SAFETY: asks about an open descriptor.
+        // SAFETY: the kernel writes one structure of this frame, about a descriptor that is open.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(invalid(
@@ -88,10 +88,10 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// The ledger. Its version and layout are those that were checked when it
-    /// was mapped. If the program has written over the counters of what is
-    /// claimed, it ends where they were last right: to look at what was never
-    /// written makes it exist, and a ledger is larger than most memories.
+    /// Returns the ledger. Its version and layout are those that were checked when it was mapped.
+    /// If the program has written over the counters of what is claimed, it ends where they were
+    /// last right: to look at what was never written makes it exist, and a ledger is larger than
+    /// most memories.
     ///
     /// # Panics
     /// Never: it was there when `new` returned.
@@ -139,7 +139,7 @@ impl Mapped {
         }
     }
 
-    /// The file, to hand it on.
+    /// Returns the file, to hand it on.
     #[must_use]
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

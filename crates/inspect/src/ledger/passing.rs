@@ -29,21 +29,22 @@ pub const LONGEST: usize = 4096;
 /// closed by the kernel.
 const CONTROL: usize = 64;
 
-/// A new socket. Its reads and connections do not block.
+/// Opens a socket whose reads and connections do not block.
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: takes numbers.
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let socket = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if socket == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: this function has just opened the descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// The abstract address of a name, and its length.
+/// Returns the abstract address of a name, and its length.
 fn address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
-    // SAFETY: all zeroes is a valid value of this structure.
+    // SAFETY: the structure has numbers and null pointers only, of which all zeroes are valid
+    // values.
     let mut address: libc::sockaddr_un = unsafe { zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     // The first byte is zero: abstract.
@@ -82,7 +83,8 @@ pub fn is_deserted(path: &Path) -> bool {
         let socket = socket()?;
         let (mut address, length) = address(path.as_os_str().as_bytes())?;
         address.sun_path.rotate_left(1);
-        // SAFETY: as in `listen_to`.
+        // SAFETY: the address is valid and as long as said, and the socket is open, as in
+        // `listen_to`.
         let done =
             unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -107,12 +109,12 @@ fn listen_to((address, length): &(libc::sockaddr_un, libc::socklen_t)) -> io::Re
 pub fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (address, length) = address(name)?;
-    // SAFETY: as in `listen`.
+    // SAFETY: the address is valid and as long as said, and the socket is open, as in `listen`.
     let done = unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
     if done == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The next connection, if one is there; its reads do not block either.
+/// Returns the next connection, if one is there; its reads do not block either.
 ///
 /// # Errors
 /// `WouldBlock` if none is there.
@@ -124,16 +126,16 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if connection == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: this function has just opened the descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(connection) })
 }
 
-/// Who is at the other end.
+/// Returns who is at the other end.
 ///
 /// # Errors
 /// The socket is not connected.
 pub fn peer(connection: BorrowedFd<'_>) -> io::Result<Peer> {
-    // SAFETY: all zeroes is a valid value of this structure of numbers.
+    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut found: libc::ucred = unsafe { zeroed() };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the structure is as long as said and borrowed exclusively.
@@ -158,7 +160,7 @@ pub fn peer(connection: BorrowedFd<'_>) -> io::Result<Peer> {
 /// What `poll` says.
 pub fn wait_readable(connection: BorrowedFd<'_>, milliseconds: i32) -> io::Result<bool> {
     let mut wanted = libc::pollfd { fd: connection.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, borrowed exclusively.
+    // SAFETY: the kernel reads and writes one entry, which this frame borrows exclusively.
     match unsafe { libc::poll(&mut wanted, 1, milliseconds) } {
         -1 => Err(io::Error::last_os_error()),
         ready => Ok(ready > 0),
@@ -177,13 +179,14 @@ pub fn send(
     let mut part =
         libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     let mut control = [0_u64; CONTROL / 8];
-    // SAFETY: all zeroes is a valid value of this structure.
+    // SAFETY: the structure has numbers and null pointers only, of which all zeroes are valid
+    // values.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = &mut part;
     header.msg_iovlen = 1;
     if let Some(descriptor) = descriptor {
         header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: arithmetic on a small number.
+        // SAFETY: the macro computes a size from a small number and touches no memory.
         header.msg_controllen = unsafe { libc::CMSG_SPACE(4) } as usize;
         // SAFETY: the control buffer is aligned and has room for a header and
         // a descriptor (asserted by CMSG_SPACE(4) = 24 <= CONTROL).
@@ -210,7 +213,8 @@ pub fn receive(connection: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedF
     let mut message = vec![0; LONGEST];
     let mut part = libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
     let mut control = [0_u64; CONTROL / 8];
-    // SAFETY: all zeroes is a valid value of this structure.
+    // SAFETY: the structure has numbers and null pointers only, of which all zeroes are valid
+    // values.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = &mut part;
     header.msg_iovlen = 1;
@@ -254,7 +258,7 @@ mod tests {
     use std::io::{Read, Seek, Write};
     use std::os::fd::AsFd;
 
-    /// A name that no other test uses.
+    /// Returns a name that no other test uses.
     fn name(what: &str) -> Vec<u8> {
         format!("lockstead-test-{}-{what}", std::process::id()).into_bytes()
     }
@@ -294,7 +298,7 @@ mod tests {
         let _client = connect(&name).expect("connects");
         let server = accept(listener.as_fd()).expect("a connection");
         let found = peer(server.as_fd()).expect("known");
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         assert_eq!(found, Peer { pid: std::process::id(), user: unsafe { libc::geteuid() } });
         assert!(listen(&name).is_err(), "the name is taken");
     }

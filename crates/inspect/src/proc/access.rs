@@ -11,7 +11,7 @@ use super::status::Status;
 pub enum Barrier {
     /// It belongs to another user.
     OtherUser {
-        /// Whose it is.
+        /// The user that it belongs to.
         uid: u64,
     },
     /// Yama lets processes be read by their ancestors alone.
@@ -28,14 +28,14 @@ pub enum Barrier {
 }
 
 impl Barrier {
-    /// What keeps this process from reading the process `pid`.
+    /// Returns what keeps this process from reading the process `pid`.
     #[must_use]
     pub fn of(pid: u32, status: &Status) -> Barrier {
         let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
             .ok()
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(0);
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let me = u64::from(unsafe { libc::geteuid() });
         // Of the folder itself the kernel shows the user in any case.
         let owner = std::fs::metadata(format!("/proc/{pid}/stat"))
@@ -56,7 +56,7 @@ impl Barrier {
         }
     }
 
-    /// One sentence: what is missing.
+    /// Says in one sentence what is missing.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -78,7 +78,7 @@ impl Barrier {
         }
     }
 
-    /// One sentence: what to do.
+    /// Says in one sentence what to do.
     #[must_use]
     pub fn advice(&self, pid: u32) -> String {
         let sudo = format!("sudo lockstead dump {pid}");

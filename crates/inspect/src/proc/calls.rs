@@ -1,6 +1,6 @@
 //! Names of the system calls in which threads commonly sleep.
 
-/// The name of a call; `None` for one that is not in the list.
+/// Returns the name of a call; `None` for one that is not in the list.
 #[must_use]
 pub fn name(number: i64) -> Option<&'static str> {
     CALLS.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The whole file.
+/// Returns the whole file.
 ///
 /// # Errors
 /// As the system says; a file of a process that has ended may open and not be

@@ -36,7 +36,7 @@ pub enum Operation {
     RequeuePi,
     /// Until any of several words is woken.
     Several {
-        /// How many.
+        /// How many there are.
         words: u32,
     },
 }
@@ -44,7 +44,7 @@ pub enum Operation {
 /// When a wait ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Never.
+    /// It never ends by itself.
     None,
     /// At a time of a clock; the time lies at this address.
     At {
@@ -67,7 +67,7 @@ pub struct FutexWait {
     pub address: u64,
     /// What the call compared the word with; 0 where it does not compare.
     pub expected: u32,
-    /// Which kind.
+    /// Which kind it is.
     pub operation: Operation,
     /// Only threads of the process can wake it.
     pub private: bool,
@@ -76,7 +76,7 @@ pub struct FutexWait {
 }
 
 impl FutexWait {
-    /// The wait that a call is, if it is one.
+    /// Returns the wait that a call is, if it is one.
     #[must_use]
     pub fn decode(call: &Call) -> Option<FutexWait> {
         let [address, second, third, fourth, fifth, sixth] = call.arguments;
@@ -133,7 +133,7 @@ impl FutexWait {
         }
     }
 
-    /// It ends by itself at some time.
+    /// Returns whether the wait ends by itself at some time.
     #[must_use]
     pub fn timed(&self) -> bool {
         self.limit != Limit::None
@@ -150,7 +150,7 @@ impl FutexWait {
         (0..1_000_000_000).contains(&nanos).then_some((seconds, nanos))
     }
 
-    /// The words of a wait on several, with what each was compared with.
+    /// Returns the words of a wait on several, with what each was compared with.
     #[must_use]
     pub fn words(&self, memory: &dyn Memory) -> Vec<(u64, u32)> {
         let Operation::Several { words } = self.operation else {

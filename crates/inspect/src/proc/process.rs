@@ -15,19 +15,19 @@ pub enum Unusable {
     Absent,
     /// A thread of the kernel: it has no memory of its own.
     Kernel {
-        /// Its name.
+        /// The name that it has.
         name: String,
     },
     /// It has ended, and its parent has not asked for its status.
     Zombie {
-        /// Its name.
+        /// The name that it has.
         name: String,
-        /// The parent.
+        /// The process that started it.
         parent: u64,
     },
     /// Its addresses have 32 bits, and so its locks another layout.
     Narrow {
-        /// Its name.
+        /// The name that it has.
         name: String,
     },
     /// It ended while it was looked at.
@@ -62,7 +62,7 @@ impl std::error::Error for Unusable {}
 /// A process that exists and has memory.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Its number here.
+    /// Its number where the command runs.
     pub pid: u32,
     /// The number that was asked for, where that is one of its threads.
     pub asked: u32,
@@ -75,7 +75,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process that the number belongs to: itself, or one of its threads.
+    /// Returns the process that the number belongs to: itself, or one of its threads.
     ///
     /// # Errors
     /// Why it cannot be looked at.
@@ -122,7 +122,7 @@ fn is_narrow(pid: u32) -> Option<bool> {
     head.starts_with(b"\x7fELF").then_some(head[4] == 1)
 }
 
-/// The flags in a file `stat`, the seventh field after the name.
+/// Returns the flags in a file `stat`, the seventh field after the name.
 fn flags(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(6)?.parse().ok()
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_looked_at_by_any_of_its_threads() {
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let tid = unsafe { libc::gettid() } as u32;
         let process = Process::open(tid).expect("one's own");
         assert_eq!((process.pid, process.asked), (std::process::id(), tid));

@@ -18,40 +18,40 @@ impl Status {
         Ok(Status::parse(&String::from_utf8_lossy(&std::fs::read(path)?)))
     }
 
-    /// From the text of such a file.
+    /// Parses the text of such a file.
     #[must_use]
     pub fn parse(text: &str) -> Status {
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Status { fields: pairs.map(|(n, v)| (n.to_owned(), v.trim().to_owned())).collect() }
     }
 
-    /// One field as text.
+    /// Returns one field as text.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
     }
 
-    /// The first number of a field.
+    /// Returns the first number of a field.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.split_whitespace().next()?.parse().ok()
     }
 
-    /// The thread's number in the innermost PID namespace that it is in: what
-    /// it calls itself, and what it writes into the locks it takes.
+    /// Returns the thread's number in the innermost PID namespace that it is in: what it calls
+    /// itself, and what it writes into the locks it takes.
     #[must_use]
     pub fn own_number(&self) -> Option<u32> {
         self.text("NSpid")?.split_whitespace().last()?.parse().ok()
     }
 
-    /// Deeper in PID namespaces than the reader.
+    /// Returns whether the thread is deeper in PID namespaces than the reader.
     #[must_use]
     pub fn nested(&self) -> bool {
         self.text("NSpid").is_some_and(|all| all.split_whitespace().count() > 1)
     }
 
-    /// How often the thread has been taken off a processor, of its own will
-    /// and otherwise: one that has not run in between shows the same pair.
+    /// Returns how often the thread has been taken off a processor, of its own will and otherwise:
+    /// one that has not run in between shows the same pair.
     #[must_use]
     pub fn switches(&self) -> Option<(u64, u64)> {
         Some((self.number("voluntary_ctxt_switches")?, self.number("nonvoluntary_ctxt_switches")?))

@@ -14,9 +14,9 @@ pub enum Doing {
     Call(Call),
     /// Asleep outside any system call: stopped by a fault or a signal.
     Stopped {
-        /// Stack pointer.
+        /// The value of the stack pointer.
         sp: u64,
-        /// Program counter.
+        /// The value of the program counter.
         pc: u64,
     },
     /// The kernel refuses to tell.
@@ -26,24 +26,24 @@ pub enum Doing {
 /// A system call that a thread sleeps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number.
+    /// The number that the kernel has for it.
     pub number: i64,
-    /// Its arguments.
+    /// The arguments that it was called with.
     pub arguments: [u64; 6],
-    /// Stack pointer.
+    /// The value of the stack pointer.
     pub sp: u64,
-    /// Program counter.
+    /// The value of the program counter.
     pub pc: u64,
 }
 
 impl Doing {
-    /// Its stack has gone, as that of a main thread that has ended before others.
+    /// Returns whether its stack has gone, as that of a main thread that has ended before others.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         *self == Doing::Stopped { sp: 0, pc: 0 }
     }
 
-    /// Stack pointer and program counter of a thread that sleeps.
+    /// Returns stack pointer and program counter of a thread that sleeps.
     #[must_use]
     pub fn registers(&self) -> Option<(u64, u64)> {
         match *self {
@@ -52,7 +52,7 @@ impl Doing {
         }
     }
 
-    /// From the text of a file `syscall`.
+    /// Parses the text of a file `syscall`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Doing> {
         let text = text.trim();
@@ -77,16 +77,16 @@ impl Doing {
 /// A thread at one moment.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its number here.
+    /// Its number where the command runs.
     pub tid: u32,
     /// Its number for itself: what it writes into locks.
     pub own: u32,
-    /// Its name.
+    /// The name that it has.
     pub name: String,
     /// The kernel's letter: `S` asleep, `R` running, `D` asleep and not to be
     /// disturbed, `T` stopped, `t` traced, `Z` ended.
     pub state: char,
-    /// What it does.
+    /// What it is doing now.
     pub doing: Doing,
 }
 
@@ -108,7 +108,7 @@ impl Task {
         Ok(Task { tid, own: own.unwrap_or(tid), name, state, doing: doing(pid, tid)? })
     }
 
-    /// The futex wait it is in.
+    /// Returns the futex wait it is in.
     #[must_use]
     pub fn futex(&self) -> Option<FutexWait> {
         match self.doing {
@@ -117,7 +117,7 @@ impl Task {
         }
     }
 
-    /// In which function of the kernel it sleeps, where that may be read.
+    /// Returns the function of the kernel that it sleeps in, where that may be read.
     #[must_use]
     pub fn kernel_function(pid: u32, tid: u32) -> Option<String> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).ok()?;
@@ -159,7 +159,7 @@ pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<Task> {
     })
 }
 
-/// What a thread is doing now.
+/// Returns what a thread is doing now.
 ///
 /// # Errors
 /// It has ended.
@@ -182,13 +182,13 @@ pub fn doing(pid: u32, tid: u32) -> io::Result<Doing> {
     }
 }
 
-/// How often a thread was taken off a processor; see [`Status::switches`].
+/// Returns how often a thread was taken off a processor; see [`Status::switches`].
 #[must_use]
 pub fn switches(pid: u32, tid: u32) -> Option<(u64, u64)> {
     Status::read(&format!("/proc/{pid}/task/{tid}/status")).ok()?.switches()
 }
 
-/// The numbers of all threads, ascending.
+/// Returns the numbers of all threads, ascending.
 ///
 /// # Errors
 /// The process has ended.
@@ -200,8 +200,8 @@ pub fn numbers(pid: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Name and state from a file `stat`. The name may hold any character, so its
-/// end is the last bracket.
+/// Returns name and state from a file `stat`. The name may hold any character, so its end is the
+/// last bracket.
 fn stat_name_and_state(stat: &str) -> Option<(String, char)> {
     let (_, rest) = stat.split_once('(')?;
     let (name, rest) = rest.rsplit_once(')')?;
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_thread_that_reads_is_running() {
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let tid = unsafe { libc::gettid() } as u32;
         let pid = std::process::id();
         assert!(numbers(pid).expect("one's own threads").contains(&tid));

@@ -136,13 +136,13 @@ pub(super) fn is_running(thread: &Thread<'_>) -> bool {
     thread.record.state.load(Relaxed) == state::LIVE
 }
 
-/// When a hold began: exactly, or by the tick.
+/// Returns when a hold began: exactly, or by the tick.
 pub(super) fn began(header: &Header, held: &Holding) -> u64 {
     if held.started != 0 { held.started } else { header.time_of(held.tick) }
 }
 
-/// The one record of an address that stands for others of the same address: two
-/// threads that saw a lock first at the same time may have made two.
+/// Returns the one record of an address that stands for others of the same address: two threads
+/// that saw a lock first at the same time may have made two.
 pub(super) fn canonical(ledger: &Ledger<'_>, index: u32) -> u32 {
     let Some(lock) = ledger.lock(index) else { return index };
     match lock.shape().1 {
@@ -153,7 +153,7 @@ pub(super) fn canonical(ledger: &Ledger<'_>, index: u32) -> u32 {
     }
 }
 
-/// The latest grave of each address.
+/// Returns the latest grave of each address.
 fn graves_of(ledger: &Ledger<'_>) -> HashMap<u64, u32> {
     let used = ledger.used(lockstead_ledger::Part::Locks);
     (1..used as u32)

@@ -4,11 +4,11 @@ use super::account::Account;
 use super::detail::describe;
 use super::finding::Finding;
 use super::model::{
-    Glimpse, LockReport, Losses, ProcessReport, Report, SCHEMA, Sort, Totals, VERSION,
+    Glimpse, LockReport, LockTotals, Losses, ProcessReport, RunReport, SCHEMA, Sort, VERSION,
 };
 use super::names::Names;
 use super::places::Places;
-use super::rows::{self, Row, add, choose};
+use super::rows::{self, ReportRow, add, choose};
 use super::semaphores::model::Semaphores;
 use super::threads;
 use lockstead_ledger::Ledger;
@@ -17,55 +17,55 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What the command knows of a process besides its ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ProcessFacts {
     /// Its id, in the command's namespace.
     pub pid: u32,
-    /// Its parent.
+    /// The process that started it.
     pub parent: Option<u32>,
     /// The file it ran.
     pub exe: Option<String>,
-    /// Its arguments.
+    /// The arguments that it was called with.
     pub command: Vec<String>,
     /// When it ended, in nanoseconds of `CLOCK_MONOTONIC`; `None` if it runs or
     /// nobody saw it.
     pub ended_ns: Option<u64>,
-    /// How it ended.
+    /// How the process ended.
     pub exit: Option<String>,
     /// Processor time that it has used as this program, in nanoseconds.
     pub ran_ns: Option<u64>,
 }
 
 /// A process to report on.
-pub struct Process<'a> {
-    /// Its ledger.
+pub struct LedgerProcess<'a> {
+    /// The ledger of the process.
     pub ledger: Ledger<'a>,
     /// What else is known.
-    pub facts: Facts,
-    /// Its names.
+    pub facts: ProcessFacts,
+    /// Where its names come from.
     pub names: &'a mut dyn Names,
 }
 
-/// What to list.
+/// What a report is to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ReportOptions {
     /// The most locks of a process.
     pub top: usize,
-    /// Their order.
+    /// The order of the locks.
     pub sort: Sort,
     /// One row for all locks of one origin.
     pub by_class: bool,
 }
 
-impl Default for Options {
+impl Default for ReportOptions {
     fn default() -> Self {
-        Options { top: 10, sort: Sort::default(), by_class: false }
+        ReportOptions { top: 10, sort: Sort::default(), by_class: false }
     }
 }
 
 /// What there is to say of a whole run besides its processes.
 #[derive(Clone, Debug, Default)]
-pub struct Whole {
-    /// What was run.
+pub struct RunFacts {
+    /// The command that was run.
     pub command: Vec<String>,
     /// How long it took.
     pub wall_ns: u64,
@@ -87,9 +87,13 @@ pub struct Whole {
 
 /// Makes the report of a run from those on its processes.
 #[must_use]
-pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Options) -> Report {
+pub fn assemble(
+    mut processes: Vec<ProcessReport>,
+    whole: RunFacts,
+    options: &ReportOptions,
+) -> RunReport {
     processes.sort_by_key(|report| (Reverse(report.waiting.waited_ns), report.pid));
-    Report {
+    RunReport {
         schema: SCHEMA,
         version: VERSION,
         lockstead: env!("CARGO_PKG_VERSION"),
@@ -111,7 +115,10 @@ pub fn assemble(mut processes: Vec<ProcessReport>, whole: Whole, options: &Optio
 
 /// Makes the report on one process; `None` if nothing at all happened in it: one
 /// thread and no lock.
-pub fn describe_process(process: Process<'_>, options: &Options) -> Option<ProcessReport> {
+pub fn describe_process(
+    process: LedgerProcess<'_>,
+    options: &ReportOptions,
+) -> Option<ProcessReport> {
     let ledger = process.ledger;
     let facts = process.facts;
     let names = process.names;
@@ -127,13 +134,13 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
 
     let account = Account::of(&ledger, end);
     let losses = losses(&ledger, &account);
-    let (idle, locks): (Vec<Row>, Vec<Row>) =
+    let (idle, locks): (Vec<ReportRow>, Vec<ReportRow>) =
         rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
     let idle = rows::gather_short_lived(&ledger, names, idle);
     let (threads, mut waiting) = threads::count(&ledger, names, began, end);
     waiting.ran_ns = facts.ran_ns;
     // Threads count a wait as one for a lock when the condition is known to be one by then.
-    let sum_of = |rows: &[Row], of: &dyn Fn(&Row) -> u64| {
+    let sum_of = |rows: &[ReportRow], of: &dyn Fn(&ReportRow) -> u64| {
         rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)))
     };
     let late = sum_of(&locks, &|row| match row.is_condition(&ledger) {
@@ -156,7 +163,7 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
             places.learn(&ledger, names, &statistics.held_at);
         }
     }
-    let mut describe_all = |rows: &[Row], whole: u64| -> Vec<LockReport> {
+    let mut describe_all = |rows: &[ReportRow], whole: u64| -> Vec<LockReport> {
         let describe = |row| describe(&ledger, &account, &places, names, row, whole);
         rows.iter().filter_map(describe).collect()
     };
@@ -184,8 +191,8 @@ pub fn describe_process(process: Process<'_>, options: &Options) -> Option<Proce
     })
 }
 
-fn sum(rows: &[Row]) -> Totals {
-    rows.iter().fold(Totals::default(), |mut sum, row| {
+fn sum(rows: &[ReportRow]) -> LockTotals {
+    rows.iter().fold(LockTotals::default(), |mut sum, row| {
         add(&mut sum, &row.totals);
         sum
     })

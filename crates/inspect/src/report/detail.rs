@@ -2,12 +2,12 @@
 //! and held.
 
 use super::account::{Account, Unfinished};
-use super::model::{Bucket, Durations, LockReport, percent};
+use super::model::{DurationBucket, Durations, LockReport, percent};
 use super::names::{
     LockFacts, Names, attribute_names, class_name, kind_name, life_name, type_name,
 };
 use super::places::Places;
-use super::rows::{Row, is_over};
+use super::rows::{ReportRow, is_over};
 use super::sites::{By, Share, add_share, add_shares, site_of, sites, stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
@@ -38,7 +38,7 @@ pub(super) fn describe(
     account: &Account,
     places: &Places,
     names: &mut dyn Names,
-    row: &Row,
+    row: &ReportRow,
     all_waited_ns: u64,
 ) -> Option<LockReport> {
     let members = row.members.all();
@@ -89,7 +89,7 @@ pub(super) fn describe(
 /// The type of a condition that serves as a lock.
 const AS_LOCK: &str = "lock of a condition and a mutex";
 
-/// What the mutex of a condition is called.
+/// Returns what the mutex of a condition is called.
 fn mutex(ledger: &Ledger<'_>, names: &mut dyn Names, condition: &LockRecord) -> Option<String> {
     let address = ledger.existing_extension(condition)?.handing.mutex.load(Relaxed);
     let mutex = ledger.lock(ledger.find_lock(address)?)?;
@@ -140,7 +140,7 @@ fn add_unfinished(
     add_share(shares, Share { stack, count: 1, total: ns });
 }
 
-/// All of them timed.
+/// Returns durations all of which were timed.
 fn durations(
     ledger: &Ledger<'_>,
     places: &Places,
@@ -151,7 +151,7 @@ fn durations(
     let first = times.counts.iter().position(used).unwrap_or(0);
     let last = times.counts.iter().rposition(used).map_or(0, |last| last + 1);
     let histogram = (first..last)
-        .map(|at| Bucket {
+        .map(|at| DurationBucket {
             // The first bucket holds what took less than 2 ns, nothing included.
             from_ns: if at == 0 { 0 } else { 1 << at },
             count: times.counts[at],

@@ -3,64 +3,66 @@
 
 use crate::check::model::Details;
 use crate::stack::Stack;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Something that was reported while the program ran.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Finding {
-    /// `deadlock`, `timed_cycle`, `blocked`, `order` or `violation`.
+    /// `deadlock`; `timed_cycle`, which a time-out will open; `blocked`, a wait above the limit;
+    /// `stuck`, a process in which all threads wait; with `--check` also `order`, locks taken in no
+    /// one order, and `violation`, of a rule.
     pub kind: String,
-    /// The process.
+    /// The process that it is about.
     pub pid: u32,
-    /// When, since the start of the command.
+    /// When, since the start.
     pub at_ns: u64,
-    /// It in one line.
+    /// The first line of the text.
     pub title: String,
-    /// It as it was printed.
+    /// The report as it was printed.
     pub text: String,
-    /// Who has a part in it. Of a cycle each waits for what the next one holds,
-    /// the last for what the first one does. Of a blocked thread: itself, then
-    /// those that hold the lock, then whoever the first of these waits for, and
-    /// so on. None of an `order` or a `violation`.
-    pub threads: Vec<Party>,
+    /// Of a cycle its members, each waiting for what the next one holds, the last for what the
+    /// first one does; of a blocked thread itself, those that hold the lock (three at most), and
+    /// whom these wait for; empty of an `order` and a `violation`.
+    pub threads: Vec<FindingThread>,
     /// What there is to say of a finding of `--check`.
     #[serde(flatten)]
     pub details: Details,
 }
 
 /// A thread's part in a finding.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Party {
-    /// The kernel's number.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct FindingThread {
+    /// The kernel's id of the thread.
     pub tid: u32,
     /// Its name, where that is known.
     pub name: Option<String>,
-    /// Its process, `prog (pid 12)`, where that is another one than the finding's.
+    /// Its process, `prog (pid 12)`, where that is not, or not only, the finding's.
     pub process: Option<String>,
-    /// It has ended.
+    /// Whether it has ended and left the lock held.
     pub ended: bool,
     /// What it waits for.
-    pub waits: Option<Waits>,
+    pub waits: Option<FindingWait>,
     /// What it holds of that which matters here.
-    pub holds: Option<Holds>,
-    /// What it does, of a thread that waits for nothing.
-    pub doing: Option<Activity>,
+    pub holds: Option<FindingHold>,
+    /// What a thread does that holds and does not wait.
+    pub doing: Option<HolderActivity>,
 }
 
 /// A lock by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LockName {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NamedLock {
     /// What it is called.
     pub name: String,
     /// Kind and attributes: `recursive mutex`.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Where it lies.
+    /// The address of the lock.
     pub address: u64,
 }
 
-impl LockName {
-    /// The name; with the type, where the name does not say it.
+impl NamedLock {
+    /// Returns the name; with the type, where the name does not say it.
     #[must_use]
     pub fn text(&self) -> String {
         if self.type_name.is_empty() || self.name.starts_with(&self.type_name) {
@@ -71,42 +73,42 @@ impl LockName {
     }
 }
 
-/// A wait.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Waits {
-    /// `mutex`, `read`, `write`, `spin`, `join`, `condition`, `semaphore` or
-    /// `barrier`. A `condition` with a lock waits to have that mutex back.
+/// A wait that is part of a finding.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct FindingWait {
+    /// `mutex`, `read`, `write`, `spin`, `join`, `condition` (with a lock: to have that mutex
+    /// back), `semaphore` or `barrier`.
     pub how: &'static str,
-    /// The lock; of a join there is none.
-    pub lock: Option<LockName>,
-    /// The thread whose end it waits for.
+    /// The lock; null for a join.
+    pub lock: Option<NamedLock>,
+    /// The id of the joined thread.
     pub thread: Option<u32>,
-    /// It wants to read, and a writer stands in line before it.
+    /// Whether it wants to read and a waiting writer stops it.
     pub behind_writer: bool,
-    /// It ends by itself at a deadline.
+    /// Whether it ends by itself at a deadline.
     pub timed: bool,
     /// How long it has lasted.
     pub waited_ns: u64,
-    /// Where it waits; `None` if that was not recorded.
+    /// Where it waits; null if that was not recorded.
     pub stack: Option<Stack>,
 }
 
 /// A lock that is held.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Holds {
-    /// The lock.
-    pub lock: LockName,
-    /// With others: for reading.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct FindingHold {
+    /// The lock that is meant.
+    pub lock: NamedLock,
+    /// Whether it is held with others, for reading.
     pub shared: bool,
     /// How long, where that is known.
     pub held_ns: Option<u64>,
-    /// Where it was acquired; `None` if that was not recorded.
+    /// Where it was acquired; null if that was not recorded.
     pub stack: Option<Stack>,
 }
 
 /// What a thread does.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Activity {
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct HolderActivity {
     /// In words: `is now in the system call read`.
     pub what: String,
     /// Its stack, where it can be seen.
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn a_type_is_said_once() {
         let text = |name: &str, type_name: &str| {
-            LockName { name: name.into(), type_name: type_name.into(), address: 0 }.text()
+            NamedLock { name: name.into(), type_name: type_name.into(), address: 0 }.text()
         };
         assert_eq!(text("journal", "mutex"), "journal (mutex)");
         assert_eq!(text("mutex from f() at f.c:1, #2", "mutex"), "mutex from f() at f.c:1, #2");

@@ -34,7 +34,7 @@ struct Sums {
 pub struct Waiter {
     /// The kernel's id, in the process's namespace.
     pub tid: u32,
-    /// Its name.
+    /// The name that it has.
     pub name: Option<String>,
     /// What kind of wait.
     pub how: How,
@@ -51,7 +51,7 @@ pub struct Waiter {
 /// How long something has lasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lasting {
-    /// Nanoseconds, at most.
+    /// How long it was, at most.
     pub ns: u64,
     /// Not less either; otherwise the beginning is known to the coarse clock.
     pub exact: bool,
@@ -62,7 +62,7 @@ pub struct Lasting {
 pub struct Holder {
     /// The kernel's id of the thread that holds it.
     pub tid: u32,
-    /// The thread's name.
+    /// The name of the thread.
     pub name: Option<String>,
     /// Index of the lock's record.
     pub lock: u32,
@@ -94,7 +94,7 @@ pub struct LockRate {
     pub generation: u32,
     /// Time that threads waited for it in between.
     pub waited_ns: u64,
-    /// Acquisitions in between.
+    /// How often it was acquired in between.
     pub acquisitions: u64,
     /// Those that found it taken.
     pub contended: u64,
@@ -107,7 +107,7 @@ pub struct LockRate {
 /// What happened between two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// Time between them.
+    /// The time between the two looks.
     pub interval_ns: u64,
     /// Threads at the end.
     pub threads: u64,
@@ -168,7 +168,7 @@ impl Sample {
         sample
     }
 
-    /// The sums of a lock; what its record has itself is in them from the start.
+    /// Returns the sums of a lock; what its record has itself is in them from the start.
     fn sums(&mut self, ledger: &Ledger<'_>, index: u32) -> &mut Sums {
         let index = canonical(ledger, index);
         self.locks.entry(index).or_insert_with(|| {
@@ -223,7 +223,7 @@ impl Sample {
         }
     }
 
-    /// What happened since `before`.
+    /// Returns what happened since `before`.
     #[must_use]
     pub fn since(&self, before: &Sample, ledger: &Ledger<'_>) -> Live {
         let mut live = Live {
@@ -285,7 +285,7 @@ impl Sample {
     }
 }
 
-/// How often a condition that serves as a lock was acquired, and how often after waiting.
+/// Returns how often a condition that serves as a lock was acquired, and how often after waiting.
 fn as_lock(ledger: &Ledger<'_>, lock: u32) -> Option<(u64, u64)> {
     ledger.existing_extension(ledger.lock(lock)?)?.as_lock()
 }

@@ -3,7 +3,7 @@
 //! # Role
 //! Reads ledgers, of processes that have ended or still run, and asks [`Names`]
 //! for what their addresses mean. Writes nothing and prints nothing: the
-//! command makes text, JSON and HTML from [`Report`], and its live view from
+//! command makes text, JSON and HTML from [`RunReport`], and its live view from
 //! [`live`].
 //!
 //! # What the numbers are
@@ -33,9 +33,11 @@ mod sites;
 mod symbolized;
 mod threads;
 
-pub use collect::{Facts, Options, Process, Whole, assemble, describe_process};
+pub use collect::{
+    LedgerProcess, ProcessFacts, ReportOptions, RunFacts, assemble, describe_process,
+};
 pub use finding::Finding;
-pub use model::{Glimpse, Report, Sort};
+pub use model::{Glimpse, RunReport, Sort};
 pub use names::{LockFacts, Names, thread_name};
 pub use symbolized::end_of;
 pub use threads::thread_start;

@@ -7,9 +7,10 @@ use super::finding::Finding;
 use super::semaphores::model::Semaphores;
 use crate::check::order::Recorded;
 use crate::stack::Stack;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use super::site::{Caller, Site};
+pub use super::site::{ReportSite, SiteCaller};
 
 /// What `schema` says in a report of `lockstead run`.
 pub const SCHEMA: &str = "lockstead-run";
@@ -18,7 +19,7 @@ pub const SCHEMA: &str = "lockstead-run";
 pub const VERSION: u32 = 2;
 
 /// In which order locks stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
     /// Longest total waiting first.
@@ -28,7 +29,7 @@ pub enum Sort {
     MaxWait,
     /// Longest total holding first.
     Hold,
-    /// Most acquisitions first.
+    /// The most acquisitions come first.
     Acquisitions,
     /// Most acquisitions that found the lock taken first.
     Contended,
@@ -41,25 +42,25 @@ impl Sort {
     pub const ALL: [Sort; 6] =
         [Sort::Wait, Sort::MaxWait, Sort::Hold, Sort::Acquisitions, Sort::Contended, Sort::Name];
 
-    /// The order with this name.
+    /// Returns the order with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Sort> {
         Sort::ALL.into_iter().find(|sort| sort.name() == name)
     }
 
-    /// Its name, as in the JSON.
+    /// Returns its name, as in the JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.text()[0]
     }
 
-    /// What it is for, as the help says it.
+    /// Returns what it is for, as the help says it.
     #[must_use]
     pub fn help(self) -> &'static str {
         self.text()[1]
     }
 
-    /// What the locks are listed by, in a heading: `total waiting`.
+    /// Returns what the locks are listed by, in a heading: `total waiting`.
     #[must_use]
     pub fn words(self) -> &'static str {
         self.text()[2]
@@ -86,150 +87,153 @@ impl Sort {
 }
 
 /// Everything that `lockstead run` has to say when the program has ended.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// [`SCHEMA`].
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunReport {
+    /// The name of this format, `lockstead-run`.
     pub schema: &'static str,
-    /// [`VERSION`].
+    /// The version of these fields; raised if one of them is removed or changes its meaning.
     pub version: u32,
-    /// Version of lockstead.
+    /// The version of lockstead.
     pub lockstead: &'static str,
-    /// What was run.
+    /// The command that was run.
     pub command: Vec<String>,
-    /// From the start of the command to its end.
+    /// How long the run took.
     pub wall_ns: u64,
-    /// On how many processors the command could run, and so the program; 0: unknown.
+    /// On how many processors the command could run, and so the program; 0 if unknown.
     pub processors: u64,
-    /// Processor time of the program, and of its children that somebody waited for; 0: unknown.
+    /// Processor time of the program, and of its children that it or the command waited for; 0 if
+    /// unknown.
     pub cpu_ns: u64,
-    /// The order of `processes[].locks`.
+    /// The order of `locks`.
     pub sort: Sort,
     /// The most locks listed for a process.
     pub top: usize,
     /// Whether a row stands for all locks of one origin.
     pub by_class: bool,
-    /// Processes that used a lock, those that waited most first.
+    /// Processes that used a lock, those that waited longest first.
     pub processes: Vec<ProcessReport>,
-    /// Processes that used none.
+    /// How many processes acquired none, and waited for nothing else that is seen.
     pub silent_processes: u64,
-    /// Whether the order of locks and the rules of their use were checked.
+    /// Whether it was `run --check`: if not, `findings` says nothing of orders and rules.
     pub checked: bool,
     /// What was reported while the program ran.
     pub findings: Vec<Finding>,
     /// Which semaphores could be mutexes, with `--semaphores`.
     pub semaphores: Option<Semaphores>,
-    /// Waits that no ledger has.
+    /// Waits that only the kernel told of.
     pub glimpses: Vec<Glimpse>,
 }
 
 /// A wait that only the kernel told of, when it was asked now and then: for the lock of a file, a
 /// semaphore of System V, a pipe, a futex word of another library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Glimpse {
-    /// The process.
+    /// The process that it is about.
     pub pid: u32,
-    /// Its program.
+    /// The program that it runs.
     pub program: String,
-    /// The thread, by the kernel's number.
+    /// The id of the thread.
     pub tid: u32,
-    /// What it waited for, and who had that: `for the lock of /run/app.lock (flock) (held by ..)`.
+    /// What it waited for, and who had that.
     pub what: String,
-    /// How long, at least.
+    /// How long it waited, at least.
     pub waited_ns: u64,
-    /// It had ended when the process was last looked at, or the process then ended by itself.
+    /// Whether the wait had ended when the process was last looked at, or the process then ended by
+    /// itself.
     pub ended: bool,
 }
 
-/// One process.
-#[derive(Clone, Debug, Serialize)]
+/// What is known of one process.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProcessReport {
-    /// Its id, in the command's namespace.
+    /// Its id where the command runs.
     pub pid: u32,
-    /// Its parent, when that is known.
+    /// The id of its parent.
     pub parent: Option<u32>,
     /// The file it ran.
     pub exe: Option<String>,
-    /// Its arguments.
+    /// The arguments that it was called with.
     pub command: Vec<String>,
-    /// How it ended: `exit status 0`, `killed by SIGKILL`.
+    /// How it ended, where lockstead saw it: `exit status 0`, `killed by SIGKILL`.
     pub exit: Option<String>,
     /// From the first to the last that was seen of it.
     pub lived_ns: u64,
-    /// Its threads.
-    pub threads: Threads,
+    /// The threads of the process.
+    pub threads: ThreadsReport,
     /// Which part of time was spent waiting.
-    pub waiting: Waiting,
-    /// Sums over all locks, conditions and the like not included.
-    pub totals: Totals,
-    /// The worst locks.
+    pub waiting: WaitingShare,
+    /// Sums over all locks.
+    pub totals: LockTotals,
+    /// The locks that were worst.
     pub locks: Vec<LockReport>,
-    /// All other locks together.
-    pub more: Totals,
-    /// Where threads waited for work, not for a lock: conditions, semaphores,
-    /// barriers; the longest first.
+    /// Sums over the locks that are not listed.
+    pub more: LockTotals,
+    /// Conditions, semaphores and barriers that were waited for, the longest first.
     pub idle: Vec<LockReport>,
-    /// All others of these together.
-    pub more_idle: Totals,
+    /// Sums over those that are not listed.
+    pub more_idle: LockTotals,
     /// What could not be recorded.
     pub losses: Losses,
-    /// In which order its locks were taken, if that was checked and asked for.
+    /// In which order locks were taken, with `--check`.
     pub order: Option<Recorded>,
 }
 
-/// Sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
-    /// Locks that were used.
+/// Sums over several locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LockTotals {
+    /// How many there are.
     pub locks: u64,
-    /// Acquisitions.
+    /// How often they were acquired.
     pub acquisitions: u64,
-    /// Acquisitions that found the lock taken.
+    /// How often one was found taken and waited for with success.
     pub contended: u64,
-    /// Time of waiting for them.
+    /// How long threads waited for them.
     pub waited_ns: u64,
-    /// Waits that had not ended when the process did.
+    /// Waits that had not ended when the process did, which are not among the `contended`.
     pub still_waiting: u64,
 }
 
 /// Which part of the time of a process's threads was spent waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Waiting {
-    /// The time that all threads lived, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct WaitingShare {
+    /// How long all threads lived, added up.
     pub thread_ns: u64,
-    /// The part of it spent waiting for locks.
+    /// The part of it spent waiting for mutexes, rwlocks, spin locks and locks of a condition and a
+    /// mutex.
     pub waited_ns: u64,
-    /// `waited_ns` over `thread_ns`.
+    /// The share of the threads' time, `waited_ns` over `thread_ns`.
     pub waited_percent: f64,
-    /// `waited_ns` over the time that the process lived: how many threads
-    /// waited for locks at a time, on average.
+    /// `waited_ns` over `lived_ns`: how many threads waited at a time, on average.
     pub waiting_threads: f64,
-    /// The part of `thread_ns` spent waiting for conditions, semaphores,
-    /// barriers and the end of threads.
+    /// The part of `thread_ns` spent waiting for other conditions, semaphores, barriers and ends of
+    /// threads.
     pub idled_ns: u64,
-    /// `idled_ns` over `thread_ns`.
+    /// The share of the threads' time, `idled_ns` over `thread_ns`.
     pub idled_percent: f64,
-    /// Processor time of the process while it was this program; `None` where nobody has looked.
+    /// Processor time of the process while it was this program: of the program itself up to its
+    /// end, of those that it started up to the last look of the command, some 50 ms before their
+    /// end; null where the command never looked.
     pub ran_ns: Option<u64>,
 }
 
 /// The threads of a process.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Threads {
-    /// Threads that ran.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ThreadsReport {
+    /// How many threads ran.
     pub created: u64,
-    /// The most at the same time; at least that many, if more than 64 had ended
-    /// before others began.
+    /// The most at the same time; at least that many, if more than 64 had ended before others
+    /// began.
     pub peak: u64,
     /// Those that waited longest for locks.
     pub worst: Vec<ThreadReport>,
 }
 
-/// One thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One thread of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ThreadReport {
     /// The kernel's id, in the process's namespace.
     pub tid: u32,
-    /// Its name as the kernel has it.
+    /// Its name; null if it ran to the end and was never renamed.
     pub name: Option<String>,
     /// The function it began with.
     pub start: Option<String>,
@@ -239,103 +243,104 @@ pub struct ThreadReport {
     pub waited_ns: u64,
     /// How long it waited for other things.
     pub idled_ns: u64,
-    /// Its acquisitions.
+    /// How often it acquired a lock.
     pub acquisitions: u64,
-    /// Those that found the lock taken.
+    /// How often it found one taken and waited for it with success.
     pub contended: u64,
-    /// It was waiting for a lock when the process ended.
+    /// Whether it waited for a lock when the process ended.
     pub stuck: bool,
 }
 
 /// One lock, or several of one origin.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LockReport {
     /// What it is called.
     pub name: String,
-    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier`,
-    /// `unknown`.
+    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier` or `unknown`.
     pub kind: &'static str,
-    /// Attributes that differ from the default.
+    /// `recursive`, `error-checking`, `adaptive`, `robust`, `priority-inheriting`,
+    /// `priority-ceiling`, `process-shared`, `writers-first`, `C11`.
     pub attributes: Vec<&'static str>,
-    /// Kind and attributes as a reader would say them.
+    /// Kind and attributes as one would say them: `recursive mutex`; `lock of a condition and a
+    /// mutex` of a condition that serves as a lock.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Of a condition that serves as a lock: what the mutex is called that it does so with.
+    /// Of such a condition: what its mutex is called.
     pub mutex: Option<String>,
-    /// Its address; `null` for several.
+    /// Where it lies; null for several.
     pub address: Option<u64>,
     /// How many locks this stands for.
     pub locks: u64,
-    /// `live`, `destroyed`, `several destroyed`, or `several` of one origin.
+    /// `live`; `destroyed`; `several destroyed` of one origin; `several` of one origin
+    /// (`--by-class`). In `idle` all `destroyed` ones of one place are one entry.
     pub life: &'static str,
-    /// Acquisitions.
+    /// How often it was acquired; of a condition that serves as a lock, how often it was signalled
+    /// since it was first waited for.
     pub acquisitions: u64,
-    /// Those that found the lock taken.
+    /// How often it was found taken and waited for with success.
     pub contended: u64,
-    /// `contended` over `acquisitions`.
+    /// The share that was contended, `contended` over `acquisitions`.
     pub contended_percent: f64,
     /// Waits that gave up at a deadline.
     pub timed_out: u64,
-    /// Trylocks that found the lock taken.
+    /// Trylocks that found it taken.
     pub refused: u64,
     /// Its part in the waiting for all locks of the process.
     pub share_percent: f64,
-    /// Threads that waited for it when the process ended; their waits up to
-    /// then are part of `wait`.
+    /// Threads that waited for it when the process ended; their waits up to then are in `wait`.
     pub still_waiting: u64,
-    /// Threads that held it when the process ended; that time is part of `hold`,
-    /// if it was long enough to be known.
+    /// Threads that held it then; that time is in `hold` if it was long enough to be known.
     pub still_held: u64,
-    /// Times of waiting, exact.
+    /// Times of waiting, all of them.
     pub wait: Durations,
-    /// Times of holding, partly sampled.
+    /// Times of holding, of which `timed` says how many were timed.
     pub hold: Durations,
     /// Where it was waited, the longest first.
-    pub waited_at: Vec<Site>,
+    pub waited_at: Vec<ReportSite>,
     /// Where those that held it had acquired it, the longest first.
-    pub held_at: Vec<Site>,
-    /// Where it was initialised.
+    pub held_at: Vec<ReportSite>,
+    /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,
 }
 
-/// Many durations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// Times of waiting or holding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Durations {
-    /// How many.
+    /// How many; of `hold` an estimate, as far as it was not timed.
     pub count: u64,
-    /// Their sum.
+    /// How long they were altogether.
     pub total_ns: u64,
-    /// The median, to within its power of two.
+    /// The median, to within a power of two.
     pub p50_ns: u64,
     /// The 99th percentile, likewise.
     pub p99_ns: u64,
-    /// The longest of those that were timed, or are known to a few milliseconds.
+    /// The longest of those that were timed or lasted.
     pub max_ns: u64,
-    /// Where the longest was.
+    /// The place where that was.
     pub max_at: Option<String>,
-    /// From the first to the last power of two that occurred.
-    pub histogram: Vec<Bucket>,
-    /// How many of them were timed. The others are counted by those.
+    /// From the first power of two that occurred to the last.
+    pub histogram: Vec<DurationBucket>,
+    /// How many were timed; the others are counted by those.
     pub timed: u64,
-    /// The part of `total_ns` that stands for those that were not.
+    /// The part of `total_ns` that stands for those that were not timed; 0 of `wait`.
     pub scaled_ns: u64,
-    /// Those whose beginning is known to a few milliseconds only.
+    /// Holds whose beginning is an estimate.
     pub coarse: u64,
     /// The part of `total_ns` that they have.
     pub coarse_ns: u64,
 }
 
 /// Durations of one power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bucket {
-    /// The shortest that falls into it; the next bucket begins at the double.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DurationBucket {
+    /// The shortest time that is counted here; the next bucket begins at its double.
     pub from_ns: u64,
-    /// How many did.
+    /// How many there are.
     pub count: u64,
 }
 
 /// What could not be recorded; all zero normally.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Losses {
     /// Locks without a record.
     pub locks: u64,
@@ -345,13 +350,13 @@ pub struct Losses {
     pub stacks: u64,
     /// Threads without a record.
     pub threads: u64,
-    /// Modules without a record: their code has no names.
+    /// Files of code without a record: their code has no names.
     pub modules: u64,
     /// Acquisitions of destroyed locks that could not be attributed.
     pub late_acquisitions: u64,
     /// Calls from signal handlers that were passed through unrecorded.
     pub in_handlers: u64,
-    /// Held locks beyond what a thread can record.
+    /// Held locks beyond what a thread's list takes.
     pub held: u64,
 }
 
@@ -363,7 +368,7 @@ impl Losses {
     }
 }
 
-/// `part` of `whole` in per cent; 0 of nothing.
+/// Returns `part` of `whole` in per cent; 0 of nothing.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }

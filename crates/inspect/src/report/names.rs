@@ -17,9 +17,9 @@ pub(super) const FIRST: &str = "main";
 pub struct LockFacts {
     /// Where it lies, or lay.
     pub address: u64,
-    /// What it is.
+    /// What kind of object it is.
     pub kind: Kind,
-    /// Its attributes ([`attribute`]).
+    /// The bits of its attributes ([`attribute`]).
     pub attributes: u16,
     /// The how-manieth of its class, from 1; 0 when that is not known.
     pub serial: u32,
@@ -37,7 +37,7 @@ pub struct LockFacts {
 }
 
 impl LockFacts {
-    /// What a ledger says of the lock of this record.
+    /// Returns what a ledger says of the lock of this record.
     #[must_use]
     pub fn of(ledger: &Ledger<'_>, record: &LockRecord) -> LockFacts {
         let (kind, _, attributes) = record.shape();
@@ -57,8 +57,8 @@ impl LockFacts {
     }
 }
 
-/// The thread whose stack holds this address. Only of those that run: the
-/// stacks of the others are gone.
+/// Returns the thread whose stack holds this address. Only of those that run: the stacks of the
+/// others are gone.
 fn on_stack_of(ledger: &Ledger<'_>, address: u64) -> Option<String> {
     let of = ledger.threads().find(|thread| {
         let record = thread.record;
@@ -74,19 +74,19 @@ fn on_stack_of(ledger: &Ledger<'_>, address: u64) -> Option<String> {
 /// Knows the names of one process. Failing to know one is an answer: a frame
 /// with an address alone.
 pub trait Names {
-    /// The stack with these return addresses, innermost first, that ended for
-    /// the reason with this number.
+    /// Returns the stack with these return addresses, innermost first, that ended for the reason
+    /// with this number.
     fn stack(&mut self, returns: &[u64], end: u32) -> Stack;
 
-    /// The function that begins at this address.
+    /// Returns the function that begins at this address.
     fn function(&mut self, address: u64) -> Option<String>;
 
-    /// What to call a lock: by its symbol, or by where it came from.
+    /// Returns what to call a lock: by its symbol, or by where it came from.
     fn lock(&mut self, facts: &LockFacts) -> String;
 }
 
-/// What several locks of one origin are called together: `mutexes from
-/// cache_new() at cache.c:41`.
+/// Returns what several locks of one origin are called together: `mutexes from cache_new() at
+/// cache.c:41`.
 pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
     let plural = match facts.kind {
         Kind::Mutex => "mutexes",
@@ -107,7 +107,7 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
     }
 }
 
-/// What a kind is called in one word, as in the JSON.
+/// Returns what a kind is called in one word, as in the JSON.
 #[must_use]
 pub fn kind_name(kind: Kind) -> &'static str {
     match kind {
@@ -121,7 +121,7 @@ pub fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// The attributes of a lock, in words.
+/// Returns the attributes of a lock, in words.
 #[must_use]
 pub fn attribute_names(attributes: u16) -> Vec<&'static str> {
     [
@@ -140,7 +140,7 @@ pub fn attribute_names(attributes: u16) -> Vec<&'static str> {
     .collect()
 }
 
-/// What a kind is called in prose.
+/// Returns what a kind is called in prose.
 #[must_use]
 pub fn noun(kind: Kind) -> &'static str {
     match kind {
@@ -150,7 +150,7 @@ pub fn noun(kind: Kind) -> &'static str {
     }
 }
 
-/// The type of a lock as a reader would say it: `recursive mutex`.
+/// Returns the type of a lock as a reader would say it: `recursive mutex`.
 #[must_use]
 pub fn type_name(kind: Kind, attributes: u16) -> String {
     let mut words = attribute_names(attributes);
@@ -158,7 +158,7 @@ pub fn type_name(kind: Kind, attributes: u16) -> String {
     words.join(" ")
 }
 
-/// The name of a thread as the kernel has it, where that was noted.
+/// Returns the name of a thread as the kernel has it, where that was noted.
 #[must_use]
 pub fn thread_name(record: &ThreadRecord) -> Option<String> {
     let mut bytes = [0; 16];
@@ -169,7 +169,7 @@ pub fn thread_name(record: &ThreadRecord) -> Option<String> {
     (length != 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-/// What a life of a lock is called in the JSON.
+/// Returns what a life of a lock is called in the JSON.
 #[must_use]
 pub fn life_name(life: Life) -> &'static str {
     match life {

@@ -38,8 +38,8 @@ pub(super) struct Places {
 
 /// A place, as numbers of frames among those that are visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    /// The place.
+pub(super) struct FramePlace {
+    /// The place in the code.
     pub(super) at: usize,
     /// The function of the program's own that was called there, and took the lock.
     pub(super) through: Option<usize>,
@@ -69,8 +69,8 @@ impl Places {
         }
     }
 
-    /// The place of an acquisition, or of a wait for one; `None` without frames.
-    pub(super) fn of(&self, id: u32, visible: &[&Frame]) -> Option<Place> {
+    /// Returns the place of an acquisition, or of a wait for one; `None` without frames.
+    pub(super) fn of(&self, id: u32, visible: &[&Frame]) -> Option<FramePlace> {
         let seen = self.seen.get(&id).copied().filter(|&at| at < visible.len());
         let is_wrapper = |at: usize, frame: &Frame| match seen {
             Some(seen) => at < seen || is_lock_wrapper(frame),
@@ -83,7 +83,7 @@ impl Places {
             None => 0,
         };
         let through = visible[..at].iter().rposition(|frame| !is_lock_wrapper(frame));
-        Some(Place { at, through })
+        Some(FramePlace { at, through })
     }
 
     fn returned_with_it(&self, frame: &Frame) -> bool {
@@ -95,8 +95,8 @@ fn function(frame: &Frame) -> Option<Function> {
     Some((frame.module.clone(), frame.function.clone()?))
 }
 
-/// The innermost frame that both stacks of one thread have, whatever it called: among
-/// those of `acquired`, innermost first.
+/// Returns the innermost frame that both stacks of one thread have, whatever it called: among those
+/// of `acquired`, innermost first.
 fn still_running(acquired: &[&Frame], released: &[&Frame]) -> Option<usize> {
     let mut found = None;
     let pairs = acquired.iter().enumerate().rev().zip(released.iter().rev());
@@ -192,9 +192,9 @@ mod tests {
         places.seen.insert(7, 2);
         let frames = [frame("my_lock", 50), frame("maybe", 10), frame("main", 1)];
         let frames: Vec<&Frame> = frames.iter().collect();
-        assert_eq!(places.of(3, &frames), Some(Place { at: 1, through: Some(0) }));
-        assert_eq!(places.of(7, &frames), Some(Place { at: 2, through: Some(1) }));
-        assert_eq!(places.of(3, &frames[..1]), Some(Place { at: 0, through: None }));
+        assert_eq!(places.of(3, &frames), Some(FramePlace { at: 1, through: Some(0) }));
+        assert_eq!(places.of(7, &frames), Some(FramePlace { at: 2, through: Some(1) }));
+        assert_eq!(places.of(3, &frames[..1]), Some(FramePlace { at: 0, through: None }));
         assert_eq!(places.of(3, &[]), None);
     }
 }

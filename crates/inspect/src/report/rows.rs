@@ -3,7 +3,7 @@
 //! for the rows that are shown.
 
 use super::account::{Account, canonical};
-use super::model::{Sort, Totals};
+use super::model::{LockTotals, Sort};
 use super::names::Names;
 use crate::stack::Frame;
 use crate::symbols::site;
@@ -39,9 +39,9 @@ impl Members {
 
 /// One row, as far as is needed to choose it.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ReportRow {
     pub(super) members: Members,
-    pub(super) totals: Totals,
+    pub(super) totals: LockTotals,
     pub(super) max_wait: u64,
     pub(super) held: u64,
     /// Threads wait here for work, not for a lock.
@@ -50,12 +50,12 @@ pub(super) struct Row {
     pub(super) counted: u64,
 }
 
-impl Row {
+impl ReportRow {
     fn is_used(&self) -> bool {
         self.totals.acquisitions != 0 || self.totals.waited_ns != 0 || self.held != 0
     }
 
-    fn absorb(&mut self, other: &Row) {
+    fn absorb(&mut self, other: &ReportRow) {
         for &index in other.members.all() {
             self.members.add(index);
         }
@@ -71,7 +71,7 @@ impl Row {
         first.is_some_and(|lock| lock.shape().0 == Kind::Condition)
     }
 
-    /// What `sort` looks at first.
+    /// Returns what `sort` looks at first.
     fn key(&self, sort: Sort) -> u64 {
         match sort {
             Sort::Wait | Sort::Name => self.totals.waited_ns,
@@ -83,8 +83,8 @@ impl Row {
     }
 }
 
-/// Adds sums.
-pub(super) fn add(to: &mut Totals, what: &Totals) {
+/// Adds sums to others.
+pub(super) fn add(to: &mut LockTotals, what: &LockTotals) {
     to.locks += what.locks;
     to.acquisitions = to.acquisitions.saturating_add(what.acquisitions);
     to.contended = to.contended.saturating_add(what.contended);
@@ -92,9 +92,9 @@ pub(super) fn add(to: &mut Totals, what: &Totals) {
     to.still_waiting += what.still_waiting;
 }
 
-/// All rows of a ledger in no particular order.
-pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+/// Returns all rows of a ledger in no particular order.
+pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec<ReportRow> {
+    let mut rows: Vec<ReportRow> = Vec::new();
     let mut classes: HashMap<(Kind, u32, bool), usize> = HashMap::new();
     let mut doubles = Vec::new();
     // Only while a table grows can an address come to have two records.
@@ -128,7 +128,7 @@ pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec
     rows
 }
 
-fn merge_doubles(ledger: &Ledger<'_>, rows: &mut Vec<Row>, doubles: Vec<Row>) {
+fn merge_doubles(ledger: &Ledger<'_>, rows: &mut Vec<ReportRow>, doubles: Vec<ReportRow>) {
     if doubles.is_empty() {
         return;
     }
@@ -148,8 +148,8 @@ fn merge_doubles(ledger: &Ledger<'_>, rows: &mut Vec<Row>, doubles: Vec<Row>) {
     }
 }
 
-/// The stack that all locks of one origin share; none for a static lock, which
-/// is one of its kind.
+/// Returns the stack that all locks of one origin share; none for a static lock, which is one of
+/// its kind.
 fn class_of(lock: &LockRecord) -> Option<u32> {
     let [init, first, module] =
         [&lock.init_stack, &lock.first_stack, &lock.module].map(|field| field.load(Relaxed));
@@ -160,21 +160,21 @@ fn class_of(lock: &LockRecord) -> Option<u32> {
     }
 }
 
-fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) -> Row {
+fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) -> ReportRow {
     let (kind, life, _) = lock.shape();
     let locks = match life {
         Life::MassGrave => u64::from(lock.buried.load(Relaxed)).max(1),
         _ => 1,
     };
-    let mut row = Row {
+    let mut row = ReportRow {
         members: Members::One(index),
-        totals: Totals {
+        totals: LockTotals {
             locks,
             acquisitions: lock
                 .acquisitions
                 .load(Relaxed)
                 .saturating_add(account.acquisitions(index)),
-            ..Totals::default()
+            ..LockTotals::default()
         },
         max_wait: 0,
         held: 0,
@@ -212,9 +212,9 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
 pub(super) fn gather_short_lived(
     ledger: &Ledger<'_>,
     names: &mut dyn Names,
-    rows: Vec<Row>,
-) -> Vec<Row> {
-    let mut gathered: Vec<Row> = Vec::new();
+    rows: Vec<ReportRow>,
+) -> Vec<ReportRow> {
+    let mut gathered: Vec<ReportRow> = Vec::new();
     let mut places: HashMap<u32, Option<String>> = HashMap::new();
     let mut known: HashMap<(Kind, String), usize> = HashMap::new();
     for row in rows {
@@ -244,7 +244,7 @@ pub(super) fn is_over(lock: &LockRecord) -> bool {
     matches!(lock.shape().1, Life::Grave | Life::MassGrave)
 }
 
-/// The place of the program that a stack leads to, in words.
+/// Returns the place of the program that a stack leads to, in words.
 fn place_of(ledger: &Ledger<'_>, names: &mut dyn Names, stack: u32) -> Option<String> {
     let stored = ledger.stack(stack)?;
     let returns: Vec<u64> = stored.returns().collect();
@@ -253,7 +253,11 @@ fn place_of(ledger: &Ledger<'_>, names: &mut dyn Names, stack: u32) -> Option<St
 
 /// Orders `rows` and divides them into those to list and the sum of the rest.
 /// What has nothing of what is sorted by is not listed.
-pub(super) fn choose(mut rows: Vec<Row>, sort: Sort, top: usize) -> (Vec<Row>, Totals) {
+pub(super) fn choose(
+    mut rows: Vec<ReportRow>,
+    sort: Sort,
+    top: usize,
+) -> (Vec<ReportRow>, LockTotals) {
     rows.sort_by_cached_key(|row| {
         let totals = &row.totals;
         Reverse((
@@ -265,7 +269,7 @@ pub(super) fn choose(mut rows: Vec<Row>, sort: Sort, top: usize) -> (Vec<Row>, T
         ))
     });
     let listed = rows.iter().take(top).take_while(|row| row.key(sort) != 0).count();
-    let mut more = Totals::default();
+    let mut more = LockTotals::default();
     for row in rows.drain(listed..) {
         add(&mut more, &row.totals);
     }

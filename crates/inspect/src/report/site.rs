@@ -1,55 +1,55 @@
 //! Places of a program in a report.
 
 use crate::stack::Stack;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A place in the program and its part.
-#[derive(Clone, Debug, Serialize)]
-pub struct Site {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ReportSite {
     /// The place in few words: `cache_get() at cache.c:77`.
     pub site: String,
-    /// Name of the function.
+    /// The name of the function.
     pub function: Option<String>,
-    /// Source file.
+    /// The path of the source file.
     pub file: Option<String>,
-    /// Line in it.
+    /// The number of the line in `file`.
     pub line: Option<u32>,
-    /// How often.
+    /// How often it happened.
     pub count: u64,
-    /// How long altogether.
+    /// How long it took altogether.
     pub total_ns: u64,
-    /// `total_ns` over the sum of all places.
+    /// `total_ns` over the sum of all places; of `taken_at` and `given_at` the part of the calls.
     pub share_percent: f64,
-    /// Stands for all stacks for which there was no room.
+    /// Whether it stands for all stacks beyond the first 256, and those that found no room.
     pub others: bool,
-    /// The function called there that took the lock, where that is one of the program's
-    /// own which returns with it.
+    /// The program's own function that took the lock there and returned with it.
     pub through: Option<String>,
-    /// The stack that had the largest part.
+    /// The stack that led there with the largest part.
     pub stack: Option<Stack>,
-    /// Who called the function of the place, the largest part first.
-    pub callers: Vec<Caller>,
+    /// Who called the function of the place, the largest part first; at most 16.
+    pub callers: Vec<SiteCaller>,
 }
 
 /// A place from which the function of another one was called, and its part.
-#[derive(Clone, Debug, Serialize)]
-pub struct Caller {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SiteCaller {
     /// The place in few words.
     pub site: String,
-    /// Name of the function.
+    /// The name of the function.
     pub function: Option<String>,
-    /// Source file.
+    /// The path of the source file.
     pub file: Option<String>,
-    /// Line in it.
+    /// The number of the line in `file`.
     pub line: Option<u32>,
-    /// How often.
+    /// How often it happened.
     pub count: u64,
-    /// How long altogether.
+    /// How long it took altogether.
     pub total_ns: u64,
-    /// Its part in all that happened at all places.
+    /// Its part of the same whole as that of the place.
     pub share_percent: f64,
-    /// Stands for all callers beyond the largest.
+    /// Whether it stands for all callers beyond the first 15.
     pub others: bool,
-    /// The stack that had the largest part.
+    /// The stack that led there with the largest part.
     pub stack: Option<Stack>,
 }

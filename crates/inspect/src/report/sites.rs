@@ -1,6 +1,6 @@
 //! The parts of stacks in a lock's waiting or holding, as places and their callers.
 
-use super::model::{Caller, Site, percent};
+use super::model::{ReportSite, SiteCaller, percent};
 use super::names::Names;
 use super::places::Places;
 use crate::stack::{Frame, Stack};
@@ -11,9 +11,9 @@ use std::cmp::Reverse;
 /// What places have their parts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
-    /// The time altogether.
+    /// By the time that they took altogether.
     Time,
-    /// How often.
+    /// How often it happened.
     Count,
 }
 
@@ -57,14 +57,14 @@ pub(super) fn add_share(to: &mut Vec<Share>, share: Share) {
     }
 }
 
-/// The places of these stacks, the largest part first; what stands for all others last.
+/// Returns the places of these stacks, the largest part first; what stands for all others last.
 pub(super) fn sites(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,
     mut shares: Vec<Share>,
     by: By,
-) -> Vec<Site> {
+) -> Vec<ReportSite> {
     // So the first stack of each place is that with the largest part.
     shares.sort_by_key(|share| {
         (Reverse((by.of(share.count, share.total), share.count)), share.stack)
@@ -78,8 +78,8 @@ pub(super) fn sites(
 }
 
 /// Adds a place, or its part to the same one.
-pub(super) fn add_site(to: &mut Vec<Site>, site: Site) {
-    let same = |mine: &&mut Site| {
+pub(super) fn add_site(to: &mut Vec<ReportSite>, site: ReportSite) {
+    let same = |mine: &&mut ReportSite| {
         (mine.others, &mine.site, &mine.through) == (site.others, &site.site, &site.through)
     };
     let Some(mine) = to.iter_mut().find(same) else {
@@ -96,19 +96,19 @@ pub(super) fn add_site(to: &mut Vec<Site>, site: Site) {
     }
 }
 
-fn add_caller(to: &mut Caller, caller: &Caller) {
+fn add_caller(to: &mut SiteCaller, caller: &SiteCaller) {
     to.count = to.count.saturating_add(caller.count);
     to.total_ns = to.total_ns.saturating_add(caller.total_ns);
 }
 
 /// Orders places and their callers by their parts, and says those.
-pub(super) fn share_out(sites: &mut [Site], by: By) {
-    let part = |site: &Site| by.of(site.count, site.total_ns);
+pub(super) fn share_out(sites: &mut [ReportSite], by: By) {
+    let part = |site: &ReportSite| by.of(site.count, site.total_ns);
     sites.sort_by_key(|site| (site.others, Reverse((part(site), site.count))));
     let whole = sites.iter().fold(0, |sum: u64, site| sum.saturating_add(part(site)));
     for site in sites {
         site.share_percent = percent(part(site), whole);
-        let part = |caller: &Caller| by.of(caller.count, caller.total_ns);
+        let part = |caller: &SiteCaller| by.of(caller.count, caller.total_ns);
         site.callers.sort_by_key(|caller| (caller.others, Reverse((part(caller), caller.count))));
         if site.callers.len() > CALLERS {
             let rest = site.callers.split_off(CALLERS - 1);
@@ -123,8 +123,8 @@ pub(super) fn share_out(sites: &mut [Site], by: By) {
     }
 }
 
-fn others() -> Caller {
-    Caller {
+fn others() -> SiteCaller {
+    SiteCaller {
         site: "other callers".into(),
         function: None,
         file: None,
@@ -137,13 +137,13 @@ fn others() -> Caller {
     }
 }
 
-/// The place of one stack. That of the C library, where it has made the call by itself.
+/// Returns the place of one stack. That of the C library, where it has made the call by itself.
 pub(super) fn site_of(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,
     share: &Share,
-) -> Site {
+) -> ReportSite {
     let others = share.stack == 0;
     let stack = stack(ledger, names, share.stack);
     let visible: Vec<&Frame> = stack.iter().flat_map(Stack::visible).collect();
@@ -152,7 +152,7 @@ pub(super) fn site_of(
     let frame = place.map(|place| visible[place.at]).or(own);
     let above = place.map_or(&[][..], |place| &visible[place.at + 1..]);
     let caller = above.iter().find(|frame| !frame.is_libc());
-    Site {
+    ReportSite {
         site: match frame {
             Some(frame) => frame.site(),
             None => "other places".into(),
@@ -166,7 +166,7 @@ pub(super) fn site_of(
         others,
         through: place.and_then(|place| visible[place.through?].called()),
         callers: caller
-            .map(|caller| Caller {
+            .map(|caller| SiteCaller {
                 site: caller.site(),
                 function: caller.function.clone(),
                 file: caller.file.clone(),
@@ -183,7 +183,7 @@ pub(super) fn site_of(
     }
 }
 
-/// The stack with this id, with names.
+/// Returns the stack with this id, with names.
 pub(super) fn stack(ledger: &Ledger<'_>, names: &mut dyn Names, id: u32) -> Option<Stack> {
     let stored = ledger.stack(id)?;
     let returns: Vec<u64> = stored.returns().collect();

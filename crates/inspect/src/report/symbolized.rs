@@ -1,12 +1,12 @@
 //! The names of a process from its files: [`Names`] by the symbolizer.
 
 use super::names::{LockFacts, Names, noun};
-use crate::stack::{CodeAddress, End, Stack};
+use crate::stack::{CodeAddress, Stack, StackEnd};
 use crate::symbols::{self, Symbolizer};
 
 impl Names for Symbolizer {
     fn stack(&mut self, returns: &[u64], end: u32) -> Stack {
-        let stack = Symbolizer::stack(self, &chain(returns), End::Bottom);
+        let stack = Symbolizer::stack(self, &chain(returns), StackEnd::Bottom);
         let module = stack.frames.last().and_then(|frame| frame.module.clone());
         Stack { end: end_of(end, returns, module), ..stack }
     }
@@ -19,7 +19,7 @@ impl Names for Symbolizer {
     fn lock(&mut self, facts: &LockFacts) -> String {
         let [init, first] = [&facts.init, &facts.first].map(|returns| chain(returns));
         let some = |chain: &'_ [CodeAddress]| !chain.is_empty();
-        self.lock_name(&symbols::LockFacts {
+        self.lock_name(&symbols::LockClues {
             kind: noun(facts.kind),
             address: facts.address,
             on_stack_of: facts.on_stack_of.as_deref(),
@@ -36,15 +36,15 @@ fn chain(returns: &[u64]) -> Vec<CodeAddress> {
     returns.iter().copied().map(CodeAddress::return_to).collect()
 }
 
-/// Why a stack with these return addresses ends, by the number that the library
-/// stored with it; `module` is that of the outermost.
+/// Returns why a stack with these return addresses ends, by the number that the library stored with
+/// it; `module` is that of the outermost.
 #[must_use]
-pub fn end_of(end: u32, returns: &[u64], module: Option<String>) -> End {
+pub fn end_of(end: u32, returns: &[u64], module: Option<String>) -> StackEnd {
     let address = returns.last().copied().unwrap_or(0);
     match end {
-        0 => End::Bottom,
-        1 => End::Limit { frames: returns.len() },
-        3 => End::Unreadable { address },
-        _ => End::NoUnwindInformation { address, module },
+        0 => StackEnd::Bottom,
+        1 => StackEnd::Limit { frames: returns.len() },
+        3 => StackEnd::Unreadable { address },
+        _ => StackEnd::NoUnwindInformation { address, module },
     }
 }

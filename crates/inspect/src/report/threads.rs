@@ -2,7 +2,7 @@
 //! their time that was.
 
 use super::account::is_running;
-use super::model::{ThreadReport, Threads, Waiting, percent};
+use super::model::{ThreadReport, ThreadsReport, WaitingShare, percent};
 use super::names::{FIRST, Names, thread_name};
 use lockstead_ledger::publish::How;
 use lockstead_ledger::thread::{Thread, ThreadRecord, state};
@@ -22,9 +22,9 @@ pub(super) fn count(
     names: &mut dyn Names,
     began: u64,
     end: u64,
-) -> (Threads, Waiting) {
-    let mut threads = Threads::default();
-    let mut waiting = Waiting::default();
+) -> (ThreadsReport, WaitingShare) {
+    let mut threads = ThreadsReport::default();
+    let mut waiting = WaitingShare::default();
     let mut changes = Vec::new();
     for thread in ledger.threads() {
         let record = thread.record;
@@ -61,15 +61,15 @@ pub(super) fn count(
     (threads, waiting)
 }
 
-fn shares(waiting: &mut Waiting, lived: u64) {
+fn shares(waiting: &mut WaitingShare, lived: u64) {
     waiting.waited_percent = percent(waiting.waited_ns, waiting.thread_ns);
     waiting.idled_percent = percent(waiting.idled_ns, waiting.thread_ns);
     waiting.waiting_threads = percent(waiting.waited_ns, lived) / 100.0;
 }
 
-/// Of the time that counts as idle `late` was waiting for locks, and of that which counts as
-/// waiting for locks `wrong` was idle after all.
-pub(super) fn move_idle_time(waiting: &mut Waiting, late: u64, wrong: u64, lived: u64) {
+/// Moves time: of what counts as idle `late` was waiting for locks, and of what counts as waiting
+/// for locks `wrong` was idle after all.
+pub(super) fn move_idle_time(waiting: &mut WaitingShare, late: u64, wrong: u64, lived: u64) {
     let late = late.min(waiting.idled_ns);
     let wrong = wrong.min(waiting.waited_ns);
     waiting.waited_ns = (waiting.waited_ns - wrong).saturating_add(late);
@@ -77,8 +77,8 @@ pub(super) fn move_idle_time(waiting: &mut Waiting, late: u64, wrong: u64, lived
     shares(waiting, lived);
 }
 
-/// The most that lived at the same time; a thread that ends when another begins
-/// did not live with it.
+/// Returns the most that lived at the same time; a thread that ends when another begins did not
+/// live with it.
 fn peak(mut changes: Vec<(u64, i64)>) -> u64 {
     changes.sort_unstable();
     let (mut now, mut peak) = (0, 0);
@@ -123,15 +123,15 @@ pub(super) fn is_for_lock(how: How) -> bool {
     matches!(how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
 }
 
-/// All acquisitions of a thread.
+/// Returns all acquisitions of a thread.
 pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
     thread.known().fold(thread.record.acquisitions.load(Relaxed), |sum, known| {
         sum.saturating_add(u64::from(known.count.load(Relaxed)))
     })
 }
 
-/// The function that a thread of this ledger began with, which is what it is called where nobody
-/// has named it.
+/// Returns the function that a thread of this ledger began with, which is what it is called where
+/// nobody has named it.
 pub fn thread_start(
     record: &ThreadRecord,
     ledger: &Ledger<'_>,

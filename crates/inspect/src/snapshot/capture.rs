@@ -5,7 +5,10 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
-use super::model::{About, Activity, JudgedCycle, Lock, Snapshot, Source, Thread, Wait};
+use super::model::{
+    JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource, SnapshotThread,
+    ThreadActivity, ThreadWait,
+};
 use super::recognise::{self, Caller, Found};
 use super::verify;
 use crate::maps::{Backing, Maps};
@@ -53,22 +56,22 @@ pub fn capture(process: &Process, everything: bool) -> Result<Snapshot, Unusable
     }
     Ok(looking.finish(
         process,
-        Facts { source: Source::Memory, waits, locks, cycles, stacks: Vec::new() },
+        SnapshotFacts { source: SnapshotSource::Memory, waits, locks, cycles, stacks: Vec::new() },
     ))
 }
 
 /// What is known of one waiting thread.
-pub(super) struct Known {
+pub(super) struct KnownWait {
     pub(super) wait: FutexWait,
     pub(super) found: Found,
 }
 
 /// What a snapshot is made of, beside the threads.
-pub(super) struct Facts {
-    pub(super) source: Source,
+pub(super) struct SnapshotFacts {
+    pub(super) source: SnapshotSource,
     /// By the threads' ids.
-    pub(super) waits: HashMap<u32, Wait>,
-    pub(super) locks: BTreeMap<u64, Lock>,
+    pub(super) waits: HashMap<u32, ThreadWait>,
+    pub(super) locks: BTreeMap<u64, SnapshotLock>,
     pub(super) cycles: Vec<JudgedCycle>,
     pub(super) stacks: Vec<Stack>,
 }
@@ -80,7 +83,7 @@ pub(super) struct Looking {
     /// From the number that a thread has for itself to its number here.
     pub(super) numbers: HashMap<u32, u32>,
     /// Of those threads that [`Looking::find_waits`] was asked for.
-    pub(super) waits: BTreeMap<u32, Known>,
+    pub(super) waits: BTreeMap<u32, KnownWait>,
     pub(super) stacks: BTreeMap<u32, Stack>,
     /// Of threads whose stacks were read, the part that is the C library's own.
     library_frames: BTreeMap<u32, Range<u64>>,
@@ -125,7 +128,7 @@ impl Looking {
         })
     }
 
-    /// What keeps the memory of the process from being read.
+    /// Returns what keeps the memory of the process from being read.
     pub(super) fn barrier(&self, process: &Process) -> Option<Barrier> {
         let refused = self.tasks.iter().any(|task| task.doing == Doing::Refused);
         refused.then(|| Barrier::of(self.pid, &process.status))
@@ -177,11 +180,11 @@ impl Looking {
         self.read_stacks(waiting.iter().map(|(task, _)| task));
         for (task, wait) in waiting {
             let found = self.recognise(&task, &wait);
-            self.waits.insert(task.tid, Known { wait, found });
+            self.waits.insert(task.tid, KnownWait { wait, found });
         }
     }
 
-    /// The cycles among the threads whose waits were found.
+    /// Returns the cycles among the threads whose waits were found.
     pub(super) fn cycles(&self) -> Vec<JudgedCycle> {
         verify::judged_cycles(&self.facts(), &|tids| self.read_again(tids))
     }
@@ -201,7 +204,7 @@ impl Looking {
         recognise::recognise(wait, stack, frames, caller, writable, &self.memory)
     }
 
-    /// The mutex of the crate lockstead that a thread sleeps for, if it does.
+    /// Returns the mutex of the crate lockstead that a thread sleeps for, if it does.
     fn own_mutex(&self, wait: &FutexWait, stack: &Stack, maps: &Maps) -> Option<OwnMutex> {
         slots::mutex_sleep(wait)?;
         let frame = stack.frames.iter().find(|frame| !frame.is_libc())?;
@@ -230,7 +233,8 @@ impl Looking {
         }
     }
 
-    /// Where the stack of a thread ends above, if it can be followed as far; it is not shown.
+    /// Returns where the stack of a thread ends above, if it can be followed as far; it is not
+    /// shown.
     pub(super) fn stack_end(&mut self, tid: u32) -> Option<u64> {
         let task = self.tasks.iter().find(|task| task.tid == tid)?;
         let (sp, pc) = task.doing.registers()?;
@@ -252,7 +256,7 @@ impl Looking {
         self.read_stacks(missing.iter());
     }
 
-    /// What cycles are made of.
+    /// Returns what cycles are made of.
     pub(super) fn facts(&self) -> verify::Facts {
         self.waits
             .iter()
@@ -266,8 +270,8 @@ impl Looking {
         task.is_some_and(|task| task::doing(self.pid, tid).is_ok_and(|now| now == task.doing))
     }
 
-    /// The same facts once more for some threads; a thread that does something
-    /// else by now has none.
+    /// Returns the same facts once more for some threads; a thread that does something else by now
+    /// has none.
     fn read_again(&self, tids: &[u32]) -> verify::Facts {
         tids.iter()
             .filter_map(|&tid| {
@@ -278,7 +282,7 @@ impl Looking {
                     return None;
                 }
                 let wait = before.futex()?;
-                let known = Known { wait, found: self.recognise(before, &wait) };
+                let known = KnownWait { wait, found: self.recognise(before, &wait) };
                 // One that looks at its mutex from time to time sleeps soundly
                 // at no time.
                 let sound = !matches!(&known.found, Found::Own(mutex) if !mutex.sound);
@@ -289,21 +293,21 @@ impl Looking {
             .collect()
     }
 
-    /// The snapshot.
-    pub(super) fn finish(mut self, process: &Process, facts: Facts) -> Snapshot {
+    /// Returns the finished snapshot.
+    pub(super) fn finish(mut self, process: &Process, facts: SnapshotFacts) -> Snapshot {
         let mut waits = facts.waits;
         let tasks = std::mem::take(&mut self.tasks);
         // A ledger has the waits of all threads, whatever the kernel tells.
         let seen = self.readable && tasks.iter().all(|task| task.doing != Doing::Refused);
-        let complete = facts.source == Source::Ledger || seen;
+        let complete = facts.source == SnapshotSource::Ledger || seen;
         let mut stacks = std::mem::take(&mut self.stacks);
         let around = Surroundings::default();
         let threads = tasks.into_iter().map(|task| {
             let activity = match waits.remove(&task.tid) {
-                Some(wait) => Activity::Waiting { wait },
+                Some(wait) => ThreadActivity::Waiting { wait },
                 None => self.activity(&task, &around),
             };
-            Thread {
+            SnapshotThread {
                 tid: task.tid,
                 own_tid: self.nested.then_some(task.own),
                 stack: stacks.remove(&task.tid),
@@ -313,7 +317,7 @@ impl Looking {
             }
         });
         Snapshot {
-            process: About {
+            process: SnapshotProcess {
                 pid: process.pid,
                 own_pid: process.status.own_number().filter(|_| self.nested),
                 name: process.name.clone(),
@@ -329,19 +333,19 @@ impl Looking {
         }
     }
 
-    fn activity(&self, task: &Task, around: &Surroundings) -> Activity {
+    fn activity(&self, task: &Task, around: &Surroundings) -> ThreadActivity {
         match (task.state, task.doing) {
-            ('Z' | 'X', _) => Activity::Ended,
-            ('T' | 't', _) | (_, Doing::Stopped { .. }) => Activity::Stopped,
-            (_, Doing::Call(call)) => Activity::Asleep {
+            ('Z' | 'X', _) => ThreadActivity::Ended,
+            ('T' | 't', _) | (_, Doing::Stopped { .. }) => ThreadActivity::Stopped,
+            (_, Doing::Call(call)) => ThreadActivity::Asleep {
                 call: calls::name(call.number)
                     .map_or_else(|| format!("system call {}", call.number), str::to_owned),
                 on: asleep::asleep(self.pid, &call, &self.memory, around),
             },
-            (_, Doing::Running) => Activity::Running,
-            (_, Doing::Refused) => {
-                Activity::Unknown { kernel_function: Task::kernel_function(self.pid, task.tid) }
-            }
+            (_, Doing::Running) => ThreadActivity::Running,
+            (_, Doing::Refused) => ThreadActivity::Unknown {
+                kernel_function: Task::kernel_function(self.pid, task.tid),
+            },
         }
     }
 }
@@ -354,8 +358,8 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS))
 }
 
-/// The part of a stack that belongs to the C library's functions that were called last: up to
-/// where the frame of the function begins that called them. `None` unless each of these frames
+/// Returns the part of a stack that belongs to the C library's functions that were called last: up
+/// to where the frame of the function begins that called them. `None` unless each of these frames
 /// was found by the tables.
 fn library_frames(walk: &Unwound, maps: &Maps) -> Option<Range<u64>> {
     let is_library = |at: &CodeAddress| {

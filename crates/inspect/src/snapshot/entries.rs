@@ -2,14 +2,14 @@
 //! what they wait for.
 
 use super::capture::Looking;
-use super::model::{Held, Holder, Lock, Target, Until, Wait};
+use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
 use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, Doing};
 use crate::report::names::Names;
 use crate::report::names::{attribute_names, noun};
 use crate::stack::{CodeAddress, Stack};
-use crate::symbols::LockFacts;
+use crate::symbols::LockClues;
 use crate::waits::surroundings::joined;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::Kind;
@@ -22,19 +22,19 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Bytes of the largest lock of glibc: its futex words lie within.
 const LARGEST_LOCK: u64 = 56;
 
-/// One wait.
+/// One wait of a thread.
 pub(super) struct Waits {
     /// Index of the thread's record, if the ledger has the wait.
     pub(super) record: Option<u32>,
-    pub(super) wait: Wait,
+    pub(super) wait: ThreadWait,
 }
 
 /// What a ledger says at one moment.
 pub(super) struct Entries {
     /// By the threads' ids here.
     pub(super) waits: BTreeMap<u32, Waits>,
-    /// By address.
-    pub(super) locks: BTreeMap<u64, Lock>,
+    /// The locks by their addresses.
+    pub(super) locks: BTreeMap<u64, SnapshotLock>,
     /// Where locks were acquired.
     pub(super) stacks: Vec<Stack>,
     /// The names of threads by the stacks that they run on.
@@ -128,7 +128,7 @@ impl Entries {
     ) {
         let exact = holding.started != 0;
         let began = if exact { holding.started } else { ledger.header().time_of(holding.tick) };
-        let holder = Holder {
+        let holder = LockHolder {
             thread: part.tid,
             shared: holding.flags.has(Flags::READ),
             held_ns: Some(self.now.saturating_sub(began)),
@@ -138,25 +138,25 @@ impl Entries {
         let lock = self.lock(looking, ledger, holding.address, Kind::Unknown);
         match &mut lock.held {
             // The first of several times that a thread holds it counts.
-            Held::By { holders } if holders.iter().any(|h| h.thread == part.tid) => {}
-            Held::By { holders } => holders.push(holder),
+            LockHeld::By { holders } if holders.iter().any(|h| h.thread == part.tid) => {}
+            LockHeld::By { holders } => holders.push(holder),
             held if part.leaked => {
                 let why = "that thread has ended without giving it back".into();
-                *held = Held::Elsewhere { owner: part.tid, why, acquired };
+                *held = LockHeld::Elsewhere { owner: part.tid, why, acquired };
             }
-            held => *held = Held::By { holders: vec![holder] },
+            held => *held = LockHeld::By { holders: vec![holder] },
         }
     }
 
-    /// The lock at an address, made on first use; `kind` is what it is if the
-    /// ledger does not say.
+    /// Returns the lock at an address, made on first use; `kind` is what it is if the ledger does
+    /// not say.
     fn lock(
         &mut self,
         looking: &mut Looking,
         ledger: &Ledger<'_>,
         address: u64,
         kind: Kind,
-    ) -> &mut Lock {
+    ) -> &mut SnapshotLock {
         let thread_stacks = &self.thread_stacks;
         self.locks.entry(address).or_insert_with(|| {
             let record = ledger.find_lock(address).and_then(|index| ledger.lock(index));
@@ -175,7 +175,7 @@ impl Entries {
             let at = thread_stacks.partition_point(|(low, ..)| *low <= address);
             let around = at.checked_sub(1).and_then(|at| thread_stacks.get(at));
             let noun = if kind == Kind::Condition { "condition variable" } else { noun(kind) };
-            let name = looking.name_by(&LockFacts {
+            let name = looking.name_by(&LockClues {
                 kind: noun,
                 address,
                 on_stack_of: around
@@ -186,7 +186,7 @@ impl Entries {
                 late: false,
                 serial: serial.filter(|&serial| serial != 0),
             });
-            Lock {
+            SnapshotLock {
                 address,
                 kind: noun.into(),
                 attributes: attribute_names(attributes).into_iter().map(str::to_owned).collect(),
@@ -221,15 +221,15 @@ impl Entries {
                 .and_then(|index| ledger.thread(index as usize))
                 .and_then(|thread| looking.numbers.get(&thread.record.tid.load(Relaxed)));
             match joined {
-                Some(&thread) => Target::Join { thread },
-                None => Target::Unknown { why: "the end of a thread that is not known".into() },
+                Some(&thread) => WaitTarget::Join { thread },
+                None => WaitTarget::Unknown { why: "the end of a thread that is not known".into() },
             }
         } else {
             let lock = self.lock(looking, ledger, address, kind);
             lock.waiting.push(tid);
-            Target::Lock { address }
+            WaitTarget::Lock { address }
         };
-        let wait = Wait {
+        let wait = ThreadWait {
             target,
             shared: waiting.how.kind() == How::READ,
             // Getting a mutex back has no end of its own.
@@ -251,22 +251,22 @@ impl Entries {
         })
     }
 
-    /// Threads that wait for a lock of which the ledger knows no holder, though
-    /// it should have one.
+    /// Returns the threads that wait for a lock of which the ledger knows no holder, though it should
+    /// have one.
     pub(super) fn without_holder(&self) -> HashSet<u32> {
         let locks = self.locks.values().filter(|lock| {
             let ownable = ["mutex", "rwlock"].contains(&lock.kind.as_str());
-            ownable && matches!(lock.held, Held::Unknown { .. })
+            ownable && matches!(lock.held, LockHeld::Unknown { .. })
         });
         locks.flat_map(|lock| lock.waiting.iter().copied()).collect()
     }
 
-    /// Threads that hold what others wait for.
+    /// Returns the threads that hold what others wait for.
     pub(super) fn wanted_holders(&self) -> HashSet<u32> {
         let wanted = self.locks.values().filter(|lock| !lock.waiting.is_empty());
         wanted
             .flat_map(|lock| match &lock.held {
-                Held::By { holders } => holders.as_slice(),
+                LockHeld::By { holders } => holders.as_slice(),
                 _ => &[],
             })
             .map(|holder| holder.thread)
@@ -330,20 +330,20 @@ fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
     offset.is_some_and(|offset| offset < LARGEST_LOCK)
 }
 
-/// What is said of an object while no holder of it is known.
-fn unheld(kind: Kind) -> Held {
+/// Returns what is said of an object while no holder of it is known.
+fn unheld(kind: Kind) -> LockHeld {
     let why = match kind {
-        Kind::Condition | Kind::Barrier => return Held::Never,
+        Kind::Condition | Kind::Barrier => return LockHeld::Never,
         Kind::Semaphore => "a semaphore has no owner: who will post it cannot be told",
         _ => {
             "no holder is recorded: it is changing hands, or was taken before lockstead came or \
              in a signal handler"
         }
     };
-    Held::Unknown { why: why.into() }
+    LockHeld::Unknown { why: why.into() }
 }
 
-fn until(waiting: &Waiting) -> Option<Until> {
+fn until(waiting: &Waiting) -> Option<WaitEnd> {
     if !waiting.how.is_timed() {
         return None;
     }
@@ -358,5 +358,5 @@ fn until(waiting: &Waiting) -> Option<Until> {
         deadline.checked_sub(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?)
     });
     let seconds = deadline.map(|deadline| deadline / 1_000_000_000);
-    Some(Until { clock: Some(clock), seconds, left_ns })
+    Some(WaitEnd { clock: Some(clock), seconds, left_ns })
 }

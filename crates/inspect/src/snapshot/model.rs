@@ -5,94 +5,98 @@
 
 use crate::proc::asleep::Asleep;
 use crate::stack::Stack;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A process at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Snapshot {
-    /// Whose.
-    pub process: About,
+    /// The process that is shown.
+    pub process: SnapshotProcess,
     /// Where the facts come from.
-    pub source: Source,
+    pub source: SnapshotSource,
     /// All threads, by their ids.
-    pub threads: Vec<Thread>,
-    /// All objects that a thread waits for or is known to hold, by address.
-    pub locks: Vec<Lock>,
-    /// Threads that wait for each other in a cycle.
+    pub threads: Vec<SnapshotThread>,
+    /// All objects that a thread waits for, by address; with the source `ledger` also those that
+    /// are only held.
+    pub locks: Vec<SnapshotLock>,
+    /// Threads that wait for each other.
     pub cycles: Vec<JudgedCycle>,
-    /// Where locks were acquired; holders say which of these.
+    /// Where locks were acquired, each stack once: holders name these by their indices from 0.
+    /// Empty with the source `memory`.
     pub stacks: Vec<Stack>,
-    /// What could not be read, and what helps.
+    /// What could not be read, why, and what helps.
     pub limits: Vec<String>,
-    /// The wait of every thread could be looked at: if not, there may be a deadlock that is not
-    /// among the cycles.
+    /// Whether the wait of every thread could be looked at; if not, there may be a deadlock that is
+    /// not among `cycles`.
     pub complete: bool,
 }
 
-/// The process.
-#[derive(Clone, Debug, Serialize)]
-pub struct About {
-    /// Its id here.
+/// The process that it is about.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SnapshotProcess {
+    /// Its id where the command runs.
     pub pid: u32,
-    /// Its id for itself, where it is in another PID namespace.
+    /// Its id for itself, if it is in another PID namespace.
     pub own_pid: Option<u32>,
-    /// Its name.
+    /// The name that it has.
     pub name: String,
-    /// Its command line.
+    /// The words of its command line.
     pub command: Vec<String>,
 }
 
 /// Where the facts come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// From `/proc` and the process's memory: what threads wait for, but of the
-    /// held locks only those that somebody waits for.
+pub enum SnapshotSource {
+    /// `/proc` and the process's memory: all waits, and of the held locks those that somebody waits
+    /// for.
     Memory,
-    /// From the ledger of a process under `lockstead run`: all held locks.
+    /// The ledger of a process under `lockstead run`: all held locks.
     Ledger,
 }
 
-/// One thread.
-#[derive(Clone, Debug, Serialize)]
-pub struct Thread {
-    /// Its id here.
+/// One thread of a process.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SnapshotThread {
+    /// Its id where the command runs.
     pub tid: u32,
-    /// Its id for itself, where it is in another PID namespace.
+    /// Its id for itself, if it is in another PID namespace.
     pub own_tid: Option<u32>,
-    /// Its name.
+    /// The name that it has.
     pub name: String,
     /// The kernel's letter for its state.
     pub state: char,
-    /// What it does.
+    /// What it is doing now.
     #[serde(flatten)]
-    pub activity: Activity,
-    /// Where it does that; `None` for a thread whose stack was not read.
+    pub activity: ThreadActivity,
+    /// Its call stack; null where it was not read: `--all` reads also those of threads that neither
+    /// wait nor hold.
     pub stack: Option<Stack>,
 }
 
 /// What a thread does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "activity", rename_all = "snake_case")]
-pub enum Activity {
-    /// It sleeps in a futex call.
+pub enum ThreadActivity {
+    /// It waits in a futex call, or in a wait that the ledger tells of.
     Waiting {
-        /// For what.
-        wait: Wait,
+        /// What it waits for.
+        wait: ThreadWait,
     },
     /// It sleeps in another system call.
     Asleep {
-        /// Name of the call.
+        /// The name of the system call.
         call: String,
-        /// What for, and who can end that.
+        /// What for, and what can end that.
         #[serde(flatten)]
         on: Asleep,
     },
     /// It runs, or waits for a processor.
     Running,
-    /// It was stopped: by a signal, a debugger or a fault.
+    /// A signal, a debugger or a fault stopped it.
     Stopped,
-    /// It has ended; its process has not.
+    /// It has ended, and its process has not.
     Ended,
     /// The kernel does not tell.
     Unknown {
@@ -102,164 +106,164 @@ pub enum Activity {
 }
 
 /// A wait in a futex call, or one that a ledger tells of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Wait {
-    /// What for.
-    pub target: Target,
-    /// To hold it alone, or with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ThreadWait {
+    /// What it waits for.
+    pub target: WaitTarget,
+    /// Whether it wants to share the lock, to read.
     pub shared: bool,
-    /// When it ends by itself.
-    pub until: Option<Until>,
-    /// How long it has lasted, if somebody wrote down when it began.
+    /// When the wait ends by itself; null if never.
+    pub until: Option<WaitEnd>,
+    /// How long it has lasted; null where only the memory tells of it.
     pub waited_ns: Option<u64>,
-    /// The word slept on; with several, the first. Not known from a ledger.
+    /// The address of the futex word, of several the first; null where the ledger tells of the
+    /// wait.
     pub word: Option<u64>,
-    /// What the word was compared with.
+    /// The value that the word was compared with.
     pub expected: Option<u32>,
 }
 
 /// What a thread waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "for", rename_all = "snake_case")]
-pub enum Target {
-    /// One of [`Snapshot::locks`].
+pub enum WaitTarget {
+    /// It waits for one of `locks`.
     Lock {
-        /// Its address.
+        /// The address of the lock.
         address: u64,
     },
     /// The end of a thread.
     Join {
-        /// Its id here.
+        /// The id of that thread.
         thread: u32,
     },
-    /// What cannot be told.
+    /// It cannot be told.
     Unknown {
-        /// What is known of it.
+        /// What is known of it, a sentence.
         why: String,
     },
 }
 
 /// The end of a timed wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Until {
-    /// The clock: `realtime` or `monotonic`; `None` for a span, of which it is
-    /// not known when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitEnd {
+    /// `realtime` or `monotonic`; null for a span of which the start is not known.
     pub clock: Option<&'static str>,
-    /// Seconds of that clock, or of the span; `None` where it could not be read.
+    /// Seconds of that clock, or of the span; null where it could not be read.
     pub seconds: Option<i64>,
-    /// Nanoseconds from now until then; negative when it is over.
+    /// Nanoseconds from the snapshot to the end; negative when it is over.
     pub left_ns: Option<i64>,
 }
 
 /// An object that threads wait for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lock {
-    /// Its first byte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SnapshotLock {
+    /// The address of its first byte.
     pub address: u64,
-    /// `mutex`, `rwlock`, `semaphore`, `condition variable`, ...
+    /// `mutex`, `rwlock`, `spin lock`, `stream lock`, `semaphore`, `condition variable`, `barrier`,
+    /// or what it seems to be.
     pub kind: String,
-    /// Its attributes: `recursive`, `robust`, ...
+    /// `recursive`, `robust` and so on.
     pub attributes: Vec<String>,
-    /// What to call it.
+    /// What it is called.
     pub name: String,
-    /// Who holds it.
+    /// Who holds the lock.
     #[serde(flatten)]
-    pub held: Held,
-    /// Threads that wait for it, by their ids.
+    pub held: LockHeld,
+    /// The ids of the threads that wait for it.
     pub waiting: Vec<u32>,
 }
 
 /// Who holds an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "held", rename_all = "snake_case")]
-pub enum Held {
-    /// These threads.
+pub enum LockHeld {
+    /// Threads of the process hold it.
     By {
-        /// Who, and how.
-        holders: Vec<Holder>,
+        /// Who holds it, and how.
+        holders: Vec<LockHolder>,
     },
-    /// Readers, of whom only the number is known.
+    /// Readers hold it, and who they are is not known.
     Readers {
-        /// How many.
+        /// How many hold it.
         count: u32,
     },
-    /// A thread that is none of the process's.
+    /// The id that stands in the lock is of no thread of the process.
     Elsewhere {
         /// The id that stands in the lock.
         owner: u32,
-        /// What that may mean.
+        /// The reason, a sentence.
         why: String,
-        /// Where it took it, as an index into [`Snapshot::stacks`].
+        /// The index of the stack where it was acquired, if that is known.
         acquired: Option<usize>,
     },
-    /// It is an object that nobody holds.
+    /// Nobody can hold it: a condition variable, a barrier.
     Never,
     /// It cannot be told.
     Unknown {
-        /// Why.
+        /// The reason, a sentence.
         why: String,
     },
 }
 
 /// A thread that holds a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Holder {
-    /// Its id here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LockHolder {
+    /// The id of the thread.
     pub thread: u32,
-    /// With others, or alone.
+    /// Whether it holds the lock with others, to read.
     pub shared: bool,
-    /// How long it has held it, if somebody wrote down since when.
+    /// How long so far, if that was recorded.
     pub held_ns: Option<u64>,
-    /// That time is exact; otherwise it is at most so long, and less by
-    /// no more than some tens of milliseconds.
+    /// Whether that time is exact; otherwise the lock was held at most so long, and less by no more
+    /// than some tens of milliseconds.
     pub exact: bool,
-    /// Where it took it, if somebody wrote that down: an index into
-    /// [`Snapshot::stacks`].
+    /// The index in `stacks` of where it was acquired, if that was recorded.
     pub acquired: Option<usize>,
 }
 
-impl Holder {
-    /// A thread that holds a lock alone, and nothing more is known.
+impl LockHolder {
+    /// Returns a thread that holds a lock alone, and nothing more is known.
     #[must_use]
-    pub fn alone(thread: u32) -> Holder {
-        Holder { thread, shared: false, held_ns: None, exact: false, acquired: None }
+    pub fn alone(thread: u32) -> LockHolder {
+        LockHolder { thread, shared: false, held_ns: None, exact: false, acquired: None }
     }
 }
 
 /// Threads that wait for each other in a cycle: each for the next one, the last
 /// for the first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JudgedCycle {
-    /// What it is.
-    pub verdict: Verdict,
-    /// Ids of the threads, in the order of waiting.
+    /// Whether it is a deadlock.
+    pub verdict: CycleVerdict,
+    /// The ids of the threads, in the order of waiting: each waits for the next one, the last for
+    /// the first.
     pub threads: Vec<u32>,
 }
 
 /// What a cycle is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// All of its threads slept, and the locks stayed with their holders, while
-    /// it was read.
+pub enum CycleVerdict {
+    /// All its threads slept, and the locks stayed with their holders, while it was read.
     Deadlock,
     /// One of its waits ends by itself.
     Timed,
-    /// Its threads did not hold still long enough to be sure.
+    /// Its threads ran while they were looked at.
     Unconfirmed,
 }
 
 impl Snapshot {
-    /// The thread with this id.
+    /// Returns the thread with this id.
     #[must_use]
-    pub fn thread(&self, tid: u32) -> Option<&Thread> {
+    pub fn thread(&self, tid: u32) -> Option<&SnapshotThread> {
         let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid).ok()?;
         self.threads.get(at)
     }
 
-    /// The lock at this address.
+    /// Returns the lock at this address.
     #[must_use]
-    pub fn lock(&self, address: u64) -> Option<&Lock> {
+    pub fn lock(&self, address: u64) -> Option<&SnapshotLock> {
         let at = self.locks.binary_search_by_key(&address, |lock| lock.address).ok()?;
         self.locks.get(at)
     }
@@ -267,26 +271,26 @@ impl Snapshot {
     /// Whether there is a deadlock.
     #[must_use]
     pub fn is_deadlocked(&self) -> bool {
-        self.cycles.iter().any(|cycle| cycle.verdict == Verdict::Deadlock)
+        self.cycles.iter().any(|cycle| cycle.verdict == CycleVerdict::Deadlock)
     }
 }
 
-impl Thread {
-    /// The wait it is in.
+impl SnapshotThread {
+    /// Returns the wait it is in.
     #[must_use]
-    pub fn wait(&self) -> Option<&Wait> {
+    pub fn wait(&self) -> Option<&ThreadWait> {
         match &self.activity {
-            Activity::Waiting { wait } => Some(wait),
+            ThreadActivity::Waiting { wait } => Some(wait),
             _ => None,
         }
     }
 
-    /// The wait it is in for something in the kernel that others hold: a lock of a file, a
+    /// Returns the wait it is in for something in the kernel that others hold: a lock of a file, a
     /// semaphore of System V.
     #[must_use]
     pub fn kernel_lock(&self) -> Option<&Asleep> {
         match &self.activity {
-            Activity::Asleep { on, .. } if on.is_lock() => Some(on),
+            ThreadActivity::Asleep { on, .. } if on.is_lock() => Some(on),
             _ => None,
         }
     }

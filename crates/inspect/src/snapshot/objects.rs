@@ -5,8 +5,8 @@
 //!
 //! [`recognise`]: super::recognise
 
-use super::capture::{Known, Looking};
-use super::model::{Held, Holder, Lock, Target, Until, Wait};
+use super::capture::{KnownWait, Looking};
+use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
 use super::recognise::Found;
 use super::unknown;
 use crate::glibc::others::Ownerless;
@@ -14,31 +14,31 @@ use crate::maps::Backing;
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Limit};
 use crate::slots::Owner;
-use crate::symbols::{LockFacts, Origin};
+use crate::symbols::{LockClues, Origin};
 use std::collections::BTreeMap;
 
 impl Looking {
-    /// The wait as a report shows it; enters its object into `locks`.
+    /// Returns the wait as a report shows it; enters its object into `locks`.
     pub(super) fn wait_of(
         &mut self,
         tid: u32,
-        known: &Known,
-        locks: &mut BTreeMap<u64, Lock>,
-    ) -> Wait {
+        known: &KnownWait,
+        locks: &mut BTreeMap<u64, SnapshotLock>,
+    ) -> ThreadWait {
         let mut shared = false;
-        let holder = |thread| Held::By { holders: vec![Holder::alone(thread)] };
+        let holder = |thread| LockHeld::By { holders: vec![LockHolder::alone(thread)] };
         let (address, kind, attributes, held) = match &known.found {
             Found::Join(own) => {
                 let target = match self.numbers.get(own) {
-                    Some(&thread) => Target::Join { thread },
-                    None => Target::Unknown {
+                    Some(&thread) => WaitTarget::Join { thread },
+                    None => WaitTarget::Unknown {
                         why: format!("the end of thread {own}, which is not there"),
                     },
                 };
                 return self.wait(known, target, shared);
             }
             Found::Refused => {
-                let target = Target::Unknown { why: unknown::REFUSED.into() };
+                let target = WaitTarget::Unknown { why: unknown::REFUSED.into() };
                 return self.wait(known, target, shared);
             }
             Found::Mutex(mutex) => (
@@ -65,14 +65,14 @@ impl Looking {
                     match (lock.writer.map(|own| (own, self.numbers.get(&own))), lock.readers) {
                         (Some((_, Some(&thread))), _) => holder(thread),
                         (Some((own, None)), _) => elsewhere(own, lock.shared),
-                        (None, 0) => Held::Unknown { why: "it is being handed over".into() },
-                        (None, count) => Held::Readers { count },
+                        (None, 0) => LockHeld::Unknown { why: "it is being handed over".into() },
+                        (None, count) => LockHeld::Readers { count },
                     };
                 (lock.address, "rwlock", Vec::new(), held)
             }
             Found::Ownerless(object) => ownerless(object),
             Found::Own(mutex) => {
-                let unknown = |why: &str| Held::Unknown { why: why.into() };
+                let unknown = |why: &str| LockHeld::Unknown { why: why.into() };
                 let held = match mutex.owner {
                     Owner::Thread(own) => match self.numbers.get(&own) {
                         Some(&thread) => holder(thread),
@@ -86,26 +86,29 @@ impl Looking {
                 };
                 (mutex.address, "lockstead mutex", Vec::new(), held)
             }
-            Found::Unknown { kind, why } => {
-                (known.wait.address, kind.as_str(), Vec::new(), Held::Unknown { why: why.clone() })
-            }
+            Found::Unknown { kind, why } => (
+                known.wait.address,
+                kind.as_str(),
+                Vec::new(),
+                LockHeld::Unknown { why: why.clone() },
+            ),
         };
         let lock = locks.entry(address).or_insert_with(|| {
             let known_shape = !matches!(known.found, Found::Unknown { .. });
             let name = self.lock_name(kind, address, known_shape);
             let (kind, waiting) = (kind.to_owned(), Vec::new());
-            Lock { address, kind, attributes, name, held, waiting }
+            SnapshotLock { address, kind, attributes, name, held, waiting }
         });
         lock.waiting.push(tid);
-        self.wait(known, Target::Lock { address }, shared)
+        self.wait(known, WaitTarget::Lock { address }, shared)
     }
 
-    fn wait(&self, known: &Known, target: Target, shared: bool) -> Wait {
+    fn wait(&self, known: &KnownWait, target: WaitTarget, shared: bool) -> ThreadWait {
         let words = known.wait.words(&self.memory);
         let (word, expected) =
             words.first().copied().unwrap_or((known.wait.address, known.wait.expected));
         let limited = !matches!(&known.found, Found::Own(mutex) if !mutex.timed);
-        Wait {
+        ThreadWait {
             target,
             shared,
             until: until(&known.wait, &self.memory).filter(|_| limited),
@@ -115,11 +118,11 @@ impl Looking {
         }
     }
 
-    /// `maybe_on_stack`: stacks that the C library made lie in mappings of their
-    /// own; of those of other runtimes nothing is known.
+    /// Returns the name of a lock. `maybe_on_stack`: stacks that the C library made lie in mappings
+    /// of their own; of those of other runtimes nothing is known.
     fn lock_name(&mut self, kind: &str, address: u64, maybe_on_stack: bool) -> String {
         let on_stack_of = self.stack_around(address).filter(|_| maybe_on_stack);
-        self.name_by(&LockFacts {
+        self.name_by(&LockClues {
             kind,
             address,
             on_stack_of: on_stack_of.as_deref(),
@@ -130,8 +133,8 @@ impl Looking {
         })
     }
 
-    /// The name of a lock, its kind in front.
-    pub(super) fn name_by(&mut self, facts: &LockFacts<'_>) -> String {
+    /// Returns the name of a lock, its kind in front.
+    pub(super) fn name_by(&mut self, facts: &LockClues<'_>) -> String {
         let (kind, address) = (facts.kind, facts.address);
         let Some((unwinder, symbolizer)) = &mut self.code else {
             return format!("{kind} at {address:#x}");
@@ -152,9 +155,9 @@ impl Looking {
         }
     }
 
-    /// The thread whose stack an address is on: that with the nearest stack
-    /// pointer below it, in the same mapping. The kernel joins the mapping of a
-    /// stack with memory above it, so the stack has to be followed to its end.
+    /// Returns the thread whose stack an address is on: that with the nearest stack pointer below
+    /// it, in the same mapping. The kernel joins the mapping of a stack with memory above it, so
+    /// the stack has to be followed to its end.
     fn stack_around(&mut self, address: u64) -> Option<String> {
         let maps = self.code.as_ref()?.0.modules().maps();
         let mapping = maps.find(address)?;
@@ -169,37 +172,37 @@ impl Looking {
     }
 }
 
-fn elsewhere(owner: u32, shared: bool) -> Held {
+fn elsewhere(owner: u32, shared: bool) -> LockHeld {
     let why = if shared {
         "it is shared between processes: that thread is one of another process, or has ended"
     } else {
         "no thread of this process has this id: it has ended without giving the lock back, or held \
          it in the parent when this process was forked"
     };
-    Held::Elsewhere { owner, why: why.into(), acquired: None }
+    LockHeld::Elsewhere { owner, why: why.into(), acquired: None }
 }
 
-fn ownerless(object: &Ownerless) -> (u64, &'static str, Vec<String>, Held) {
+fn ownerless(object: &Ownerless) -> (u64, &'static str, Vec<String>, LockHeld) {
     match *object {
         Ownerless::Condition { address, .. } => {
-            (address, "condition variable", Vec::new(), Held::Never)
+            (address, "condition variable", Vec::new(), LockHeld::Never)
         }
         Ownerless::Semaphore { address, .. } => {
             let why = "a semaphore has no owner in it: who will post it cannot be told";
-            (address, "semaphore", Vec::new(), Held::Unknown { why: why.into() })
+            (address, "semaphore", Vec::new(), LockHeld::Unknown { why: why.into() })
         }
         Ownerless::Barrier { address, come, of } => {
-            (address, "barrier", vec![format!("{come} of {of} threads have come")], Held::Never)
+            (address, "barrier", vec![format!("{come} of {of} threads have come")], LockHeld::Never)
         }
     }
 }
 
-fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<Until> {
+fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<WaitEnd> {
     let time = wait.limit_time(memory);
     let seconds = time.map(|(seconds, _)| seconds);
     match wait.limit {
         Limit::None => None,
-        Limit::After { .. } => Some(Until { clock: None, seconds, left_ns: None }),
+        Limit::After { .. } => Some(WaitEnd { clock: None, seconds, left_ns: None }),
         Limit::At { realtime, .. } => {
             let (clock, id) = if realtime {
                 ("realtime", libc::CLOCK_REALTIME)
@@ -211,12 +214,12 @@ fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<Until> {
                 let seconds = seconds.checked_sub(now)?.checked_mul(1_000_000_000)?;
                 seconds.checked_add(nanos - now_nanos)
             });
-            Some(Until { clock: Some(clock), seconds, left_ns })
+            Some(WaitEnd { clock: Some(clock), seconds, left_ns })
         }
     }
 }
 
-/// The ledger's clock, in nanoseconds.
+/// Returns the ledger's clock, in nanoseconds.
 pub(super) fn ledger_now() -> u64 {
     let (seconds, nanos) = now(libc::CLOCK_MONOTONIC);
     seconds.unsigned_abs() * 1_000_000_000 + nanos.unsigned_abs()

@@ -30,7 +30,7 @@ pub enum Caller {
     Library,
     /// The program has no C library beside it: it may be inside.
     Whole,
-    /// Somebody else.
+    /// Somebody else made the call.
     Other,
 }
 
@@ -38,11 +38,11 @@ pub enum Caller {
 /// themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A mutex.
+    /// A mutex of the C library.
     Mutex(Mutex),
     /// The lock of a stream.
     Stream(StreamLock),
-    /// A reader-writer lock.
+    /// A reader-writer lock of glibc.
     RwLock(RwLock),
     /// The end of the thread with this number.
     Join(u32),
@@ -61,7 +61,7 @@ pub enum Found {
     },
 }
 
-/// Who made the call, by the innermost frame of the thread's stack.
+/// Returns who made the call, by the innermost frame of the thread's stack.
 #[must_use]
 pub fn caller(stack: &Stack, has_libc: bool) -> Caller {
     let Some(frame) = stack.frames.iter().find(|frame| !frame.inlined) else {
@@ -77,8 +77,8 @@ pub fn caller(stack: &Stack, has_libc: bool) -> Caller {
     }
 }
 
-/// What the thread waits for. `frames`: the part of its stack that is the C library's own, where
-/// that is known. `writable`: the word lies in memory that the process may write.
+/// Returns what the thread waits for. `frames`: the part of its stack that is the C library's own,
+/// where that is known. `writable`: the word lies in memory that the process may write.
 #[must_use]
 pub fn recognise(
     wait: &FutexWait,
@@ -134,7 +134,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("lll_lock_wait_private", Subject::Plain),
 ];
 
-/// What the innermost function that tells waits for.
+/// Returns what the innermost function that tells waits for.
 fn subject(functions: &[&str]) -> Option<Subject> {
     functions.iter().find_map(|function| {
         let name = function.trim_start_matches('_');

@@ -14,15 +14,17 @@
 //! Two small files of `/proc` a thread, and each distinct stack named once,
 //! however many locks were acquired there.
 
-use super::capture::{Facts, Looking};
+use super::capture::{Looking, SnapshotFacts};
 use super::entries::{Entries, Waits};
-use super::model::{Held, JudgedCycle, Lock, Snapshot, Source, Target, Verdict};
+use super::model::{
+    CycleVerdict, JudgedCycle, LockHeld, Snapshot, SnapshotLock, SnapshotSource, WaitTarget,
+};
 use super::objects::ledger_now;
 use crate::ledger::{Mapped, code};
 use crate::modules::Modules;
 use crate::proc::process::{Process, Unusable};
 use crate::proc::task::{self, Doing};
-use crate::waits::detect::{Detector, Found};
+use crate::waits::detect::{Detector, FoundCycle};
 use crate::waits::graph::Wants;
 use crate::waits::observe::Observer;
 use crate::waits::surroundings::Surroundings;
@@ -97,12 +99,12 @@ pub fn recorded(
     let Entries { waits, mut locks, stacks, .. } = entries;
     locks.values_mut().for_each(|lock| lock.waiting.sort_unstable());
     let waits = waits.into_iter().map(|(tid, wait)| (tid, wait.wait)).collect();
-    let source = Source::Ledger;
-    Ok(looking.finish(process, Facts { source, waits, locks, cycles, stacks }))
+    let source = SnapshotSource::Ledger;
+    Ok(looking.finish(process, SnapshotFacts { source, waits, locks, cycles, stacks }))
 }
 
-/// The cycles that the ledger shows, and what they are.
-fn cycles(surroundings: &Surroundings<'_>) -> Vec<(Verdict, Found)> {
+/// Returns the cycles that the ledger shows, and what they are.
+fn cycles(surroundings: &Surroundings<'_>) -> Vec<(CycleVerdict, FoundCycle)> {
     let (ledger, detector) = (&surroundings.ledger, Detector::default());
     let (mut observer, mut judged) = (Observer::default(), Vec::new());
     observer.look(ledger);
@@ -113,17 +115,17 @@ fn cycles(surroundings: &Surroundings<'_>) -> Vec<(Verdict, Found)> {
         for mut found in detector.find(observer.waiters(), surroundings) {
             let verdict =
                 match verify::verify(&found, ledger, surroundings.pid, surroundings.visible) {
-                    verify::Verdict::True if found.timed => Verdict::Timed,
-                    verify::Verdict::True => Verdict::Deadlock,
-                    verify::Verdict::Unnamed if !found.timed && found.is_old(ledger_now()) => {
+                    verify::Confirmation::True if found.timed => CycleVerdict::Timed,
+                    verify::Confirmation::True => CycleVerdict::Deadlock,
+                    verify::Confirmation::Unnamed if !found.timed && found.is_old(ledger_now()) => {
                         found.unnamed = true;
-                        Verdict::Deadlock
+                        CycleVerdict::Deadlock
                     }
-                    verify::Verdict::NotYet | verify::Verdict::Unnamed => {
+                    verify::Confirmation::NotYet | verify::Confirmation::Unnamed => {
                         pending = true;
-                        Verdict::Unconfirmed
+                        CycleVerdict::Unconfirmed
                     }
-                    verify::Verdict::False => continue,
+                    verify::Confirmation::False => continue,
                 };
             judged.push((verdict, found));
         }
@@ -135,18 +137,22 @@ fn cycles(surroundings: &Surroundings<'_>) -> Vec<(Verdict, Found)> {
     judged
 }
 
-/// The threads of a cycle that are getting a mutex back after a condition, by
-/// the indices of their records.
-fn taking_back(found: &Found) -> impl Iterator<Item = u32> + '_ {
+/// Returns the threads of a cycle that are getting a mutex back after a condition, by the indices
+/// of their records.
+fn taking_back(found: &FoundCycle) -> impl Iterator<Item = u32> + '_ {
     let members = found.members.iter();
     members
         .filter(|member| member.lock.is_some_and(|lock| lock == member.waiter.waiting.companion))
         .map(|member| member.waiter.thread)
 }
 
-/// The cycle by its threads' ids, which `tids` has by their records; `None` if it
-/// has gone since.
-fn cycle(verdict: Verdict, found: &Found, tids: &HashMap<u32, u32>) -> Option<JudgedCycle> {
+/// Returns the cycle by its threads' ids, which `tids` has by their records; `None` if it has gone
+/// since.
+fn cycle(
+    verdict: CycleVerdict,
+    found: &FoundCycle,
+    tids: &HashMap<u32, u32>,
+) -> Option<JudgedCycle> {
     let members = found.members.iter();
     let threads: Option<Vec<u32>> =
         members.map(|member| tids.get(&member.waiter.thread).copied()).collect();
@@ -156,8 +162,8 @@ fn cycle(verdict: Verdict, found: &Found, tids: &HashMap<u32, u32>) -> Option<Ju
     Some(JudgedCycle { verdict, threads })
 }
 
-/// The threads that sleep for something the ledger knows nothing of, and the
-/// owners of what it knows no owner of.
+/// Looks in memory at the threads that sleep for something the ledger knows nothing of, and the owners of what it
+/// knows no owner of.
 fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entries) {
     let silent = entries.without_holder();
     looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));
@@ -172,17 +178,22 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entr
                 continue;
             }
             for (address, lock) in own {
-                let there =
-                    entries.locks.entry(address).or_insert(Lock { waiting: Vec::new(), ..lock });
+                let there = entries
+                    .locks
+                    .entry(address)
+                    .or_insert(SnapshotLock { waiting: Vec::new(), ..lock });
                 there.waiting.push(tid);
             }
             looking.waits.insert(tid, known);
             entries.waits.insert(tid, Waits { record: None, wait });
             continue;
         };
-        let Target::Lock { address } = recorded.wait.target else { continue };
+        let WaitTarget::Lock { address } = recorded.wait.target else { continue };
         if let (Some(lock), Some(seen)) = (entries.locks.get_mut(&address), own.remove(&address))
-            && matches!(seen.held, Held::By { .. } | Held::Elsewhere { .. } | Held::Readers { .. })
+            && matches!(
+                seen.held,
+                LockHeld::By { .. } | LockHeld::Elsewhere { .. } | LockHeld::Readers { .. }
+            )
         {
             lock.held = seen.held;
         }
@@ -207,8 +218,8 @@ fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<Judged
     cycles
 }
 
-/// The code of a process of which not even the maps may be read: the ledger has
-/// the files that its recorded addresses lie in.
+/// Returns the code of a process of which not even the maps may be read: the ledger has the files
+/// that its recorded addresses lie in.
 fn code_of(process: &Process, ledger: &Ledger<'_>) -> crate::maps::Maps {
     // Anybody may read how it was called; a bare name is none of a file.
     let program = process.command.first().filter(|name| name.starts_with('/'));
@@ -216,7 +227,7 @@ fn code_of(process: &Process, ledger: &Ledger<'_>) -> crate::maps::Maps {
     code::maps(b"", &code::modules(ledger), &program)
 }
 
-/// What the ledger lacks.
+/// Returns what the ledger lacks.
 fn losses(ledger: &Ledger<'_>) -> Option<String> {
     // Whatever a program has written there.
     let of_threads = ledger.threads().map(|thread| {

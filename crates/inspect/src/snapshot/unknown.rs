@@ -67,13 +67,13 @@ const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// A once that was recognised by its word.
+/// Returns a once that was recognised by its word.
 #[must_use]
 pub fn once() -> Found {
     Found::Unknown { kind: ONCE.0.into(), why: ONCE.1.into() }
 }
 
-/// What kind of object it seems to be, and why no more is known.
+/// Returns what kind of object it seems to be, and why no more is known.
 #[must_use]
 pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, String) {
     let named = |parts: &[&str]| {
@@ -154,11 +154,11 @@ fn is_java(module: &str) -> bool {
 mod tests {
     use super::*;
     use crate::proc::futex::Limit;
-    use crate::stack::{End, Frame};
+    use crate::stack::{Frame, StackEnd};
 
     fn describe_in(function: Option<&str>, operation: Operation, expected: u32) -> String {
         let frame = Frame { function: function.map(Into::into), ..Frame::default() };
-        let stack = Stack { frames: vec![frame], end: End::Bottom };
+        let stack = Stack { frames: vec![frame], end: StackEnd::Bottom };
         let wait =
             FutexWait { address: 64, expected, operation, private: true, limit: Limit::None };
         describe(&wait, &stack, false).1

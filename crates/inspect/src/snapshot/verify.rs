@@ -14,8 +14,8 @@
 //! After a few rounds of that, the cycle is reported as one that could not
 //! be confirmed; a cycle that is no longer there is not reported.
 
-use super::capture::Known;
-use super::model::{JudgedCycle, Verdict};
+use super::capture::KnownWait;
+use super::model::{CycleVerdict, JudgedCycle};
 use super::recognise::Found;
 use crate::slots::Owner;
 use crate::waits::graph::{self, Cycle, Hold, Wants};
@@ -45,7 +45,7 @@ pub type Facts = BTreeMap<u32, Fact>;
 
 impl Fact {
     /// Owners are translated by `numbers` to ids of here.
-    pub(super) fn new(known: &Known, numbers: &HashMap<u32, u32>) -> Fact {
+    pub(super) fn new(known: &KnownWait, numbers: &HashMap<u32, u32>) -> Fact {
         let here = |own: &u32| numbers.get(own).copied();
         let (wants, holder) = match &known.found {
             Found::Mutex(mutex) => (Some(Wants::Exclusive(mutex.address)), here(&mutex.owner)),
@@ -93,8 +93,8 @@ fn cycles(facts: &Facts) -> Vec<Cycle> {
     graph::cycles(&waits, &holds)
 }
 
-/// The cycles among `facts`, with what they are. `again` reads the facts of
-/// some threads anew, with their counts of switches.
+/// Returns the cycles among `facts`, with what they are. `again` reads the facts of some threads
+/// anew, with their counts of switches.
 pub fn judged_cycles(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<JudgedCycle> {
     let mut open = cycles(facts);
     let mut judged = Vec::new();
@@ -117,9 +117,9 @@ pub fn judged_cycles(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<Judg
                 fact == after.get(&tid) && fact.is_some_and(|fact| fact.switches.is_some())
             };
             let verdict = match () {
-                () if cycle.timed() => Verdict::Timed,
-                () if threads(cycle).all(slept) => Verdict::Deadlock,
-                () if round == ROUNDS => Verdict::Unconfirmed,
+                () if cycle.timed() => CycleVerdict::Timed,
+                () if threads(cycle).all(slept) => CycleVerdict::Deadlock,
+                () if round == ROUNDS => CycleVerdict::Unconfirmed,
                 () => return true,
             };
             judged.push(JudgedCycle { verdict, threads: threads(cycle).collect() });
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_cycle_that_holds_still_is_a_deadlock() {
         let found = judged_cycles(&facts(5), &|tids| of(&facts(5), tids));
-        assert_eq!(found, [JudgedCycle { verdict: Verdict::Deadlock, threads: vec![1, 2] }]);
+        assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Deadlock, threads: vec![1, 2] }]);
     }
 
     #[test]
@@ -170,14 +170,17 @@ mod tests {
             reads.set(reads.get() + 1);
             of(&facts(reads.get()), tids)
         });
-        assert_eq!(found, [JudgedCycle { verdict: Verdict::Unconfirmed, threads: vec![1, 2] }]);
+        assert_eq!(
+            found,
+            [JudgedCycle { verdict: CycleVerdict::Unconfirmed, threads: vec![1, 2] }]
+        );
         let uncounted = Fact { switches: None, ..fact(10, 2, 0) };
         let found = judged_cycles(&facts(0), &|tids| {
             let mut all = facts(0);
             all.insert(1, uncounted.clone());
             of(&all, tids)
         });
-        assert_eq!(found[0].verdict, Verdict::Unconfirmed);
+        assert_eq!(found[0].verdict, CycleVerdict::Unconfirmed);
     }
 
     #[test]
@@ -196,6 +199,6 @@ mod tests {
         let mut all = facts(5);
         all.insert(2, Fact { timed: true, ..fact(20, 1, 7) });
         let found = judged_cycles(&all, &|tids| of(&all, tids));
-        assert_eq!(found, [JudgedCycle { verdict: Verdict::Timed, threads: vec![1, 2] }]);
+        assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Timed, threads: vec![1, 2] }]);
     }
 }

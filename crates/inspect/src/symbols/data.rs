@@ -12,14 +12,13 @@ use super::debug_file::debug_file;
 use crate::module::Module;
 use object::elf::{STT_COMMON, STT_OBJECT};
 use object::{Object, ObjectSymbol, SymbolFlags};
-use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
 /// A variable, or a place inside one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its symbol, demangled.
+    /// The symbol of the variable, demangled.
     pub name: String,
     /// Bytes from its start: a member of a structure, an element of an array.
     pub offset: u64,
@@ -81,8 +80,7 @@ impl DataSymbols {
         DataSymbols { symbols }
     }
 
-    /// The symbol of the smallest variable around a stated address, and the
-    /// offset in it.
+    /// Returns the symbol of the smallest variable around a stated address, and the offset in it.
     pub(super) fn find(&self, stated: u64) -> Option<(&str, u64)> {
         let after = self.symbols.partition_point(|(range, ..)| range.start <= stated);
         self.symbols[..after]
@@ -111,9 +109,9 @@ fn collect(file: &object::File<'_>, into: &mut Vec<(Range<u64>, String)>) {
     }
 }
 
-/// The name as it is written in the source: worked out when it is shown, for a
-/// big program has many more. The demanglers take names without the beginning
-/// of a mangled one too, and read a C variable `a` as `signed char`.
+/// Returns the name as it is written in the source: worked out when it is shown, for a big program
+/// has many more. The demanglers take names without the beginning of a mangled one too, and read a
+/// C variable `a` as `signed char`.
 pub(super) fn demangled(name: &str) -> String {
     if !["_Z", "__Z", "_R"].iter().any(|beginning| name.starts_with(beginning)) {
         return name.to_owned();

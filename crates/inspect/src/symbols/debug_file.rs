@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Where distributions install them.
 const FOLDERS: [&str; 2] = ["/usr/lib/debug", "/lib/debug"];
 
-/// The separate debug file of `stripped`, which lies at `path`.
+/// Returns the separate debug file of `stripped`, which lies at `path`.
 pub(super) fn debug_file(stripped: &object::File<'_>, path: &Path) -> Option<Mmap> {
     let id = stripped.build_id().ok()??;
     candidates(stripped, path, id).into_iter().find_map(|candidate| {

@@ -8,17 +8,16 @@
 //! mapped from; the bare address.
 
 use super::{Symbolizer, Variable, site};
-use crate::modules::Place;
-use crate::stack::{CodeAddress, End, Frame};
-use serde::Serialize;
+use crate::modules::CodePlace;
+use crate::stack::{CodeAddress, Frame, StackEnd};
 use std::fmt;
 
 /// What is known of a lock, to find its name by.
 #[derive(Clone, Copy, Debug)]
-pub struct LockFacts<'a> {
+pub struct LockClues<'a> {
     /// What kind of lock: `mutex`, `rwlock`.
     pub kind: &'a str,
-    /// Where it is.
+    /// The address of its first byte.
     pub address: u64,
     /// Name of the thread whose stack it lies on.
     pub on_stack_of: Option<&'a str>,
@@ -33,8 +32,7 @@ pub struct LockFacts<'a> {
 }
 
 /// Where a lock comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "from", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// It is a variable, or part of one.
     Variable(Variable),
@@ -45,24 +43,24 @@ pub enum Origin {
     },
     /// It was initialised there.
     Initialised {
-        /// The place.
+        /// The place in the code.
         site: Box<Frame>,
     },
     /// It was first used there; nobody saw it initialised.
     FirstUsed {
-        /// The place.
+        /// The place in the code.
         site: Box<Frame>,
     },
     /// It was used there; what was before that is not known any more.
     Used {
-        /// The place.
+        /// The place in the code.
         site: Box<Frame>,
     },
     /// It lies in memory mapped from a file, shared perhaps.
     File {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Where in it.
+        /// The offset in the file.
         offset: u64,
     },
     /// Only its address is known.
@@ -70,11 +68,11 @@ pub enum Origin {
 }
 
 /// The name of a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockName {
     /// What kind of lock.
     pub kind: String,
-    /// Where it is.
+    /// The address of its first byte.
     pub address: u64,
     /// Where it comes from.
     pub origin: Origin,
@@ -106,8 +104,8 @@ impl fmt::Display for LockName {
 }
 
 impl Symbolizer {
-    /// The best name for a lock.
-    pub fn lock_name(&mut self, facts: &LockFacts<'_>) -> LockName {
+    /// Returns the best name for a lock.
+    pub fn lock_name(&mut self, facts: &LockClues<'_>) -> LockName {
         LockName {
             kind: facts.kind.to_owned(),
             address: facts.address,
@@ -116,7 +114,7 @@ impl Symbolizer {
         }
     }
 
-    fn origin(&mut self, facts: &LockFacts<'_>) -> Origin {
+    fn origin(&mut self, facts: &LockClues<'_>) -> Origin {
         if let Some(variable) = self.variable(facts.address) {
             return Origin::Variable(variable);
         }
@@ -130,7 +128,7 @@ impl Symbolizer {
             return if facts.late { Origin::Used { site } } else { Origin::FirstUsed { site } };
         }
         match self.modules.place(facts.address) {
-            Place::File { path, module, bias, offset } => Origin::File {
+            CodePlace::File { path, module, bias, offset } => Origin::File {
                 path: path.display().to_string(),
                 // Of an ELF file the stated address is what tools take; it is
                 // also there for zero-filled memory.
@@ -147,7 +145,7 @@ impl Symbolizer {
         if let Some(known) = self.sites.get(chain) {
             return known.clone().map(Box::new);
         }
-        let stack = self.stack(chain, End::Bottom);
+        let stack = self.stack(chain, StackEnd::Bottom);
         let found = site(&stack).cloned();
         self.sites.insert(chain.to_vec(), found.clone());
         found.map(Box::new)

@@ -16,12 +16,12 @@ mod quiet;
 mod site;
 
 pub use data::Variable;
-pub use lock::{LockFacts, LockName, Origin};
+pub use lock::{LockClues, LockName, Origin};
 pub use site::{is_lock_wrapper, program_frames, site};
 
 use crate::maps::Maps;
-use crate::modules::{Modules, Place};
-use crate::stack::{CodeAddress, End, Frame, Stack, is_libc};
+use crate::modules::{CodePlace, Modules};
+use crate::stack::{CodeAddress, Frame, Stack, StackEnd, is_libc};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
 use data::{DataSymbols, demangled};
@@ -46,7 +46,7 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// For the process whose files these are.
+    /// Prepares to name the code of the process whose files these are.
     #[must_use]
     pub fn new(modules: Modules) -> Self {
         Symbolizer {
@@ -71,22 +71,21 @@ impl Symbolizer {
         }
     }
 
-    /// The files of the process.
+    /// Returns the files of the process.
     #[must_use]
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// A stack with names: functions that the compiler inlined have frames of
-    /// their own.
-    pub fn stack(&mut self, addresses: &[CodeAddress], end: End) -> Stack {
+    /// Returns a stack with names: functions that the compiler inlined have frames of their own.
+    pub fn stack(&mut self, addresses: &[CodeAddress], end: StackEnd) -> Stack {
         self.prepare(addresses.iter().copied());
         let frames = addresses.iter().flat_map(|&a| self.frames(a)).collect();
         Stack { frames, end }
     }
 
-    /// The frames at one address: of the function that was compiled there, and
-    /// in front of it those of the functions inlined into it.
+    /// Returns the frames at one address: of the function that was compiled there, and in front of
+    /// it those of the functions inlined into it.
     pub fn frames(&mut self, at: CodeAddress) -> Vec<Frame> {
         self.prepare([at]);
         let back = at.address.wrapping_sub(at.lookup());
@@ -111,7 +110,7 @@ impl Symbolizer {
             }
             let mut bare = Frame { address, ..Frame::default() };
             match self.modules.place(address) {
-                Place::File { path, module, bias, offset } => {
+                CodePlace::File { path, module, bias, offset } => {
                     bare.module = Some(path.display().to_string());
                     bare.module_offset = offset;
                     if let Some(module) = module {
@@ -119,8 +118,8 @@ impl Symbolizer {
                         file.push((address, address.wrapping_sub(bias)));
                     }
                 }
-                Place::Special(name) => bare.module = Some(name),
-                Place::Anonymous | Place::Nowhere => {}
+                CodePlace::Special(name) => bare.module = Some(name),
+                CodePlace::Anonymous | CodePlace::Nowhere => {}
             }
             self.code.insert(address, Rc::new([bare]));
         }
@@ -202,9 +201,9 @@ impl Symbolizer {
         }
     }
 
-    /// The variable that `address` lies in, of the program or of a library.
+    /// Returns the variable that `address` lies in, of the program or of a library.
     pub fn variable(&mut self, address: u64) -> Option<Variable> {
-        let Place::File { path, module: Some(module), bias, .. } = self.modules.place(address)
+        let CodePlace::File { path, module: Some(module), bias, .. } = self.modules.place(address)
         else {
             return None;
         };
@@ -222,8 +221,8 @@ impl Symbolizer {
     }
 }
 
-/// Without its demangling: that takes a C function `m` or `w` for the C++ code
-/// of a type.
+/// Returns a reader that does not demangle: its demangling takes a C function `m` or `w` for the
+/// C++ code of a type.
 fn reader() -> blazesym::symbolize::Symbolizer {
     blazesym::symbolize::Symbolizer::builder()
         .enable_auto_reload(false)
@@ -231,8 +230,8 @@ fn reader() -> blazesym::symbolize::Symbolizer {
         .build()
 }
 
-/// The frames of one address. The reader gives the outermost function first
-/// and the innermost last, each with the line that runs in it.
+/// Returns the frames of one address. The reader gives the outermost function first and the
+/// innermost last, each with the line that runs in it.
 fn named(bare: &Frame, symbol: &Sym<'_>) -> Vec<Frame> {
     let frame = |name: &str, code: Option<&CodeInfo<'_>>, inlined| Frame {
         function: (!name.is_empty()).then(|| demangled(name)),

@@ -175,8 +175,8 @@ pub fn is_lock_wrapper(frame: &Frame) -> bool {
     WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
 }
 
-/// The frame that a reader would call the place: the first that is not a
-/// wrapper, or the first at all where every frame is one.
+/// Returns the frame that a reader would call the place: the first that is not a wrapper, or the
+/// first at all where every frame is one.
 #[must_use]
 pub fn site(stack: &Stack) -> Option<&Frame> {
     let mut frames = stack.visible();
@@ -199,10 +199,10 @@ const STARTERS: &[&str] = &[
 /// No stack starts with more frames than this.
 const STARTING: usize = 4;
 
-/// The frames that a reader wants of a thread that waits: of those that are
-/// [visible](Stack::visible), without the wrappers above the first function
-/// that is none, and without those that start threads and programs. All that
-/// are visible, where nothing else would be left.
+/// Returns the frames that a reader wants of a thread that waits: of those that are
+/// [visible](Stack::visible), without the wrappers above the first function that is none, and
+/// without those that start threads and programs. All that are visible, where nothing else would be
+/// left.
 #[must_use]
 pub fn program_frames(stack: &Stack) -> Vec<&Frame> {
     let visible: Vec<&Frame> = stack.visible().collect();
@@ -221,8 +221,8 @@ pub fn program_frames(stack: &Stack) -> Vec<&Frame> {
     }
 }
 
-/// A name without the return type that C++ mangles into those of function
-/// templates, and without inline namespaces.
+/// Returns a name without the return type that C++ mangles into those of function templates, and
+/// without inline namespaces.
 fn plain(function: &str) -> String {
     let mut depth = 0_u32;
     let mut start = 0;
@@ -248,7 +248,7 @@ fn plain(function: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::End;
+    use crate::stack::StackEnd;
 
     fn frame(function: &str, module: &str) -> Frame {
         Frame {
@@ -262,7 +262,7 @@ mod tests {
     fn the_frames_of_the_program_are_between_wrappers_and_starters() {
         let shown = |functions: &[(&str, &str)]| {
             let frames = functions.iter().map(|(function, module)| frame(function, module));
-            let stack = Stack { frames: frames.collect(), end: End::Bottom };
+            let stack = Stack { frames: frames.collect(), end: StackEnd::Bottom };
             let functions = program_frames(&stack).into_iter().map(|f| f.function.clone());
             functions.collect::<Option<Vec<_>>>().expect("all have names")
         };
@@ -333,7 +333,7 @@ mod tests {
         let main = frame("main", "/bin/prog");
         let of = |frames: &[&Frame]| {
             let frames = frames.iter().map(|&f| f.clone()).collect();
-            let found = Stack { frames, end: End::Bottom };
+            let found = Stack { frames, end: StackEnd::Bottom };
             site(&found).and_then(|f| f.function.clone())
         };
         assert_eq!(of(&[&own, &guard, &find, &main]).as_deref(), Some("Cache::find(int)"));

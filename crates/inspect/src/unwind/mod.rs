@@ -35,8 +35,8 @@ mod window;
 
 use crate::maps::{Backing, Maps};
 use crate::memory::Memory;
-use crate::modules::{Modules, Place};
-use crate::stack::{CodeAddress, End};
+use crate::modules::{CodePlace, Modules};
+use crate::stack::{CodeAddress, StackEnd};
 use lockstead_unwind::{RBP, RSP, Stop};
 use row::Row;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ pub struct Unwound {
     /// frame below, and the frame itself begins. `None` where it was not given.
     pub pointers: Vec<Option<u64>>,
     /// Why there are no more.
-    pub end: End,
+    pub end: StackEnd,
 }
 
 /// The reason why an address has no rule.
@@ -124,7 +124,7 @@ impl Unwinder {
                     pointers.push(registers.stack_pointer());
                     at = caller;
                 }
-                Ok(_) => break End::Limit { frames: MAX_FRAMES },
+                Ok(_) => break StackEnd::Limit { frames: MAX_FRAMES },
                 Err(end) => break end,
             }
         };
@@ -137,9 +137,9 @@ impl Unwinder {
         memory: &dyn Memory,
         at: CodeAddress,
         registers: &mut Registers,
-    ) -> Result<CodeAddress, End> {
+    ) -> Result<CodeAddress, StackEnd> {
         let step = self.step(memory, at, registers);
-        if matches!(step, Err(End::UnknownRegister { .. }))
+        if matches!(step, Err(StackEnd::UnknownRegister { .. }))
             && registers.get(RBP).is_none()
             && self.row(memory, at.lookup()).is_ok_and(|row| row.has_usual_shape())
             && let Some(bp) = self.search(memory, at, registers)
@@ -158,41 +158,42 @@ impl Unwinder {
         memory: &dyn Memory,
         at: CodeAddress,
         registers: &mut Registers,
-    ) -> Result<CodeAddress, End> {
+    ) -> Result<CodeAddress, StackEnd> {
         let here = registers.pc;
         let row = match self.row(memory, at.lookup()) {
             Ok(row) => row,
             Err(NoRule { module }) => {
                 let next = self.by_frame_pointer(memory, registers);
-                *registers = next.ok_or(End::NoUnwindInformation { address: here, module })?;
+                *registers = next.ok_or(StackEnd::NoUnwindInformation { address: here, module })?;
                 return Ok(CodeAddress { found: true, ..CodeAddress::return_to(registers.pc) });
             }
         };
         let sp = registers.get(RSP);
         let next = row.caller(registers, &mut self.window, memory).map_err(|stop| match stop {
-            Stop::Bottom => End::Bottom,
-            Stop::Unreadable(address) => End::Unreadable { address },
-            Stop::Unknown(register) => End::UnknownRegister {
+            Stop::Bottom => StackEnd::Bottom,
+            Stop::Unreadable(address) => StackEnd::Unreadable { address },
+            Stop::Unknown(register) => StackEnd::UnknownRegister {
                 register: gimli::X86_64::register_name(register)
                     .map_or_else(|| format!("{}", register.0), str::to_owned),
                 address: here,
                 module: self.module_name(at.lookup()),
             },
-            Stop::Unsupported | Stop::Damaged => {
-                End::NoUnwindInformation { address: here, module: self.module_name(at.lookup()) }
-            }
+            Stop::Unsupported | Stop::Damaged => StackEnd::NoUnwindInformation {
+                address: here,
+                module: self.module_name(at.lookup()),
+            },
         })?;
         // Threads and the program itself are started with a return address of
         // zero by some C libraries.
         if next.pc == 0 {
-            return Err(End::Bottom);
+            return Err(StackEnd::Bottom);
         }
         if !self.is_code(next.pc) {
-            return Err(End::NotCode { address: next.pc });
+            return Err(StackEnd::NotCode { address: next.pc });
         }
         // A signal handler may run on a stack of its own, anywhere.
         if !row.signal && next.get(RSP) <= sp {
-            return Err(End::Backwards { address: here });
+            return Err(StackEnd::Backwards { address: here });
         }
         *registers = next;
         // A signal interrupts an instruction; the address is not behind a call.
@@ -249,12 +250,12 @@ impl Unwinder {
             return known.clone();
         }
         let table = match self.modules.place(address) {
-            Place::File { module: Some(module), bias, .. } => Some(Table::new(module, bias)),
-            Place::File { module: None, .. } | Place::Special(_) => self
+            CodePlace::File { module: Some(module), bias, .. } => Some(Table::new(module, bias)),
+            CodePlace::File { module: None, .. } | CodePlace::Special(_) => self
                 .modules
                 .copied(memory, address)
                 .map(|(module, bias)| Table::new(module.into(), bias)),
-            Place::Anonymous | Place::Nowhere => None,
+            CodePlace::Anonymous | CodePlace::Nowhere => None,
         };
         let table = table.map(Rc::new);
         self.tables.insert(start, table.clone());
@@ -279,7 +280,7 @@ mod tests {
         let memory = ProcessMemory::new(pid);
         let mut modules = Modules::of(pid).expect("one's own");
         let here = rows as fn(&Table, _) -> _ as usize as u64;
-        let Place::File { module: Some(module), bias, .. } = modules.place(here) else {
+        let CodePlace::File { module: Some(module), bias, .. } = modules.place(here) else {
             panic!("no file behind this code");
         };
         let file = Table::new(module, bias);

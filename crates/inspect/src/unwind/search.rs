@@ -30,7 +30,7 @@
 use super::registers::Registers;
 use super::{MAX_FRAMES, Unwinder};
 use crate::memory::Memory;
-use crate::stack::{CodeAddress, End};
+use crate::stack::{CodeAddress, StackEnd};
 use lockstead_unwind::{RBP, RSP};
 
 /// How far above the stack pointer: more than most frames take.
@@ -101,7 +101,7 @@ impl Unwinder {
             let caller = match self.step(memory, at, &mut registers) {
                 Ok(caller) => caller,
                 // Reached, if there was at least the one caller looked for.
-                Err(End::Bottom) => {
+                Err(StackEnd::Bottom) => {
                     walk.own = own?;
                     return Some(walk);
                 }

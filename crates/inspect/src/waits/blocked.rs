@@ -20,14 +20,13 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// For waits of at least `limit` nanoseconds.
+    /// Prepares reports of waits of at least `limit` nanoseconds.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Patience { limit, next: HashMap::new() }
     }
 
-    /// Those of the waiters that are due at `now`, in nanoseconds of the
-    /// ledger's clock.
+    /// Returns those of the waiters that are due at `now`, in nanoseconds of the ledger's clock.
     pub fn due<'w>(
         &mut self,
         waiters: impl Iterator<Item = &'w Waiter>,

@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What the detection has to know of the rest of the ledger.
 pub trait Context {
-    /// The thread that this one joins, by the index of its record.
+    /// Returns the thread that this one joins, by the index of its record.
     fn joined(&self, waiter: &Waiter) -> Option<u32>;
 
     /// Whether new readers of the reader-writer lock wait for waiting writers.
@@ -51,7 +51,7 @@ pub struct Member {
 
 /// A cycle that has not been reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundCycle {
     /// The threads, each waiting for the next.
     pub members: Vec<Member>,
     /// A wait of it ends by time-out, so the cycle opens by itself.
@@ -61,23 +61,23 @@ pub struct Found {
 }
 
 /// What tells one wait from all others of a process.
-type Place = (u32, Episode);
+type LockPlace = (u32, Episode);
 
 /// Finds the cycles of one process.
 #[derive(Debug, Default)]
 pub struct Detector {
-    dead: HashSet<Place>,
-    timed: HashSet<Place>,
+    dead: HashSet<LockPlace>,
+    timed: HashSet<LockPlace>,
     recurring: HashMap<Vec<(u32, u64, u32)>, u64>,
 }
 
 impl Detector {
-    /// The cycles among these threads that have not been reported.
+    /// Returns the cycles among these threads that have not been reported.
     pub fn find<'w>(
         &self,
         waiters: impl Iterator<Item = &'w Waiter>,
         context: &dyn Context,
-    ) -> Vec<Found> {
+    ) -> Vec<FoundCycle> {
         let waiters: HashMap<u32, &Waiter> = waiters.map(|w| (w.thread, w)).collect();
         let (waits, holds) = edges(&waiters, context);
         if waits.is_empty() {
@@ -92,12 +92,13 @@ impl Detector {
                 let (waiter, lock) = (waiter.clone(), lock_of(member.wants));
                 Some(Member { waiter, lock, holding: holding.copied() })
             });
-            Found { members: members.collect(), timed: cycle.timed(), unnamed: false }
+            FoundCycle { members: members.collect(), timed: cycle.timed(), unnamed: false }
         };
         // Separately, for a timed wait may lie on the shortest way through a
         // thread that is on an untimed one as well.
         let untimed: Vec<Wait> = waits.iter().filter(|wait| !wait.timed).copied().collect();
-        let mut found: Vec<Found> = graph::cycles(&untimed, &holds).iter().map(describe).collect();
+        let mut found: Vec<FoundCycle> =
+            graph::cycles(&untimed, &holds).iter().map(describe).collect();
         found.retain(|cycle| !cycle.places().all(|place| self.dead.contains(&place)));
         if untimed.len() < waits.len() {
             let all = graph::cycles(&waits, &holds);
@@ -111,7 +112,7 @@ impl Detector {
     }
 
     /// Takes note that a cycle has been found true. Says whether to report it.
-    pub fn note(&mut self, found: &Found) -> bool {
+    pub fn note(&mut self, found: &FoundCycle) -> bool {
         if !found.timed {
             self.dead.extend(found.places());
             return true;
@@ -125,7 +126,7 @@ impl Detector {
         *times == 1
     }
 
-    /// How often cycles with time-outs closed again after they were reported.
+    /// Returns how often cycles with time-outs closed again after they were reported.
     #[must_use]
     pub fn recurrences(&self) -> u64 {
         self.recurring.values().map(|times| times - 1).sum()
@@ -148,7 +149,7 @@ impl Detector {
 /// nanoseconds.
 const OLD: u64 = 1_000_000_000;
 
-impl Found {
+impl FoundCycle {
     /// Whether all its threads have waited so long at `now` that those who take a mutex have long
     /// written their names.
     #[must_use]
@@ -163,7 +164,7 @@ impl Found {
         self.members.iter().any(|member| is_for_semaphore(&member.waiter))
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    fn places(&self) -> impl Iterator<Item = LockPlace> + '_ {
         self.members.iter().map(|member| (member.waiter.thread, member.waiter.episode))
     }
 }
@@ -179,8 +180,8 @@ fn lock_of(wants: Wants) -> Option<u64> {
     }
 }
 
-/// The holding of a lock, if the thread really has it: not while it is lent
-/// out for a wait on a condition variable.
+/// Returns the holding of a lock, if the thread really has it: not while it is lent out for a wait
+/// on a condition variable.
 fn held(waiter: &Waiter, lock: u64) -> Option<&Holding> {
     let mut holdings = waiter.held.iter().rev();
     holdings.find(|holding| holding.address == lock && !holding.flags.has(Flags::LENT))

@@ -145,8 +145,8 @@ fn a_time_out_does_not_hide_a_deadlock() {
     assert_eq!(found, [(false, 3), (true, 2)]);
 }
 
-/// The one cycle that following each thread's single wait leads into, if it
-/// leads into one, for mutexes alone: what a reader with a pencil would do.
+/// Returns the one cycle that following each thread's single wait leads into, if it leads into one,
+/// for mutexes alone: what a reader with a pencil would do.
 fn by_hand(waiters: &[Waiter]) -> BTreeSet<BTreeSet<u32>> {
     let next = |thread: u32| {
         let lock = waiters.iter().find(|w| w.thread == thread)?.waiting.target;
@@ -167,8 +167,8 @@ fn by_hand(waiters: &[Waiter]) -> BTreeSet<BTreeSet<u32>> {
 }
 
 proptest! {
-    /// Threads begin to wait one after the other, in any order; at each step
-    /// what is found is noted. In the end every cycle was found exactly once.
+    /// Threads begin to wait one after the other, in any order; at each step what is found is
+    /// noted. In the end every cycle was found exactly once.
     #[test]
     fn every_cycle_exactly_once(
         owners in proptest::collection::vec(0..8_u32, 8),

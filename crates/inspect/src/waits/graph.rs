@@ -47,9 +47,9 @@ pub enum Wants {
 /// One thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who.
+    /// The threads that have a part in it.
     pub thread: ThreadId,
-    /// For what.
+    /// What the thread waits for.
     pub wants: Wants,
     /// The wait ends by itself at some time.
     pub timed: bool,
@@ -58,9 +58,9 @@ pub struct Wait {
 /// One thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Who.
+    /// The threads that have a part in it.
     pub thread: ThreadId,
-    /// What.
+    /// The facts of the finding.
     pub lock: LockId,
     /// With others, or alone.
     pub shared: bool,
@@ -75,14 +75,14 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// One of the waits ends by itself, so this is no deadlock.
+    /// Returns whether one of the waits ends by itself, so that this is no deadlock.
     #[must_use]
     pub fn timed(&self) -> bool {
         self.members.iter().any(|wait| wait.timed)
     }
 }
 
-/// All cycles, as the file's head says; by their first threads.
+/// Returns all cycles, as the file's head says; by their first threads.
 ///
 /// Of several waits of one thread, the last counts.
 #[must_use]
@@ -219,7 +219,7 @@ impl Graph {
         }
     }
 
-    /// The shortest way from `start` back to it, its smallest node first.
+    /// Returns the shortest way from `start` back to it, its smallest node first.
     fn shortest(&self, start: usize, members: &BTreeSet<usize>) -> Option<Vec<usize>> {
         let mut from: HashMap<usize, usize> = HashMap::new();
         let mut queue = VecDeque::from([start]);

@@ -106,8 +106,8 @@ fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> boo
     }
 }
 
-/// Every cycle of threads without a repetition of a thread or of a side of a
-/// lock, smallest thread first.
+/// Returns every cycle of threads without a repetition of a thread or of a side of a lock, smallest
+/// thread first.
 fn every_cycle(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
     fn extend(
         path: &mut Vec<Wait>,

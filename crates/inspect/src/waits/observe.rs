@@ -87,7 +87,7 @@ impl Observer {
         self.fresh
     }
 
-    /// The threads that wait as they did at the look before.
+    /// Returns the threads that wait as they did at the look before.
     pub fn waiters(&self) -> impl Iterator<Item = &Waiter> {
         self.seen.iter().filter_map(|seen| match seen {
             Seen::Steady(waiter) => Some(&**waiter),

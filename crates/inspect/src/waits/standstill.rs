@@ -19,7 +19,7 @@
 
 use crate::maps::Maps;
 use crate::memory::ProcessMemory;
-use crate::proc::asleep::{Ends, Surroundings, asleep, processes};
+use crate::proc::asleep::{Surroundings, WaitEnds, asleep, processes};
 use crate::proc::futex::{FutexWait, Operation};
 use crate::proc::status::Status;
 use crate::proc::task::Call;
@@ -42,9 +42,9 @@ const OF_FAULTS: [libc::c_int; 6] =
 /// Those that the C library has for itself: cancellation and changes of user.
 const OF_LIBRARY: [libc::c_int; 2] = [32, 33];
 
-/// What can end the waits of the threads of a process, which are in these calls and have been for
-/// some time; `None` where that may be anything. `tid` is one of the threads: of a main thread that
-/// has ended before others the kernel shows nothing.
+/// Returns what can end the waits of the threads of a process, which are in these calls and have
+/// been for some time; `None` where that may be anything. `tid` is one of the threads: of a main
+/// thread that has ended before others the kernel shows nothing.
 #[must_use]
 pub fn enders(pid: u32, tid: u32, calls: &[Call]) -> Option<Enders> {
     if calls.is_empty() || has_timers(tid) || has_relatives(pid, tid) {
@@ -68,17 +68,20 @@ pub fn enders(pid: u32, tid: u32, calls: &[Call]) -> Option<Enders> {
                     return None;
                 }
                 match on.ends {
-                    Ends::Inside => true,
+                    WaitEnds::Inside => true,
                     // Its own second request for what it holds, or another process.
-                    Ends::Holders { processes } => {
+                    WaitEnds::Holders { processes } => {
                         !processes.is_empty()
                             && processes.iter().all(|other| other.pid == pid && other.why.is_none())
                     }
-                    Ends::Child => {
+                    WaitEnds::Child => {
                         has_children = true;
                         false
                     }
-                    Ends::Processes { .. } | Ends::Signal | Ends::Time | Ends::Outside => {
+                    WaitEnds::Processes { .. }
+                    | WaitEnds::Signal
+                    | WaitEnds::Time
+                    | WaitEnds::Outside => {
                         return None;
                     }
                 }
@@ -114,7 +117,7 @@ fn hears_signals(tid: u32) -> bool {
 fn has_relatives(pid: u32, tid: u32) -> bool {
     /// The kernel's number for a comparison of address spaces.
     const KCMP_VM: libc::c_int = 1;
-    // SAFETY: takes numbers.
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let order =
         |other: u32| unsafe { libc::syscall(libc::SYS_kcmp, tid, other, KCMP_VM, 0_u64, 0_u64) };
     // Not only children: one may have been made as a child of the parent, or have lost its own.

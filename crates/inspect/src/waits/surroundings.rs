@@ -9,12 +9,12 @@ use lockstead_ledger::lock::attribute;
 use lockstead_ledger::thread::state;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// One process.
+/// What is known of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// Its ledger.
+    /// The ledger of the process.
     pub ledger: Ledger<'a>,
-    /// Its number here.
+    /// Its number where the command runs.
     pub pid: u32,
     /// Whether the thread numbers in its ledger are those of `/proc` here.
     pub visible: bool,
@@ -35,8 +35,8 @@ impl Context for Surroundings<'_> {
     }
 }
 
-/// The thread that a join which began at `since` means by this `pthread_t`, by
-/// the index of its record.
+/// Returns the thread that a join which began at `since` means by this `pthread_t`, by the index of
+/// its record.
 #[must_use]
 pub fn joined(ledger: &Ledger<'_>, handle: u64, since: u64) -> Option<u32> {
     let position = ledger.threads().position(|thread| {

@@ -6,7 +6,7 @@
 //! sleep, and whether each lock says the same owner. Where the kernel does not
 //! let that be seen, the ledger's word stands.
 
-use super::detect::{Found, Member};
+use super::detect::{FoundCycle, Member};
 use super::observe::Waiter;
 use crate::memory::{Memory, ProcessMemory};
 use crate::proc::futex::FutexWait;
@@ -30,8 +30,8 @@ const FRAME: u64 = 4096;
 
 /// What is found of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is closed.
+pub enum Confirmation {
+    /// The cycle is closed.
     True,
     /// It is closed, as the ledger and the kernel have it; a mutex of it names nobody that there
     /// is, or it leads through a semaphore. While such a cycle is young, a thread may be about to
@@ -47,8 +47,8 @@ pub enum Verdict {
 /// Looks at the members of a cycle in the process `pid`. `visible` says whether
 /// the ledger's thread ids are those of this process's `/proc`.
 #[must_use]
-pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Verdict {
-    let mut verdict = Verdict::True;
+pub fn verify(found: &FoundCycle, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Confirmation {
+    let mut verdict = Confirmation::True;
     let members = &found.members;
     for (at, member) in members.iter().enumerate() {
         let next = &members[(at + 1) % members.len()];
@@ -60,25 +60,27 @@ pub fn verify(found: &Found, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Ve
         let is_mutex = member.waiter.waiting.how.kind() != How::SEMAPHORE;
         let (of_owner, of_thread) = if visible {
             let of_owner = owner_agrees(pid, ledger, member, next);
-            let anywhere = of_owner == Verdict::Unnamed && is_mutex;
+            let anywhere = of_owner == Confirmation::Unnamed && is_mutex;
             (of_owner, sleeps(pid, member, ledger, anywhere))
         } else {
             (
-                if is_mutex { Verdict::True } else { owner_agrees(pid, ledger, member, next) },
-                Verdict::True,
+                if is_mutex { Confirmation::True } else { owner_agrees(pid, ledger, member, next) },
+                Confirmation::True,
             )
         };
-        for one in [if holds { Verdict::True } else { Verdict::False }, of_owner, of_thread] {
+        for one in
+            [if holds { Confirmation::True } else { Confirmation::False }, of_owner, of_thread]
+        {
             verdict = match (verdict, one) {
-                (Verdict::False, _) | (_, Verdict::False) => Verdict::False,
-                (Verdict::NotYet, _) | (_, Verdict::NotYet) => Verdict::NotYet,
-                (Verdict::Unnamed, _) | (_, Verdict::Unnamed) => Verdict::Unnamed,
-                _ => Verdict::True,
+                (Confirmation::False, _) | (_, Confirmation::False) => Confirmation::False,
+                (Confirmation::NotYet, _) | (_, Confirmation::NotYet) => Confirmation::NotYet,
+                (Confirmation::Unnamed, _) | (_, Confirmation::Unnamed) => Confirmation::Unnamed,
+                _ => Confirmation::True,
             };
         }
     }
     let still = members.iter().all(|member| is_still(ledger, &member.waiter));
-    if still { verdict } else { Verdict::False }
+    if still { verdict } else { Confirmation::False }
 }
 
 fn is_still(ledger: &Ledger<'_>, waiter: &Waiter) -> bool {
@@ -86,7 +88,7 @@ fn is_still(ledger: &Ledger<'_>, waiter: &Waiter) -> bool {
     thread.is_some_and(|thread| thread.record.wait.is_still(waiter.episode))
 }
 
-/// A lock may be released by another thread than its holder.
+/// Returns whether a lock is still held: another thread than its holder may release it.
 fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
     ledger
         .thread(waiter.thread as usize)
@@ -94,11 +96,12 @@ fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
         .is_some_and(|(_, holding)| !holding.flags.has(Flags::LENT))
 }
 
-/// `anywhere`: another library may have the word on which the thread sleeps.
-fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Verdict {
+/// Returns whether a member sleeps for its lock. `anywhere`: another library may have the word on
+/// which the thread sleeps.
+fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Confirmation {
     let doing = match task::doing(pid, member.waiter.tid) {
         Ok(doing) => doing,
-        Err(_) => return Verdict::False,
+        Err(_) => return Confirmation::False,
     };
     let spins = member.waiter.waiting.how.kind() == How::SPIN;
     let as_published = match doing {
@@ -115,7 +118,7 @@ fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Ver
             (None, _) => false,
         },
     };
-    if as_published { Verdict::True } else { Verdict::NotYet }
+    if as_published { Confirmation::True } else { Confirmation::NotYet }
 }
 
 /// Whether an address is among the `bytes` from `start`; all may be nonsense.
@@ -143,8 +146,10 @@ fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
 
 /// Whether a lock names the thread that the ledger says; as far as its kind has
 /// a word for that.
-fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -> Verdict {
-    let (Some(lock), Some(holding)) = (member.lock, next.holding) else { return Verdict::True };
+fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -> Confirmation {
+    let (Some(lock), Some(holding)) = (member.lock, next.holding) else {
+        return Confirmation::True;
+    };
     let how = member.waiter.waiting.how.kind();
     let word = |offset: u64| {
         let mut word = [0; 4];
@@ -158,20 +163,22 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
             // That it began with one token says little before somebody has given that back.
             let serves = record(ledger, lock)
                 .is_some_and(|record| record.shape().2 & attribute::GIVEN_BACK != 0);
-            return if serves { Verdict::Unnamed } else { Verdict::False };
+            return if serves { Confirmation::Unnamed } else { Confirmation::False };
         }
-        _ => return Verdict::True,
+        _ => return Confirmation::True,
     };
-    let Some(alone) = alone else { return Verdict::True };
+    let Some(alone) = alone else { return Confirmation::True };
     if holding.flags.has(Flags::READ) {
         let some = word(READERS).is_none_or(|word| word >> READERS_SHIFT != 0);
-        return if alone == 0 && some { Verdict::True } else { Verdict::False };
+        return if alone == 0 && some { Confirmation::True } else { Confirmation::False };
     }
     match alone {
-        0 => Verdict::Unnamed,
-        tid if tid == next.waiter.tid || is_forked(ledger, next, &holding, tid) => Verdict::True,
-        tid if how == How::MUTEX && is_nobody(pid, tid) => Verdict::Unnamed,
-        _ => Verdict::False,
+        0 => Confirmation::Unnamed,
+        tid if tid == next.waiter.tid || is_forked(ledger, next, &holding, tid) => {
+            Confirmation::True
+        }
+        tid if how == How::MUTEX && is_nobody(pid, tid) => Confirmation::Unnamed,
+        _ => Confirmation::False,
     }
 }
 

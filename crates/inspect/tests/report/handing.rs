@@ -18,7 +18,7 @@ fn waiting_for_a_condition_that_serves_as_a_lock_is_no_idle_time() {
     statistics.wait.add(300 * MS, 1, 0);
     let handing = &statistics.handing;
     handing.mutex.store(0x2000, Relaxed);
-    let moved = |report: &Report| {
+    let moved = |report: &RunReport| {
         let process = &report.processes[0];
         let names = |locks: &[LockReport]| {
             locks.iter().map(|lock| lock.type_name.clone()).collect::<Vec<_>>()
@@ -26,7 +26,7 @@ fn waiting_for_a_condition_that_serves_as_a_lock_is_no_idle_time() {
         let waiting = &process.waiting;
         (waiting.waited_ns / MS, waiting.idled_ns / MS, names(&process.locks), names(&process.idle))
     };
-    let not_yet = report(&[&area], &Options::default());
+    let not_yet = report(&[&area], &ReportOptions::default());
     assert_eq!(moved(&not_yet), (100, 200, vec![], vec!["condition".into()]));
     for (count, number) in [
         (&handing.signals, 40),
@@ -38,7 +38,7 @@ fn waiting_for_a_condition_that_serves_as_a_lock_is_no_idle_time() {
     ] {
         count.store(number, Relaxed);
     }
-    let known = report(&[&area], &Options::default());
+    let known = report(&[&area], &ReportOptions::default());
     let lock = "lock of a condition and a mutex".to_owned();
     assert_eq!(moved(&known), (300, 0, vec![lock], vec![]));
     let lock = &known.processes[0].locks[0];
@@ -46,6 +46,6 @@ fn waiting_for_a_condition_that_serves_as_a_lock_is_no_idle_time() {
     assert_eq!(lock.mutex.as_deref(), Some("lock_2000#1"));
     // It turns out that it was none.
     handing.broken.store(60, Relaxed);
-    let not = report(&[&area], &Options::default());
+    let not = report(&[&area], &ReportOptions::default());
     assert_eq!(moved(&not), (0, 300, vec![], vec!["condition".into()]));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use lockstead_inspect::check::model::{Lock, Thread};
-use lockstead_inspect::stack::{End, Frame, Stack};
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
 fn lock(name: &str) -> Lock {
     Lock { name: name.into(), type_name: "mutex".into(), ..Lock::default() }
@@ -18,7 +18,7 @@ fn stack(function: &str, depth: u32) -> Option<Stack> {
         line: Some(line),
         ..Frame::default()
     };
-    Some(Stack { frames: (1..=depth).map(frame).collect(), end: End::Bottom })
+    Some(Stack { frames: (1..=depth).map(frame).collect(), end: StackEnd::Bottom })
 }
 
 fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> Step {

@@ -2,7 +2,7 @@ use super::*;
 use crate::report::sample::{self, NASTY};
 use lockstead_inspect::report::model::Losses;
 
-fn plain(report: &Report, width: Option<usize>) -> String {
+fn plain(report: &RunReport, width: Option<usize>) -> String {
     anstream::adapter::strip_str(&render(report, width)).to_string()
 }
 
@@ -66,7 +66,7 @@ fn nothing_to_report_is_one_quiet_line() {
     );
     assert_eq!(plain(&sample::report(vec![]), None), "lockstead: no thread acquired a lock\n");
     let mut process = sample::process(100, 0);
-    process.totals = Totals::default();
+    process.totals = LockTotals::default();
     let blind = plain(&sample::report(vec![process]), None);
     assert!(
         blind.starts_with("lockstead: 12 threads acquired no lock that can be seen ("),

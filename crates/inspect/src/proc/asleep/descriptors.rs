@@ -1,6 +1,6 @@
 //! What lies behind a descriptor that a thread sleeps on, and who has the other end.
 
-use super::model::{Asleep, Ends, others};
+use super::model::{Asleep, WaitEnds, others};
 use super::surroundings::{EVENT, Surroundings, field, key};
 use crate::memory::Memory;
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ impl Descriptor {
         Descriptor { pid, number, link: link.map(PathBuf::into_os_string) }
     }
 
-    /// Where the kernel shows it; opens the file behind it.
+    /// Returns where the kernel shows it; opens the file behind it.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", self.pid, self.number)
     }
@@ -67,7 +67,7 @@ struct Opener {
     writes: bool,
 }
 
-/// All descriptors that lead where this one does.
+/// Returns all descriptors that lead where this one does.
 fn openers(of: &Descriptor, around: &Surroundings) -> Vec<Opener> {
     let Some(link) = of.link.clone() else { return Vec::new() };
     let key = key(link, of.pid, &of.number.to_string());
@@ -80,12 +80,12 @@ fn openers(of: &Descriptor, around: &Surroundings) -> Vec<Opener> {
     around.opened().leading_to(&key).iter().filter_map(opener).collect()
 }
 
-/// Of whom "this process alone" is said.
+/// Returns of whom "this process alone" is said.
 fn seen(around: &Surroundings) -> &'static str {
     if around.opened().complete { "" } else { ", of those that may be looked at" }
 }
 
-/// An event counter: the kernel adds to one as well, for requests, groups and devices.
+/// Returns an event counter: the kernel adds to one as well, for requests, groups and devices.
 fn event(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
     let found = openers(descriptor, around);
     let pids = found.iter().map(|opener| opener.pid).filter(|&pid| pid != descriptor.pid);
@@ -104,10 +104,10 @@ fn event(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
         (Way::Read, false) => "an event counter".into(),
         (Way::Write, false) => "room in an event counter".into(),
     };
-    Asleep::on(what, Ends::Processes { processes })
+    Asleep::on(what, WaitEnds::Processes { processes })
 }
 
-/// What a thread waits for that reads or writes.
+/// Returns what a thread waits for that reads or writes.
 pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
     let text = descriptor.text();
     if descriptor.is_event() {
@@ -119,9 +119,9 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> 
         return Asleep::on(
             text,
             match () {
-                () if is_signals => Ends::Signal,
-                () if is_timer => Ends::Time,
-                () => Ends::Outside,
+                () if is_signals => WaitEnds::Signal,
+                () if is_timer => WaitEnds::Time,
+                () => WaitEnds::Outside,
             },
         );
     }
@@ -146,11 +146,11 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> 
         (Way::Write, false) => format!("room in {text}"),
     };
     let inside = alone && around.opened().complete;
-    let ends = if inside { Ends::Inside } else { Ends::Processes { processes: outside } };
+    let ends = if inside { WaitEnds::Inside } else { WaitEnds::Processes { processes: outside } };
     Asleep::on(what, ends)
 }
 
-/// What a thread waits for that opens a file.
+/// Returns what a thread waits for that opens a file.
 pub(super) fn open(path: u64, memory: &dyn Memory) -> Asleep {
     let mut bytes = [0; PATH];
     // A page that is missing behind the path cuts the reading short.
@@ -159,10 +159,10 @@ pub(super) fn open(path: u64, memory: &dyn Memory) -> Asleep {
     let name = String::from_utf8_lossy(name);
     let is_fifo = fs::metadata(&*name).is_ok_and(|file| file.file_type().is_fifo());
     let end = if is_fifo { "the other end of " } else { "" };
-    Asleep::on(format!("{end}{name} to be opened"), Ends::Outside)
+    Asleep::on(format!("{end}{name} to be opened"), WaitEnds::Outside)
 }
 
-/// What a thread waits for in `poll`: so many of `struct pollfd` lie at an address.
+/// Returns what a thread waits for in `poll`: so many of `struct pollfd` lie at an address.
 pub(super) fn poll(
     pid: u32,
     (at, count): (u64, u64),
@@ -179,12 +179,12 @@ pub(super) fn poll(
     several(pid, &numbers.collect::<Vec<_>>(), limited)
 }
 
-/// What a thread waits for in `select`: its sets are changed while they are read.
+/// Returns what a thread waits for in `select`: its sets are changed while they are read.
 pub(super) fn select(limited: bool) -> Asleep {
-    Asleep::plain(Ends::Outside).limited(limited)
+    Asleep::plain(WaitEnds::Outside).limited(limited)
 }
 
-/// What a thread waits for in `epoll_wait`.
+/// Returns what a thread waits for in `epoll_wait`.
 pub(super) fn epoll(pid: u32, descriptor: u64, limited: bool) -> Asleep {
     let file = format!("/proc/{pid}/fdinfo/{}", descriptor.cast_signed() as i32);
     let info = fs::read_to_string(file).unwrap_or_default();
@@ -197,20 +197,20 @@ pub(super) fn epoll(pid: u32, descriptor: u64, limited: bool) -> Asleep {
 
 fn several(pid: u32, numbers: &[u64], limited: bool) -> Asleep {
     if numbers.is_empty() {
-        return Asleep::plain(Ends::Signal).limited(limited);
+        return Asleep::plain(WaitEnds::Signal).limited(limited);
     }
     let shown = numbers.iter().take(LISTED).map(|&number| Descriptor::of(pid, number).text());
     let mut what = shown.collect::<Vec<_>>().join(", ");
     if numbers.len() > LISTED {
         what += &format!(" and {} more", numbers.len() - LISTED);
     }
-    Asleep::on(what, Ends::Outside).limited(limited)
+    Asleep::on(what, WaitEnds::Outside).limited(limited)
 }
 
-/// What a thread waits for that sends to a message queue or receives from it.
+/// Returns what a thread waits for that sends to a message queue or receives from it.
 pub(super) fn queue(descriptor: &Descriptor, limited: bool) -> Asleep {
     let what = format!("POSIX message queue {}", descriptor.text());
-    Asleep::on(what, Ends::Processes { processes: Vec::new() }).limited(limited)
+    Asleep::on(what, WaitEnds::Processes { processes: Vec::new() }).limited(limited)
 }
 
 #[cfg(test)]
@@ -241,11 +241,11 @@ mod tests {
         let seen = read_of(pipe(), true);
         let text = seen.what.unwrap_or_default();
         assert!(text.ends_with(", into which this process alone can write"), "{text}");
-        assert_eq!(seen.ends, Ends::Inside);
+        assert_eq!(seen.ends, WaitEnds::Inside);
         let unseen = read_of(pipe(), false);
         let text = unseen.what.unwrap_or_default();
         assert!(text.ends_with("alone can write, of those that may be looked at"), "{text}");
-        assert_eq!(unseen.ends, Ends::Processes { processes: Vec::new() });
+        assert_eq!(unseen.ends, WaitEnds::Processes { processes: Vec::new() });
     }
 
     #[test]
@@ -254,12 +254,12 @@ mod tests {
         let path = CString::new(folder.as_os_str().as_bytes()).expect("a path");
         // SAFETY: the path lives in this frame.
         assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
-        // SAFETY: likewise.
+        // SAFETY: the path lives in this frame, too.
         let both = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-        let nobody = Ends::Processes { processes: Vec::new() };
+        let nobody = WaitEnds::Processes { processes: Vec::new() };
         assert_eq!(read_of(both, true).ends, nobody);
         fs::remove_file(folder).expect("the test made it");
-        // SAFETY: takes numbers.
+        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let counter = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
         assert_eq!(read_of(counter, true).ends, nobody);
     }

@@ -56,18 +56,18 @@ impl FileLock {
         self.words[0] == kind.word()
     }
 
-    /// The same lock, in another list.
+    /// Returns whether this is the same lock, in another list.
     pub(super) fn is_same(&self, other: &FileLock) -> bool {
         (&self.words, self.pid) == (&other.words, other.pid)
     }
 }
 
-/// The lines of a list.
+/// Returns the lines of a list.
 pub(super) fn entries(list: &str) -> impl Iterator<Item = FileLock> + '_ {
     list.lines().filter_map(FileLock::parse)
 }
 
-/// The locks that what the kernel tells of a descriptor has.
+/// Returns the locks that what the kernel tells of a descriptor has.
 pub(super) fn of_description(info: &str) -> Vec<FileLock> {
     let lines = info.lines().filter_map(|line| line.strip_prefix("lock:"));
     lines.filter_map(FileLock::parse).filter(|entry| !entry.waits).collect()

@@ -8,13 +8,13 @@
 
 use super::descriptors::Descriptor;
 use super::file_locks::{FileLock, FileLockKind, of_description};
-use super::model::{Asleep, Ends, Other, others};
+use super::model::{Asleep, OtherProcess, WaitEnds, others};
 use super::surroundings::{Surroundings, field};
 use crate::memory::Memory;
 use crate::proc::task::Call;
 use std::fs;
 
-/// The locks that those which wait as `waits` says wait for.
+/// Returns the locks that those which wait as `waits` says wait for.
 fn wanted(entries: &[FileLock], waits: impl Fn(&FileLock) -> bool) -> Vec<&FileLock> {
     let waiters = entries.iter().filter(|entry| entry.waits && waits(entry));
     let numbers: Vec<u64> = waiters.map(|entry| entry.number).collect();
@@ -25,7 +25,7 @@ fn wanted(entries: &[FileLock], waits: impl Fn(&FileLock) -> bool) -> Vec<&FileL
 /// What one thread asks for, as the list has it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
-    /// Device and inode.
+    /// Device and inode of the file.
     file: Option<String>,
     /// Mode, start and end, where these are known.
     range: Option<[String; 3]>,
@@ -48,7 +48,8 @@ impl Request {
         Request { file: file(), range }
     }
 
-    /// What is not known agrees with anything.
+    /// Returns whether a lock fits the request; what is not known of the request agrees with
+    /// anything.
     fn is(&self, entry: &FileLock) -> bool {
         self.file.as_ref().is_none_or(|file| *file == entry.words[3])
             && self.range.as_ref().is_none_or(|[mode, start, end]| {
@@ -57,7 +58,7 @@ impl Request {
     }
 }
 
-/// Mode and range of a `struct flock`, if it counts from the beginning of the file.
+/// Returns mode and range of a `struct flock`, if it counts from the beginning of the file.
 fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
     let kinds = memory.read_u64(at)?;
     let (start, length) = (memory.read_u64(at + 8)? as i64, memory.read_u64(at + 16)? as i64);
@@ -79,7 +80,7 @@ fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
     Some([mode.to_owned(), first.to_string(), last])
 }
 
-/// What a thread waits for that asks for a lock of this kind.
+/// Returns what a thread waits for that asks for a lock of this kind.
 pub(super) fn wait(
     pid: u32,
     call: &Call,
@@ -110,16 +111,16 @@ pub(super) fn wait(
     if processes.len() > 1 && of_description(&info).iter().any(has_alike) {
         processes.retain(|other| other.pid != pid);
     }
-    Asleep::on(what, Ends::Holders { processes })
+    Asleep::on(what, WaitEnds::Holders { processes })
 }
 
-/// The processes that made these locks.
-fn makers(locks: &[&FileLock]) -> Vec<Other> {
+/// Returns the processes that made these locks.
+fn makers(locks: &[&FileLock]) -> Vec<OtherProcess> {
     others(locks.iter().filter_map(|lock| u32::try_from(lock.pid).ok().filter(|&pid| pid != 0)))
 }
 
-/// The processes that have the open files which these locks are of.
-fn having(locks: &[&FileLock], around: &Surroundings) -> Vec<Other> {
+/// Returns the processes that have the open files which these locks are of.
+fn having(locks: &[&FileLock], around: &Surroundings) -> Vec<OtherProcess> {
     if locks.is_empty() {
         return Vec::new();
     }

@@ -10,7 +10,7 @@
 //!
 //! # What is not known
 //! A process of another user does not show its descriptors. Who is not seen is
-//! not named, and [`Ends::Inside`] is said only where all processes were seen.
+//! not named, and [`WaitEnds::Inside`] is said only where all processes were seen.
 
 mod descriptors;
 mod file_locks;
@@ -23,11 +23,11 @@ use super::task::Call;
 use crate::memory::Memory;
 use descriptors::Descriptor;
 use file_locks::FileLockKind;
-pub use model::{Asleep, Ends, Other};
+pub use model::{Asleep, OtherProcess, WaitEnds};
 pub use surroundings::Surroundings;
 pub(crate) use surroundings::processes;
 
-/// Whether it is a call that waits for what others hold; see [`Ends::Holders`].
+/// Whether it is a call that waits for what others hold; see [`WaitEnds::Holders`].
 #[must_use]
 pub fn is_for_lock(call: &Call) -> bool {
     match call.number {
@@ -40,8 +40,8 @@ pub fn is_for_lock(call: &Call) -> bool {
     }
 }
 
-/// What a thread of the process waits for in this call; `memory` is the process's, and `around` is
-/// for one look at any number of threads.
+/// Returns what a thread of the process waits for in this call; `memory` is the process's, and
+/// `around` is for one look at any number of threads.
 #[must_use]
 pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;
@@ -55,7 +55,7 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
             Ok(libc::F_OFD_SETLKW) => {
                 locks::wait(pid, call, FileLockKind::Description, memory, around)
             }
-            _ => Asleep::plain(Ends::Outside),
+            _ => Asleep::plain(WaitEnds::Outside),
         },
         libc::SYS_semop => systemv::semaphore(pid, call, memory),
         libc::SYS_semtimedop => systemv::semaphore(pid, call, memory).limited(limited(fourth)),
@@ -84,7 +84,7 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
         | libc::SYS_ioctl
         | libc::SYS_fsync
         | libc::SYS_fdatasync
-        | libc::SYS_getdents64 => Asleep::on(descriptor().text(), Ends::Outside),
+        | libc::SYS_getdents64 => Asleep::on(descriptor().text(), WaitEnds::Outside),
         libc::SYS_openat => descriptors::open(second, memory),
         libc::SYS_ppoll => descriptors::poll(pid, (first, second), limited(third), memory),
         libc::SYS_pselect6 => descriptors::select(limited(fifth)),
@@ -95,9 +95,9 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
             Ok(id) if id == libc::P_PID as i32 => second.cast_signed() as i32,
             _ => -1,
         }),
-        libc::SYS_rt_sigsuspend => Asleep::plain(Ends::Signal),
-        libc::SYS_rt_sigtimedwait => Asleep::plain(Ends::Signal).limited(limited(third)),
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Asleep::plain(Ends::Time),
+        libc::SYS_rt_sigsuspend => Asleep::plain(WaitEnds::Signal),
+        libc::SYS_rt_sigtimedwait => Asleep::plain(WaitEnds::Signal).limited(limited(third)),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Asleep::plain(WaitEnds::Time),
         number => legacy(pid, number, call, memory),
     }
 }
@@ -108,7 +108,7 @@ fn legacy(pid: u32, number: i64, call: &Call, memory: &dyn Memory) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     match number {
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_pause => Asleep::plain(Ends::Signal),
+        libc::SYS_pause => Asleep::plain(WaitEnds::Signal),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => {
             descriptors::poll(pid, (first, second), third.cast_signed() as i32 >= 0, memory)
@@ -120,22 +120,24 @@ fn legacy(pid: u32, number: i64, call: &Call, memory: &dyn Memory) -> Asleep {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => descriptors::open(first, memory),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_vfork => Asleep::on("its new child to end or to call exec".into(), Ends::Child),
+        libc::SYS_vfork => {
+            Asleep::on("its new child to end or to call exec".into(), WaitEnds::Child)
+        }
         // Only a call that makes a child with the parent's memory sleeps for it.
         libc::SYS_clone | libc::SYS_clone3 => {
-            Asleep::on("its new child to end or to call exec".into(), Ends::Child)
+            Asleep::on("its new child to end or to call exec".into(), WaitEnds::Child)
         }
-        _ => Asleep::plain(Ends::Outside),
+        _ => Asleep::plain(WaitEnds::Outside),
     }
 }
 
 fn child(pid: i32) -> Asleep {
-    let what = match u32::try_from(pid).ok().filter(|&pid| pid > 0).map(Other::new) {
-        Some(Other { pid, name: Some(name), .. }) => {
+    let what = match u32::try_from(pid).ok().filter(|&pid| pid > 0).map(OtherProcess::new) {
+        Some(OtherProcess { pid, name: Some(name), .. }) => {
             format!("the end of its child {pid} \"{name}\"")
         }
-        Some(Other { pid, .. }) => format!("the end of its child {pid}"),
+        Some(OtherProcess { pid, .. }) => format!("the end of its child {pid}"),
         None => "the end of a child".into(),
     };
-    Asleep::on(what, Ends::Child)
+    Asleep::on(what, WaitEnds::Child)
 }

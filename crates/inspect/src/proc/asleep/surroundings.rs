@@ -29,7 +29,7 @@ pub struct Surroundings {
 pub(super) struct Opened {
     /// Processes and numbers, by what they lead to; see [`key`].
     by_key: HashMap<OsString, Vec<(u32, String)>>,
-    /// All were seen.
+    /// Whether all processes were seen.
     pub(super) complete: bool,
 }
 
@@ -52,14 +52,14 @@ impl Surroundings {
         Surroundings { opened: opened.into(), ..Surroundings::default() }
     }
 
-    /// The kernel's list of locks and who waits for them.
+    /// Returns the kernel's list of locks and who waits for them.
     pub(super) fn locks(&self) -> &[FileLock] {
         self.locks.get_or_init(|| {
             file_locks::entries(&fs::read_to_string("/proc/locks").unwrap_or_default()).collect()
         })
     }
 
-    /// The locks of open files, each with a process that has the file.
+    /// Returns the locks of open files, each with a process that has the file.
     pub(super) fn holders(&self) -> &[(u32, FileLock)] {
         self.holders.get_or_init(|| {
             let all = processes().into_iter().flatten();
@@ -68,8 +68,8 @@ impl Surroundings {
     }
 }
 
-/// What tells one object from another: where a descriptor leads to, and the number of an event
-/// counter, for they all lead to the same name.
+/// Returns what tells one object from another: where a descriptor leads to, and the number of an
+/// event counter, for they all lead to the same name.
 pub(super) fn key(link: OsString, pid: u32, number: &str) -> OsString {
     if link.as_bytes() != EVENT.as_bytes() {
         return link;
@@ -78,13 +78,13 @@ pub(super) fn key(link: OsString, pid: u32, number: &str) -> OsString {
     format!("{EVENT} {}", field(&info, "eventfd-id").unwrap_or_default()).into()
 }
 
-/// The value of a field in what the kernel tells of a descriptor.
+/// Returns the value of a field in what the kernel tells of a descriptor.
 pub(super) fn field(info: &str, name: &str) -> Option<String> {
     let mut lines = info.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// All processes that can be seen; `None` where none can.
+/// Returns all processes that can be seen; `None` where none can.
 pub(crate) fn processes() -> Option<impl Iterator<Item = u32>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))

@@ -4,7 +4,7 @@
 //! A set of semaphores knows for each the process that changed it last. Where a
 //! semaphore serves as a lock, that is the one which has it; nobody else says who.
 
-use super::model::{Asleep, Ends, Other};
+use super::model::{Asleep, OtherProcess, WaitEnds};
 use crate::memory::Memory;
 use crate::proc::task::Call;
 use std::collections::BTreeMap;
@@ -22,12 +22,13 @@ fn is_here(pid: u32) -> bool {
 }
 
 fn control(set: i32, number: i32, command: i32) -> Option<i32> {
-    // SAFETY: both commands take numbers only, and answer with one.
+    // SAFETY: both commands take and return numbers only, and touch no memory of ours.
     let answer = unsafe { libc::semctl(set, number, command) };
     (answer >= 0).then_some(answer)
 }
 
-/// The first of several operations, which are done together or not at all, that cannot be done yet.
+/// Returns the first of several operations, which are done together or not at all, that cannot be
+/// done yet.
 fn first_blocking(
     operations: impl Iterator<Item = (i32, i32)>,
     value: impl Fn(i32) -> Option<i32>,
@@ -44,7 +45,7 @@ fn first_blocking(
     None
 }
 
-/// What a thread waits for in `semop` or `semtimedop`.
+/// Returns what a thread waits for in `semop` or `semtimedop`.
 pub(super) fn semaphore(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
     let [set, operations, count, ..] = call.arguments;
     let set = set.cast_signed() as i32;
@@ -68,29 +69,29 @@ pub(super) fn semaphore(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
     if last == Some(0) {
         // Who has not taken it cannot hold it.
         let what = format!("{what}, which no process that is seen here has changed yet");
-        return Asleep::on(what, Ends::Processes { processes: Vec::new() });
+        return Asleep::on(what, WaitEnds::Processes { processes: Vec::new() });
     }
     let named = |pid| {
         let why = "changed it last; a semaphore has no other owner".to_owned();
-        Other { why: Some(why), ..Other::new(pid) }
+        OtherProcess { why: Some(why), ..OtherProcess::new(pid) }
     };
-    Asleep::on(what, Ends::Holders { processes: last.map(named).into_iter().collect() })
+    Asleep::on(what, WaitEnds::Holders { processes: last.map(named).into_iter().collect() })
 }
 
-/// What a thread waits for in `msgrcv` or `msgsnd`.
+/// Returns what a thread waits for in `msgrcv` or `msgsnd`.
 pub(super) fn queue(pid: u32, queue: u64, receives: bool) -> Asleep {
     let queue = queue.cast_signed() as i32;
     let noun = if receives { "a message in" } else { "room in" };
     let what = format!("{noun} System V message queue {queue}");
     // SAFETY: zeroes are a value of it, and the call fills it or fails.
     let mut state: libc::msqid_ds = unsafe { std::mem::zeroed() };
-    // SAFETY: the state lives in this frame.
+    // SAFETY: the kernel writes one structure, which lives in this frame.
     let answer = unsafe { libc::msgctl(queue, libc::IPC_STAT, &raw mut state) };
     let last = if receives { state.msg_lspid } else { state.msg_lrpid };
     let last = u32::try_from(last).ok().filter(|&last| last != 0 && answer == 0 && is_here(pid));
     let verb = if receives { "sent to it last" } else { "received from it last" };
-    let named = |pid| Other { why: Some(verb.into()), ..Other::new(pid) };
-    Asleep::on(what, Ends::Processes { processes: last.map(named).into_iter().collect() })
+    let named = |pid| OtherProcess { why: Some(verb.into()), ..OtherProcess::new(pid) };
+    Asleep::on(what, WaitEnds::Processes { processes: last.map(named).into_iter().collect() })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub mod model;
 mod next;
 
 use super::account::is_running;
-use super::model::{Site, percent};
+use super::model::{ReportSite, percent};
 use super::names::{LockFacts, Names, class_name, thread_name};
 use super::places::Places;
 use super::sites::{By, add_shares, add_site, share_out, sites};
@@ -20,27 +20,30 @@ use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::shares::Shares;
 use lockstead_ledger::usage::{self, Sharing, Taker, Usage};
 use lockstead_ledger::{Ledger, Part};
-use model::{Act, Missing, Origin, Reason, Semaphores, Thread, Verdict, Why};
+use model::{
+    MissingEvidence, NoMutexReason, NoMutexWhy, SemaphoreAct, SemaphoreOrigin, SemaphoreThread,
+    SemaphoreVerdict, Semaphores,
+};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A process of which to tell.
 pub struct Process<'a> {
-    /// Its ledger.
+    /// The ledger of the process.
     pub ledger: Ledger<'a>,
     /// Those of its parent, of that one's parent and so on, as far as they are there
     /// and it was forked from them: they may have initialised what it uses.
     pub parents: Vec<Ledger<'a>>,
-    /// Its names.
+    /// Where its names come from.
     pub names: &'a mut dyn Names,
-    /// Its id.
+    /// The kernel's id of the thread.
     pub pid: u32,
     /// The file it ran.
     pub exe: Option<String>,
 }
 
-/// What its semaphores are used for.
+/// Returns what its semaphores are used for.
 #[must_use]
 pub fn of_process(process: Process<'_>) -> Semaphores {
     let ledger = process.ledger;
@@ -103,12 +106,12 @@ struct Kin {
     name: String,
     value: Option<u32>,
     initialised: Option<String>,
-    reasons: Vec<Why>,
-    missing: Option<Missing>,
+    reasons: Vec<NoMutexWhy>,
+    missing: Option<MissingEvidence>,
 }
 
 impl Kin {
-    fn of(origin: &Origin) -> Kin {
+    fn of(origin: &SemaphoreOrigin) -> Kin {
         Kin {
             exe: origin.exe.clone(),
             name: origin.class.clone().unwrap_or_else(|| origin.name.clone()),
@@ -120,12 +123,12 @@ impl Kin {
     }
 }
 
-/// What two processes of one program have alike, wherever it was loaded.
+/// Returns what two processes of one program have alike, wherever it was loaded.
 fn addresses(stack: &Stack) -> Vec<String> {
     stack.frames.iter().map(Frame::long).collect()
 }
 
-fn add(to: &mut Origin, from: Origin) {
+fn add(to: &mut SemaphoreOrigin, from: SemaphoreOrigin) {
     for (mine, theirs) in [
         (&mut to.semaphores, from.semaphores),
         (&mut to.more_acts, from.more_acts),
@@ -168,26 +171,26 @@ fn add(to: &mut Origin, from: Origin) {
     add_all(&mut to.given_at, from.given_at);
 }
 
-fn add_all(to: &mut Vec<Site>, from: Vec<Site>) {
+fn add_all(to: &mut Vec<ReportSite>, from: Vec<ReportSite>) {
     from.into_iter().for_each(|site| add_site(to, site));
     share_out(to, By::Count);
 }
 
-fn judge(origin: &mut Origin) {
+fn judge(origin: &mut SemaphoreOrigin) {
     origin.reasons.sort_by_key(|reason| reason.reason);
     origin.contended_percent = percent(origin.contended, origin.taken).min(100.0);
     origin.missing = match (origin.taken, origin.given) {
         _ if !origin.reasons.is_empty() => None,
-        (0, 0) => Some(Missing::NeverUsed),
-        (0, _) => Some(Missing::NeverTaken),
-        (_, 0) => Some(Missing::NeverGiven),
-        _ if origin.unknown_calls != 0 => Some(Missing::UnknownThreads),
+        (0, 0) => Some(MissingEvidence::NeverUsed),
+        (0, _) => Some(MissingEvidence::NeverTaken),
+        (_, 0) => Some(MissingEvidence::NeverGiven),
+        _ if origin.unknown_calls != 0 => Some(MissingEvidence::UnknownThreads),
         _ => None,
     };
     origin.verdict = match origin.missing {
-        _ if !origin.reasons.is_empty() => Verdict::NoMutex,
-        Some(_) => Verdict::Unclear,
-        None => Verdict::Mutex,
+        _ if !origin.reasons.is_empty() => SemaphoreVerdict::NoMutex,
+        Some(_) => SemaphoreVerdict::Unclear,
+        None => SemaphoreVerdict::Mutex,
     };
     origin.next = next::steps(origin);
 }
@@ -243,17 +246,17 @@ struct Made {
 }
 
 impl Reader<'_> {
-    fn origin(&mut self, usage: &Usage) -> Option<Origin> {
+    fn origin(&mut self, usage: &Usage) -> Option<SemaphoreOrigin> {
         let made = self.made(usage)?;
         let mut reasons = self.reasons(usage);
         let end = self.ends.remove(&std::ptr::from_ref(usage)).unwrap_or_default();
         reasons.extend(self.orphaned(&end));
         let count = |word: &std::sync::atomic::AtomicU64| word.load(Relaxed);
         let read = usage.read_stack.load(Relaxed);
-        Some(Origin {
+        Some(SemaphoreOrigin {
             name: made.name,
             class: made.class,
-            verdict: Verdict::Unclear,
+            verdict: SemaphoreVerdict::Unclear,
             reasons,
             more_acts: count(&usage.more_acts),
             missing: None,
@@ -333,7 +336,7 @@ impl Reader<'_> {
         Some(Made { value, largest, named, initialised, name, class })
     }
 
-    fn reasons(&mut self, usage: &Usage) -> Vec<Reason> {
+    fn reasons(&mut self, usage: &Usage) -> Vec<NoMutexReason> {
         let mut reasons = Vec::new();
         for which in usage::Reason::ALL {
             let semaphores = usage.shown[which as usize].load(Relaxed);
@@ -342,14 +345,14 @@ impl Reader<'_> {
             }
             let shown: Vec<_> = usage.acts().filter(|(act, _)| act.reason == which).collect();
             let acts = shown.into_iter().map(|(act, count)| self.act(&act, count)).collect();
-            reasons.push(Reason { reason: why(which), semaphores, acts });
+            reasons.push(NoMutexReason { reason: why(which), semaphores, acts });
         }
         reasons
     }
 
-    fn act(&mut self, act: &usage::Act, count: u64) -> Act {
+    fn act(&mut self, act: &usage::Act, count: u64) -> SemaphoreAct {
         let other = (act.other.thread != 0).then_some(act.other);
-        Act {
+        SemaphoreAct {
             count,
             at: self.place(act.stack),
             stack: self.stack(act.stack),
@@ -361,8 +364,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What threads that have ended still have.
-    fn orphaned(&mut self, end: &End) -> Option<Reason> {
+    /// Returns what threads that have ended still have.
+    fn orphaned(&mut self, end: &End) -> Option<NoMutexReason> {
         let mut acts: Vec<(Taker, u64)> = Vec::new();
         for taker in &end.orphaned {
             match acts.iter_mut().find(|(known, _)| known.stack == taker.stack) {
@@ -371,9 +374,9 @@ impl Reader<'_> {
             }
         }
         let semaphores = end.orphaned.len() as u64;
-        let acts: Vec<Act> = acts
+        let acts: Vec<SemaphoreAct> = acts
             .into_iter()
-            .map(|(taker, count)| Act {
+            .map(|(taker, count)| SemaphoreAct {
                 count,
                 at: self.place(taker.stack),
                 stack: self.stack(taker.stack),
@@ -384,21 +387,25 @@ impl Reader<'_> {
                 number: 0,
             })
             .collect();
-        (semaphores != 0).then_some(Reason { reason: Why::ThreadEnded, semaphores, acts })
+        (semaphores != 0).then_some(NoMutexReason {
+            reason: NoMutexWhy::ThreadEnded,
+            semaphores,
+            acts,
+        })
     }
 
-    /// The thread that is known by this number in usages.
-    fn thread(&mut self, number: u32, tid: u32) -> Thread {
+    /// Returns the thread that is known by this number in usages.
+    fn thread(&mut self, number: u32, tid: u32) -> SemaphoreThread {
         let ledger = self.process.ledger;
         let is_it = |record: &lockstead_ledger::thread::ThreadRecord| {
             Taker::number_of(record.serial.load(Relaxed)) == number
         };
         let found = ledger.threads().map(|thread| thread.record).find(|record| is_it(record));
-        let Some(record) = found else { return Thread { tid, name: None } };
+        let Some(record) = found else { return SemaphoreThread { tid, name: None } };
         let tid = record.tid.load(Relaxed);
         let name = thread_name(record)
             .or_else(|| threads::thread_start(record, &ledger, self.process.names));
-        Thread { tid, name }
+        SemaphoreThread { tid, name }
     }
 
     fn stack(&mut self, id: u32) -> Option<Stack> {
@@ -411,7 +418,7 @@ impl Reader<'_> {
         self.stack(id).as_ref().and_then(called)
     }
 
-    fn sites(&mut self, shares: &Shares) -> Vec<Site> {
+    fn sites(&mut self, shares: &Shares) -> Vec<ReportSite> {
         let ledger = self.process.ledger;
         let mut parts = Vec::new();
         add_shares(&ledger, &mut parts, shares);
@@ -420,8 +427,8 @@ impl Reader<'_> {
     }
 }
 
-/// The frame that says where a call was made: the program's, or the C library's where
-/// that has made it by itself.
+/// Returns the frame that says where a call was made: the program's, or the C library's where that
+/// has made it by itself.
 fn frame(stack: &Stack) -> Option<&Frame> {
     site(stack).or_else(|| stack.frames.iter().find(|frame| !frame.is_lockstead()))
 }
@@ -430,8 +437,8 @@ fn called(stack: &Stack) -> Option<String> {
     frame(stack).map(Frame::site)
 }
 
-/// How the semaphore that lies there was made in the process that forked, and its
-/// number among those of its origin.
+/// Returns how the semaphore that lies there was made in the process that forked, and its number
+/// among those of its origin.
 fn made_in<'a>(ledger: &Ledger<'a>, address: u64) -> Option<(Ledger<'a>, usage::Origin, u32)> {
     let index = ledger.find_lock(address)?;
     let lock = ledger.lock(index)?;
@@ -444,15 +451,15 @@ fn made_in<'a>(ledger: &Ledger<'a>, address: u64) -> Option<(Ledger<'a>, usage::
     is_seen.then(|| (*ledger, origin, lock.serial.load(Relaxed)))
 }
 
-fn why(reason: usage::Reason) -> Why {
+fn why(reason: usage::Reason) -> NoMutexWhy {
     match reason {
-        usage::Reason::BeginsTaken => Why::BeginsTaken,
-        usage::Reason::BeginsAbove => Why::BeginsAboveOne,
-        usage::Reason::GivenByAnother => Why::GivenByAnother,
-        usage::Reason::RisesAbove => Why::RisesAboveOne,
-        usage::Reason::TakenTwice => Why::TakenTwice,
-        usage::Reason::InHandler => Why::InHandler,
-        usage::Reason::Shared => Why::ProcessShared,
-        usage::Reason::DestroyedTaken => Why::DestroyedTaken,
+        usage::Reason::BeginsTaken => NoMutexWhy::BeginsTaken,
+        usage::Reason::BeginsAbove => NoMutexWhy::BeginsAboveOne,
+        usage::Reason::GivenByAnother => NoMutexWhy::GivenByAnother,
+        usage::Reason::RisesAbove => NoMutexWhy::RisesAboveOne,
+        usage::Reason::TakenTwice => NoMutexWhy::TakenTwice,
+        usage::Reason::InHandler => NoMutexWhy::InHandler,
+        usage::Reason::Shared => NoMutexWhy::ProcessShared,
+        usage::Reason::DestroyedTaken => NoMutexWhy::DestroyedTaken,
     }
 }

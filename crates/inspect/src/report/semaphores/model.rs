@@ -1,35 +1,36 @@
 //! What a program's semaphores are used for, as data: fields in `docs/json.md`.
 
-use crate::report::site::Site;
+use crate::report::site::ReportSite;
 use crate::stack::Stack;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The semaphores of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Semaphores {
-    /// One entry for all semaphores of one origin: those that could be mutexes, those
-    /// that could not, those of which too little was seen.
-    pub origins: Vec<Origin>,
-    /// Calls for semaphores of which nothing is said here, for there was no room.
+    /// One entry for all semaphores that were initialised at one place with a like value (none,
+    /// one, several) and of which the same is to be said; those that could be mutexes first.
+    pub origins: Vec<SemaphoreOrigin>,
+    /// Calls for semaphores of which nothing is in it, because there was no room.
     pub not_recorded: u64,
 }
 
 /// Whether a semaphore could be a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It behaves as one.
+pub enum SemaphoreVerdict {
+    /// It behaves as a mutex.
     Mutex,
-    /// It does not.
+    /// It does not behave as a mutex.
     NoMutex,
     /// Too little was seen.
     Unclear,
 }
 
 /// Why a semaphore could not be a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum NoMutexWhy {
     /// It begins with no token.
     BeginsTaken,
     /// It begins with several.
@@ -51,12 +52,12 @@ pub enum Why {
 }
 
 /// Why it cannot be said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Missing {
-    /// Nobody used it.
+pub enum MissingEvidence {
+    /// Nobody used the semaphore.
     NeverUsed,
-    /// Nobody took it.
+    /// Nobody took the semaphore.
     NeverTaken,
     /// Nobody gave it back.
     NeverGiven,
@@ -65,41 +66,42 @@ pub enum Missing {
 }
 
 /// The semaphores of one origin.
-#[derive(Clone, Debug, Serialize)]
-pub struct Origin {
-    /// What they are called.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SemaphoreOrigin {
+    /// What it is called, or what they are called together.
     pub name: String,
     /// What those are called together that were initialised there; `None` of a
     /// variable, which has a name of its own.
     #[serde(skip)]
     pub class: Option<String>,
     /// Whether they could be mutexes.
-    pub verdict: Verdict,
-    /// Why they could not.
-    pub reasons: Vec<Reason>,
-    /// Acts that show the same, at places beyond those of `reasons`.
+    pub verdict: SemaphoreVerdict,
+    /// Why they cannot be; empty of the others.
+    pub reasons: Vec<NoMutexReason>,
+    /// Acts that show so at places that found no room in `reasons`.
     pub more_acts: u64,
-    /// Why it cannot be said, if it cannot.
-    pub missing: Option<Missing>,
+    /// What was not seen of an unclear one.
+    pub missing: Option<MissingEvidence>,
     /// What to do next.
     pub next: Vec<String>,
-    /// How many semaphores.
+    /// How many it stands for; a copy in a forked child is one more.
     pub semaphores: u64,
     /// The file of the program.
     pub exe: Option<String>,
-    /// Processes that had them.
+    /// The processes that had them.
     pub processes: Vec<u32>,
-    /// With how many tokens they begin; `null` if the initialisation was not seen.
+    /// The least tokens with which one begins; null if that was not seen.
     pub value: Option<u32>,
-    /// The most with which one of them begins.
+    /// The most tokens with which one begins.
     pub largest_value: Option<u32>,
-    /// The highest count that was seen.
+    /// The highest count that was seen where it matters: at the beginning, and where a thread gave
+    /// a token that had not taken it.
     pub highest: u32,
-    /// Opened by name.
+    /// Whether it was opened by name.
     pub named: bool,
-    /// Where they are initialised or opened.
+    /// The stack of the initialisation, or of `sem_open`.
     pub initialised_at: Option<Stack>,
-    /// The same in few words.
+    /// The same place in few words.
     pub initialised: Option<String>,
     /// How often one was taken.
     pub taken: u64,
@@ -107,70 +109,71 @@ pub struct Origin {
     pub given: u64,
     /// Attempts that found no token.
     pub refused: u64,
-    /// How often a thread waited for one and got it.
+    /// How often a thread waited for a token and got it.
     pub contended: u64,
-    /// `contended` over `taken`.
+    /// The share that was contended, `contended` over `taken`.
     pub contended_percent: f64,
-    /// How long threads waited so.
+    /// How long these waits took altogether.
     pub waited_ns: u64,
     /// The longest of these waits.
     pub longest_wait_ns: u64,
-    /// Waits that gave up at a deadline.
+    /// Waits that ended at a deadline.
     pub timed_out: u64,
     /// Waits that a signal handler ended.
     pub interrupted: u64,
-    /// How often somebody asked for the count.
+    /// How often the program asked for the count.
     pub count_reads: u64,
-    /// More than one thread took them.
+    /// Whether more than one thread of a process took it.
     pub several_threads: bool,
     /// Semaphores that somebody had at their end, or at that of the process.
     pub left_taken: u64,
-    /// Calls of threads of which nothing is known.
+    /// Calls by threads that lockstead had left already, or had no room for.
     pub unknown_calls: u64,
     /// Where they are taken, most often first.
-    pub taken_at: Vec<Site>,
+    pub taken_at: Vec<ReportSite>,
     /// Where they are given, likewise.
-    pub given_at: Vec<Site>,
-    /// A place where the count is asked for.
+    pub given_at: Vec<ReportSite>,
+    /// A place where the program asked for the count.
     pub count_read_at: Option<String>,
 }
 
-/// One reason.
-#[derive(Clone, Debug, Serialize)]
-pub struct Reason {
-    /// Which.
-    pub reason: Why,
+/// One reason why a semaphore is no mutex.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NoMutexReason {
+    /// What was seen of it.
+    pub reason: NoMutexWhy,
     /// Of how many semaphores it is true.
     pub semaphores: u64,
-    /// What shows it, at each place the first time.
-    pub acts: Vec<Act>,
+    /// What shows it, by stack.
+    pub acts: Vec<SemaphoreAct>,
 }
 
 /// Something that a program did.
-#[derive(Clone, Debug, Serialize)]
-pub struct Act {
-    /// How often.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SemaphoreAct {
+    /// How often it happened.
     pub count: u64,
-    /// Where, in few words.
+    /// The place in few words.
     pub at: Option<String>,
-    /// Where.
+    /// The stack of the place.
     pub stack: Option<Stack>,
-    /// By which thread.
-    pub thread: Thread,
-    /// Who had it then, if anybody did.
-    pub other: Option<Thread>,
+    /// The thread that did it first.
+    pub thread: SemaphoreThread,
+    /// The thread that had taken it then.
+    pub other: Option<SemaphoreThread>,
     /// Where that one had taken it, in few words.
     pub other_at: Option<String>,
-    /// Where that was.
+    /// The stack of that.
     pub other_stack: Option<Stack>,
-    /// The count that it came to, or the signal; 0 where there is none.
+    /// The count that it came to, or the number of the signal; 1 and 2 of memory and names that
+    /// processes share, else 0.
     pub number: u32,
 }
 
-/// A thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Thread {
-    /// Its number; 0 if that is not known.
+/// A thread that used a semaphore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SemaphoreThread {
+    /// Its id; 0 if that is not known.
     pub tid: u32,
     /// Its name, or the function that it began with.
     pub name: Option<String>,

@@ -1,13 +1,15 @@
 //! What to do with a semaphore of which the use is known.
 
-use super::model::{Missing, Origin, Verdict, Why};
+use super::model::{MissingEvidence, NoMutexWhy, SemaphoreOrigin, SemaphoreVerdict};
 
-/// The next steps, each a sentence.
-pub(super) fn steps(origin: &Origin) -> Vec<String> {
+/// Returns the next steps, each a sentence.
+pub(super) fn steps(origin: &SemaphoreOrigin) -> Vec<String> {
     let steps: Vec<&str> = match origin.verdict {
-        Verdict::Mutex => of_mutex(origin),
-        Verdict::NoMutex => origin.reasons.iter().map(|reason| of_reason(reason.reason)).collect(),
-        Verdict::Unclear => vec![of_missing(origin.missing)],
+        SemaphoreVerdict::Mutex => of_mutex(origin),
+        SemaphoreVerdict::NoMutex => {
+            origin.reasons.iter().map(|reason| of_reason(reason.reason)).collect()
+        }
+        SemaphoreVerdict::Unclear => vec![of_missing(origin.missing)],
     };
     let mut all: Vec<String> = Vec::new();
     for step in steps {
@@ -18,7 +20,7 @@ pub(super) fn steps(origin: &Origin) -> Vec<String> {
     all
 }
 
-fn of_mutex(origin: &Origin) -> Vec<&'static str> {
+fn of_mutex(origin: &SemaphoreOrigin) -> Vec<&'static str> {
     let mut steps = vec!["declare it as a mutex; take it by lock, give it by unlock"];
     if origin.value.is_none() {
         steps.push("its initialisation was not seen: look whether it begins with 1");
@@ -43,35 +45,35 @@ fn of_mutex(origin: &Origin) -> Vec<&'static str> {
     steps
 }
 
-fn of_reason(why: Why) -> &'static str {
+fn of_reason(why: NoMutexWhy) -> &'static str {
     match why {
-        Why::BeginsTaken => {
+        NoMutexWhy::BeginsTaken => {
             "it tells a thread that something has happened: keep the semaphore; or, if it is \
              given once by the thread that initialises it, begin with 1 instead"
         }
-        Why::BeginsAboveOne | Why::RisesAboveOne | Why::TakenTwice => {
+        NoMutexWhy::BeginsAboveOne | NoMutexWhy::RisesAboveOne | NoMutexWhy::TakenTwice => {
             "it counts: keep the semaphore"
         }
-        Why::GivenByAnother => {
+        NoMutexWhy::GivenByAnother => {
             "let the thread that took it give it; if it is a message to another thread, keep the \
              semaphore"
         }
-        Why::InHandler => "a mutex is not for signal handlers: keep the semaphore",
-        Why::ProcessShared => {
+        NoMutexWhy::InHandler => "a mutex is not for signal handlers: keep the semaphore",
+        NoMutexWhy::ProcessShared => {
             "a mutex of lockstead's shared segments can take its place where each process gives \
              back what it took"
         }
-        Why::DestroyedTaken => "give it back before it is destroyed, and look again",
-        Why::ThreadEnded => "give it back before the thread ends, and look again",
+        NoMutexWhy::DestroyedTaken => "give it back before it is destroyed, and look again",
+        NoMutexWhy::ThreadEnded => "give it back before the thread ends, and look again",
     }
 }
 
-fn of_missing(missing: Option<Missing>) -> &'static str {
+fn of_missing(missing: Option<MissingEvidence>) -> &'static str {
     match missing {
-        Some(Missing::NeverUsed) => "nobody used it in this run: run what does",
-        Some(Missing::NeverTaken) => "nobody took it in this run: run what does",
-        Some(Missing::NeverGiven) => "nobody gave it back in this run: run what does",
-        Some(Missing::UnknownThreads) | None => {
+        Some(MissingEvidence::NeverUsed) => "nobody used it in this run: run what does",
+        Some(MissingEvidence::NeverTaken) => "nobody took it in this run: run what does",
+        Some(MissingEvidence::NeverGiven) => "nobody gave it back in this run: run what does",
+        Some(MissingEvidence::UnknownThreads) | None => {
             "threads used it that lockstead does not know, at their very end say: look by hand"
         }
     }
