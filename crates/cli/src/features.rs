@@ -1,13 +1,13 @@
 //! `lockstead features`: what this machine offers to locks, what is in use,
 //! and what happens without the rest.
 
-use crate::failure::Failure;
 use crate::measuring;
-use crate::output;
-use crate::table::Table;
 use clap::Args;
 use lockstead_linux::features::{self, Features};
+use lockstead_render::failure::Failure;
 use lockstead_render::machine::Machine;
+use lockstead_render::output;
+use lockstead_render::table::Table;
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]

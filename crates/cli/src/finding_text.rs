@@ -1,9 +1,9 @@
 //! What the texts of all findings are made of: threads and stacks.
 
-use crate::words::clean;
 use lockstead_inspect::check::model::Thread;
 use lockstead_inspect::stack::{Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
+use lockstead_render::words::clean;
 use std::fmt::Write;
 
 /// Names a thread: `thread "worker" (tid 13)`.

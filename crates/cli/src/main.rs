@@ -23,7 +23,7 @@ mod why;
 
 use args::{Cli, Command};
 use clap::Parser;
-use lockstead_render::{failure, files, html, interrupt, output, table, values, words};
+use lockstead_render::output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -5,8 +5,8 @@
 //! program lies beside the command or in a folder of PATH. Started by `cargo run` in the source
 //! tree, the command has cargo build it first: cargo builds one program of a package for `run`.
 
-use crate::failure::Failure;
 use clap::Args;
+use lockstead_render::failure::Failure;
 use serde_json::Value;
 use std::env;
 use std::ffi::OsString;

@@ -38,14 +38,14 @@ mod supervise;
 mod watch;
 
 use crate::check::{Judge, summary, write_sarif};
-use crate::failure::Failure;
-use crate::output;
 use crate::preload_image::{self, PreloadImage};
 use crate::report::{self, Here};
 use launch::Program;
 use lockstead_inspect::ledger::Listener;
 use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use signals::{End, Signals};
 use std::io;

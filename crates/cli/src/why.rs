@@ -1,14 +1,14 @@
 //! `lockstead why`: how one lock came to be before another.
 
 use crate::check::recorded::{self, Process};
-use crate::failure::Failure;
 use crate::finding_text::{called, limit, stack_lines};
-use crate::output;
-use crate::words::{clean, plural};
 use clap::Args;
 use lockstead_inspect::check::model::How;
 use lockstead_inspect::check::order::{Edge, Recorded};
 use lockstead_inspect::check::why::{Meant, Way, meant, way};
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
+use lockstead_render::words::{clean, plural};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -3,12 +3,12 @@
 use super::flags::{SHIPPED_NAME, read_suppressions};
 use super::recorded::{self, Found};
 use super::sarif;
-use crate::failure::Failure;
-use crate::output;
-use crate::words::{clean, plural};
 use clap::Args;
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::suppress::suggestion;
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
+use lockstead_render::words::{clean, plural};
 use lockstead_rules::{By, Rule};
 use std::collections::HashSet;
 use std::fmt::Write;

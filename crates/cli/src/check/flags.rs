@@ -1,10 +1,10 @@
 //! The flags of `run` that are about checking, and what they come to.
 
-use crate::failure::Failure;
-use crate::files::can_write;
 use crate::report::ReportFlags;
 use clap::Args;
 use lockstead_inspect::check::suppress::Suppressions;
+use lockstead_render::failure::Failure;
+use lockstead_render::files::can_write;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,11 +1,11 @@
 //! A report of `lockstead run --json`, read again.
 
-use crate::failure::Failure;
 use lockstead_inspect::check::model::{Details, Thread};
 use lockstead_inspect::check::order::Recorded;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::SCHEMA;
 use lockstead_inspect::stack::Stack;
+use lockstead_render::failure::Failure;
 use serde::Deserialize;
 use std::fs;
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ impl Process {
     /// `bank (pid 12)`.
     pub(crate) fn name(&self) -> String {
         let name = self.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
-        format!("{} (pid {})", crate::words::clean(name.unwrap_or("process")), self.pid)
+        format!("{} (pid {})", lockstead_render::words::clean(name.unwrap_or("process")), self.pid)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn read(file: &Path) -> Result<Report, Failure> {
     if report.schema != SCHEMA {
         return Err(Failure::Run(format!(
             "{name} is a report of {}, not of `lockstead run --check --json FILE`",
-            crate::words::clean(&report.schema)
+            lockstead_render::words::clean(&report.schema)
         )));
     }
     Ok(report)

@@ -2,12 +2,12 @@
 
 use super::artifacts::Artifacts;
 use super::recorded::Found;
-use crate::failure::Failure;
-use crate::files;
 use crate::finding_text::{called, limit};
 use lockstead_inspect::check::model::{How, Level};
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
+use lockstead_render::failure::Failure;
+use lockstead_render::files;
 use lockstead_rules::{By, Rule};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What all findings of a run came to: the summary at its end.
 
-use crate::words::plural;
 use lockstead_inspect::check::Counts;
 use lockstead_inspect::check::model::{Details, Level};
+use lockstead_render::words::plural;
 use lockstead_rules::Rule;
 use std::collections::BTreeMap;
 use std::fmt::Write;

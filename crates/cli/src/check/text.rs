@@ -1,11 +1,11 @@
 //! A finding of the checks as text.
 
 use crate::finding_text::{called, limit, stack_lines};
-use crate::words::clean;
 use lockstead_inspect::check::model::{
     CycleKind, Details, Excuse, How, Level, Order, Step, Violation,
 };
 use lockstead_ledger::violation::BLOCKING;
+use lockstead_render::words::clean;
 use lockstead_rules::{Rule, Story};
 use signal_hook::low_level::signal_name;
 use std::fmt::Write;

@@ -65,5 +65,5 @@ impl Text<'_> {
 }
 
 fn place(stack: &lockstead_inspect::stack::Stack) -> Option<String> {
-    site(stack).map(|frame| crate::words::clean(&frame.site()))
+    site(stack).map(|frame| lockstead_render::words::clean(&frame.site()))
 }

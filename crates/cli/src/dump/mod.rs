@@ -7,12 +7,12 @@ mod text;
 use text::render;
 pub(crate) use text::{enders, one_sleeper, one_waiter};
 
-use crate::failure::Failure;
-use crate::output;
 use clap::Args;
 use lockstead_inspect::ledger::attach;
 use lockstead_inspect::proc::process::{Process, Unusable};
 use lockstead_inspect::snapshot::{self, Snapshot};
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
 use std::io;
 
 #[derive(Debug, Args)]

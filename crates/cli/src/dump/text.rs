@@ -1,7 +1,6 @@
 //! The snapshot as text: cycles first, then the other threads that wait, then
 //! the holders that do not.
 
-use crate::words::clean;
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::proc::asleep::{Asleep, OtherProcess, WaitEnds};
 use lockstead_inspect::snapshot::model::{
@@ -10,6 +9,7 @@ use lockstead_inspect::snapshot::model::{
 };
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
+use lockstead_render::words::clean;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -467,7 +467,7 @@ pub(super) fn does(thread: &SnapshotThread) -> String {
 fn limit(until: &WaitEnd) -> String {
     match (until.left_ns, until.seconds) {
         (Some(left), _) if left < 0 => " (its time is over)".into(),
-        (Some(left), _) => format!(" (for {} more)", crate::table::time(left as f64)),
+        (Some(left), _) => format!(" (for {} more)", lockstead_render::table::time(left as f64)),
         (None, Some(seconds)) => format!(" (for {seconds} s from a moment that is not known)"),
         (None, None) => " (with a time limit)".into(),
     }
@@ -487,7 +487,7 @@ pub(super) fn lasting(holder: &LockHolder) -> String {
 }
 
 fn time(ns: u64) -> String {
-    crate::table::time(ns as f64)
+    lockstead_render::table::time(ns as f64)
 }
 
 fn addresses(stack: &Stack) -> Vec<u64> {

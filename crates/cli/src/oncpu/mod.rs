@@ -4,12 +4,12 @@ mod flags;
 
 pub(crate) use flags::{HELP, Oncpu};
 
-use crate::failure::Failure;
 use crate::measuring;
-use crate::output;
 use lockstead_linux::oncpu::{Running, layout::FOLDER, status};
 use lockstead_oncpu::{Refusal, start, stop};
+use lockstead_render::failure::Failure;
 use lockstead_render::machine::{Machine, utc};
+use lockstead_render::output;
 use serde_json::{Value, json};
 
 /// Starts, stops or shows.

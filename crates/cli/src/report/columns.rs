@@ -3,9 +3,9 @@
 //! A new column is a field of [`LockReport`] and an entry here; the test below names the
 //! fields of which nothing is shown.
 
-use crate::table::{amount, count, time};
-use crate::words::percent;
 use lockstead_inspect::report::model::{Durations, LockReport};
+use lockstead_render::table::{amount, count, time};
+use lockstead_render::words::percent;
 
 /// Columns that stand together.
 pub(super) struct ColumnGroup {

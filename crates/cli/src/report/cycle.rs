@@ -1,10 +1,10 @@
 //! The cycle of a deadlock as a picture: threads on the left, what they wait for on the right,
 //! and from each lock the way to the thread that has it, which stands in the next row.
 
-use crate::html::{escape, open};
-use crate::words::{clean, fit};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::finding::{FindingThread, FindingWait};
+use lockstead_render::html::{escape, open};
+use lockstead_render::words::{clean, fit};
 use std::fmt::Write;
 
 /// Characters of a name.

@@ -1,10 +1,10 @@
 //! The flags of the exit report, for every subcommand that ends with one.
 
-use crate::failure::Failure;
-use crate::files::can_write;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use lockstead_inspect::report::{ReportOptions, Sort};
+use lockstead_render::failure::Failure;
+use lockstead_render::files::can_write;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! The order of locks as a picture: who is before whom, from above to below, and
 //! the cycles that were found.
 
-use crate::html::{escape, open};
-use crate::words::{clean, fit, plural};
 use lockstead_inspect::check::order::Recorded;
 use lockstead_inspect::report::Finding;
+use lockstead_render::html::{escape, open};
+use lockstead_render::words::{clean, fit, plural};
 use rust_sugiyama::configure::Config;
 use rust_sugiyama::from_vertices_and_edges;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

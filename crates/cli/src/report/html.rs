@@ -7,14 +7,14 @@ use super::graph::{self, Drawing};
 use super::here::Here;
 use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
 use super::{cycle, svg};
-use crate::table::{count, time};
-use crate::words::{clean, percent, plural};
 use askama::Template;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, ReportSite, RunReport, SiteCaller, ThreadReport,
 };
 use lockstead_inspect::stack::Stack;
+use lockstead_render::table::{count, time};
+use lockstead_render::words::{clean, percent, plural};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -272,7 +272,7 @@ fn lock_view(lock: &LockReport) -> LockView {
         (lock.still_held, "held to the end"),
     ] {
         if count != 0 {
-            notes.push(format!("{} {what}", crate::table::count(count as f64)));
+            notes.push(format!("{} {what}", lockstead_render::table::count(count as f64)));
         }
     }
     if lock.locks > 1 {

@@ -18,10 +18,10 @@ mod sample;
 pub(crate) use flags::ReportFlags;
 pub(crate) use here::Here;
 
-use crate::failure::Failure;
-use crate::files::write;
-use crate::output;
 use lockstead_inspect::report::RunReport;
+use lockstead_render::failure::Failure;
+use lockstead_render::files::write;
+use lockstead_render::output;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, IsTerminal};

@@ -1,13 +1,13 @@
 //! Which semaphores could be mutexes, as text.
 
-use crate::table::{count as amount, time};
-use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::report::model::ReportSite;
 use lockstead_inspect::report::semaphores::model::{
     MissingEvidence, NoMutexReason, NoMutexWhy, SemaphoreAct, SemaphoreOrigin, SemaphoreThread,
     SemaphoreVerdict, Semaphores,
 };
+use lockstead_render::table::{count as amount, time};
+use lockstead_render::words::{clean, fit, percent, plural};
 use std::fmt::Write;
 use std::path::Path;
 

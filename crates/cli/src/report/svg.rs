@@ -1,10 +1,10 @@
 //! The charts of the HTML report. Colours are the page's, by class, so that
 //! light, dark and paper each have their own.
 
-use crate::html::{escape, open};
-use crate::table::{count, time};
-use crate::words::{clean, fit};
 use lockstead_inspect::report::model::{Durations, ProcessReport};
+use lockstead_render::html::{escape, open};
+use lockstead_render::table::{count, time};
+use lockstead_render::words::{clean, fit};
 use std::fmt::Write;
 
 const HISTOGRAM: (u32, u32) = (360, 152);

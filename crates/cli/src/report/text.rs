@@ -3,8 +3,6 @@
 
 use super::columns;
 use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
-use crate::table::{amount, time};
-use crate::words::{clean, fit, percent, plural};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
@@ -12,6 +10,8 @@ use lockstead_inspect::report::model::{
 };
 use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
+use lockstead_render::table::{amount, time};
+use lockstead_render::words::{clean, fit, percent, plural};
 use std::fmt::Write;
 
 const TITLE: Style = Style::new().bold();
@@ -437,7 +437,7 @@ fn annotation(lock: &LockReport, name: &str) -> String {
         (lock.still_held, "held to the end"),
     ] {
         if count != 0 {
-            notes.push(format!("{} {what}", crate::table::count(count as f64)));
+            notes.push(format!("{} {what}", lockstead_render::table::count(count as f64)));
         }
     }
     notes.extend(exactness(&lock.hold));

@@ -1,9 +1,9 @@
 //! Names and numbers of a report in few characters.
 
-use crate::words::{clean, percent, plural};
 use lockstead_inspect::report::model::{
     Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
+use lockstead_render::words::{clean, percent, plural};
 
 /// Returns how many a row stands for: `4 locks`, `600 conditions`.
 pub(crate) fn how_many(row: &LockReport) -> String {

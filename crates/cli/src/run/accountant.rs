@@ -7,8 +7,6 @@
 //! gives way to the program.
 
 use super::processes::{Observed, inside};
-use crate::output;
-use crate::words::clean;
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::order::{self, Recorded};
@@ -20,6 +18,8 @@ use lockstead_inspect::report::{
     thread_start,
 };
 use lockstead_inspect::symbols::Symbolizer;
+use lockstead_render::output;
+use lockstead_render::words::clean;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};

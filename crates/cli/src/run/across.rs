@@ -9,12 +9,12 @@
 
 use super::processes::Observed;
 use super::watch::Watch;
-use crate::words::clean;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
 use lockstead_inspect::proc::status::Status;
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::publish::{Episode, Flags, Holding, How};
+use lockstead_render::words::clean;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::Arc;

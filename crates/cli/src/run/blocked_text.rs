@@ -3,12 +3,12 @@
 use super::across;
 use super::scene::{Scene, called, doing, duration, place};
 use crate::finding_text::stack_lines;
-use crate::words::clean;
 use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
 use lockstead_inspect::waits::observe::Waiter;
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
 use lockstead_ledger::thread::state;
+use lockstead_render::words::clean;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -3,10 +3,10 @@
 use super::across;
 use super::scene::{Scene, called, duration};
 use crate::finding_text::stack_lines;
-use crate::words::clean;
 use lockstead_inspect::report::finding::{FindingThread, FindingWait};
 use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_ledger::publish::How;
+use lockstead_render::words::clean;
 use std::fmt::Write;
 
 /// Frames of a stack in a cycle of two, so that it fits a screen.

@@ -3,7 +3,6 @@
 
 use super::processes::Observed;
 use crate::finding_text::{frames, thread_text};
-use crate::words::clean;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::memory::{Memory, ProcessMemory};
@@ -20,6 +19,7 @@ use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;

@@ -8,7 +8,6 @@
 use super::processes::Observed;
 use super::scene::duration;
 use crate::dump;
-use crate::words::clean;
 use lockstead_inspect::proc::process::Process;
 use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
 use lockstead_inspect::snapshot::model::{
@@ -16,6 +15,7 @@ use lockstead_inspect::snapshot::model::{
 };
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
+use lockstead_render::words::clean;
 use std::fmt::Write;
 use std::time::Instant;
 

@@ -10,11 +10,11 @@ mod text;
 pub(crate) use facts::SegmentFacts;
 pub(crate) use flags::Shm;
 
-use crate::failure::Failure;
-use crate::output;
 use facts::Recovered;
 use lockstead::shared::SegmentError;
 use lockstead::shared::inspect::{LockState, Mended, Mender, View};
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
 use std::time::Duration;
 
 /// Between two looks at participants that seem to wait for each other.

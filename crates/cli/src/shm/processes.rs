@@ -1,6 +1,6 @@
 //! The processes that participants name, as this process sees them.
 
-use crate::words::clean;
+use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
 //! What is found in a segment, for people.
 
 use super::facts::{LockOwner, ParticipantState, SegmentFacts, SegmentLock, SegmentParticipant};
-use crate::table::{self, Table};
+use lockstead_render::table::{self, Table};
 
 /// So many locks are listed without `--all`.
 const LINES: usize = 40;

@@ -50,7 +50,7 @@ pub(crate) struct Top {
     pub(crate) pid: u32,
     /// Seconds between two looks
     #[arg(short, long, default_value = "1", value_name = "SECONDS")]
-    #[arg(value_parser = crate::values::seconds)]
+    #[arg(value_parser = lockstead_render::values::seconds)]
     pub(crate) delay: Duration,
     /// End after N looks
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

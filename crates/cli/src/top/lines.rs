@@ -3,9 +3,9 @@
 
 use super::flags::Column;
 use super::screen::{Choices, LockRow, Room, Screen, ThreadRow};
-use crate::table::{amount, count, time};
-use crate::words::{clean, fit, load, percent, plural};
 use lockstead_inspect::report::live::Lasting;
+use lockstead_render::table::{amount, count, time};
+use lockstead_render::words::{clean, fit, load, percent, plural};
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 //! the process loads or unloads a library.
 
 use super::screen::Lookup;
-use crate::words::clean;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::Frame;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_ledger::Ledger;
+use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;

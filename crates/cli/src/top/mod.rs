@@ -29,11 +29,11 @@ mod tests;
 pub(crate) use flags::Top;
 
 use crate::clock::now;
-use crate::failure::Failure;
-use crate::interrupt::{self, Interrupt};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::live::Sample;
 use lockstead_inspect::symbols::Symbolizer;
+use lockstead_render::failure::Failure;
+use lockstead_render::interrupt::{self, Interrupt};
 use lookup::Files;
 use screen::Choices;
 use std::io::{self, IsTerminal};

@@ -1,8 +1,8 @@
 //! From the number that the user gives to the ledger of a process.
 
-use crate::failure::Failure;
-use crate::words::clean;
 use lockstead_inspect::ledger::{Mapped, attach};
+use lockstead_render::failure::Failure;
+use lockstead_render::words::clean;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
