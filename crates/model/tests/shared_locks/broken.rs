@@ -100,24 +100,24 @@ misses! {
     wrong_order: shared_waiter_compares_the_word_first, Kind::Deadlock, killing(2), { locks(&[ONE, ONE, ONE]) }
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
     no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
-    heir_not_woken_late: shared_late_release_overlooks_the_handoff, Kind::Deadlock,
+    handoff_not_woken_late: shared_late_release_overlooks_the_handoff, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
     death_not_told: shared_successor_tells_nobody, Kind::Panic(_), killing(1), { locks(&[ONE, ONE]) }
-    heir_stays: shared_handoff_waiter_stays_when_it_leaves, Kind::Deadlock,
+    handoff_waiter_stays: shared_handoff_waiter_stays_when_it_leaves, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
-    heir_not_woken: shared_release_overlooks_the_handoff, Kind::Deadlock,
+    handoff_not_woken: shared_release_overlooks_the_handoff, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { locks(&[TWICE, TWICE]) }
-    heir_of_a_lost_lock: shared_loser_overlooks_the_handoff, Kind::Deadlock,
+    handoff_of_a_lost_lock: shared_loser_overlooks_the_handoff, Kind::Deadlock,
         killing(1).jumps(1, 5_000_000), { locks(&[ONE, ONE, CARELESS]) }
     no_baton_when_cancelled: shared_cancelled_waiter_passes_nothing_on, Kind::Deadlock,
         killing(0), { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
 
     doubt: shared_leaver_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted() }
     newcomers_doubt: shared_newcomer_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted_newcomer() }
-    heir_abdicates_first: shared_handoff_ends_before_it_is_unmarked, Kind::Deadlock,
+    handoff_ends_first: shared_handoff_ends_before_it_is_unmarked, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000).timeouts(1), { locks(&[MAYBE, ONE, ONE]) }
 
-    heir_shares: shared_handoff_waiter_reads_and_passes_nothing_on, Kind::Deadlock,
+    handoff_waiter_reads: shared_handoff_waiter_reads_and_passes_nothing_on, Kind::Deadlock,
         killing(0).jumps(1, 5_000_000), { readers(&[READS, READS, WRITES]) }
     readers_overlooked: shared_writer_overlooks_readers, Kind::Panic(_), killing(0), { readers(&[READS, READS, WRITES]) }
     late_claim: shared_reader_claims_too_late, Kind::Panic(_), killing(0), { readers(&[READS, WRITES, WRITES]) }
@@ -158,7 +158,7 @@ fn release_by_exchange_holds() {
     locks(&[TWICE, TWICE]).verify("2 threads", &killing(2));
     locks(&[ONE, ONE, ONE]).verify("3 threads", &killing(2));
     locks(&[CARELESS, ONE, ONE]).verify("one is careless", &killing(1));
-    locks(&[TWICE, TWICE]).verify("an heir", &killing(1).jumps(1, 5_000_000));
+    locks(&[TWICE, TWICE]).verify("a hand-off waiter", &killing(1).jumps(1, 5_000_000));
 }
 
 /// Found after three minutes, since it needs more preemptions than a bounded search has: so the

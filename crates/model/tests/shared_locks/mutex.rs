@@ -68,7 +68,7 @@ fn shared_mutex_is_lost() {
     locks(&[CARELESS, CARELESS, CARELESS]).verify("3 threads", &killing(depth(1, 2)));
     locks(&[CARELESS, ONE, ONE]).verify("3 threads", &killing(2));
     let config = killing(1).jumps(1, 5_000_000);
-    locks(&[ONE, ONE, CARELESS]).verify("an heir", &config);
+    locks(&[ONE, ONE, CARELESS]).verify("a hand-off waiter", &config);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn shared_mutex_is_cancelled() {
 }
 
 #[test]
-fn shared_mutex_heir() {
+fn shared_mutex_handoff() {
     let jumps = |kills, jumps| killing(kills).jumps(jumps, 5_000_000);
     locks(&[TWICE, TWICE]).verify("2 threads", &jumps(2, 2));
     let most = depth(1, 2);
@@ -105,7 +105,7 @@ fn shared_mutex_tenants_3t() {
 }
 
 #[test]
-fn shared_mutex_tenants_heir() {
+fn shared_mutex_tenants_handoff() {
     let jumps = |kills| killing(kills).jumps(1, 5_000_000);
     come_and_go(&[TWICE, LEAVES_BETWEEN]).verify("2 threads", &jumps(1));
     come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &jumps(depth(0, 1)));
@@ -126,7 +126,7 @@ fn shared_mutex_tenant_is_doubted() {
 }
 
 #[test]
-fn shared_mutex_heir_gives_up() {
+fn shared_mutex_handoff_waiter_gives_up() {
     let config = killing(0).jumps(1, 5_000_000).timeouts(1);
     locks(&[MAYBE, ONE, ONE]).verify("3 threads", &config);
 }

@@ -52,7 +52,7 @@ fn shared_rwlock_respawn() {
 }
 
 #[test]
-fn shared_rwlock_heir() {
+fn shared_rwlock_handoff() {
     let jumps = |kills, jumps| killing(kills).jumps(jumps, 5_000_000);
     readers(&[READS, WRITES]).verify("2 threads", &jumps(2, 2));
     readers(&[BOTH, BOTH]).verify("2 of both", &jumps(1, 2));
