@@ -52,8 +52,8 @@ pub(crate) fn help() -> Option<Failure> {
     Some(become_it(asked.iter().cloned().chain(["--help".into()])))
 }
 
-/// The locks that can be measured here, and why others cannot: `locks` and `locks_absent`. `None`
-/// without the program.
+/// Returns the locks that can be measured here, and why others cannot: `locks` and `locks_absent`.
+/// `None` without the program.
 pub(crate) fn locks() -> Option<Value> {
     let output = Command::new(find()?).arg("locks").stderr(Stdio::null()).output().ok()?;
     serde_json::from_slice(&output.stdout).ok()
@@ -76,7 +76,7 @@ fn become_it(arguments: impl Iterator<Item = OsString>) -> Failure {
     Failure::Refused { status: 126, text: format!("cannot start {}: {error}", program.display()) }
 }
 
-/// The program: beside this one, else in PATH.
+/// Returns the program: beside this one, else in PATH.
 fn find() -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
     let path = env::var_os("PATH").unwrap_or_default();
@@ -84,7 +84,7 @@ fn find() -> Option<PathBuf> {
     folders.map(|folder| folder.join(PROGRAM)).find(|file| file.is_file())
 }
 
-/// Under `cargo run` in the tree that this command was built from: has cargo build the program,
+/// Has cargo build the program under `cargo run`, in the tree that this command was built from,
 /// beside this one and in the same profile.
 fn build_under_cargo() -> Result<(), Failure> {
     const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");

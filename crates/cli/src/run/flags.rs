@@ -30,8 +30,8 @@ Exit status: that of the program (if a signal ended it, lockstead ends by the sa
   126  it cannot be executed
   127  it was not found")]
 pub(crate) struct Run {
-    /// What to do with a program that has a deadlock, or whose threads all wait with nothing left to
-    /// end that, after the report: `abort` leaves a core
+    /// What to do with a program that has a deadlock, or whose threads all wait with nothing left
+    /// to end that, after the report: `abort` leaves a core
     #[arg(long, value_name = "WHAT", default_value = "continue")]
     pub(crate) on_deadlock: OnDeadlock,
     /// Report a wait for a lock that lasts this long (500ms, 5s, 2m; off), and again each time it

@@ -31,8 +31,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Between two looks at one that does, in the time between two at one that does not.
 const BUSY: u32 = 4;
-/// How long all threads have waited before it is said: a cycle through semaphores is reported as such
-/// when it is a second old.
+/// How long all threads have waited before it is said: a cycle through semaphores is reported as
+/// such when it is a second old.
 const STANDS: Duration = Duration::from_millis(1500);
 /// Threads that are read at a time: some two milliseconds.
 const PORTION: usize = 128;

@@ -40,9 +40,9 @@ pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)>
 /// Where the address sanitizer reads its options.
 pub(super) const SANITIZER: &str = "ASAN_OPTIONS";
 
-/// Returns the options of the sanitizer, with those `before`. Without ours it ends a program that has another library
-/// in front of the sanitizer's own. It is for programs that the program starts as well, and means
-/// nothing to others.
+/// Returns the options of the sanitizer, with those `before`. Without ours it ends a program that
+/// has another library in front of the sanitizer's own. It is for programs that the program starts
+/// as well, and means nothing to others.
 pub(super) fn sanitizer_options(before: Option<OsString>) -> OsString {
     let mut options = before.filter(|options| !options.is_empty()).unwrap_or_default();
     if !options.is_empty() {

@@ -10,7 +10,7 @@ const LINES: usize = 40;
 pub(super) fn render(facts: &SegmentFacts, all: bool) -> String {
     let mut text = recovered(facts);
     text += &format!(
-        "{}: {} bytes, version {}, {} of {} places taken{}; {} lock{}, {} of them free\n",
+        "{}: {} bytes, version {}, {} of {} slots taken{}; {} lock{}, {} of them free\n",
         facts.path,
         table::count(facts.bytes as f64),
         facts.version,
@@ -42,7 +42,7 @@ fn recovered(facts: &SegmentFacts) -> String {
         text += &format!("Freed, although not recoverable: {}.\n", done.reset.join(", "));
     }
     if done.scrubbed > 0 {
-        text += &format!("Made worn-out places usable again: {}.\n", done.scrubbed);
+        text += &format!("Made worn-out slots usable again: {}.\n", done.scrubbed);
     }
     text + "\n"
 }

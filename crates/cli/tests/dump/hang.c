@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -117,10 +118,23 @@ static void self(void) { start(takes_twice, NULL); }
 static size_t around;
 static int in_order;
 
-/* The kernel marks a priority-inheritance mutex for which somebody sleeps. */
-static void wait_for_a_sleeper(pthread_mutex_t *mutex) {
-    while (!(*(volatile unsigned *)&mutex->__data.__lock & 0x80000000u)) usleep(1000);
-    usleep(20000);
+/* The threads of the ring, by the lock that each has. */
+static volatile int ring_tids[4];
+
+static int sleeps(int tid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[length] = 0;
+    char *after = strrchr(text, ')');
+    return after && after[2] == 'S';
+}
+
+/* The kernel marks a priority-inheritance mutex for which a thread is about to sleep. */
+static void wait_for_a_sleeper(pthread_mutex_t *mutex, int tid) {
+    while (!(*(volatile unsigned *)&mutex->__data.__lock & 0x80000000u) || !sleeps(tid)) usleep(1000);
 }
 
 static void *one_of_ring(void *argument) {
@@ -129,8 +143,9 @@ static void *one_of_ring(void *argument) {
     snprintf(text, sizeof text, "ring-%zu", at);
     name(text);
     lock(&ring[at]);
+    ring_tids[at] = (int)syscall(SYS_gettid);
     pthread_barrier_wait(&gate);
-    if (in_order && at + 1 == around) wait_for_a_sleeper(&ring[at]);
+    if (in_order && at + 1 == around) wait_for_a_sleeper(&ring[at], ring_tids[at - 1]);
     lock(&ring[(at + 1) % around]);
     return NULL;
 }

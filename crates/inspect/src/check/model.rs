@@ -169,7 +169,8 @@ pub struct Details {
     #[serde(with = "level_word", default)]
     #[schemars(with = "Option<String>")]
     pub level: Option<Level>,
-    /// `deadlock`, `lock-order-inversion` or the id of another rule ([the rules](validator.md#the-rules)).
+    /// `deadlock`, `lock-order-inversion` or the id of another rule ([the
+    /// rules](validator.md#the-rules)).
     pub rule: Option<String>,
     /// The same for all findings of one cause, in all runs of a build of the program.
     pub cause: Option<String>,

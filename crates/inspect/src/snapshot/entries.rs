@@ -251,8 +251,8 @@ impl Entries {
         })
     }
 
-    /// Returns the threads that wait for a lock of which the ledger knows no holder, though it should
-    /// have one.
+    /// Returns the threads that wait for a lock of which the ledger knows no holder, though it
+    /// should have one.
     pub(super) fn without_holder(&self) -> HashSet<u32> {
         let locks = self.locks.values().filter(|lock| {
             let ownable = ["mutex", "rwlock"].contains(&lock.kind.as_str());

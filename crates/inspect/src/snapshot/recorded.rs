@@ -162,8 +162,8 @@ fn cycle(
     Some(JudgedCycle { verdict, threads })
 }
 
-/// Looks in memory at the threads that sleep for something the ledger knows nothing of, and the owners of what it
-/// knows no owner of.
+/// Looks in memory at the threads that sleep for something the ledger knows nothing of, and the
+/// owners of what it knows no owner of.
 fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entries) {
     let silent = entries.without_holder();
     looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));

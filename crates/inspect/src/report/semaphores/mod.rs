@@ -198,7 +198,7 @@ fn judge(origin: &mut SemaphoreOrigin) {
 /// Who has semaphores when the process ends, by the usage.
 #[derive(Default)]
 struct End {
-    /// All.
+    /// All semaphores that somebody has.
     taken: u64,
     /// Those whose threads had ended.
     orphaned: Vec<Taker>,
