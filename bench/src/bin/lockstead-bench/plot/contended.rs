@@ -3,7 +3,7 @@
 //! CPU-second.
 
 use super::canvas::{Align, Canvas, FAINT, INK, OURS, Pen, RULE, sheet};
-use super::{MARGIN, footer, heading, short};
+use super::frame::{MARGIN, footer, heading, short};
 use crate::compare::{best, ours};
 use crate::failure::Failure;
 use crate::table;

@@ -2,7 +2,7 @@
 //! the ground of a cell its ratio to the best peer, both written in it.
 
 use super::canvas::{Align, Canvas, FAINT, INK, Pen, RULE, sheet};
-use super::{MARGIN, footer, heading, short};
+use super::frame::{MARGIN, footer, heading, short};
 use crate::failure::Failure;
 use crate::table;
 use lockstead_bench::contended::map::{Map, MapMeasure, Panel};

@@ -2,8 +2,8 @@
 
 use super::bars::{self, Bar, BarsPlace};
 use super::canvas::{Align, LIMIT, OURS, Pen, THEIRS, sheet};
+use super::frame::{MARGIN, footer, heading};
 use super::report::Uncontended;
-use super::{MARGIN, footer, heading};
 use crate::compare::ours;
 use crate::failure::Failure;
 

@@ -3,8 +3,8 @@
 
 use super::bars::{self, Bar, BarsPlace};
 use super::canvas::{Align, Canvas, INK, OURS, PAST, Pen, THEIRS, sheet};
+use super::frame::{MARGIN, footer, heading};
 use super::report::{Vfs, VfsResult};
-use super::{MARGIN, footer, heading};
 use crate::compare::ours;
 use crate::failure::Failure;
 use crate::table;
