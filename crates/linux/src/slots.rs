@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_description_leads_to_the_slot_of_a_thread() {
         let me = Slot::new(me::me_or_zero()).unwrap_or_else(membership::join);
-        // SAFETY: asks for a number.
+        // SAFETY: the call takes no argument and returns a number.
         let tid = unsafe { libc::gettid() }.unsigned_abs();
         let d = &DESCRIPTION;
         let slot = me.get();

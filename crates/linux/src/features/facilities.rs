@@ -250,12 +250,12 @@ fn perf_instructions() -> Facility {
         DISABLED_NO_KERNEL_NO_HYPERVISOR.reverse_bits()
     };
     let mut attributes = [type_and_size, COUNT_INSTRUCTIONS, 0, 0, 0, flags, 0, 0];
-    // SAFETY: the attributes are live and as long as they say.
+    // SAFETY: the kernel reads attributes on this stack, which say how long they are.
     let result = answer(unsafe {
         libc::syscall(libc::SYS_perf_event_open, attributes.as_mut_ptr(), 0, -1, -1, 0)
     });
     if let Ok(file) = result {
-        // SAFETY: opened above.
+        // SAFETY: the descriptor was opened above, and nobody else knows it.
         unsafe { libc::close(file as c_int) };
     }
     Facility {
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn refused_calls_are_results() {
         assert_eq!(answer(3), Ok(3));
-        // SAFETY: no such call.
+        // SAFETY: there is no such call: the kernel refuses it before it looks at anything.
         let (offered, detail) = exists(unsafe { libc::syscall(1_000_000) });
         assert!(!offered);
         assert!(!detail.is_empty());
