@@ -6,10 +6,10 @@
 //! its beginning up to where it was reached, and whoever wants more asks for it.
 //!
 //! # Invariants
-//! - **G1** Below what [`Growth::reached`] says of an area the memory is mapped, and
+//! - **GROWTH-MAPPED** Below what [`Growth::reached`] says of an area the memory is mapped, and
 //!   stays so. It only ever rises while others can see it.
-//! - **G2** Nothing of an area is touched above that: its arrays end there, an element
-//!   is claimed, and a level of a table opened, when it lies below. An array is as long
+//! - **GROWTH-UNTOUCHED** Nothing of an area is touched above that: its arrays end there, an
+//!   element is claimed, and a level of a table opened, when it lies below. An array is as long
 //!   as when it was asked for: whoever has claimed an element asks for it anew.
 
 use core::sync::atomic::{AtomicU64, Ordering::Acquire};

@@ -20,9 +20,9 @@
 //! lock.
 //!
 //! # Invariants
-//! - **K1** A `Known` whose address is not zero is complete. Only its own thread
+//! - **KNOWN-COMPLETE** A `Known` whose address is not zero is complete. Only its own thread
 //!   writes it.
-//! - **K2** All counts are in the lines, in the first page's sets, and in pages
+//! - **KNOWN-COUNTS** All counts are in the lines, in the first page's sets, and in pages
 //!   of the far region that `far_pages` names.
 
 use crate::thread::{NEAR_SETS, SETS_IN_PAGE, Thread, ThreadRecord, far_offset};

@@ -283,7 +283,7 @@ impl<'a> Ledger<'a> {
             Some(growth) => region.capacity.min(growth.reached(area) / size_of::<T>() as u64),
         };
         // SAFETY: the region lies in the layout (`Layout::is_sound`), and is mapped up
-        // to there (G1); the element types consist of atomics, and zero is valid for
+        // to there (GROWTH-MAPPED); the element types consist of atomics, and zero is valid for
         // all of them.
         unsafe {
             core::slice::from_raw_parts(
@@ -297,7 +297,7 @@ impl<'a> Ledger<'a> {
     fn slots(&self, area: Area) -> &'a [NativeWord] {
         let region = area.region(&self.layout);
         // SAFETY: as in `part`; the table touches no level that is not open, and opens
-        // none that is not mapped (G2).
+        // none that is not mapped (GROWTH-UNTOUCHED).
         unsafe {
             core::slice::from_raw_parts(
                 self.base.add(region.offset as usize).cast(),
@@ -407,7 +407,7 @@ impl<'a> Ledger<'a> {
         }
         let at = self.layout.threads.offset as usize + index * thread::stride(held);
         // SAFETY: the index is below the capacity, so the thread's part lies in
-        // the layout, and it is mapped (G1).
+        // the layout, and it is mapped (GROWTH-MAPPED).
         Some(unsafe { Thread::at(self.base.add(at), held) })
     }
 

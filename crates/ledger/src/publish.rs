@@ -22,16 +22,16 @@
 //! held stack; when all have been read, for each of them [`Wait::is_still`].
 //!
 //! # Invariants
-//! - **L1** While an episode lasts, its thread is inside one real blocking call
+//! - **LEDGER-EPISODE** While an episode lasts, its thread is inside one real blocking call
 //!   (or about to make it, or just back) and changes neither its held stack nor
 //!   the fields of its wait.
-//! - **L2** If `is_still` says yes, all that was read between `read` and
+//! - **LEDGER-STILL** If `is_still` says yes, all that was read between `read` and
 //!   `is_still` belongs to that one episode. Hence if a set of threads is read
 //!   first and confirmed afterwards, there was an instant at which all of them
 //!   were in those waits and held those locks: a cycle among them is closed,
 //!   and none of them can leave it, but by a deadline or by a third thread that
 //!   releases a lock it does not own.
-//! - **L3** An entry is readable only while its thread has acquired the lock and
+//! - **LEDGER-HELD** An entry is readable only while its thread has acquired the lock and
 //!   neither it nor anybody in its place has begun to release it. Of a thread
 //!   that waits, the whole entry can be relied on; of one that runs, the
 //!   address, and that the other fields are not older than it: they may be
@@ -167,7 +167,7 @@ impl<C: Cells> Wait<C> {
     }
 
     /// Whether the thread is in the same wait still, so that all that was read
-    /// since [`Wait::read`] is of one piece (L2).
+    /// since [`Wait::read`] is of one piece (LEDGER-STILL).
     #[must_use]
     pub fn is_still(&self, episode: Episode) -> bool {
         // Relaxed: the loads before it are acquires, which keeps this one last.
@@ -398,7 +398,7 @@ impl<'a, C: Cells> Stack<'a, C> {
 
     /// Out-of-order release: the entries above move down, or hand-over-hand
     /// locking would climb for ever. Readers of a running thread may miss an
-    /// entry meanwhile or see it twice; of a waiting one never (L1). No handler
+    /// entry meanwhile or see it twice; of a waiting one never (LEDGER-EPISODE). No handler
     /// of this thread may record meanwhile: the caller has marked it busy.
     /// Others may revoke entries: hence the exchange.
     #[cold]

@@ -15,9 +15,9 @@
 //! loses looks at what won.
 //!
 //! # Invariants
-//! - **T1** An element is complete before its slot is written (release), so
+//! - **LEDGER-TABLE-COMPLETE** An element is complete before its slot is written (release), so
 //!   whoever finds it (acquire) sees it.
-//! - **T2** Two threads that insert the same key at the same time may both
+//! - **LEDGER-TABLE-DOUBLE** Two threads that insert the same key at the same time may both
 //!   succeed only if a level was opened in between. Then the table has the key
 //!   twice, finds are free to return either, and readers add up what they find:
 //!   the identity of a lock is its address, not its index.
@@ -272,7 +272,7 @@ mod tests {
                 .collect();
             workers.into_iter().map(|w| w.join().unwrap()).sum()
         });
-        // Doubles are possible only around the opening of a level (T2).
+        // Doubles are possible only around the opening of a level (LEDGER-TABLE-DOUBLE).
         assert!((10_000..10_100).contains(&new), "{new}");
     }
 }

@@ -12,11 +12,11 @@
 //! it in a list, newest first, which only grows.
 //!
 //! # Invariants
-//! - **W1** A record is complete before it is in the table (T1) or in a list
-//!   (release), so whoever finds it (acquire) sees it.
-//! - **W2** Threads that see an edge first at one instant each leave a record; all
+//! - **WITNESS-COMPLETE** A record is complete before it is in the table (LEDGER-TABLE-COMPLETE) or
+//!   in a list (release), so whoever finds it (acquire) sees it.
+//! - **WITNESS-DOUBLE** Threads that see an edge first at one instant each leave a record; all
 //!   but one of them find another in the table and hang theirs on that. In the
-//!   rare case of T2 there are two lists. Likewise two threads may both leave a
+//!   rare case of LEDGER-TABLE-DOUBLE there are two lists. Likewise two threads may both leave a
 //!   further witness though one would do. A reader takes each record for what it
 //!   is, one true observation, so that too many of them cost room only.
 //!

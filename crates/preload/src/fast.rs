@@ -24,7 +24,7 @@
 //! jumped to.
 //!
 //! # Invariants
-//! As in `me`, `chain` (CHAIN-READABLE), the ledger's `known` and its `publish` (L3). All
+//! As in `me`, `chain` (CHAIN-READABLE), the ledger's `known` and its `publish` (LEDGER-HELD). All
 //! offsets are computed from the types.
 
 use crate::chain;

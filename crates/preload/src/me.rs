@@ -10,7 +10,7 @@
 //! wait published. A signal handler that interrupts a thread that is not at 0
 //! passes through unrecorded, which is counted: the interrupted work is not
 //! finished, and a published wait promises that the held locks do not change
-//! (L1 of the ledger's `publish`).
+//! (LEDGER-EPISODE of the ledger's `publish`).
 //!
 //! A handler may leave a blocked call by `longjmp`, or whatever of ours it has
 //! interrupted. The next call then comes from a frame above the one that was
