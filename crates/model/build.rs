@@ -246,13 +246,13 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "heir_withdraws_loosely",
         file: "sleep/handoff.rs",
-        line: "if K::RELEASE_LOSES && left.waiters() && !(firm && seen.unlocks_slowly()) {",
+        line: "if K::RELEASE_LOSES && left.waiters() && !(stands && seen.unlocks_slowly()) {",
         instead: "if false {",
     },
     Variant {
         name: "heir_trusts_its_own_heat",
         file: "sleep/handoff.rs",
-        line: "!(firm && seen.unlocks_slowly())",
+        line: "!(stands && seen.unlocks_slowly())",
         instead: "!seen.unlocks_slowly()",
     },
     Variant {
@@ -264,7 +264,7 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "heir_sleeps_on_a_loose_ring",
         file: "sleep/handoff.rs",
-        line: "if !firm {",
+        line: "if !stands {",
         instead: "if false {",
     },
     Variant {
@@ -297,10 +297,10 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "taker_beside_the_queue_forgets_it",
         file: "spin/beside.rs",
-        line: "if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
+        line: "if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, own.me)) {
                 return Spun::Took(taken);",
         instead: "let alone = crate::word::Word(seen.low().into());
-            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(alone, seat.me)) {
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(alone, own.me)) {
                 return Spun::Took(taken);",
     },
     Variant {

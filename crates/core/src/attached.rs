@@ -1,9 +1,9 @@
-//! What locks hang on a slot: the place in a queue of spinners, and what wait/wound
-//! contexts show.
+//! What locks attach to a slot: the place in a queue of spinners, and what wait/wound contexts
+//! show to others.
 //!
 //! # Role
-//! Data only. The protocols are those of [`crate::spin`] and [`crate::ww`], which stand
-//! above the platform; the table below the platform must hold what they need.
+//! Data only. `spin/queue.rs` and `ww/context.rs` have the protocols and stand above the
+//! platform; the table below the platform has to hold what they need.
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::participant::Attachment;
@@ -11,7 +11,7 @@ use crate::participant::Attachment;
 /// How many contexts one thread can have at a time, of whatever classes.
 pub const CONTEXTS_PER_THREAD: usize = 4;
 
-/// Both.
+/// What the locks of this crate attach to a slot.
 pub struct Attached<U32, U64> {
     /// The thread's place in at most one queue of spinners.
     pub(crate) node: Node<U32, U64>,
@@ -43,21 +43,21 @@ pub(crate) struct Node<U32, U64> {
     /// When the thread was last seen to run, in nanoseconds.
     pub(crate) beat: U64,
     /// Set while the owner spins. Owner only; an atomic because a signal handler of
-    /// the same thread reads it (Q4).
+    /// the same thread reads it (QUEUE-HANDLER).
     pub(crate) busy: U32,
 }
 
 impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
     const IDLE: Self = Node { state: U32::ZERO, next: U32::ZERO, beat: U64::ZERO, busy: U32::ZERO };
 
-    /// No queue refers to this node.
+    /// Whether no queue refers to this node (QUEUE-IDLE).
     pub(crate) fn idle(&self) -> bool {
         // ord: OSQ-1 acquire, pairs with OSQ-2: reuse comes after the unlinking.
         self.state.load(Ordering::Acquire) == IDLE
     }
 
-    /// The node leaves its queue. By its owner, or by the walk for a node that
-    /// left or was passed over.
+    /// Takes the node out of its queue. Called by its owner, or by the walk for a node whose
+    /// owner left or was passed over (QUEUE-WRITER).
     pub(crate) fn unlink(&self) {
         self.next.store(0, Ordering::Relaxed);
         // ord: OSQ-2 release, pairs with OSQ-1: `next` is cleared, and the
@@ -66,19 +66,19 @@ impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
     }
 }
 
-/// The part of a context that other threads reach (`ww/context.rs`): on the slot of its
-/// thread, whose memory lives for ever (T1).
+/// The part of a context that other threads reach (`ww/context.rs`). It is attached to the
+/// slot of its thread, whose memory lives for ever (PLATFORM-FOREVER).
 pub(crate) struct Record<U32, U64> {
-    /// The context's ticket, A: wounded. Zero: no context.
+    /// The context's ticket, flagged if it is wounded; zero if there is no context.
     pub(crate) ticket: U64,
-    /// Not zero: look again. The thread's sleeps end when this is set.
+    /// Not zero if the context must look again. The thread's sleeps end when this is set.
     pub(crate) told: U32,
 }
 
 impl<U32: Atomic32, U64: Atomic64> Record<U32, U64> {
     const VACANT: Self = Record { ticket: U64::ZERO, told: U32::ZERO };
 
-    /// The context of a thread that has ended is none.
+    /// Forgets the context, because it or its thread has ended.
     pub(crate) fn clear(&self) {
         self.ticket.store(0, Ordering::Relaxed);
     }

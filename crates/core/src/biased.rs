@@ -33,12 +33,12 @@
 //! came before step 3, the owner finds ASKED.
 //!
 //! # Invariants
-//! - **B1** Once the owner has read *revoked* as not zero it never passes step 3 again,
+//! - **BIASED-OWNER-LEAVES** Once the owner has read *revoked* as not zero it never passes step 3 again,
 //!   since *revoked* never returns to 0 (but by [`RawBiased::rebias`], alone).
-//! - **B2** *own* names one thread from its first value on, but for 0: who comes later
-//!   with the same slot is its heir in all things (T2).
-//! - **B3** ASKED, PLAIN and the first value of *own* are written under the inner mutex.
-//! - **B4** *own* is never `FREE` alone: who has not joined is not taken for the owner.
+//! - **BIASED-ONE-OWNER** *own* names one thread from its first value on, but for 0: who comes later
+//!   with the same slot takes its place in all things (SLOT-REUSE).
+//! - **BIASED-UNDER-INNER** ASKED, PLAIN and the first value of *own* are written under the inner mutex.
+//! - **BIASED-JOINED** *own* is never `FREE` alone: who has not joined is not taken for the owner.
 //! - The store that releases is the last access to the lock: the next holder may free it.
 //!
 //! # Progress
@@ -249,7 +249,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         // ord: BIAS-5 for the compiler: the look comes after the store.
         compiler_fence(Ordering::SeqCst);
         if self.revoked.load(Ordering::Relaxed) == 0 {
-            // SAFETY: B4.
+            // SAFETY: the caller's thread holds it as its owner (BIASED-JOINED, kept by `lock`).
             unsafe { core::hint::assert_unchecked(me != 0) };
             return Some(Hold(me));
         }

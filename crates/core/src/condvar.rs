@@ -29,11 +29,11 @@
 //! address.
 //!
 //! # Invariants
-//! - **V1** waiting + wake-ups under way ≥ threads that sleep, or will sleep
+//! - **CONDVAR-COUNTED** waiting + wake-ups under way ≥ threads that sleep, or will sleep
 //!   since they noted the present sequence. A notification takes one off the
 //!   left side and makes a wake-up of it; it takes every thread that noted an
 //!   older sequence and does not sleep yet off the right side.
-//! - **V2** A thread that is counted before a notification is told of it or
+//! - **CONDVAR-TOLD** A thread that is counted before a notification is told of it or
 //!   another is: one that does not sleep yet finds the sequence changed, of
 //!   those that sleep the longest asleep is woken.
 //!

@@ -1,10 +1,14 @@
-//! The one step by which all slow paths change a lock word.
+//! The one step by which all slow paths change a lock word: a compare-exchange of all 64 bits.
 
 use crate::atomic::{Atomic64, Ordering};
 use crate::platform::Platform;
 use crate::word::{Subject, Word};
 
-/// One compare-exchange of the lock word; returns the new word.
+/// Replaces `from` by `to` in the lock word, with slow unlocks to come where the release of `K`
+/// may lose something. Returns the word as written.
+///
+/// # Errors
+/// The word that was found in the place of `from`.
 #[inline]
 pub(crate) fn exchange<P: Platform, K: Subject>(
     word: &P::U64,

@@ -1,4 +1,4 @@
-//! Why a waiter gives up.
+//! The reasons for which a waiter stops waiting.
 
 use crate::platform::{LockError, Outcome, Platform, Wait};
 

@@ -9,18 +9,18 @@
 //! algorithm: what is checked is what ships.
 //!
 //! # Invariants a platform must keep
-//! - **P1** A [`Slot`] returned by [`Platform::me`] belongs to the calling
+//! - **PLATFORM-SLOT** A [`Slot`] returned by [`Platform::me`] belongs to the calling
 //!   thread alone until that thread ends, and is the same on every call.
-//! - **P2** The [`Participant`] of a slot lives for ever: a slot may change
+//! - **PLATFORM-FOREVER** The [`Participant`] of a slot lives for ever: a slot may change
 //!   hands, its memory is never freed or moved. Locks read the participants of
 //!   other threads at any time, also of threads that have ended.
-//! - **P3** [`Platform::wait32`] and [`Platform::wait_low`] compare and sleep
+//! - **PLATFORM-COMPARE** [`Platform::wait32`] and [`Platform::wait_low`] compare and sleep
 //!   in one step with respect to [`Platform::wake`]: a wake-up that follows a
 //!   change of the word is never lost on a waiter that expected the old value.
 //!   They may return at any time with [`Outcome::Woken`] (a spurious wake-up).
-//! - **P4** A waiter that consumed a wake-up reports [`Outcome::Woken`], never
+//! - **PLATFORM-WOKEN** A waiter that consumed a wake-up reports [`Outcome::Woken`], never
 //!   a time-out: whoever is told of a time-out owes nobody anything.
-//! - **P5** [`Platform::wake`] takes an address, not a reference, and does not
+//! - **PLATFORM-ADDRESS** [`Platform::wake`] takes an address, not a reference, and does not
 //!   read the memory there.
 
 use crate::atomic::{Atomic32, Halves, Ordering, Plain};
@@ -28,7 +28,7 @@ use crate::attached::Attached;
 use crate::participant;
 use crate::slot::Slot;
 
-/// What the table of a platform keeps for each slot.
+/// The entry of a platform's table for one slot.
 pub type Participant<P> = participant::Participant<
     <P as Platform>::U32,
     Attached<<P as Platform>::U32, <P as Platform>::U64>,
@@ -93,11 +93,11 @@ impl<P: Platform> Clone for Wait<'_, P> {
 
 impl<P: Platform> Copy for Wait<'_, P> {}
 
-/// How a call to [`Platform::wait32`] or [`Platform::wait_low`] ended.
+/// The way in which a call to [`Platform::wait32`] or [`Platform::wait_low`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Woken, perhaps spuriously; the only outcome that may have consumed a
-    /// wake-up (P4).
+    /// wake-up (PLATFORM-WOKEN).
     Woken,
     /// The word did not hold the expected value; the caller did not sleep.
     Changed,
@@ -143,7 +143,8 @@ pub enum OnCpu {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Address(pub usize);
 
-/// A machine on which locks run. See the module's invariants P1 to P5.
+/// A machine on which locks run. It keeps the invariants PLATFORM-SLOT to
+/// PLATFORM-ADDRESS of the module.
 pub trait Platform: Sized + 'static {
     /// Its 32-bit atomic.
     type U32: Atomic32 + 'static;
@@ -152,21 +153,21 @@ pub trait Platform: Sized + 'static {
     /// Its plain shared field.
     type Cell<T>: Plain<T>;
 
-    /// The calling thread's slot number, or 0 when it has not joined yet. The
-    /// fast paths use it, so natively it is one load.
+    /// Returns the calling thread's slot number, or 0 before it has joined. The fast paths call
+    /// it, so natively it is one load.
     fn me_or_zero() -> u32;
 
-    /// The calling thread's slot; joins when needed (P1).
+    /// Returns the calling thread's slot. Joins the table when needed (PLATFORM-SLOT).
     fn me() -> Slot;
 
-    /// The participant behind a slot (P2).
+    /// Returns the participant behind a slot (PLATFORM-FOREVER).
     fn participant(slot: Slot) -> &'static Participant<Self>;
 
-    /// One turn of a spin loop. The only way to spin: the model checker ends
-    /// the turn of the calling thread here, the simulator lets time pass.
+    /// Makes one turn of a spin loop. There is no other way to spin: the model checker ends the
+    /// turn of the calling thread here, the simulator lets time pass.
     fn relax();
 
-    /// So many turns of a spin loop. The simulator lets all of them pass at once.
+    /// Makes so many turns of a spin loop. The simulator lets all of them pass at once.
     #[inline]
     #[track_caller]
     fn relax_for(turns: u32) {
@@ -175,48 +176,47 @@ pub trait Platform: Sized + 'static {
         }
     }
 
-    /// The time.
+    /// Returns the time.
     fn now() -> Nanos;
 
-    /// Processors on which threads of this process may run; 1 means that
+    /// Returns the number of processors on which threads of this process may run. With 1,
     /// spinning can never help.
     fn processors() -> u32;
 
     /// Whether the participant in `slot` occupies a processor.
     fn on_cpu(slot: Slot) -> OnCpu;
 
-    /// For how many acquisitions that find nobody near a mutex stays hot (`word.rs`), at
-    /// most 127: a number for which that many exchanges cost about as much as one
-    /// [`Platform::restart_releases`].
+    /// Returns how many slow unlocks a contended mutex goes through after the contention
+    /// (`word.rs`), at most 127: a number for which that many exchanges cost about as much as
+    /// one [`Platform::restart_releases`].
     fn slow_unlocks() -> u32 {
         127
     }
 
-    /// When it returns, each [`Halves::erase_low`] of another thread that was in
-    /// progress has stored, which the caller sees, or will look anew and see what the
-    /// caller did before. Takes microseconds where it has anything to do, which is
-    /// where `erase_low` is not one step.
+    /// Restarts the releases of all other threads. When it returns, each [`Halves::erase_low`]
+    /// that was in progress has stored, which the caller sees, or will look anew and see what
+    /// the caller did before. Takes microseconds where `erase_low` is not one step, and has
+    /// nothing to do elsewhere.
     fn restart_releases() {}
 
-    /// Told that the calling thread has taken a lock that others want, and will say so when
-    /// it has released it ([`Platform::lets_go`]). A platform may see to it that the thread
-    /// keeps its processor meanwhile, if that is not for long.
+    /// Called after a contended acquisition; [`Platform::lets_go`] follows after the release. A
+    /// platform may let the calling thread keep its processor meanwhile, for a short time.
     #[inline]
     fn holds() {}
 
-    /// Told after the release of a lock that [`Platform::holds`] was told of, or perhaps of
-    /// another one.
+    /// Called after the release of a lock for which [`Platform::holds`] was called, or of another
+    /// one.
     #[inline]
     fn lets_go() {}
 
-    /// Told before a thread goes to sleep for a lock: returns how many threads
-    /// of the process sleep so now, this one included. A hint that lengthens
-    /// the bound on waiting; a platform that cannot tell says 1.
+    /// Called before a thread sleeps for a lock. Returns how many threads of the process sleep
+    /// so, this one included: a hint that lengthens the bound on waiting. A platform that cannot
+    /// tell returns 1.
     fn begin_sleep() -> u32 {
         1
     }
 
-    /// Told after the thread that called [`Platform::begin_sleep`] is back.
+    /// Called by the same thread after its sleep.
     fn end_sleep() {}
 
     /// Sleeps while `word` holds `expected`, until woken or as `how` says.
@@ -243,17 +243,17 @@ pub trait Platform: Sized + 'static {
         Self::wait_handoff(word, expected, how)
     }
 
-    /// Where waiters of [`Platform::wait32`] on `word` sleep.
+    /// Returns the address at which waiters of [`Platform::wait32`] on `word` sleep.
     fn address32(word: &Self::U32) -> Address;
 
-    /// Where waiters of [`Platform::wait_low`] on `word` sleep.
+    /// Returns the address at which waiters of [`Platform::wait_low`] on `word` sleep.
     fn address_low(word: &Self::U64) -> Address;
 
     /// Wakes up to `count` waiters that sleep at `address`, the longest asleep
-    /// first; returns how many. The address may dangle (P5).
+    /// first; returns how many. The address may dangle (PLATFORM-ADDRESS).
     fn wake(address: Address, count: u32) -> u32;
 
     /// Wakes all waiters of [`Platform::wait_handoff`] at `address`. The address
-    /// may dangle (P5).
+    /// may dangle (PLATFORM-ADDRESS).
     fn wake_handoff(address: Address);
 }

@@ -15,28 +15,28 @@ const VALUES: [u32; 4] = [0, ME, OTHER, MAX_SLOTS];
 struct Fields {
     subject: u32,
     waiters: bool,
-    dozing: bool,
-    ring: bool,
-    vouched: bool,
-    heir: bool,
+    preparing: bool,
+    handoff_asleep: bool,
+    covered: bool,
+    handoff: bool,
     contexts: bool,
-    kept: bool,
-    heat: u32,
-    marked: bool,
+    reserved: bool,
+    slow_unlocks: u32,
+    unreleased: bool,
     tail: u32,
 }
 
 const NOBODY: Fields = Fields {
     subject: 0,
     waiters: false,
-    dozing: false,
-    ring: false,
-    vouched: false,
-    heir: false,
+    preparing: false,
+    handoff_asleep: false,
+    covered: false,
+    handoff: false,
     contexts: false,
-    kept: false,
-    heat: 0,
-    marked: false,
+    reserved: false,
+    slow_unlocks: 0,
+    unreleased: false,
     tail: 0,
 };
 
@@ -46,14 +46,14 @@ impl Fields {
         let bit = |set: bool, position: u32| u128::from(set) * 2u128.pow(position);
         let value = u128::from(self.subject)
             + bit(self.waiters, 20)
-            + bit(self.dozing, 21)
-            + bit(self.ring, 22)
-            + bit(self.vouched, 32)
-            + bit(self.heir, 33)
+            + bit(self.preparing, 21)
+            + bit(self.handoff_asleep, 22)
+            + bit(self.covered, 32)
+            + bit(self.handoff, 33)
             + bit(self.contexts, 34)
-            + bit(self.kept, 23)
-            + u128::from(self.heat) * 2u128.pow(24)
-            + bit(self.marked, 31)
+            + bit(self.reserved, 23)
+            + u128::from(self.slow_unlocks) * 2u128.pow(24)
+            + bit(self.unreleased, 31)
             + u128::from(self.tail) * 2u128.pow(44);
         Word(u64::try_from(value).expect("the fields fill 64 bits"))
     }
@@ -64,18 +64,18 @@ impl Fields {
             for tail in VALUES {
                 for flags in 0..3 * 256 {
                     let flag = |bit: u32| flags >> bit & 1 == 1;
-                    let heat = [0, 1, 127][flags as usize / 256];
+                    let slow_unlocks = [0, 1, 127][flags as usize / 256];
                     all.push(Fields {
                         subject,
                         waiters: flag(0),
-                        dozing: flag(1),
-                        ring: flag(2),
-                        vouched: flag(3),
-                        heir: flag(4),
+                        preparing: flag(1),
+                        handoff_asleep: flag(2),
+                        covered: flag(3),
+                        handoff: flag(4),
                         contexts: flag(5),
-                        kept: flag(6),
-                        heat,
-                        marked: flag(7),
+                        reserved: flag(6),
+                        slow_unlocks,
+                        unreleased: flag(7),
                         tail,
                     });
                 }
@@ -84,36 +84,43 @@ impl Fields {
         all
     }
 
-    /// Somebody on their feet answers for sleepers.
+    /// A running thread covers the sleepers.
     fn cover(self) -> Self {
         if self.waiters {
-            Fields { waiters: false, vouched: true, dozing: true, ..self }
+            Fields { waiters: false, covered: true, preparing: true, ..self }
         } else {
             self
         }
     }
 
-    /// With all heat, if a release must see something.
-    fn with_slow_unlocks(self, heat: u32) -> Self {
-        let flagged = self.waiters || self.ring || self.kept;
-        Fields { heat: if flagged { heat } else { self.heat }, ..self }
+    /// With slow unlocks to come, if a release must see something.
+    fn with_slow_unlocks(self, slow_unlocks: u32) -> Self {
+        let flagged = self.waiters || self.handoff_asleep || self.reserved;
+        Fields { slow_unlocks: if flagged { slow_unlocks } else { self.slow_unlocks }, ..self }
     }
 
-    /// With less heat, if nobody is near.
+    /// With one slow unlock less, if nobody is near.
     fn one_slow_unlock_less(self) -> Self {
-        let near = self.waiters || self.vouched || self.heir || self.contexts || self.tail != 0;
-        Fields { heat: if near { self.heat } else { self.heat.saturating_sub(1) }, ..self }
+        let near = self.waiters || self.covered || self.handoff || self.contexts || self.tail != 0;
+        Fields {
+            slow_unlocks: if near {
+                self.slow_unlocks
+            } else {
+                self.slow_unlocks.saturating_sub(1)
+            },
+            ..self
+        }
     }
 
     /// Without K, unless there is a reason for it.
     fn unless_still_reserved(self) -> Self {
-        Fields { kept: self.kept && (self.heir || self.contexts), ..self }
+        Fields { reserved: self.reserved && (self.handoff || self.contexts), ..self }
     }
 
     /// The next release answers for sleepers.
     fn uncover(self) -> Self {
-        if self.vouched {
-            Fields { waiters: true, vouched: false, dozing: false, ..self }
+        if self.covered {
+            Fields { waiters: true, covered: false, preparing: false, ..self }
         } else {
             self
         }
@@ -140,22 +147,22 @@ fn word_every_predicate_reads_its_field_and_no_other() {
         assert_eq!(word.subject(), fields.subject, "{fields:?}");
         assert_eq!(word.owner(), Slot::new(fields.subject), "{fields:?}");
         assert_eq!(word.waiters(), fields.waiters, "{fields:?}");
-        assert_eq!(word.preparing(), fields.dozing, "{fields:?}");
-        assert_eq!(word.handoff_asleep(), fields.ring, "{fields:?}");
-        assert_eq!(word.covered(), fields.vouched, "{fields:?}");
-        assert_eq!(word.handoff(), fields.heir, "{fields:?}");
+        assert_eq!(word.preparing(), fields.preparing, "{fields:?}");
+        assert_eq!(word.handoff_asleep(), fields.handoff_asleep, "{fields:?}");
+        assert_eq!(word.covered(), fields.covered, "{fields:?}");
+        assert_eq!(word.handoff(), fields.handoff, "{fields:?}");
         assert_eq!(word.contexts(), fields.contexts, "{fields:?}");
-        assert_eq!(word.reserved(), fields.kept, "{fields:?}");
-        assert_eq!(word.unlocks_slowly(), fields.heat != 0, "{fields:?}");
-        assert_eq!(word.unreleased(), fields.marked, "{fields:?}");
+        assert_eq!(word.reserved(), fields.reserved, "{fields:?}");
+        assert_eq!(word.unlocks_slowly(), fields.slow_unlocks != 0, "{fields:?}");
+        assert_eq!(word.unreleased(), fields.unreleased, "{fields:?}");
         assert_eq!(word.tail(), Slot::new(fields.tail), "{fields:?}");
         assert_eq!(u64::from(word.low()), word.0 % (1 << 32), "{fields:?}");
         let taken = fields.subject != 0;
         assert_eq!(Exclusive::available(word), !taken, "{fields:?}");
-        assert_eq!(Exclusive::free(word), !taken && !fields.heir, "{fields:?}");
+        assert_eq!(Exclusive::free(word), !taken && !fields.handoff, "{fields:?}");
         assert_eq!(Exclusive::holder(word), Slot::new(fields.subject), "{fields:?}");
         assert_eq!(Counting::available(word), taken, "{fields:?}");
-        assert_eq!(Counting::free(word), taken && !fields.heir, "{fields:?}");
+        assert_eq!(Counting::free(word), taken && !fields.handoff, "{fields:?}");
         assert_eq!(Counting::holder(word), None, "{fields:?}");
         assert_eq!(Counting::full(word), fields.subject == MAX_SLOTS, "{fields:?}");
     }
@@ -176,17 +183,18 @@ fn word_every_change_writes_its_fields_and_no_other() {
             check(word.joined(slot(me)), if fields.tail == 0 { queued.cover() } else { queued });
         }
         let closed = Fields { tail: 0, ..fields };
-        check(word.closed(), if fields.heir { closed } else { closed.uncover() });
-        check(word.with_handoff(), Fields { heir: true, kept: true, ..fields }.cover());
+        check(word.closed(), if fields.handoff { closed } else { closed.uncover() });
+        check(word.with_handoff(), Fields { handoff: true, reserved: true, ..fields }.cover());
         check(
             word.handoff_taken(),
-            Fields { heir: false, ..fields }.unless_still_reserved().uncover(),
+            Fields { handoff: false, ..fields }.unless_still_reserved().uncover(),
         );
-        let withdrawn = Fields { heir: false, ring: false, ..fields }.unless_still_reserved();
-        check(word.with_contexts(), Fields { contexts: true, kept: true, ..fields });
+        let withdrawn =
+            Fields { handoff: false, handoff_asleep: false, ..fields }.unless_still_reserved();
+        check(word.with_contexts(), Fields { contexts: true, reserved: true, ..fields });
         check(word.with_slow_unlocks(77), fields.with_slow_unlocks(77));
         check(word.one_slow_unlock_less(), fields.one_slow_unlock_less());
-        check(word.without_slow_unlocks(), Fields { heat: 0, ..fields });
+        check(word.without_slow_unlocks(), Fields { slow_unlocks: 0, ..fields });
         check(
             word.without_contexts(),
             Fields { contexts: false, ..fields }.unless_still_reserved(),
@@ -195,19 +203,25 @@ fn word_every_change_writes_its_fields_and_no_other() {
             word.handoff_withdrawn(),
             if fields.tail == 0 { withdrawn.uncover() } else { withdrawn },
         );
-        check(word.with_handoff_asleep(), Fields { ring: true, ..fields });
-        check(word.with_unreleased(), Fields { marked: true, ..fields });
+        check(word.with_handoff_asleep(), Fields { handoff_asleep: true, ..fields });
+        check(word.with_unreleased(), Fields { unreleased: true, ..fields });
         for trusted in [false, true] {
-            let vouched = fields.heir || trusted && fields.tail != 0;
-            let announced = if vouched {
-                Fields { vouched: true, dozing: true, ..fields }
+            let covered = fields.handoff || trusted && fields.tail != 0;
+            let announced = if covered {
+                Fields { covered: true, preparing: true, ..fields }
             } else {
                 Fields { waiters: true, ..fields }
             };
             check(word.announced(trusted), announced);
         }
-        let erased = Fields { subject: 0, waiters: false, dozing: false, ring: false, ..fields };
-        check(word.erased(), Fields { marked: false, ..erased });
+        let erased = Fields {
+            subject: 0,
+            waiters: false,
+            preparing: false,
+            handoff_asleep: false,
+            ..fields
+        };
+        check(word.erased(), Fields { unreleased: false, ..erased });
         if fields.subject != MAX_SLOTS {
             check(word.counted(), Fields { subject: fields.subject + 1, ..erased });
         }
@@ -227,17 +241,20 @@ fn word_every_change_writes_its_fields_and_no_other() {
 fn word_shows_what_is_in_it_for_people() {
     let all = Fields {
         waiters: true,
-        dozing: true,
-        ring: true,
-        vouched: true,
-        heir: true,
-        kept: true,
-        heat: 9,
-        marked: true,
+        preparing: true,
+        handoff_asleep: true,
+        covered: true,
+        handoff: true,
+        reserved: true,
+        slow_unlocks: 9,
+        unreleased: true,
         ..NOBODY
     };
     let word = Fields { subject: 7, tail: 9, ..all }.word();
-    assert_eq!(format!("{word:?}"), "{7 waiters dozing ring kept hot marked vouched heir tail=9}");
+    assert_eq!(
+        format!("{word:?}"),
+        "{7 waiters preparing hand-off-asleep reserved slow-unlocks unreleased covered hand-off tail=9}"
+    );
     assert_eq!(format!("{:?}", Word::IDLE), "{0}");
 }
 
@@ -304,7 +321,7 @@ fn word_no_step_of_the_mutex_leaves_the_invariants() {
     assert!(found.len() > 50, "only {} words reached", found.len());
     for word in found.into_iter().map(Word) {
         check(word);
-        assert!(!word.waiters() || word.owner().is_some(), "W5: {word:?}");
+        assert!(!word.waiters() || word.owner().is_some(), "WORD-HELD: {word:?}");
         assert!(!word.unreleased() || word.owner().is_some(), "{word:?}");
     }
 }
@@ -321,9 +338,9 @@ fn word_no_step_of_the_semaphore_leaves_the_invariants() {
 }
 
 fn check(word: Word) {
-    assert!(!word.covered() || word.handoff() || word.tail().is_some(), "W4: {word:?}");
-    assert!(!word.preparing() || word.covered(), "S1: {word:?}");
-    assert_eq!(word.reserved(), word.handoff(), "W6: {word:?}");
+    assert!(!word.covered() || word.handoff() || word.tail().is_some(), "WORD-SLEEPERS: {word:?}");
+    assert!(!word.preparing() || word.covered(), "SLEEP-PREPARING: {word:?}");
+    assert_eq!(word.reserved(), word.handoff(), "WORD-RESERVED: {word:?}");
     assert_eq!(word.0 >> 34 & 0x3ff, 0, "a change outside the fields: {word:?}");
     assert!(word.tail().is_none_or(|tail| tail.get() <= 3), "{word:?}");
 }

@@ -19,14 +19,14 @@
 //! | `EINTR` | expected: a signal handler ran | `Interrupted` |
 //! | `ENOSYS`, `EPERM`, `EACCES` from `futex_waitv` | old kernel, or filtered | the sleeps between looks, from now on |
 //! | `ENOMEM` from `futex_waitv` | expected, rare | `Woken` after a yield |
-//! | `EFAULT` from a wake | expected: the lock is gone (P5) | nobody woken |
+//! | `EFAULT` from a wake | expected: the lock is gone (PLATFORM-ADDRESS) | nobody woken |
 //! | anything else | misuse or a filter | `Woken` after a yield |
 //!
-//! A spurious `Woken` is always allowed (P3), so a process whose futex calls
+//! A spurious `Woken` is always allowed (PLATFORM-COMPARE), so a process whose futex calls
 //! are refused ends up with locks that poll, but exclude.
 //!
 //! # Invariants
-//! P3 to P5 of the core's `platform.rs`. P4 with two words: the kernel
+//! PLATFORM-COMPARE to PLATFORM-ADDRESS of the core's `platform.rs`. PLATFORM-WOKEN with two words: the kernel
 //! promises the index of *one* of the words that woke a `futex_waitv`, so any
 //! wake-up may have consumed the lock's and is reported as `Woken`; the caller
 //! looks at its cancellation word itself. The errors consumed nothing.

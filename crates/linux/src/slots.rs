@@ -66,7 +66,7 @@ static DESCRIPTION: Description = Description {
     chunks: CHUNKS,
     slot_size: size_of::<Participant<Linux>>() as u32,
     tid: Participant::<Linux>::TID as u32,
-    standing: Participant::<Linux>::STANDING as u32,
+    standing: Participant::<Linux>::STATUS as u32,
     directory: &DIRECTORY,
 };
 

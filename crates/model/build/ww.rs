@@ -42,7 +42,7 @@ pub(crate) const WW: &[Variant] = &[
         file: "ww/mod.rs",
         line: "        self.holder.store(Ticket::NONE.0, Ordering::Relaxed);
         // SAFETY: the caller holds the lock. Its release publishes the line above
-        // (X1).
+        // (WW-HOLDER).
         unsafe { self.base.unlock() }",
         instead: "        unsafe { self.base.unlock() }
         self.holder.store(Ticket::NONE.0, Ordering::Relaxed);",

@@ -29,9 +29,9 @@ pub enum Hint {
 /// A rule of the platform, broken on purpose: the models must notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Waiting compares first and sleeps later (P3 of `platform.rs`).
+    /// Waiting compares first and sleeps later (PLATFORM-COMPARE of `platform.rs`).
     SplitWait,
-    /// A waiter whose timer fires after it was woken reports a time-out (P4).
+    /// A waiter whose timer fires after it was woken reports a time-out (PLATFORM-WOKEN).
     SwallowedWake,
     /// Wake-ups reach nobody.
     NoWake,

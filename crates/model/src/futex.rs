@@ -1,9 +1,9 @@
-//! Waiting, waking, spinning and the clock: what the platform's invariants P3,
-//! P4 and P5 (`platform.rs` of the core) promise, and no more.
+//! Waiting, waking, spinning and the clock: what the platform's invariants PLATFORM-COMPARE,
+//! PLATFORM-WOKEN and PLATFORM-ADDRESS (`platform.rs` of the core) promise, and no more.
 //!
-//! A wait compares the newest value and falls asleep in one step (P3). A wake
+//! A wait compares the newest value and falls asleep in one step (PLATFORM-COMPARE). A wake
 //! takes sleepers in the order in which they fell asleep, and whoever was woken
-//! reports it, whatever its timer does afterwards (P4). Neither publishes
+//! reports it, whatever its timer does afterwards (PLATFORM-WOKEN). Neither publishes
 //! anything: a waiter that returns knows no more of memory than before.
 //!
 //! A spurious wake-up or an interruption is chosen at once instead of sleeping:

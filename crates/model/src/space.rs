@@ -50,7 +50,7 @@ impl fmt::Display for Place {
 }
 
 thread_local! {
-    /// Tables of participants live for ever (T1 of `participant.rs`), one for
+    /// Tables of participants live for ever (PLATFORM-FOREVER), one for
     /// each thread of the operating system that runs searches.
     static SEATS: RefCell<Vec<(Range<usize>, usize)>> = const { RefCell::new(Vec::new()) };
 }

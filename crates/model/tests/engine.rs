@@ -182,7 +182,7 @@ fn every_rule_of_waiting_is_missed_when_broken() {
         let found = failure(&textbook(), &Config::new().fault(fault));
         assert_eq!(found.kind, Kind::Deadlock, "{fault:?}");
     }
-    // P4: the waiter that was woken says that its time is up and goes; the
+    // PLATFORM-WOKEN: the waiter that was woken says that its time is up and goes; the
     // other one sleeps on.
     let timed = Scenario::new(Textbook::new)
         .threads(2, |t| {

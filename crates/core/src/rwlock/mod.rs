@@ -33,15 +33,15 @@
 //! if it can take the lock now; sleeping readers, if they can, are all woken.
 //!
 //! # Invariants
-//! - **R1** *next* is the holder of the waiting room.
-//! - **R2** promised ⇒ there is a *next*, and the holders leave it no room.
-//! - **R3** R ⇒ the lock does not admit readers. A reader sleeps ⇒ R is set, or
+//! - **RWLOCK-NEXT** *next* is the holder of the waiting room.
+//! - **RWLOCK-PROMISE** promised ⇒ there is a *next*, and the holders leave it no room.
+//! - **RWLOCK-READERS** R ⇒ the lock does not admit readers. A reader sleeps ⇒ R is set, or
 //!   whoever cleared it is about to wake all.
-//! - **R4** *next* sleeps ⇒ the word names it, or its bell has been rung since.
-//! - **R5** Whoever takes the waiting room looks at the word: a *next* that was
-//!   rung for and gives up owes nobody anything.
+//! - **RWLOCK-CALLED** *next* sleeps ⇒ the word names it, or its bell has been rung since.
+//! - **RWLOCK-LOOKS** Whoever takes the waiting room looks at the word: a *next* that was
+//!   called and gives up has nothing to pass on.
 //!
-//! R3 and R4 hold because every step that makes room, a release, a downgrade, a
+//! RWLOCK-READERS and RWLOCK-CALLED hold because every step that makes room, a release, a downgrade, a
 //! *next* that withdraws its promise, is settled.
 //!
 //! # Ordering
@@ -367,7 +367,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             if promised && !named {
                 return Ok(());
             }
-            // A *next* that is not the caller was left behind by `fork` (R1).
+            // A *next* that is not the caller was left behind by `fork` (RWLOCK-NEXT).
             let alone = seen.without_next();
             if !promised && alone.admits(mode) {
                 if self.exchange(seen, alone.take(mode, me)).is_ok() {

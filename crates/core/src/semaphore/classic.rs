@@ -29,9 +29,9 @@
 //! Up: increment; if the count is not positive now, wake one.
 //!
 //! # Invariants
-//! - **C1** With no thread between its decrement and its next step, the free
+//! - **CLASSIC-COUNT** With no thread between its decrement and its next step, the free
 //!   permits are count + S.
-//! - **C2** Somebody sleeps ⇒ S is set, or a thread that was woken, or that is
+//! - **CLASSIC-SLEEPERS** Somebody sleeps ⇒ S is set, or a thread that was woken, or that is
 //!   about to wake one, has not yet looked at the count again.
 //!
 //! # Ordering

@@ -10,16 +10,16 @@
 //! One [`Word`] whose subject is the number of free permits.
 //!
 //! # Invariants
-//! W1 to W4 of [`word`](crate::word). W5 is a mutex's; here instead:
-//! - **S1** Somebody sleeps and permits are free ⇒ a thread that was woken, a
-//!   spinner, or the heir has yet to look at the word. An `up` that finds W
+//! WORD-IDLE to WORD-SLEEPERS of [`word`](crate::word). WORD-HELD is a mutex's; here instead:
+//! - **PERMIT-NEWS** Somebody sleeps and permits are free ⇒ a thread that was woken, a
+//!   spinner, or the hand-off waiter has yet to look at the word. An `up` that finds *waiters*
 //!   erased, for the thread that an earlier one woke is still on its way, wakes
 //!   nobody; that thread announces the sleepers again as it takes and, if
-//!   permits are left, wakes the next. So does the last spinner, and the heir,
-//!   when it takes over the sleepers that it answered for. A thread that takes
+//!   permits are left, wakes the next. So does the last spinner, and the hand-off waiter,
+//!   when it takes over the sleepers that it covered. A thread that takes
 //!   on the fast path leaves all that as it was: whoever then finds no permit
-//!   sets W before it sleeps.
-//! - **S2** While an heir is registered all free permits are kept for it, not
+//!   sets *waiters* before it sleeps.
+//! - **PERMIT-RESERVED** While a hand-off waiter is registered all free permits are reserved for it, not
 //!   only one. It takes one as soon as it comes, and the rest are free.
 //!
 //! # Ordering

@@ -1,15 +1,17 @@
-//! The nap of a waiter that is passed by.
+//! The back-off sleep of a waiter that was barged past (`spin/barging.rs`).
 
 use crate::atomic::{Atomic32, Ordering};
 use crate::platform::{Nanos, Outcome, Platform, Wait};
 use crate::policy::Policy;
 use crate::slot::Slot;
 
-/// Sleeps until a timer ends it, or the caller's reasons to give up; not beyond
-/// `insist`. `sleepers`: as counted by [`Platform::begin_sleep`], the caller included.
+/// Sleeps until a timer ends it, or a reason to give up in `how`; not beyond `insist`.
+/// `count`: how often the caller was barged past. `sleepers`: as returned by
+/// [`Platform::begin_sleep`].
 ///
-/// Each further miss doubles the nap; and as many as nap at a time, so much longer
-/// is it, so that they come back at the same pace however many they are.
+/// Each further time doubles the sleep, up to [`Policy::BACKOFF_DOUBLINGS`] times. The sleep is
+/// as many times longer as threads sleep, so that they come back at the same pace however many
+/// they are.
 pub(super) fn back_off<P: Platform, Y: Policy>(
     count: u32,
     me: Slot,
@@ -22,6 +24,6 @@ pub(super) fn back_off<P: Platform, Y: Policy>(
     let until = P::now().after(length).min(insist);
     let until = how.deadline.map_or(until, |deadline| deadline.min(until));
     let bell = &P::participant(me).bell;
-    // Whoever rings it means another lock, and the nap is over early.
+    // A thread that counts it up means another lock, and the sleep ends early.
     P::wait32(bell, bell.load(Ordering::Relaxed), &Wait { deadline: Some(until), ..*how })
 }

@@ -1,4 +1,15 @@
-//! The heir.
+//! The hand-off: a waiter past the bound, for which the lock is reserved.
+//!
+//! # Protocol
+//! ```text
+//!   register (hand-off, reserved) ──▶ spin a little ──▶ set hand-off asleep ──▶ sleep
+//!          ▲                              │ available         │                   │ woken
+//!          └── another took it ───────────┼───────────────────┴───────────────────┘
+//!                                         ▼
+//!                         take, and clear hand-off and reserved
+//! ```
+//! While it is registered nobody else takes the lock when it comes free. It covers the sleepers,
+//! and sleeps on a channel of its own until a release that finds *hand-off asleep*.
 
 use super::pass_on::pass_on;
 use super::waiter::Waiter;
@@ -9,7 +20,8 @@ use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::{Subject, Word};
 
-/// The heir's wait.
+/// Waits as the hand-off waiter, which the caller has just become. Returns the word as the
+/// acquisition left it.
 pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
@@ -17,8 +29,8 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     mut waiter: Waiter<'_, P>,
 ) -> Result<Word, LockError> {
     let mut spin = Spin::<P, Y>::start();
-    // K and R, if set, stand.
-    let mut firm = !K::RELEASE_LOSES;
+    // Whether *reserved* and *hand-off asleep*, if set, stand.
+    let mut stands = !K::RELEASE_LOSES;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::available(seen) {
@@ -33,25 +45,25 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             if exchange::<P, K>(word, seen, left).is_err() {
                 continue;
             }
-            // Another thread may believe to be the heir, and sleep (below).
+            // Another thread may take itself for the hand-off waiter, and sleep (below).
             if seen.handoff_asleep() {
                 P::wake_handoff(P::address_low(word));
             }
-            // Heat that does not stand is the heir's own, or somebody else's who trusts
-            // in the heir.
-            if K::RELEASE_LOSES && left.waiters() && !(firm && seen.unlocks_slowly()) {
+            // Slow unlocks that do not stand are this thread's own, or those of a thread that
+            // relies on it.
+            if K::RELEASE_LOSES && left.waiters() && !(stands && seen.unlocks_slowly()) {
                 return pass_on::<P, K, Y>(word, me, error, true);
             }
             return Err(error);
         }
-        // Someone took the lock that was kept for us, and E with it. If a third
-        // thread has registered since we cannot know: then there are two heirs,
-        // whoever comes first takes, and the other is back here.
-        // Or a release has erased K unseen, and newcomers took what is kept. (No W went
-        // with it: as long as there is an heir, sleepers are vouched for.)
+        // Another waiter past the bound took the reserved lock, and *hand-off* with it. If a
+        // third thread has registered since we cannot know: then there are two hand-off waiters,
+        // the one that comes first takes, and the other is back here.
+        // Or a release has erased *reserved* unseen, and a newcomer took the lock. (No
+        // *waiters* went with it: as long as there is a hand-off waiter, sleepers are covered.)
         if !seen.handoff() || !seen.reserved() {
             let _ = exchange::<P, K>(word, seen, seen.with_handoff());
-            firm = !K::RELEASE_LOSES;
+            stands = !K::RELEASE_LOSES;
             continue;
         }
         if spin.turn() {
@@ -59,12 +71,12 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
         }
         if !seen.handoff_asleep() {
             let _ = exchange::<P, K>(word, seen, seen.with_handoff_asleep());
-            firm = !K::RELEASE_LOSES;
+            stands = !K::RELEASE_LOSES;
             continue;
         }
-        if !firm {
+        if !stands {
             P::restart_releases();
-            firm = true;
+            stands = true;
             continue;
         }
         let asleep = seen.low();
@@ -76,7 +88,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     }
 }
 
-/// The spinning of an heir: short, and nobody else's business.
+/// The short spin of a hand-off waiter, of which the word says nothing.
 struct Spin<P: Platform, Y: Policy> {
     until: Option<Nanos>,
     turns: u32,
@@ -84,6 +96,7 @@ struct Spin<P: Platform, Y: Policy> {
 }
 
 impl<P: Platform, Y: Policy> Spin<P, Y> {
+    /// Starts with [`Policy::HANDOFF_SPIN`] to go.
     fn start() -> Self {
         Spin {
             until: Some(P::now().after(Y::HANDOFF_SPIN)),
@@ -92,7 +105,7 @@ impl<P: Platform, Y: Policy> Spin<P, Y> {
         }
     }
 
-    /// Pauses once; false when it is time to sleep.
+    /// Pauses once. Returns false when it is time to sleep.
     fn turn(&mut self) -> bool {
         let Some(until) = self.until else { return false };
         self.turns += 1;

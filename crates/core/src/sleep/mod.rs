@@ -1,56 +1,57 @@
-//! Sleeping, giving up and inheriting: the slow path that mutex and semaphore
-//! share.
+//! Sleeping, giving up and the hand-off: the slow path that mutex and semaphore share.
 //!
 //! # Role
-//! [`acquire`] is called when the fast path failed: it spins, then sleeps.
-//! [`released`] is called when a release found more than a subject in the low
-//! half of the word.
+//! [`acquire`] is called when the fast path has failed: it spins, then sleeps. [`released`] is
+//! called when a release found more than a subject in the low half of the word.
 //!
 //! # Protocol
+//! ```text
+//!   spin ──▶ look ──┬─ free ─────────────▶ take
+//!             ▲     ├─ given up ─────────▶ pass the wake-up on, leave
+//!             │     ├─ past the bound ───▶ register for a hand-off (`handoff.rs`)
+//!             │     ├─ barged past ──────▶ back off by a timer ─────┐
+//!             │     └─ else: announce a sleeper, sleep ─────────────┤
+//!             └────────────────── woken, or time to look ───────────┘
+//! ```
 //! Waiter:
-//! 1. Free? Take it. A waiter that consumed a wake-up announces sleepers with
-//!    the same exchange: the release that woke it erased W and others may sleep.
-//! 2. Given up (time, signal, cancellation)? If it consumed a wake-up it first
-//!    announces sleepers, so that another is woken in its place; and stays until the
-//!    announcement stands.
-//! 3. Waited longer than the bound? Become the heir; or, if the lock is free
-//!    and kept for an heir that has not come, take it.
-//! 4. Passed by too often, and owes nothing? Nap, without asking for a wake-up
-//!    (`spin/barging.rs`).
-//! 5. Announce a sleeper; see to it that the announcement stands, if it is W; then
-//!    sleep until woken or past the bound.
+//! 1. The lock is free: it takes it. A waiter that consumed a wake-up announces sleepers with
+//!    the same exchange, because the release that woke it erased *waiters* and others may sleep.
+//! 2. It gives up (time, signal, cancellation): if it consumed a wake-up it first passes that
+//!    on (`pass_on.rs`).
+//! 3. It has waited longer than the bound: it registers for a hand-off; or, if the lock is free
+//!    and reserved for a hand-off waiter that has not come, takes it.
+//! 4. It was barged past too often, and has no wake-up to pass on: it backs off, without asking
+//!    for a wake-up (`spin/barging.rs`).
+//! 5. Otherwise it announces a sleeper, sees to it that the announcement stands if that is
+//!    *waiters*, and sleeps until it is woken or past the bound.
 //!
-//! Heir: from now on nobody else takes the lock when it comes free. Spins a
-//! little, then sleeps on a channel of its own until the release that rings.
-//!
-//! Releaser: erases the low half (a semaphore: counts up), then acts on what
-//! stood in it, by address alone (P5): R wakes the heir, W wakes one sleeper.
-//! With neither, sleepers are somebody else's business (W4). The release of a mutex
-//! may erase a flag that it has not seen ("The release that loses news" in `word.rs`):
-//! so W, R and K are made to stand by those who set them, and whoever finds that W
-//! did not stand owes an announcement, like one that consumed a wake-up.
+//! Releaser: erases the low half (a semaphore: counts up), then acts on what was in it, by
+//! address alone (PLATFORM-ADDRESS): *hand-off asleep* wakes the hand-off waiter, *waiters*
+//! wakes one sleeper. With neither, another thread answers for the sleepers (WORD-SLEEPERS).
+//! The release of a mutex may erase a flag that it has not seen ("The release that loses news"
+//! in `word.rs`). The thread that sets *waiters*, *hand-off asleep* or *reserved* therefore makes
+//! it stand; a waiter that finds that its *waiters* did not stand must announce sleepers, like
+//! one that consumed a wake-up.
 //!
 //! # Invariants
-//! - W1 to W5 of `word.rs`.
-//! - **S1** Z ⇒ V. A sleeper that relies on V expects Z in the low half, so it
-//!   cannot fall asleep on a word that was released since, whatever the age of
-//!   its view.
-//! - **S2** the heir sleeps ⇒ R, which stands, or a release that erased R is about to
-//!   wake it.
-//! - After the atomic that releases, nothing here touches the lock.
+//! - WORD-IDLE to WORD-RESERVED of `word.rs`, BARGING-NO-DUTY of `spin/barging.rs`.
+//! - **SLEEP-PREPARING** preparing ⇒ covered. A sleeper that relies on *covered* expects
+//!   *preparing* in the low half, so that it cannot fall asleep on a word that was released
+//!   since, whatever the age of its view.
+//! - **SLEEP-HANDOFF** The hand-off waiter sleeps ⇒ *hand-off asleep*, which stands, or a
+//!   release that erased it is about to wake the thread.
+//! - **SLEEP-LAST-TOUCH** After the atomic that releases, nothing here touches the lock.
 //!
 //! # Progress
-//! Bounded waiting: the bound grows with the number of sleeping threads
-//! ([`Policy::SHARE`]). A waiter past it registers as the heir and has the lock
-//! at the next release. Waiters past it register one at a time: the release of
-//! each heir wakes the next, and should that wake-up reach a younger waiter, the
-//! others look again after 1, 2, 4 … times the bound, at most [`PATIENCE`]
-//! times. (A timer, since a lock held for long must not be polled by all its
-//! waiters.)
+//! The bound on waiting grows with the number of sleeping threads ([`Policy::SHARE`]). A waiter
+//! past it registers for a hand-off and has the lock at the next release. Waiters past it
+//! register one at a time: the release of each wakes the next. Should that wake-up reach a
+//! younger waiter, the others look again after 1, 2, 4 … times the bound, at most [`PATIENCE`]
+//! times: by a timer, because a lock held for long must not be polled by all its waiters.
 //!
 //! # Source
-//! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the
-//! heir is the kernel mutex's handoff (2016) without its wait list.
+//! A futex word with a waiters bit after Drepper, "Futexes are tricky"; the hand-off is the
+//! kernel mutex's (2016) without its wait list.
 
 mod backoff;
 mod handoff;
@@ -70,8 +71,11 @@ use handoff::wait_for_handoff;
 use pass_on::pass_on;
 use waiter::Waiter;
 
-/// Spins, then sleeps, until acquired or given up; the word as the acquisition left it.
-/// `me` does not hold it.
+/// Spins, then sleeps, until the lock is acquired. Returns the word as the acquisition left it.
+/// `me`, the caller, does not hold the lock.
+///
+/// # Errors
+/// The reasons in `how`; [`LockError::OwnerLost`] if the owner was left behind by `fork`.
 pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
@@ -91,7 +95,7 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     Ok(taken)
 }
 
-/// After a release that found `erased` in the low half of the word at `at`.
+/// Wakes whom a release must wake that found `erased` in the low half of the word at `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
     if erased.handoff_asleep() {
@@ -102,8 +106,8 @@ pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
     }
 }
 
-/// The longest time between two attempts of a waiter past the bound to become
-/// the heir, in bounds.
+/// The longest time between two attempts of a waiter past the bound to register for a
+/// hand-off, in bounds.
 const PATIENCE: u64 = 64;
 
 fn sleep<P: Platform, K: Subject, Y: Policy>(
@@ -141,7 +145,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         let mut insist = due;
         if now >= insist {
             if K::available(seen) {
-                // Kept for an heir that is slow, or was left behind by `fork`.
+                // Reserved for a hand-off waiter that is slow, or was left behind by `fork`.
                 let taken = waiter.passing_on::<Y>(K::take(seen.handoff_taken(), me));
                 match exchange::<P, K>(word, seen, taken) {
                     Ok(taken) => return Ok(taken),
@@ -160,7 +164,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
         }
-        // Not past the bound, where the releases of heirs wake the next.
+        // Not past the bound, where the release of each hand-off waiter wakes the next.
         let backs_off = now < due && barging.is_enough() && !K::available(seen);
         let asleep = if backs_off {
             waiter.passing_on::<Y>(seen).with_unreleased()
@@ -168,13 +172,14 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             seen.announced(spin::alive::<P, Y>(seen))
         };
         let asleep = K::written(asleep, P::slow_unlocks());
-        // For a nap even where nothing changes: the look may be older than the wake-up
-        // that it owes for.
+        // Before a back-off sleep even where nothing changes: the look may be older than the
+        // wake-up that has to be passed on.
         if backs_off || asleep != seen {
             if exchange::<P, K>(word, seen, asleep).is_err() {
                 continue;
             }
-            // What is loose stays loose: others may trust in its heat.
+            // Keep `loose` set even for a back-off sleep: a later waiter may have skipped its
+            // restart because of the slow unlocks that we set.
             waiter.loose |= K::RELEASE_LOSES
                 && asleep.waiters()
                 && !seen.unlocks_slowly()
@@ -185,7 +190,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             P::restart_releases();
             waiter.loose = false;
             let now = Word(word.load(Ordering::Relaxed));
-            // Others may sleep already because they saw the W that is gone.
+            // Others may sleep already because they saw the *waiters* that is gone.
             waiter.must_pass_on = !now.waiters() && !now.covered();
             if now.low() != asleep.low() {
                 continue;
@@ -214,7 +219,8 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
     }
 }
 
-/// The owner was left behind by `fork`: waiting would never end.
+/// Returns the reason to give up if the owner was left behind by `fork`: waiting would never
+/// end.
 fn orphaned<P: Platform, K: Subject>(seen: Word) -> Option<LockError> {
     let owner = K::holder(seen)?;
     P::participant(owner).lost().then_some(LockError::OwnerLost)

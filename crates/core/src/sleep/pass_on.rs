@@ -1,4 +1,4 @@
-//! Giving up with a debt.
+//! Giving up after a wake-up: the waiter passes it on before it leaves.
 
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
@@ -8,9 +8,9 @@ use crate::slot::Slot;
 use crate::spin;
 use crate::word::{Subject, Word};
 
-/// A waiter that owes gives up: it stays until sleepers are announced and that
-/// stands, or it has the lock after all, which somebody has released meanwhile.
-/// `loose`: the heat may be its own, and not stand.
+/// Leaves with `error`, for a waiter that must pass a wake-up on. The waiter announces sleepers
+/// again and waits until a release is certain to see that; or it takes the lock, if that comes
+/// free meanwhile. `loose`: the slow unlocks in the word may be the waiter's own, and not stand.
 pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
@@ -19,17 +19,18 @@ pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
 ) -> Result<Word, LockError> {
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
-        let (free, paid) = (K::free(seen), seen.announced(spin::alive::<P, Y>(seen)));
+        let (free, passed_on) = (K::free(seen), seen.announced(spin::alive::<P, Y>(seen)));
         // An exchange even where sleepers are seen to be announced: the look at the
         // word may be older than the wake-up.
-        let Ok(paid) = exchange::<P, K>(word, seen, if free { K::take(paid, me) } else { paid })
+        let Ok(passed_on) =
+            exchange::<P, K>(word, seen, if free { K::take(passed_on, me) } else { passed_on })
         else {
             continue;
         };
         if free {
-            return Ok(paid);
+            return Ok(passed_on);
         }
-        loose |= paid.waiters() && !seen.unlocks_slowly();
+        loose |= passed_on.waiters() && !seen.unlocks_slowly();
         if !K::RELEASE_LOSES || !loose {
             return Err(error);
         }

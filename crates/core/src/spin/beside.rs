@@ -1,17 +1,21 @@
-//! Spinning beside the queue.
+//! Spinning on the word beside the queue.
+//!
+//! # Role
+//! Where the policy lets one spinner into the queue, or has no queue, the others spin here. To
+//! the lock, each of their looks is a newcomer's: they leave the queue alone.
 
 use super::barging::Barging;
-use super::spinner::{Pace, Seat, Spun, look};
+use super::spinner::{OwnNode, Pace, Spun, look};
 use crate::exchange::exchange;
 use crate::platform::{Platform, Wait};
 use crate::policy::Policy;
 use crate::word::Subject;
 
-/// Spins on the lock word together with all others that do, in no queue: to the lock, each
-/// look that takes it is a newcomer's.
+/// Spins on the lock word until it is free, the waiter was barged past too often, or its time
+/// for spinning is over. `own`: the caller's node, of which only the heartbeat is used.
 pub(super) fn spin_beside<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
-    seat: &Seat<P>,
+    own: &OwnNode<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
     barging: &mut Barging<P, K, Y>,
@@ -19,11 +23,10 @@ pub(super) fn spin_beside<P: Platform, K: Subject, Y: Policy>(
     loop {
         let seen = look::<P, Y>(word);
         if K::free(seen) {
-            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, seat.me)) {
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, own.me)) {
                 return Spun::Took(taken);
             }
-        } else if barging.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen))
-        {
+        } else if barging.looked(word, seen) || !pace.turn::<P, Y>(own.node, how, K::holder(seen)) {
             return Spun::Left;
         }
     }

@@ -1,19 +1,17 @@
-//! The queue of spinners: at most one thread at a time spins on the lock's
-//! cache line, the others each on a line of their own, and none can hold up
-//! the rest by being preempted.
+//! The queue of spinners: at most one of them spins on the lock's cache line, the others each
+//! on a line of their own, and no preempted spinner holds up the rest.
 //!
 //! # Role
-//! The mid-path of mutex and semaphore. Called after the fast path failed,
-//! before sleeping. It queues *spinners*, never the lock: a newcomer may still
-//! take a free lock past the queue (barging), for a lock that must pass in
-//! queue order dies as soon as threads outnumber processors.
-//! Where a policy admits one spinner only, who comes next may spin *beside* the queue
-//! ([`Policy::beside`]): a newcomer that asks again and again, and leaves the queue alone.
+//! The middle path of mutex and semaphore: entered when the fast path has failed, left for
+//! sleep. It queues *spinners*, never the lock. A newcomer may still take a free lock past the
+//! queue (barging), because a lock that must pass in the order of a queue is slow as soon as
+//! threads outnumber processors. Where a policy admits one spinner only, the others may spin
+//! *beside* the queue ([`Policy::beside`]).
 //!
 //! # State
-//! The tail lives in the lock word ([`Word::tail`]); each participant has one
-//! node. Changes the fields tail and subject of the word; W becomes V with the
-//! first spinner and V becomes W with the last.
+//! The tail is in the lock word ([`Word::tail`]); each participant has one node. This file
+//! changes *tail* and *subject* of the word; the first spinner turns *waiters* into *covered*,
+//! the last one turns it back.
 //!
 //! ```text
 //!        word.tail ───────────────────────────────┐
@@ -21,58 +19,61 @@
 //!   [head] ──next──▶ [waiting] ──next──▶ [left] ◀┄┄ [waiting]
 //!   spins on          spins on its       gone;      has swapped the tail,
 //!   the word          own state          in place   not yet linked itself
+//!
+//!            join, first                 lock taken, or gives up
+//!   IDLE ─────────────────▶ HEAD ───────────────────────────────▶ IDLE
+//!     │ join, behind          ▲ walk
+//!     └──────────▶ WAITING ───┤
+//!                             ├─ LEFT         its owner sleeps ──▶ IDLE, by a later walk
+//!                             └─ PASSED_OVER  was preempted ─────▶ IDLE, by the same walk
 //! ```
 //!
 //! # Protocol
-//! Joining: (1) set tail to me by compare-exchange; (2) swap me into the
-//! predecessor's `next`. Found `CLOSED` there: the predecessor has left
-//! without waiting for me, I am the head. (3) Spin on my own state.
+//! To join, a spinner (1) exchanges the tail for itself, (2) swaps itself into the
+//! predecessor's `next`, and (3) spins on its own state. If it finds `CLOSED` in step 2, the
+//! predecessor has left without waiting for it, and it is the head.
 //!
-//! Waiting, a thread may leave at any moment by `WAITING → LEFT`; the node
-//! stays linked until the head's departure walks over it.
+//! A waiting spinner may leave at any moment by `WAITING → LEFT`. Its node stays linked until
+//! the head's departure walks over it.
 //!
-//! The head departs, having taken the lock or given up spinning, by walking
-//! from its own node ([`depart`]): the first successor that waits and beats
-//! becomes head; those that left or are stale (preempted) are unlinked; at the
-//! end of the queue the tail is cleared. Where a successor has announced itself
-//! by the tail but not linked itself yet, the walk closes the node and leaves:
-//! the successor will find that out by itself. So no step waits for another
+//! The head departs when it has taken the lock or given up spinning. It walks from its own node
+//! ([`depart`]): the first successor that waits and was seen to run becomes head; those that
+//! left or were preempted are unlinked; at the end of the queue the tail is cleared. Where a
+//! successor has announced itself by the tail but not linked itself yet, the walk closes the
+//! node and leaves, and the successor finds that out by itself. So no step waits for another
 //! thread.
 //!
 //! # Invariants
-//! - **Q1** A node is written by its owner while `IDLE`, `HEAD` (own) or
-//!   between joining and linking; a node that is linked behind a head is
-//!   unlinked only by the one walk in progress. There is one head, so one walk.
-//! - **Q2** A node is `IDLE` only when no queue refers to it. An owner whose
-//!   node is not idle does not spin.
-//! - **Q3** The queue is not empty ⇒ its first thread is inside an acquiring
-//!   call. Hence nothing refers to the memory of a lock that nobody is using,
-//!   and W3 of `word.rs`.
-//! - **Q4** A signal handler that interrupts its own thread's spinning finds
-//!   `busy` set and does not touch the node.
+//! - **QUEUE-WRITER** A node is written by its owner while it is `IDLE` or `HEAD`, or between
+//!   joining and linking. A node that is linked behind a head is unlinked only by the one walk
+//!   in progress: there is one head, so one walk.
+//! - **QUEUE-IDLE** A node is `IDLE` only while no queue refers to it. A thread whose node is
+//!   not idle does not spin.
+//! - **QUEUE-HEAD** The queue is not empty ⇒ its first thread is inside an acquiring call.
+//!   Hence nothing refers to the memory of a lock that no thread is using; and WORD-TAIL.
+//! - **QUEUE-HANDLER** A signal handler that interrupts its own thread's spinning finds `busy`
+//!   set and does not touch the node.
 //!
 //! # Ordering
 //! Labels `OSQ-*` in `docs/memory-ordering.md`.
 //!
 //! # Progress
-//! A spinner leaves at the policy's bound, when cancelled, when it was itself
-//! preempted, when told that the owner does not run, or when passed by
-//! (`spin/barging.rs`).
+//! A spinner leaves at the policy's bound, when cancelled, when it was itself preempted, when
+//! told that the owner does not run, or when it was barged past too often (`barging.rs`).
 //!
 //! # Lifetime
 //! The lock's memory is touched only inside an acquiring call.
 //!
 //! # Source
-//! Mellor-Crummey and Scott's queue (1991); abandonment and passing over
-//! preempted waiters by heartbeat after He, Scherer and Scott, "Preemption
-//! adaptivity in time-published queue-based spin locks" (2005). The kernel's
-//! optimistic spin queue unlinks itself by waiting for both neighbours, which
-//! it may because its spinners are not preempted; closing a node instead of
+//! Mellor-Crummey and Scott's queue (1991); abandonment and passing over preempted waiters by
+//! heartbeat after He, Scherer and Scott, "Preemption adaptivity in time-published queue-based
+//! spin locks" (2005). The kernel's optimistic spin queue unlinks itself by waiting for both
+//! neighbours, which it may because its spinners are not preempted; closing a node instead of
 //! waiting for its successor is ours.
 
 use super::barging::Barging;
 use super::beside::spin_beside;
-use super::spinner::{FRESH, Pace, QueueNode, Seat, Spun, beats, look};
+use super::spinner::{FRESH, OwnNode, Pace, QueueNode, Spun, beats, look};
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::IDLE;
 use crate::exchange::exchange;
@@ -81,20 +82,20 @@ use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::{Subject, Word};
 
-/// Queued, spinning on this state.
+/// The spinner waits in the queue and spins on this state.
 const WAITING: u32 = 1;
-/// First in the queue, spinning on the lock word.
+/// The spinner is first in the queue and spins on the lock word.
 const HEAD: u32 = 2;
-/// The thread has gone to sleep; the node is still linked.
+/// The spinner has gone to sleep; the node is still linked.
 const LEFT: u32 = 3;
-/// Passed over as stale; the thread finds out when it runs again.
-const PASSED: u32 = 4;
+/// The spinner was preempted and a walk has passed it over; it finds out when it runs again.
+const PASSED_OVER: u32 = 4;
 
-/// In `next`: whoever links itself here is the head. No slot has this number.
+/// In `next`: the spinner that links itself here is the head. No slot has this number.
 const CLOSED: u32 = u32::MAX;
 
-/// Whether the last spinner in the queue was seen to run lately. A hint: the
-/// queue answers for sleepers, and one that does not run answers late.
+/// Whether the last spinner in the queue was seen to run lately. A hint: the queue covers the
+/// sleepers, and a spinner that does not run does so late.
 pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
     word.tail().filter(|_| Y::COVER).is_some_and(|tail| {
         let tail = P::participant(tail);
@@ -117,12 +118,12 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
     how: &Wait<'_, P>,
     barging: &mut Barging<P, K, Y>,
 ) -> Spun {
-    let Some(seat) = Seat::<P>::take(me) else { return Spun::Left };
-    let node = seat.node;
+    let Some(own) = OwnNode::<P>::take(me) else { return Spun::Left };
+    let node = own.node;
     node.beat.store(FRESH, Ordering::Relaxed);
     let mut pace = Pace::start::<Y>();
     if !Y::QUEUE && Y::joins(None, P::processors()) {
-        return spin_beside::<P, K, Y>(word, &seat, &mut pace, how, barging);
+        return spin_beside::<P, K, Y>(word, &own, &mut pace, how, barging);
     }
 
     let mut seen = Word(word.load(Ordering::Relaxed));
@@ -140,7 +141,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
         let tail = seen.tail().filter(|&t| !P::participant(t).lost());
         if !Y::joins(tail, P::processors()) {
             return if K::OWNED && Y::beside(P::processors()) {
-                spin_beside::<P, K, Y>(word, &seat, &mut pace, how, barging)
+                spin_beside::<P, K, Y>(word, &own, &mut pace, how, barging)
             } else {
                 Spun::Left
             };
@@ -171,7 +172,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
     {
         return Spun::Left;
     }
-    spin_as_head::<P, K, Y>(word, &seat, &mut pace, how, barging)
+    spin_as_head::<P, K, Y>(word, &own, &mut pace, how, barging)
 }
 
 /// Hangs `me` behind `predecessor`; true if that makes `me` the head.
@@ -215,12 +216,12 @@ fn wait_for_turn<P: Platform, Y: Policy>(
 /// Spins on the lock word itself, then departs, with or without the lock.
 fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
-    seat: &Seat<P>,
+    own: &OwnNode<P>,
     pace: &mut Pace,
     how: &Wait<'_, P>,
     barging: &mut Barging<P, K, Y>,
 ) -> Spun {
-    let me = seat.me;
+    let me = own.me;
     loop {
         let seen = look::<P, Y>(word);
         if K::free(seen) {
@@ -228,7 +229,7 @@ fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
             let left = if last { seen.closed() } else { seen };
             if let Ok(taken) = exchange::<P, K>(word, seen, K::take(left, me)) {
                 if last {
-                    seat.node.unlink();
+                    own.node.unlink();
                     return Spun::Took(taken);
                 }
                 return match depart::<P, K, Y>(word, me, true) {
@@ -236,8 +237,7 @@ fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
                     spun => spun,
                 };
             }
-        } else if barging.looked(word, seen) || !pace.turn::<P, Y>(seat.node, how, K::holder(seen))
-        {
+        } else if barging.looked(word, seen) || !pace.turn::<P, Y>(own.node, how, K::holder(seen)) {
             return depart::<P, K, Y>(word, me, false);
         }
     }
@@ -284,7 +284,7 @@ fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bo
         node.unlink();
         let Some(successor) = Slot::new(next) else { unreachable!("OSQ: a node is closed once") };
         let behind = &P::participant(successor).attached.node;
-        let verdict = if beats::<P>(behind, P::now(), Y::STALE) { HEAD } else { PASSED };
+        let verdict = if beats::<P>(behind, P::now(), Y::STALE) { HEAD } else { PASSED_OVER };
         // ord: OSQ-7 release, pairs with OSQ-6: the new head sees the word as
         // we left it. Failure: it left by itself; acquire pairs with OSQ-8's
         // program order through its link (OSQ-3).

@@ -1,4 +1,4 @@
-//! What one spinner has: its node, its sense of time, its look at the word.
+//! What one spinner has: its node, its pace, and its look at the word.
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::Node;
@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::Word;
 
-/// The node of a slot.
+/// The node that is attached to a slot of the platform.
 pub(super) type QueueNode<P> = Node<<P as Platform>::U32, <P as Platform>::U64>;
 
 /// Whether the thread of this node was seen to run lately.
@@ -15,13 +15,15 @@ pub(super) fn beats<P: Platform>(node: &QueueNode<P>, now: Nanos, stale: u64) ->
     now.since(Nanos(node.beat.load(Ordering::Relaxed))) <= stale
 }
 
-/// The caller's node while it may use it (Q4); gives it back when dropped.
-pub(super) struct Seat<P: Platform> {
+/// The caller's node while the caller may use it (QUEUE-HANDLER). Dropping gives it back.
+pub(super) struct OwnNode<P: Platform> {
     pub(super) me: Slot,
     pub(super) node: &'static QueueNode<P>,
 }
 
-impl<P: Platform> Seat<P> {
+impl<P: Platform> OwnNode<P> {
+    /// Takes the node of `me`, the caller; `None` if a queue refers to it (QUEUE-IDLE) or the
+    /// thread that this handler has interrupted uses it.
     pub(super) fn take(me: Slot) -> Option<Self> {
         let node = &P::participant(me).attached.node;
         if node.busy.load(Ordering::Relaxed) != 0 {
@@ -32,13 +34,13 @@ impl<P: Platform> Seat<P> {
         node.busy.store(1, Ordering::Relaxed);
         // ord: OSQ-9: a handler of this thread that finds the node in use finds `busy` set.
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
-        let seat = Seat { me, node };
-        // Dropping the seat clears `busy` again.
-        if node.idle() { Some(seat) } else { None }
+        let own = OwnNode { me, node };
+        // Dropping it clears `busy` again.
+        if node.idle() { Some(own) } else { None }
     }
 }
 
-impl<P: Platform> Drop for Seat<P> {
+impl<P: Platform> Drop for OwnNode<P> {
     fn drop(&mut self) {
         // ord: OSQ-9: `busy` is cleared behind the last use of the node.
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -46,11 +48,11 @@ impl<P: Platform> Drop for Seat<P> {
     }
 }
 
-/// In `beat`: joined, and has not looked at the clock yet. Counts as alive, so
-/// that a spinner in a short section never pays for the clock.
+/// In `beat`: the spinner has joined and has not looked at the clock yet. It counts as alive,
+/// so that a spinner for a short section never pays for the clock.
 pub(super) const FRESH: u64 = u64::MAX;
 
-/// A spinner's sense of time: when to stop.
+/// The pace of a spinner: how often it looks, and when it stops.
 pub(super) struct Pace {
     /// When to give up, and when the clock was last read; unknown before the
     /// first reading.
@@ -65,12 +67,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Starts the pace of the policy.
     pub(super) fn start<Y: Policy>() -> Self {
         Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
-    /// Whether the spinner that gives up at `until` has spun for so long that it asks for
-    /// the owner.
+    /// Whether a spinner that gives up at `until` has spun for so long that it asks whether the
+    /// owner runs.
     fn asks<Y: Policy>(until: Nanos, now: Nanos) -> bool {
         until.since(now) + Y::ASK <= Y::SPIN
     }
@@ -89,9 +92,9 @@ impl Pace {
         if self.turns >= Y::TURNS {
             let now = P::now();
             let (until, last) = self.clock.unwrap_or((now.after(Y::SPIN), now));
-            let passed = now.since(last);
+            let elapsed = now.since(last);
             if now >= until
-                || passed > Y::GAP
+                || elapsed > Y::GAP
                 || how.deadline.is_some_and(|deadline| now >= deadline)
                 || how.cancelled()
                 || Self::asks::<Y>(until, now)
@@ -99,7 +102,7 @@ impl Pace {
             {
                 return false;
             }
-            if let Some(most) = (Y::LOOK * u64::from(self.turns)).checked_div(passed) {
+            if let Some(most) = (Y::LOOK * u64::from(self.turns)).checked_div(elapsed) {
                 self.most = most.clamp(1, 256) as u32;
             }
             self.clock = Some((until, now));
@@ -110,19 +113,19 @@ impl Pace {
     }
 }
 
-/// How spinning ended.
+/// The way in which spinning ended.
 pub(crate) enum Spun {
-    /// With the lock; the word as the acquisition left it.
+    /// The caller has the lock; the word as the acquisition left it.
     Took(Word),
     /// The caller should sleep instead.
     Left,
-    /// The same; and it has set W, which is loose, for sleepers that the queue
-    /// answered for.
+    /// The caller should sleep instead. It has set *waiters*, which is loose, for the sleepers
+    /// that the queue covered.
     LeftLoose,
 }
 
-/// One look of a spinner at the word. Read before every read-modify-write: a
-/// shared line stays shared until there is something to win.
+/// Looks at the word once, by a load: a shared line stays shared until there is something to
+/// win. (A policy may have it look by an exchange.)
 pub(super) fn look<P: Platform, Y: Policy>(word: &P::U64) -> Word {
     if Y::READ_FIRST {
         return Word(word.load(Ordering::Relaxed));

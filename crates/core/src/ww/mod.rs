@@ -34,48 +34,48 @@
 //! A context that waits:
 //! 1. Become the first, unless an older one is: then sleep behind it (wait-die,
 //!    and holding others: back off). A younger first is deposed, and told.
-//! 2. Set C in the word of `base`. From here on nobody acquires by the fast path,
+//! 2. Set *contexts* in the word of `base`. From here on nobody acquires by the fast path,
 //!    and every context that acquires looks at `first`.
 //! 3. Judge the holder. Wait-die: is it older, and do I hold others? Back off.
 //!    Wound-wait: is it younger? Wound it. A holder that has not said who it is
 //!    is asked again a little later.
-//! 4. Wait for `base` as for any mutex, spinning, sleeping, as its heir; until
+//! 4. Wait for `base` as for any mutex, spinning, sleeping, with a hand-off; until
 //!    told to look again, then from 1.
 //!
 //! A context that has acquired past the fast path stores its ticket, then: is it
 //! the first? It leaves that place, and wakes those behind it. Is another? Judge:
 //! wound-wait, the first is older: consider oneself wounded. Wait-die, the first
-//! is younger and holds others: tell it. Nobody is first? Clear C, look again, and
+//! is younger and holds others: tell it. Nobody is first? Clear *contexts*, look again, and
 //! put it back if somebody has come.
 //!
 //! # Invariants
-//! - **X1** `holder` is 0 whenever `base` is free: whoever finds a ticket there
+//! - **WW-HOLDER** `holder` is 0 whenever `base` is free: whoever finds a ticket there
 //!   after it saw `base` held has that of this holder or of a later one.
-//! - **X2** C is clear ⇒ no context relies on being first: it has not set C yet
+//! - **WW-CONTEXTS** *contexts* is clear ⇒ no context relies on being first: it has not set *contexts* yet
 //!   (and will judge the holder once it has), or it has left. Only a holder clears
-//!   C, and looks at `first` again afterwards; nobody can acquire in between.
-//! - **X3** A first that has set C has judged, or is about to, whoever held `base`
+//!   *contexts*, and looks at `first` again afterwards; nobody can acquire in between.
+//! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, whoever held `base`
 //!   at that moment; all later holders with a context judge themselves by it.
-//! - **X4** Who sleeps behind the first has set A in its ticket; whoever takes a
+//! - **WW-BEHIND** Who sleeps behind the first has set A in its ticket; whoever takes a
 //!   ticket with A out of `first`, but to put an older one with A there, wakes all, or
 //!   in wait-die one. That one sets A again: in its own ticket, or in that of the first
 //!   that it finds; or if it gives up and finds none, wakes another.
-//! - **X5** A wait-die context that holds others waits for no older context: not
-//!   for the holder (X3), not behind the first. A wound-wait context waits for a
+//! - **WW-NO-CYCLE** A wait-die context that holds others waits for no older context: not
+//!   for the holder (WW-JUDGED), not behind the first. A wound-wait context waits for a
 //!   younger one only while that is wounded; the wounded one does not wait, or is
-//!   about to find out. Hence no ring of waits.
-//! - **X6** A context that holds nothing never backs off.
+//!   about to find out. Hence no cycle of waits.
+//! - **WW-BARE** A context that holds nothing never backs off.
 //! - After the atomic that releases, nothing here touches the lock.
 //!
 //! # Ordering
-//! Labels `WW-*` in `docs/memory-ordering.md`. X2 and X3 rest on the word of
+//! Labels `WW-*` in `docs/memory-ordering.md`. WW-CONTEXTS and WW-JUDGED rest on the word of
 //! `base` alone: either the first's step 2 comes before an acquisition, which then
 //! sees `first`, or after it, and then the first sees the holder. The store to
 //! `holder` needs no fence: a first that comes too early finds 0, and asks again.
 //!
 //! # Progress
 //! The first is older than all that stood in line while it was first, and as a waiter of
-//! `base` it becomes the heir past the bound. Waiters without a context are waiters of
+//! `base` it is handed the lock past the bound. Waiters without a context are waiters of
 //! `base`. Three may go before an older context: one that tries
 //! ([`RawWwMutex::try_lock`]), one that comes while those behind a former first are on
 //! their way, and in wait-die one that is woken while the older sleeps on, which holds
@@ -255,7 +255,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
         self.holder.store(Ticket::NONE.0, Ordering::Relaxed);
         // SAFETY: the caller holds the lock. Its release publishes the line above
-        // (X1).
+        // (WW-HOLDER).
         unsafe { self.base.unlock() }
     }
 

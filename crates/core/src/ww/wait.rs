@@ -56,7 +56,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         };
         let mut ask = ASK.0;
         // A wake-up that was meant for one of those behind the first: they go on
-        // sleeping until somebody is first with A again (X4).
+        // sleeping until somebody is first with A again (WW-BEHIND).
         let mut must_pass_on = false;
         let result = loop {
             context.hear();
@@ -96,7 +96,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 
     /// Becomes the first, unless an older context is. A context that is first
-    /// already has set C before, and need not again (X3).
+    /// already has set C before, and need not again (WW-JUDGED).
     fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> Place {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
@@ -158,7 +158,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// The holder's ticket; `None` when there is no holder, or it has no context.
     fn seen_holder(&self) -> Option<Ticket> {
         self.base.owner()?;
-        // Of the holder that there was when C was set, or of a later one (X1): that
+        // Of the holder that there was when C was set, or of a later one (WW-HOLDER): that
         // exchange has acquired what the one before left. If it is a later one, it
         // has judged itself, and whatever is decided here is decided twice.
         // ord: WW-1 acquire, pairs with the store in `held_by`.

@@ -1,5 +1,5 @@
-//! The word against a model with one field per field, and the invariants R2
-//! and R3 in every state that the protocol reaches.
+//! The word against a model with one field per field, and the invariants
+//! RWLOCK-PROMISE and RWLOCK-READERS in every state that the protocol reaches.
 
 use super::*;
 
@@ -244,7 +244,7 @@ fn word_rwlock_no_step_leaves_the_invariants() {
     while done < reached.count {
         let seen = State(reached.words[done]);
         done += 1;
-        // R2, R3.
+        // RWLOCK-PROMISE, RWLOCK-READERS.
         if seen.promised() {
             assert!(seen.next().is_some_and(|_| !seen.allows(seen.next_mode())), "{seen:?}");
         }
