@@ -44,7 +44,7 @@ pub struct Graph {
     pub(crate) losses: Losses,
     /// The nodes of locks.
     nodes: HashMap<LockId, u32>,
-    /// Locks, by node.
+    /// The lock that each node stands for.
     pub(crate) locks: Vec<Lock>,
     lives: u32,
     pub(crate) net: Net,

@@ -43,7 +43,7 @@ use alloc::vec::Vec;
 
 /// How far apart places are if there is room.
 const GAP: i64 = 1 << 40;
-/// Where places end.
+/// The bound of places, on both sides of zero.
 const FAR: i64 = 1 << 62;
 
 /// How many steps a search may take in any case.

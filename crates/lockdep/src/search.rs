@@ -39,7 +39,7 @@ pub(crate) struct Question {
 pub(crate) enum Answer {
     /// The arcs of a shortest way.
     Way(Vec<u32>),
-    /// There is none.
+    /// There is no such way.
     None,
     /// It took too long.
     Cut,

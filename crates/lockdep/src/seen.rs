@@ -116,7 +116,7 @@ impl<L> Seen<L> {
 pub(crate) enum Offer {
     /// It proves nothing new.
     Known,
-    /// It is kept.
+    /// The witness is kept from now on.
     Kept,
     /// It is kept, and another one is not any more, which proved something.
     Displaced,

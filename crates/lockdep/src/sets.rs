@@ -124,7 +124,7 @@ impl Sets {
         }
     }
 
-    /// Its locks.
+    /// Returns the locks of a set.
     pub(crate) fn locks(&self, set: u32) -> &[Held] {
         &self.sets[set as usize].locks
     }

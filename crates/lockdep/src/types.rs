@@ -25,7 +25,7 @@ pub struct SiteId(pub u32);
 /// told apart by instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class {
-    /// The origin.
+    /// The origin that all locks of the class have.
     pub id: ClassId,
     /// Which of several of one origin: the place in a nesting that is meant.
     pub subclass: u8,
@@ -43,7 +43,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// With others.
+    /// Returns whether it is held with others.
     #[must_use]
     pub const fn is_shared(self) -> bool {
         matches!(self, Mode::Read | Mode::ReadRecursive)
@@ -54,7 +54,7 @@ impl Mode {
 /// where they are at the same time, unless both share it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Gate {
-    /// Which.
+    /// The lock that is held.
     pub lock: LockId,
     /// Held by a reader.
     pub shared: bool,
@@ -69,13 +69,13 @@ pub struct Edge<'a> {
     pub to: LockId,
     /// How it held it.
     pub from_mode: Mode,
-    /// How it asked.
+    /// How the thread asked for `to`.
     pub to_mode: Mode,
     /// Where it had taken `from`.
     pub from_site: SiteId,
     /// Where it asked for `to`.
     pub to_site: SiteId,
-    /// Who.
+    /// The thread that did it.
     pub thread: ThreadId,
     /// All other locks that it held, in any order.
     pub gates: &'a [Gate],
@@ -101,13 +101,13 @@ pub enum World {
 pub struct Use {
     /// Its number, 1 to 64.
     pub signal: u8,
-    /// Which side.
+    /// The side of the signal on which it is taken.
     pub world: World,
     /// How the lock is taken.
     pub mode: Mode,
-    /// Where.
+    /// The place at which the lock is taken.
     pub site: SiteId,
-    /// By whom.
+    /// The thread that takes it.
     pub thread: ThreadId,
 }
 
@@ -118,7 +118,7 @@ pub struct Limits {
     pub locks: u32,
     /// Edges between locks; as many again between classes.
     pub edges: u32,
-    /// Classes with subclass.
+    /// The most classes, each with its subclass.
     pub classes: u32,
 }
 
@@ -142,7 +142,7 @@ pub enum Kind {
     /// interrupts who holds it, and asks for `to`. If that is the only step, the
     /// two are the same lock, or of the same class.
     Handler {
-        /// Its number.
+        /// The number of the signal.
         signal: u8,
         /// Who was seen to run it; the last step's witness is who holds `from`.
         thread: ThreadId,
@@ -165,23 +165,23 @@ pub enum Excuse {
 /// Who was seen to take a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Witness {
-    /// See [`Edge::thread`].
+    /// The [`Edge::thread`] of what was seen.
     pub thread: ThreadId,
-    /// See [`Edge::from_site`].
+    /// The [`Edge::from_site`] of what was seen.
     pub from_site: SiteId,
-    /// See [`Edge::to_site`].
+    /// The [`Edge::to_site`] of what was seen.
     pub to_site: SiteId,
-    /// See [`Edge::from_mode`].
+    /// The [`Edge::from_mode`] of what was seen.
     pub from_mode: Mode,
-    /// See [`Edge::to_mode`].
+    /// The [`Edge::to_mode`] of what was seen.
     pub to_mode: Mode,
     /// See [`Edge::gates`]; those that still live.
     pub gates: Vec<Gate>,
-    /// See [`Edge::alone`].
+    /// The [`Edge::alone`] of what was seen.
     pub alone: bool,
-    /// See [`Edge::tried_from`].
+    /// The [`Edge::tried_from`] of what was seen.
     pub tried_from: bool,
-    /// See [`Edge::timed_to`].
+    /// The [`Edge::timed_to`] of what was seen.
     pub timed_to: bool,
 }
 
@@ -192,9 +192,9 @@ pub struct Step {
     pub from: LockId,
     /// The lock that is asked for.
     pub to: LockId,
-    /// Class of `from`.
+    /// The class of the lock that is held.
     pub from_class: Class,
-    /// Class of `to`.
+    /// The class of the lock that is asked for.
     pub to_class: Class,
     /// Who did it; of several, the one that proves most.
     pub witness: Witness,
@@ -206,7 +206,7 @@ pub struct Finding {
     /// [`Level::Potential`] where threads that were seen to do this can deadlock; else
     /// [`Level::Order`], and the excuse says why.
     pub level: Level,
-    /// What.
+    /// What its steps go through.
     pub kind: Kind,
     /// The proof: no shorter one has this level.
     pub steps: Vec<Step>,
@@ -217,7 +217,7 @@ pub struct Finding {
 /// What did not fit or was not looked at to the end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Losses {
-    /// Locks beyond [`Limits::locks`].
+    /// The number of locks beyond [`Limits::locks`].
     pub locks: u64,
     /// Edges beyond [`Limits::edges`], of locks or of classes.
     pub edges: u64,
@@ -236,7 +236,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Nothing was lost.
+    /// Returns whether nothing was lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Losses::default()

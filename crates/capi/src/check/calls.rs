@@ -49,7 +49,7 @@ fn attempt(hold: (usize, bool, u32), at: SourcePlace, take: impl FnOnce() -> i32
     taken
 }
 
-/// A lock begins.
+/// Notes that a lock begins, and makes it free.
 ///
 /// # Safety
 /// `lock` is null or memory for a lock of this kind; the strings are null or strings.
@@ -92,7 +92,7 @@ unsafe extern "C" fn lks_check_init(
     0
 }
 
-/// A lock ends.
+/// Notes that a lock ends.
 ///
 /// # Safety
 /// `file` is a string.

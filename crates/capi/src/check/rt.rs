@@ -57,7 +57,7 @@ fn forget_holder(address: usize) {
     });
 }
 
-/// A mutex begins.
+/// Notes that a mutex begins, and makes it free.
 ///
 /// # Safety
 /// `mutex` is null or memory for a mutex of this kind; the strings are null or strings.
@@ -86,7 +86,7 @@ unsafe extern "C" fn lks_check_rt_init(
     unsafe { mutex.cast::<u64>().write_bytes(0, if again { 2 } else { 1 }) };
 }
 
-/// A mutex ends.
+/// Notes that a mutex ends.
 ///
 /// # Safety
 /// `file` is null or a string.

@@ -31,7 +31,7 @@ pub(super) fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
     Some(done)
 }
 
-/// `enum lks_kind__`.
+/// The kinds of locks, as `enum lks_kind__` of the headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LockKind {
     Mutex,

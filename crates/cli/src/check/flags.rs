@@ -105,7 +105,7 @@ impl CheckFlags {
         })
     }
 
-    /// Reads the suppressions.
+    /// Reads the files of suppressions.
     ///
     /// # Errors
     /// [`Failure::Usage`], with file and line.

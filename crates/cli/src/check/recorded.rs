@@ -15,21 +15,21 @@ use std::path::Path;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Report {
     schema: String,
-    /// Its processes.
+    /// The processes of the run.
     #[serde(default)]
     pub(crate) processes: Vec<Process>,
     /// Whether the run checked anything.
     #[serde(default)]
     pub(crate) checked: bool,
-    /// Its findings.
+    /// The findings of the run.
     #[serde(default)]
     pub(crate) findings: Vec<Found>,
 }
 
-/// A process.
+/// What matters of a process.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Process {
-    /// Its number.
+    /// The number that the kernel had for it.
     pub(crate) pid: u32,
     /// The file it ran.
     pub(crate) exe: Option<String>,
@@ -38,26 +38,26 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// `bank (pid 12)`.
+    /// Names the process, as `bank (pid 12)`.
     pub(crate) fn name(&self) -> String {
         let name = self.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
         format!("{} (pid {})", lockstead_render::words::clean(name.unwrap_or("process")), self.pid)
     }
 }
 
-/// A finding.
+/// What matters of a finding.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Found {
-    /// The process.
+    /// The number of its process.
     pub(crate) pid: u32,
-    /// Its first line.
+    /// The first line of its text.
     pub(crate) title: String,
     /// As it was printed.
     pub(crate) text: String,
     /// Of a deadlock its threads.
     #[serde(default)]
     pub(crate) threads: Vec<Member>,
-    /// Of the checks.
+    /// What a finding of the checks has besides.
     #[serde(flatten)]
     pub(crate) details: Details,
 }

@@ -7,7 +7,7 @@ use lockstead_rules::Rule;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Counts of findings.
+/// The counts that the summary is made of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// How many, by level and id of the rule.
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// One more.
+    /// Counts one more finding.
     pub(crate) fn add(&mut self, details: &Details) {
         let Some(level) = details.level else { return };
         let rule = details.rule.clone().unwrap_or_default();
@@ -44,9 +44,9 @@ impl Tally {
 /// What was looked at, in all processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Checked {
-    /// Processes.
+    /// The number of processes that were checked.
     pub(crate) processes: u64,
-    /// Sums over them.
+    /// The sums over all of them.
     pub(crate) counts: Counts,
     /// What found no room in the processes.
     pub(crate) lost: Lost,
@@ -64,7 +64,7 @@ pub(crate) struct Lost {
 }
 
 impl Checked {
-    /// Adds a process.
+    /// Adds what was read of a process.
     pub(crate) fn add(&mut self, counts: &Counts, lost: Lost) {
         self.processes += 1;
         let sum = &mut self.counts;

@@ -151,7 +151,7 @@ fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usi
     }
 }
 
-/// `SIGALRM`.
+/// Names a signal, as `SIGALRM`.
 fn signal_text(signal: u64) -> String {
     let name = i32::try_from(signal).ok().and_then(signal_name);
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)

@@ -23,9 +23,9 @@ const THREADS: usize = 1 << 20;
 pub struct Counts {
     /// Locks that took part in the order.
     pub locks: u64,
-    /// Records of edges.
+    /// The number of records of edges.
     pub edges: u64,
-    /// Records of violations.
+    /// The number of records of violations.
     pub violations: u64,
     /// What was left out by the graph, and why.
     pub graph: graph::Losses,
@@ -39,7 +39,7 @@ struct Cursor {
     next: usize,
     /// Looks for which the next one has not been complete.
     waited: u32,
-    /// Passed over.
+    /// Records that were passed over, to be looked at again.
     holes: Vec<usize>,
 }
 
@@ -83,7 +83,7 @@ impl Cursor {
     }
 }
 
-/// Checks one process.
+/// Checks what one process has written down.
 #[derive(Debug)]
 pub struct Checker {
     graph: Graph,

@@ -18,7 +18,7 @@ const PLACE: usize = 12;
 pub struct Describer<'a> {
     /// Where stacks and locks are looked up.
     pub ledger: Ledger<'a>,
-    /// What addresses mean.
+    /// What the addresses in a stack mean.
     pub names: &'a mut dyn Names,
     /// What a thread is called.
     pub threads: &'a dyn Fn(ThreadFacts) -> Option<String>,
@@ -27,7 +27,7 @@ pub struct Describer<'a> {
 }
 
 impl Describer<'_> {
-    /// An inversion.
+    /// Names all that an inversion speaks of.
     pub fn order(&mut self, facts: &OrderFacts) -> Details {
         let steps = facts.steps.iter().map(|step| self.step(step)).collect();
         let gate = match facts.excuse {
@@ -77,7 +77,7 @@ impl Describer<'_> {
         }
     }
 
-    /// A violation.
+    /// Names all that a violation speaks of.
     pub fn violation(&mut self, facts: &ViolationFacts) -> Details {
         let violation = &facts.violation;
         let thread = self.thread(ThreadFacts { serial: violation.thread, tid: violation.tid });
@@ -133,7 +133,7 @@ impl Describer<'_> {
         Some(self.names.stack(&returns, stored.end))
     }
 
-    /// A thread.
+    /// Names a thread as far as it is known.
     #[must_use]
     pub fn thread(&self, facts: ThreadFacts) -> Thread {
         Thread { tid: facts.tid, name: (self.threads)(facts) }

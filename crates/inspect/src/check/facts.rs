@@ -30,7 +30,7 @@ impl Facts {
 pub struct ThreadFacts {
     /// Unique in the process; 0 if it is not known.
     pub serial: u32,
-    /// The kernel's number.
+    /// The number that the kernel has for it.
     pub tid: u32,
 }
 
@@ -86,7 +86,7 @@ pub struct StepFacts {
     pub from: Life,
     /// The lock that is asked for.
     pub to: Life,
-    /// Who.
+    /// The thread that took the step.
     pub thread: ThreadFacts,
     /// Stack of the acquisition of `from`.
     pub from_stack: u32,

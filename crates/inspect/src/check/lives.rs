@@ -19,11 +19,11 @@ pub struct Life {
     pub index: u32,
     /// Which life of its address.
     pub generation: u32,
-    /// Where it lay.
+    /// The address at which it lay.
     pub address: u64,
-    /// What it was.
+    /// The kind of lock it was.
     pub kind: Kind,
-    /// Its attributes.
+    /// The attributes that its initialisation gave it.
     pub attributes: u16,
     /// The how-manieth of its origin, 0 if that is not known.
     pub serial: u32,
@@ -107,24 +107,24 @@ impl Life {
 /// What makes a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
-    /// Initialised there.
+    /// It was initialised by a call with this stack.
     Init(Kind, u32),
     /// Used there first, and nobody saw it initialised.
     First(Kind, u32),
     /// A variable of the program: one of its kind.
     Variable(u64),
-    /// Nothing is known.
+    /// Nothing is known of its origin.
     Alone(u64, u32),
 }
 
 /// How a life came to be known, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// As before.
+    /// It has the number that it had before.
     Id(u32),
     /// It begins, and the one with this id has ended.
     Begins {
-        /// The new one.
+        /// The number that it has from now on.
         id: u32,
         /// Of the same index.
         ended: Option<u32>,
@@ -152,7 +152,7 @@ impl Lives {
         self.all.get(id as usize).copied()
     }
 
-    /// Its class.
+    /// Returns the class of a lock.
     pub(super) fn class(&self, id: u32) -> ClassId {
         self.classes[id as usize]
     }

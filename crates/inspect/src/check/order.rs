@@ -21,7 +21,7 @@ pub struct Recorded {
     pub locks: Vec<Lock>,
     /// Those that took them.
     pub threads: Vec<Thread>,
-    /// Where.
+    /// The stacks that the edges refer to.
     pub stacks: Vec<Stack>,
     /// Each pair once, in the order in which they were first seen.
     pub edges: Vec<Edge>,
@@ -34,22 +34,22 @@ pub struct Recorded {
 pub struct Edge {
     /// The lock that was held.
     pub from: usize,
-    /// How.
+    /// How it was held.
     pub from_how: How,
     /// It was taken by trylock.
     pub tried: bool,
-    /// Where.
+    /// The index of the stack of its acquisition.
     pub acquired: Option<usize>,
     /// The lock that was asked for.
     pub to: usize,
-    /// How.
+    /// How it was asked for.
     pub to_how: How,
     /// The request had a deadline.
     #[serde(default)]
     pub timed: bool,
-    /// Where.
+    /// The index of the stack of the request.
     pub asked: Option<usize>,
-    /// Who.
+    /// The index of the thread that did it.
     pub thread: usize,
     /// All other locks that were held.
     pub gates: Vec<usize>,

@@ -15,7 +15,7 @@ pub enum Meant {
     Locks(BTreeSet<usize>),
     /// Locks of several names, which are these.
     Several(Vec<String>),
-    /// None.
+    /// The word means no lock.
     Nothing,
 }
 

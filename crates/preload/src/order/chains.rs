@@ -30,7 +30,7 @@ use lockstead_ledger::witness::Known;
 /// Slots of the cache.
 pub const SLOTS: usize = 1 << 18;
 
-/// The cache; sparse.
+/// The cache, of which untouched pages cost nothing.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct Chains(pub [AtomicU64; SLOTS]);
@@ -38,7 +38,7 @@ pub struct Chains(pub [AtomicU64; SLOTS]);
 /// The cache of this process.
 pub static CHAINS: Chains = Chains([const { AtomicU64::new(0) }; SLOTS]);
 
-/// Counters of lives.
+/// The number of counters of lives.
 const LIVES_SLOTS: usize = 1 << 16;
 
 /// How many lives of locks have ended near an address, times `LIFE`.
@@ -54,7 +54,7 @@ pub static MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Where an address lies, in steps of some 31 bytes, is the product with this number
 /// without the lower bits, so that addresses at a stride of a power of two differ.
 pub const NEAR: u32 = 128 + 5;
-/// So many bits.
+/// The number of lower bits of that product that are left out.
 pub const NEAR_SHIFT: u32 = 12;
 
 /// The key of holding nothing, in a process that has one thread.
@@ -65,9 +65,9 @@ pub const ALONE: u64 = 1 << 63;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Want {
-    /// Alone.
+    /// It is asked for alone.
     Write = 0,
-    /// With other readers.
+    /// It is asked for with other readers.
     Read = 1,
     /// Again, after a wait on a condition variable.
     Back = 2,
@@ -156,7 +156,7 @@ pub fn wipe_on_fork() -> bool {
     advise(libc::MADV_WIPEONFORK)
 }
 
-/// Forgets all chains.
+/// Forgets all chains that are in the cache.
 pub fn forget() {
     if !advise(libc::MADV_DONTNEED) {
         CHAINS.0.iter().for_each(|slot| slot.store(0, Relaxed));

@@ -44,7 +44,7 @@ struct Copy {
 /// The child's copy; 0: there is none.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// See [`super::forks`].
+/// Does this file's part of [`super::forks`].
 pub fn forks(me: &Me) {
     let own = me.record().index.load(Relaxed);
     let others = || {
@@ -93,7 +93,7 @@ fn is_private(me: &Me, holding: &Holding) -> bool {
         && matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin)
 }
 
-/// See [`super::has_forked`].
+/// Does this file's part of [`super::has_forked`].
 pub fn in_parent() {
     let memory = tls::own().map_or(0, |words| words.left.swap(0, Relaxed));
     if memory != 0 {
@@ -136,7 +136,7 @@ pub fn initialises(address: u64) {
     }
 }
 
-/// See [`super::waits`].
+/// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     let kind = match call.how.kind() {
         How::MUTEX => Kind::Mutex,

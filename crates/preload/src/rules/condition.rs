@@ -22,7 +22,7 @@ use lockstead_ledger::lock::{Kind, Life};
 use lockstead_ledger::publish::{Flags, Holding, How};
 use lockstead_ledger::violation::Rule;
 
-/// See [`super::waits`].
+/// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if call.how.kind() != How::CONDITION {
         return;
@@ -178,7 +178,7 @@ fn alone(place: &Signals, work: impl FnOnce()) {
     }
 }
 
-/// See [`super::signals`].
+/// Does this file's part of [`super::signals`].
 pub fn signals(condition: u64, _: &Site) {
     SIGNALLED[mix(condition) as usize % SIGNALLED.len()].fetch_max(sys::now(), Relaxed);
     let Some(me) = enter() else {

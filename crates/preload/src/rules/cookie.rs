@@ -32,7 +32,7 @@ use crate::sys;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::lock::{Kind, attribute};
 
-/// It was destroyed.
+/// The mark of a lock that was destroyed.
 pub const DESTROYED: u64 = 1;
 /// Each use is to be looked at: the fast path leaves it.
 pub const LOOK: u64 = 2;
@@ -51,9 +51,9 @@ pub const NATURE: u16 = attribute::RECURSIVE
 /// What a lock carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// Nothing of ours.
+    /// The bytes hold nothing of the library.
     None,
-    /// It is itself.
+    /// The lock has its own mark.
     Own,
     /// It was destroyed: number of the thread, and stack.
     Destroyed(u32, u32),
@@ -152,7 +152,7 @@ impl Cookie {
         if named == self.address { Mark::Own } else { Mark::CopyOf(named) }
     }
 
-    /// The lock lives.
+    /// Marks the lock as one that lives.
     pub fn plant(&self) {
         self.mark.store(self.address ^ secret(), Relaxed);
         self.check.set(hash(self.address) ^ self.nature);

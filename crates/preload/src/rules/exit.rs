@@ -38,7 +38,7 @@ crate::passing! {
 /// Stack of the call of `exit`.
 static EXIT: AtomicU32 = AtomicU32::new(0);
 
-/// See [`super::thread_ends`].
+/// Does this file's part of [`super::thread_ends`].
 pub fn thread_ends(me: &Me) {
     check(me, Rule::ThreadExit, 0);
 }

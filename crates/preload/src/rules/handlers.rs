@@ -50,7 +50,7 @@ crate::passing! {
 /// Signals have numbers from 1 to this.
 const SIGNALS: usize = 64;
 
-/// The program's handlers.
+/// The handlers that the program has installed.
 static HANDLERS: [AtomicUsize; SIGNALS + 1] = [const { AtomicUsize::new(0) }; SIGNALS + 1];
 /// Signals that have one: bit 0 is signal 1.
 static INSTALLED: AtomicU64 = AtomicU64::new(0);

@@ -10,10 +10,10 @@ use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::violation::Rule;
 
-/// How memory goes.
+/// The ways in which memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gone {
-    /// Freed.
+    /// It is freed or reallocated.
     Freed,
     /// Reallocated: it may stay.
     Moved,
@@ -23,12 +23,12 @@ pub enum Gone {
     StackLeft,
 }
 
-/// See [`super::initialises`].
+/// Does this file's part of [`super::initialises`].
 pub fn initialises(address: u64, kind: Kind, site: &Site) {
     begins_or_ends(Rule::InitialisedHeld, address, kind, site);
 }
 
-/// See [`super::destroys`].
+/// Does this file's part of [`super::destroys`].
 pub fn destroys(address: u64, kind: Kind, site: &Site) {
     begins_or_ends(Rule::DestroyedHeld, address, kind, site);
 }

@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The latest few.
+/// The latest few locks that were noted.
 #[derive(Debug)]
 pub struct Latest {
     locks: [AtomicU64; 16],
@@ -22,7 +22,7 @@ impl Latest {
         Latest { locks: [const { AtomicU64::new(0) }; 16], next: AtomicUsize::new(0) }
     }
 
-    /// Adds a lock.
+    /// Adds a lock, in the place of the oldest.
     pub fn add(&self, address: u64) {
         self.locks[self.next.fetch_add(1, Relaxed) % self.locks.len()].store(address, Relaxed);
     }

@@ -20,7 +20,7 @@ use lockstead_ledger::violation::Rule;
 /// Who has waited for so long with a deadline has not just tried, in nanoseconds.
 const PATIENT: u64 = 10_000_000;
 
-/// See [`super::joins`].
+/// Does this file's part of [`super::joins`].
 pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
     let stack = me.thread.stack();
     for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {

@@ -55,7 +55,7 @@ pub fn is_forked() -> bool {
     FORKED.load(Relaxed)
 }
 
-/// See [`super::initialised`].
+/// Does this file's part of [`super::initialised`].
 pub fn initialised(address: u64, kind: Kind, attributes: u16) {
     // SAFETY: RULES-PASSED: the program has passed it to the function that it called.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
@@ -71,7 +71,7 @@ fn plant(cookie: Cookie, attributes: u16) {
     }
 }
 
-/// See [`super::destroyed`].
+/// Does this file's part of [`super::destroyed`].
 pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     let Some(lock) = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index)) else {
         return;
@@ -138,7 +138,7 @@ impl Grave {
     }
 }
 
-/// See [`super::fails`].
+/// Does this file's part of [`super::fails`].
 pub fn fails<N: Nature>(call: &Call<'_, N>) {
     if let Some(me) = enter() {
         let stack = me.stack(call.site);
@@ -146,12 +146,12 @@ pub fn fails<N: Nature>(call: &Call<'_, N>) {
     }
 }
 
-/// See [`super::first_use`].
+/// Does this file's part of [`super::first_use`].
 pub fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) {
     used(me, address, nature, stack);
 }
 
-/// See [`super::waits`].
+/// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     used(me, call.target, &call.nature, place.stack);
 }

@@ -158,7 +158,7 @@ calls! {
     fn has_forked() => at_fork::in_parent;
     /// The process is a forked child, which has no ledger yet.
     fn forked() => in_child;
-    /// The thread ends.
+    /// Tells that the calling thread ends.
     fn thread_ends(me: &Me) => at_end;
 }
 

@@ -8,7 +8,7 @@ use lockstead_ledger::violation::{Rule, Violation};
 /// What is noted of a violation beyond who broke the rule: see [`Violation`].
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
-    /// Which rule.
+    /// The rule that was broken.
     pub rule: Rule,
     /// Address of the lock.
     pub address: u64,
@@ -178,7 +178,7 @@ impl Me {
     }
 }
 
-/// Never 0.
+/// Returns the key of a cause, which is never 0.
 fn key(note: &Note, origin: u64) -> u64 {
     // A multiplication carries upwards only, a rotation brings it down again.
     let mix =

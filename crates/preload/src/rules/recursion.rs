@@ -10,7 +10,7 @@ use lockstead_ledger::lock::Kind;
 use lockstead_ledger::publish::{Flags, How};
 use lockstead_ledger::violation::Rule;
 
-/// See [`super::waits`].
+/// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     let kind = match call.how.kind() {
         How::MUTEX => Kind::Mutex,

@@ -14,7 +14,7 @@ use lockstead_ledger::lock::LockRecord;
 use lockstead_ledger::order::Edge;
 use lockstead_ledger::publish::{Flags, How};
 
-/// See [`super::waits`].
+/// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     if call.how.kind() == How::SEMAPHORE
         && me.ledger.lock(place.lock).is_some_and(LockRecord::serves_as_mutex)
@@ -23,12 +23,12 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     }
 }
 
-/// See [`super::semaphore_asked`].
+/// Does this file's part of [`super::semaphore_asked`].
 pub fn asked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     me.asks(call.target, place, Flags::NONE, call.how.is_timed());
 }
 
-/// See [`super::semaphore_signals`].
+/// Does this file's part of [`super::semaphore_signals`].
 pub fn signals(semaphore: u64, index: u32, lock: &LockRecord) {
     let Some(ledger) = state::ledger() else { return };
     if lock.ordered.swap(0, Relaxed) != 0 {

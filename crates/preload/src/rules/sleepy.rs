@@ -22,7 +22,7 @@ use lockstead_ledger::violation::{BLOCKING, Rule};
 /// Whether anybody wants to know.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// See [`super::want_sleepy`].
+/// Does this file's part of [`super::want_sleepy`].
 pub fn want(wanted: bool) {
     WANTED.store(wanted, Relaxed);
 }

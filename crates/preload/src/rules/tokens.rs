@@ -35,7 +35,7 @@ use lockstead_ledger::{Birth, Ledger};
 /// Whether anybody wants to know.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// See [`super::want_tokens`].
+/// Does this file's part of [`super::want_tokens`].
 pub fn want(wanted: bool) {
     WANTED.store(wanted, Relaxed);
 }
@@ -194,7 +194,7 @@ fn tokens(address: u64) -> u32 {
     unsafe { &*(address as *const AtomicU32) }.load(Relaxed)
 }
 
-/// See [`super::semaphore_begins`].
+/// Does this file's part of [`super::semaphore_begins`].
 pub fn begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing: Sharing) {
     if !WANTED.load(Relaxed) {
         return;
@@ -216,7 +216,7 @@ pub fn begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing:
     }
 }
 
-/// See [`super::semaphore_ends`].
+/// Does this file's part of [`super::semaphore_ends`].
 pub fn ends(me: &Me, semaphore: u64, site: &Site) {
     let known = WANTED.load(Relaxed).then(|| me.ledger.find_lock(semaphore)).flatten();
     let Some(semaphore) = known.and_then(|lock| me.ledger.semaphore(lock)) else { return };
@@ -230,7 +230,7 @@ pub fn ends(me: &Me, semaphore: u64, site: &Site) {
     semaphore.usage.left.fetch_add(1, Relaxed);
 }
 
-/// See [`super::token_taken`].
+/// Does this file's part of [`super::token_taken`].
 pub fn taken(address: u64, site: &Site, since: u64) {
     let waited = if since == 0 { 0 } else { sys::now().saturating_sub(since) };
     noted(address, site, |seen| {
@@ -262,7 +262,7 @@ pub fn taken(address: u64, site: &Site, since: u64) {
     });
 }
 
-/// See [`super::token_missed`].
+/// Does this file's part of [`super::token_missed`].
 pub fn missed(address: u64, site: &Site, outcome: Outcome) {
     noted(address, site, |seen| {
         let Some(semaphore) = seen.semaphore() else { return };

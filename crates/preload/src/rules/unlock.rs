@@ -27,7 +27,7 @@ use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::state;
 use lockstead_ledger::violation::Rule;
 
-/// See [`super::releases`].
+/// Does this file's part of [`super::releases`].
 pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
     let (kind, attributes) = nature.nature();
     if !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin) {
@@ -72,7 +72,7 @@ fn lost(words: &Words) -> Rule {
     }
 }
 
-/// See [`super::acquired`].
+/// Does this file's part of [`super::acquired`].
 pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     let stack = me.thread.stack();
     let Some((_, earlier)) = stack.find(call.target) else { return };

@@ -28,13 +28,13 @@ pub const MOST: usize = 14;
 /// Who holds a lock, as far as its words tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// Nobody.
+    /// Nobody holds the lock.
     Nobody,
     /// The thread with this number.
     Thread(u32),
-    /// So many readers.
+    /// So many readers hold it.
     Readers(u32),
-    /// Somebody.
+    /// Somebody holds it who is not named.
     Somebody,
     /// It is being taken or given back, or these are no words of such a lock.
     Unknown,
@@ -58,7 +58,7 @@ mod mutex {
     pub(super) const ALL: u32 = TYPE | ROBUST | INHERIT | PROTECT | SHARED | ELISION;
     /// The owner's number in the word of a robust or inheriting one.
     pub(super) const NUMBER: u32 = 0x3fff_ffff;
-    /// Below the ceiling.
+    /// The bits of the word below the ceiling.
     pub(super) const BELOW_CEILING: u32 = 0x7_ffff;
 }
 
@@ -115,7 +115,7 @@ impl Words {
         (read == Ok(bytes) && bytes != 0).then_some(Words { kind, words })
     }
 
-    /// Who holds it.
+    /// Returns who holds the lock.
     #[must_use]
     pub fn holder(&self) -> Holder {
         match self.kind {

@@ -213,7 +213,7 @@ fn is_news_that_outside(lock: u64) -> bool {
     HANDLED_AT_ALL.load(Relaxed) != 0 && HANDLED.signals(lock) != 0 && !OPEN.has_apart(lock)
 }
 
-/// See [`super::passes`].
+/// Does this file's part of [`super::passes`].
 pub fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) {
     if !how.has(Flags::TRIED) && call.companion == 0 {
         me::beside_wait(|me| {
