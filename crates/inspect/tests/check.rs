@@ -7,7 +7,7 @@ use lockstead_inspect::check::facts::{ExcuseFacts, Facts, OrderFacts};
 use lockstead_inspect::check::model::{CycleKind, Details, Level};
 use lockstead_inspect::check::{Checker, order, why};
 use lockstead_inspect::report::{LockFacts, Names};
-use lockstead_inspect::stack::{StackEnd, Frame, Stack};
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::order::{Edge, Mode};
 use lockstead_ledger::publish::Holding;

@@ -5,7 +5,9 @@
 use lockstead_inspect::ledger::{Mapped, code};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::live::Sample;
-use lockstead_inspect::report::{ProcessFacts, ReportOptions, LedgerProcess, Sort, describe_process};
+use lockstead_inspect::report::{
+    LedgerProcess, ProcessFacts, ReportOptions, Sort, describe_process,
+};
 use lockstead_inspect::symbols::Symbolizer;
 use lockstead_inspect::waits::blocked::Patience;
 use lockstead_inspect::waits::detect::{Context, Detector};
@@ -250,7 +252,8 @@ fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
         }
     }
     for (by_class, sort) in [(false, Sort::Wait), (true, Sort::Name)] {
-        let process = LedgerProcess { ledger: area.ledger(), facts: ProcessFacts::default(), names };
+        let process =
+            LedgerProcess { ledger: area.ledger(), facts: ProcessFacts::default(), names };
         let options = ReportOptions { top: 1000, sort, by_class };
         let report = describe_process(process, &options);
         assert!(report.is_none_or(|report| report.locks.len() <= 1000));

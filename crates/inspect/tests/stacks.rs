@@ -6,7 +6,7 @@ mod support;
 
 use lockstead_inspect::memory::{ProcMem, ProcessMemory};
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::stack::{StackEnd, Stack};
+use lockstead_inspect::stack::{Stack, StackEnd};
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
 use support::{Running, build};
