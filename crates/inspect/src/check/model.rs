@@ -17,7 +17,7 @@ pub struct Lock {
     pub type_name: String,
     /// What all locks of its origin are called; of a variable its name.
     pub class: String,
-    /// The address at which it lay.
+    /// Where it lay.
     pub address: u64,
 }
 
@@ -33,7 +33,7 @@ impl Lock {
     }
 }
 
-/// A thread by its number and name.
+/// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
     /// The kernel's number; 0 if it is not known.
@@ -46,10 +46,10 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// It is held alone.
+    /// Alone.
     #[default]
     Write,
-    /// It is held with other readers.
+    /// With other readers.
     Read,
     /// With other readers, past waiting writers.
     RecursiveRead,
@@ -69,7 +69,7 @@ impl From<lockstead_lockdep::Mode> for How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CycleKind {
-    /// It goes through locks.
+    /// Of locks.
     Locks,
     /// Of classes: a step begins with a lock of the same class as the one that
     /// the step before it asks for.
@@ -96,11 +96,11 @@ pub enum Excuse {
 /// One step of an order: a thread held one lock and asked for another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// The thread that took the step.
+    /// Who.
     pub thread: Thread,
     /// The lock that it held.
     pub holds: Lock,
-    /// How it held that one.
+    /// How.
     pub holds_how: How,
     /// It had taken that one by trylock.
     pub tried: bool,
@@ -108,12 +108,12 @@ pub struct Step {
     pub acquired: Option<Stack>,
     /// The lock that it asked for.
     pub asks: Lock,
-    /// How it asked for that one.
+    /// How.
     pub asks_how: How,
     /// It would have given up at a deadline.
     #[serde(default)]
     pub timed: bool,
-    /// The stack of the request.
+    /// Where.
     pub asked: Option<Stack>,
     /// All other locks that it held.
     pub gates: Vec<Lock>,
@@ -143,9 +143,9 @@ pub struct Order {
 /// A rule that was broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// The thread that broke the rule.
+    /// Who broke it.
     pub thread: Thread,
-    /// The lock that it is about.
+    /// The lock.
     pub lock: Lock,
     /// Where it was broken.
     pub stack: Option<Stack>,
@@ -177,7 +177,7 @@ pub struct Details {
     /// `FILE:LINE` of the suppression that kept it from being printed; `the shipped list:LINE` of
     /// one that comes with lockstead.
     pub suppressed: Option<String>,
-    /// The steps of an order that goes round.
+    /// Of an inversion.
     pub order: Option<Order>,
     /// The rule that was broken; reports of version 1 call it `breach`.
     #[serde(alias = "breach")]
