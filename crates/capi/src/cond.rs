@@ -24,7 +24,7 @@ impl lks_cond {
     pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
         enter();
         let wait = |how: &Wait<'_, Linux>| {
-            // SAFETY: CAPI-HOLDER, which the caller keeps.
+            // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
             let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
             // Only after a signal handler left the wait by fork or by a jump: the caller
             // believes that it holds the mutex.
@@ -33,7 +33,7 @@ impl lks_cond {
             }
             wait::code(ended)
         };
-        // SAFETY: CAPI-HOW, which the caller keeps.
+        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
         unsafe { wait::waiting(how, argument, wait) }
     }
 }

@@ -40,7 +40,7 @@ impl lks_mutex {
     /// CAPI-HOW holds.
     pub(crate) unsafe fn lock_how(&self, how: u32, argument: u64) -> i32 {
         enter();
-        // SAFETY: CAPI-HOW, which the caller keeps.
+        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
         unsafe {
             wait::waiting(how, argument, |how| wait::code(self.0.lock_how(how, 0, nowhere())))
         }
@@ -59,7 +59,7 @@ extern "C" fn lks_mutex_lock_slow(mutex: &lks_mutex) {
 /// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_mutex_lock_how(mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { mutex.lock_how(how, argument) }
 }
 
@@ -76,7 +76,7 @@ extern "C" fn lks_mutex_trylock_slow(mutex: &lks_mutex) -> i32 {
 /// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_mutex_unlock_slow(mutex: &lks_mutex) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
     unsafe { mutex.0.unlock_slow() };
 }
 

@@ -31,7 +31,7 @@ unsafe extern "C" fn lks_set_name(lock: *const c_void, name: *const c_char) {
     if name.is_null() {
         return forget(lock.addr());
     }
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `name` is not null, so it is a string; the caller keeps it.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
     names().get_or_insert_default().insert(lock.addr(), name);
 }

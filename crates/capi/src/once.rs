@@ -38,7 +38,7 @@ pub(crate) unsafe extern "C" fn lks_once_begin_slow(
         Err(OnceError::NotAwaited(error)) => -wait::errno(error),
         Err(OnceError::Poisoned) => unreachable!("a failure leaves it to the next"),
     };
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { wait::waiting(how, argument, begin) }
 }
 
@@ -48,7 +48,7 @@ pub(crate) unsafe extern "C" fn lks_once_begin_slow(
 /// CAPI-HOLDER holds: it is the caller's turn.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lks_once_end_slow(once: &lks_once, done: i32) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: it is the calling thread's turn; the caller keeps it.
     let turn = unsafe { once.0.turn() };
     if done != 0 {
         turn.complete();

@@ -58,7 +58,7 @@ fn errno(error: PiError) -> i32 {
 unsafe fn lock_slow(word: &PiWord, how: u32, argument: u64) -> i32 {
     let lock =
         |how: &Wait<'_, Linux>| word.lock_slow(how).map_or_else(|error| -errno(error), |()| 0);
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { wait::waiting(how, argument, lock) }
 }
 
@@ -71,7 +71,7 @@ impl lks_rt_mutex {
         if self.0.lock_fast() {
             return 0;
         }
-        // SAFETY: CAPI-HOW, which the caller keeps.
+        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
         unsafe { lock_slow(&self.0, how, argument) }
     }
 
@@ -102,7 +102,7 @@ impl lks_rt_recursive_mutex {
         if let Some(result) = self.again() {
             return result;
         }
-        // SAFETY: CAPI-HOW, which the caller keeps.
+        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
         unsafe { lock_slow(&self.word, how, argument) }
     }
 
@@ -119,7 +119,7 @@ impl lks_rt_recursive_mutex {
     /// CAPI-HOLDER holds.
     pub(crate) unsafe fn unlock(&self) {
         match self.again.get() {
-            // SAFETY: CAPI-HOLDER, which the caller keeps.
+            // SAFETY: CAPI-HOLDER: this is the calling thread's last hold; the caller keeps it.
             0 => unsafe { self.word.unlock() },
             again => self.again.set(again - 1),
         }
@@ -143,7 +143,7 @@ extern "C" fn lks_rt_inherits() -> i32 {
 /// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_mutex_lock_how(mutex: &lks_rt_mutex, how: u32, argument: u64) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { mutex.lock_how(how, argument) }
 }
 
@@ -153,13 +153,13 @@ extern "C" fn lks_rt_mutex_trylock_slow(mutex: &lks_rt_mutex) -> i32 {
     i32::from(mutex.try_lock())
 }
 
-/// Releases the mutex.
+/// Releases the mutex, for the inline function of `rt.h`.
 ///
 /// # Safety
 /// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_mutex_unlock_slow(mutex: &lks_rt_mutex) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
     unsafe { mutex.0.unlock() };
 }
 
@@ -185,7 +185,7 @@ unsafe extern "C" fn lks_rt_recursive_mutex_lock_how(
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { mutex.lock_how(how, argument) }
 }
 
@@ -201,7 +201,7 @@ extern "C" fn lks_rt_recursive_mutex_trylock_slow(mutex: &lks_rt_recursive_mutex
 /// CAPI-HOLDER holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rt_recursive_mutex_unlock_slow(mutex: &lks_rt_recursive_mutex) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
     unsafe { mutex.unlock() };
 }
 

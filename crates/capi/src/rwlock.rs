@@ -38,7 +38,7 @@ extern "C" fn lks_rwlock_read_slow(lock: &lks_rwlock) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rwlock_read_how(lock: &lks_rwlock, how: u32, argument: u64) -> i32 {
     enter();
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe {
         wait::waiting(how, argument, |how| wait::code(lock.0.read_lazily(|| *how, 0, nowhere())))
     }
@@ -50,7 +50,7 @@ unsafe extern "C" fn lks_rwlock_read_how(lock: &lks_rwlock, how: u32, argument: 
 /// CAPI-HOLDER holds, for a hold for reading.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rwlock_unread_slow(lock: &lks_rwlock) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the caller has, or answers for, a hold for reading.
     unsafe { lock.0.unlock_read() };
 }
 
@@ -68,7 +68,7 @@ extern "C" fn lks_rwlock_write_slow(lock: &lks_rwlock) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rwlock_write_how(lock: &lks_rwlock, how: u32, argument: u64) -> i32 {
     enter();
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe {
         wait::waiting(how, argument, |how| wait::code(lock.0.write_lazily(|| *how, 0, nowhere())))
     }
@@ -87,7 +87,7 @@ extern "C" fn lks_rwlock_trywrite_slow(lock: &lks_rwlock) -> i32 {
 /// CAPI-HOLDER holds, for the hold for writing.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rwlock_unwrite_slow(lock: &lks_rwlock) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the lock for writing; the caller keeps it.
     unsafe { lock.0.unlock_write() };
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C" fn lks_rwlock_unwrite_slow(lock: &lks_rwlock) {
 /// CAPI-HOLDER holds, for the hold for writing.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_rwlock_downgrade_slow(lock: &lks_rwlock) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the lock for writing; the caller keeps it.
     unsafe { lock.0.downgrade() };
 }
 

@@ -24,7 +24,7 @@ impl lks_semaphore {
     /// CAPI-HOW holds.
     pub(crate) unsafe fn down_how(&self, how: u32, argument: u64) -> i32 {
         enter();
-        // SAFETY: CAPI-HOW, which the caller keeps.
+        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
         unsafe { wait::waiting(how, argument, |how| wait::code(self.0.down_how(how, nowhere()))) }
     }
 
@@ -46,7 +46,7 @@ unsafe extern "C" fn lks_semaphore_down_how(
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { semaphore.down_how(how, argument) }
 }
 

@@ -44,7 +44,7 @@ impl lks_ww_mutex {
         // SAFETY: CAPI-HOLDER and CAPI-MEMORY, which the caller keeps: null, or the context that
         // the calling thread took the lock in.
         let ctx = unsafe { self.ctx.load(Ordering::Relaxed).as_ref() };
-        // SAFETY: CAPI-HOLDER, which the caller keeps.
+        // SAFETY: CAPI-HOLDER: the calling thread holds the lock, in `ctx`; the caller keeps it.
         unsafe { self.raw.unlock(ctx) };
     }
 
@@ -151,6 +151,6 @@ pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(
 /// CAPI-HOLDER holds; the inline release has erased the context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_ww_mutex_unlock_slow(mutex: &lks_ww_mutex) {
-    // SAFETY: CAPI-HOLDER, which the caller keeps.
+    // SAFETY: CAPI-HOLDER: the calling thread holds the lock; the caller keeps it.
     unsafe { mutex.raw.unlock_slow() };
 }

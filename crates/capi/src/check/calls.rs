@@ -49,7 +49,7 @@ fn attempt(hold: (usize, bool, u32), at: SourcePlace, take: impl FnOnce() -> i32
     taken
 }
 
-/// Notes that a lock begins, and makes it free.
+/// Introduces a lock and initialises its words, unless a rule refuses it.
 ///
 /// # Safety
 /// `lock` is null or memory for a lock of this kind; the strings are null or strings.
@@ -92,7 +92,7 @@ unsafe extern "C" fn lks_check_init(
     0
 }
 
-/// Notes that a lock ends.
+/// Notes that a lock was destroyed, unless a rule refuses it.
 ///
 /// # Safety
 /// `file` is a string.
@@ -232,7 +232,7 @@ unsafe extern "C" fn lks_check_semaphore_trylock(
     if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down_trylock", &at) {
         return 1;
     }
-    // SAFETY: CAPI-OBJECT: a semaphore (the caller).
+    // SAFETY: CAPI-OBJECT: `usable` refuses null, so it is a live semaphore; the caller keeps it.
     i32::from(unsafe { !(*semaphore).0.try_down(nowhere()) })
 }
 
@@ -249,7 +249,7 @@ unsafe extern "C" fn lks_check_semaphore_up(
     if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_up", &at) {
         return -libc::EINVAL;
     }
-    // SAFETY: CAPI-OBJECT: a semaphore (the caller).
+    // SAFETY: CAPI-OBJECT: `usable` refuses null, so it is a live semaphore; the caller keeps it.
     unsafe { (*semaphore).up() }
 }
 

@@ -23,7 +23,7 @@ struct Context {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     Plain,
-    /// As the one that the context was refused.
+    /// The lock is asked for as the one that the context was refused.
     Slow,
     Try,
 }

@@ -28,7 +28,7 @@ unsafe extern "C" fn lks_check_once_begin(
     if !can_be(once.addr(), "once", call, &at) {
         return -libc::EINVAL;
     }
-    // SAFETY: CAPI-OBJECT: a once (the caller).
+    // SAFETY: CAPI-OBJECT: `can_be` refuses null, so it is a live once; the caller keeps it.
     let once = unsafe { &*once };
     if once.is_done() {
         return 0;

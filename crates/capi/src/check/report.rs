@@ -37,7 +37,7 @@ impl fmt::Display for SourcePlace {
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
-    /// Who did it, with which lock, and what came before.
+    /// The thread that broke it, with which lock, and what came before.
     pub(crate) detail: String,
     /// Where it was done.
     pub(crate) at: SourcePlace,
@@ -64,7 +64,7 @@ pub(crate) fn fatal(text: &str) {
     }
 }
 
-/// Reports a violation.
+/// Prints a violation, and aborts unless the program wants warnings only.
 pub(crate) fn report(violation: &Violation) {
     let Violation { rule, detail, at } = violation;
     let first = book::first_line(rule.level(), rule.phrase());

@@ -18,7 +18,7 @@ enum Either<'a> {
 }
 
 impl<'a> Either<'a> {
-    /// `None`, and it is reported: there is no such mutex.
+    /// Returns the mutex; `None`, after a report, if no such mutex is there.
     ///
     /// # Safety
     /// Null, or a mutex of this kind.
@@ -32,7 +32,7 @@ impl<'a> Either<'a> {
         })
     }
 
-    /// How often the calling thread has it, as the mutex knows.
+    /// Returns how often the calling thread holds it, as the mutex knows.
     fn depth(self) -> u64 {
         match self {
             Either::Plain(mutex) => u64::from(mutex.0.is_mine()),
@@ -49,7 +49,7 @@ fn call(again: bool, verb: &str) -> String {
     if again { format!("lks_rt_recursive_mutex_{verb}") } else { format!("lks_rt_mutex_{verb}") }
 }
 
-/// The holder of this mutex has ended.
+/// Forgets the hold of a thread that ended with this mutex.
 fn forget_holder(address: usize) {
     with(|table| {
         let thread = table.holder(address, None).map(|held| held.thread);
@@ -57,7 +57,7 @@ fn forget_holder(address: usize) {
     });
 }
 
-/// Notes that a mutex begins, and makes it free.
+/// Introduces a mutex and initialises its words, unless a rule refuses it.
 ///
 /// # Safety
 /// `mutex` is null or memory for a mutex of this kind; the strings are null or strings.
@@ -86,7 +86,7 @@ unsafe extern "C" fn lks_check_rt_init(
     unsafe { mutex.cast::<u64>().write_bytes(0, if again { 2 } else { 1 }) };
 }
 
-/// Notes that a mutex ends.
+/// Notes that a mutex was destroyed, unless a rule refuses it.
 ///
 /// # Safety
 /// `file` is null or a string.
@@ -122,7 +122,8 @@ unsafe extern "C" fn lks_check_rt_lock(
     // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "lock");
-    // SAFETY: CAPI-OBJECT: as the caller says.
+    // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller
+    // keeps it.
     let Some(either) = (unsafe { Either::new(mutex, again, &call, &at) }) else {
         return -libc::EINVAL;
     };
@@ -159,7 +160,8 @@ unsafe extern "C" fn lks_check_rt_trylock(
     enter();
     // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
-    // SAFETY: CAPI-OBJECT: as the caller says.
+    // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller
+    // keeps it.
     let either = unsafe { Either::new(mutex, again, &call(again, "trylock"), &at) };
     let Some(either) = either else { return 0 };
     let first = either.depth() == 0;
@@ -185,7 +187,8 @@ unsafe extern "C" fn lks_check_rt_unlock(
     // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "unlock");
-    // SAFETY: CAPI-OBJECT: as the caller says.
+    // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller
+    // keeps it.
     let Some(either) = (unsafe { Either::new(mutex, again, &call, &at) }) else { return };
     if either.depth() < 2 && !may_release((mutex.addr(), false, me()), &call, &at) {
         return;

@@ -101,12 +101,13 @@ pub(super) fn may_release(part: Part, call: &str, at: &SourcePlace) -> bool {
     gives_back(part, None, call, at)
 }
 
-/// The same before a wait on a condition, which gives its mutex back.
+/// Returns whether the thread may wait on a condition, which releases its mutex.
 pub(super) fn may_wait_with(part: Part, call: &str, at: &SourcePlace) -> bool {
     gives_back(part, Some(Rule::ConditionUnlocked), call, at)
 }
 
-/// `rule` is broken if the thread has not what it gives back; `None`: as with any release.
+/// Returns whether the thread has what it gives back; if not, `rule` is broken, or the rule of any
+/// release where it is `None`.
 fn gives_back(part: Part, rule: Option<Rule>, call: &str, at: &SourcePlace) -> bool {
     let (address, _, thread) = part;
     settle(with(|table| {

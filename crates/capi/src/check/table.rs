@@ -31,7 +31,7 @@ pub(super) fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
     Some(done)
 }
 
-/// The kinds of locks, as `enum lks_kind__` of the headers.
+/// The kinds of locks, as `enum lks_kind__` has them, and those of `rt.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LockKind {
     Mutex,

@@ -16,7 +16,7 @@ use lockstead_rules::Rule;
 
 type Ctx = Context<Linux>;
 
-/// The class of a lock that begins; with none this is not known.
+/// Notes the class of a lock that begins; without a class none is known.
 ///
 /// # Safety
 /// `file` is a string.

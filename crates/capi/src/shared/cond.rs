@@ -25,7 +25,7 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     let (Some(cond), Some(mutex)) = (cond, mutex) else {
         return code(Err(SharedError::NotInSegment));
     };
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
     if !mutex.0.is_mine() {
         return -libc::EPERM;

@@ -41,7 +41,7 @@ unsafe fn acquire<L>(
     acquire: impl FnOnce(&L, &Wait<'_, Linux>) -> Result<Outcome, SharedError>,
 ) -> i32 {
     let Some(lock) = lock else { return code(Err(SharedError::NotInSegment)) };
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { wait::waiting(how, argument, |how| code(acquire(lock, how))) }
 }
 

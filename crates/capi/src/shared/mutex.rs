@@ -17,7 +17,7 @@ type Mutex<'a> = Option<&'a lks_shared_mutex>;
 /// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shared_mutex_lock_how(mutex: Mutex<'_>, how: u32, argument: u64) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe {
         acquire(mutex, how, argument, |mutex, how| {
             let outcome = mutex.0.lock(how);
@@ -37,7 +37,7 @@ extern "C" fn lks_shared_mutex_trylock_slow(mutex: Mutex<'_>) -> i32 {
     })
 }
 
-/// Releases the mutex.
+/// Releases the mutex, or returns `-EPERM` if the calling thread does not hold it.
 #[unsafe(no_mangle)]
 extern "C" fn lks_shared_mutex_unlock_slow(mutex: Mutex<'_>) -> i32 {
     had(mutex.is_some_and(|mutex| mutex.0.unlock()))

@@ -17,7 +17,7 @@ type RwLock<'a> = Option<&'a lks_shared_rwlock>;
 /// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shared_rwlock_read_how(lock: RwLock<'_>, how: u32, argument: u64) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { acquire(lock, how, argument, |lock, how| lock.0.read(how)) }
 }
 
@@ -33,7 +33,7 @@ extern "C" fn lks_shared_rwlock_tryread_slow(lock: RwLock<'_>) -> i32 {
 /// CAPI-HOW holds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_shared_rwlock_write_how(lock: RwLock<'_>, how: u32, argument: u64) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { acquire(lock, how, argument, |lock, how| lock.0.write(how)) }
 }
 

@@ -35,7 +35,7 @@ pub struct lks_shm_options {
 
 const _: () = assert!(size_of::<lks_shm_options>() == 32);
 
-/// The flag `LKS_SHM_EXCLUSIVE`.
+/// The flag `LKS_SHM_EXCLUSIVE` of `shm.h`.
 const EXCLUSIVE: u32 = 1;
 
 impl lks_shm_options {
@@ -101,7 +101,7 @@ fn give(out: *mut *mut lks_shm_segment, opened: Result<RawSegment, SegmentError>
 /// # Safety
 /// CAPI-MEMORY holds: null, or a description.
 unsafe fn described(root: *const lks_shm_type) -> Result<Option<Form>, SegmentError> {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `root` is null or a description; the caller keeps it.
     let form = unsafe { root.as_ref().map(|root| form(root)) };
     form.transpose()
 }
@@ -114,12 +114,12 @@ unsafe fn plan<'a>(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
 ) -> Result<(Form, Options, &'a lks_shm_options), SegmentError> {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `root` is null or a description; the caller keeps it.
     let form = unsafe { described(root) }?;
     let Some(form) = form else {
         return Err(SegmentError::Options("a root: say how long it is, by LKS_SHM_BYTES"));
     };
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `options` is null or options; the caller keeps it.
     let given = unsafe { options.as_ref() }.unwrap_or(&lks_shm_options::DEFAULT);
     Ok((form, given.options()?, given))
 }
@@ -132,7 +132,7 @@ unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, SegmentError> {
     if path.is_null() {
         return Err(SegmentError::Options("a path"));
     }
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `path` is not null, so it is a string; the caller keeps it.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
@@ -151,9 +151,10 @@ macro_rules! makes {
             root: *const lks_shm_type,
             options: *const lks_shm_options,
         ) -> c_int {
-            // SAFETY: CAPI-MEMORY, which the caller keeps.
+            // SAFETY: CAPI-MEMORY: `root` and `options` are as `plan` wants them; the caller keeps
+            // it.
             let opened = unsafe { plan(root, options) }.and_then(|(form, options, given)| {
-                // SAFETY: CAPI-MEMORY, which the caller keeps.
+                // SAFETY: CAPI-MEMORY: `name` is null or a string; the caller keeps it.
                 let path = unsafe { path(name) }?;
                 $make(path, &options, &form, |root| given.fill(root))
             });
@@ -180,7 +181,7 @@ fn memfd(
     RawSegment::memfd(&name.to_string_lossy(), options, form, fill)
 }
 
-/// Opens a segment.
+/// Opens the segment in the file of this name.
 ///
 /// # Safety
 /// CAPI-MEMORY holds: each argument is as `shm.h` says.
@@ -190,9 +191,9 @@ unsafe extern "C" fn lks_shm_open(
     name: *const c_char,
     root: *const lks_shm_type,
 ) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `root` is null or a description; the caller keeps it.
     let opened = unsafe { described(root) }.and_then(|form| {
-        // SAFETY: CAPI-MEMORY, which the caller keeps.
+        // SAFETY: CAPI-MEMORY: `name` is null or a string; the caller keeps it.
         RawSegment::open(unsafe { path(name) }?, form.as_ref())
     });
     give(segment, opened)
@@ -208,7 +209,7 @@ unsafe extern "C" fn lks_shm_from_fd(
     fd: c_int,
     root: *const lks_shm_type,
 ) -> c_int {
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: `root` is null or a description; the caller keeps it.
     let opened = unsafe { described(root) }.and_then(|form| {
         let doing = "copying the descriptor";
         let copied = if fd < 0 {

@@ -50,7 +50,7 @@ unsafe extern "C" fn lks_shared_semaphore_acquire_how(
     argument: u64,
 ) -> i32 {
     let Some(semaphore) = semaphore else { return taken(Err(SharedError::NotInSegment)) };
-    // SAFETY: CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { wait::waiting(how, argument, |how| taken(semaphore.0.acquire(units, how))) }
 }
 

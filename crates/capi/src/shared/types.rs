@@ -44,7 +44,7 @@ const MOST: usize = 1 << 17;
 /// CAPI-MEMORY holds: all that the kinds of the description say is there.
 pub(super) unsafe fn form(root: &lks_shm_type) -> Result<Form, SegmentError> {
     let mut left = MOST;
-    // SAFETY: CAPI-MEMORY, which the caller keeps.
+    // SAFETY: CAPI-MEMORY: the description is whole, down to its last kind; the caller keeps it.
     match unsafe { layout(root, 48, &mut left) } {
         Some(layout) => Form::new(layout, root.align as u64),
         None => Err(SegmentError::Options(
