@@ -1,5 +1,4 @@
-//! The mutex: eight bytes, an inline fast path, and the slow path of
-//! `sleep/`.
+//! The mutex: eight bytes, an inline fast path, and the slow path of `spin` and `sleep`.
 //!
 //! # Role
 //! Mutual exclusion for the threads of one process. One owner, released by the
@@ -8,6 +7,21 @@
 //! # State
 //! One [`Word`] with [`Exclusive`] rules, and whatever the hooks keep (nothing
 //! by default).
+//!
+//! # Example
+//! ```
+//! use lockstead_core::RawMutex;
+//! use lockstead_linux::Linux;
+//! use std::panic::Location;
+//!
+//! static LOCK: RawMutex<Linux> = RawMutex::new();
+//!
+//! LOCK.lock(Location::caller()).expect("this thread does not hold it yet");
+//! assert!(LOCK.is_mine());
+//! // SAFETY: locked above.
+//! unsafe { LOCK.unlock() };
+//! assert!(!LOCK.is_locked());
+//! ```
 //!
 //! # Lifetime
 //! The release touches the lock for the last time with the atomic that
@@ -167,10 +181,10 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         Word(self.word.load(Ordering::Relaxed))
     }
 
-    /// Sets C: contexts wait, and from now on nobody acquires by the fast path.
-    /// An exchange even where C is set: it orders what the caller did before and
-    /// every later acquisition, and shows it every earlier one. Returns when K stands,
-    /// or C is gone again: a holder has looked.
+    /// Sets *contexts*: contexts wait, and from now on nobody acquires by the fast path. Makes
+    /// an exchange even where it is set, which orders what the caller did before and every later
+    /// acquisition, and shows it every earlier one. Returns when *reserved* stands, or *contexts*
+    /// is gone again because a holder has looked.
     pub(crate) fn admit_contexts(&self) {
         let mut seen = self.peek();
         loop {
@@ -181,7 +195,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
                     if seen.reserved() || !seen.contexts() {
                         return;
                     }
-                    // What trusted in the heat is lost, too.
+                    // A *waiters* that relied on the slow unlocks is lost, too.
                     P::wake(P::address_low(&self.word), 1);
                 }
                 Err(found) => seen = found,
@@ -189,8 +203,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         }
     }
 
-    /// Clears C, by the holder; false if it was clear. What was done before C was
-    /// set is seen after this.
+    /// Clears *contexts*, by the holder; returns false if it was clear. What was done before it
+    /// was set is seen after this.
     pub(crate) fn dismiss_contexts(&self) -> bool {
         let mut seen = self.peek();
         while seen.contexts() {
@@ -209,7 +223,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         me != 0 && self.word.compare_exchange_low(0, me, Ordering::Acquire)
     }
 
-    /// Takes it if it is free and no context waits, whatever its heat.
+    /// Takes the lock if it is free and no context waits, also off the fast path.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock_warm(&self) -> bool {
