@@ -308,7 +308,7 @@ impl<T: ?Sized, H: Hooks> Deref for BiasedMutexGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &*self.mutex.data.get() }
     }
 }
@@ -316,7 +316,7 @@ impl<T: ?Sized, H: Hooks> Deref for BiasedMutexGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for BiasedMutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &mut *self.mutex.data.get() }
     }
 }

@@ -86,7 +86,7 @@ macro_rules! guards {
 
             #[inline]
             fn deref(&self) -> &T {
-                // SAFETY: GUARD-SOLE, which the lock keeps.
+                // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
                 unsafe { &*self.mutex.data() }
             }
         }
@@ -94,7 +94,7 @@ macro_rules! guards {
         impl<T: ?Sized, H: Hooks> DerefMut for $guard<'_, T, H> {
             #[inline]
             fn deref_mut(&mut self) -> &mut T {
-                // SAFETY: GUARD-SOLE, which the lock keeps.
+                // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
                 unsafe { &mut *self.mutex.data() }
             }
         }

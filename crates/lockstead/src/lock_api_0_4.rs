@@ -39,7 +39,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` unlocks for a guard, on the thread that took it.
         unsafe { self.release() }
     }
 
@@ -86,7 +86,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_shared(&self) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` unlocks for a guard that reads.
         unsafe { self.release_shared() }
     }
 
@@ -104,7 +104,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
 
     #[inline]
     unsafe fn unlock_exclusive(&self) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` unlocks for the guard that writes, on its thread.
         unsafe { self.release_exclusive() }
     }
 
@@ -122,7 +122,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
 // SAFETY: the core's `downgrade` lets no writer come between the two holds.
 unsafe impl ::lock_api_0_4::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` downgrades the guard that writes, on its thread.
         unsafe { self.turn_shared() }
     }
 }

@@ -205,7 +205,7 @@ impl<T> OnceLock<T> {
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: ONCE-WRITTEN: the once is completed.
+        // SAFETY: ONCE-WRITTEN: the once is completed, so the value is initialised and only read.
         self.once.is_completed().then(|| unsafe { (*self.value.get()).assume_init_ref() })
     }
 

@@ -51,7 +51,7 @@ impl<T> Mutex<T> {
         Mutex { poisoned: AtomicBool::new(false), inner: crate::Mutex::new(value) }
     }
 
-    /// Returns the data.
+    /// Takes the mutex apart and returns the data.
     ///
     /// # Errors
     /// [`PoisonError`] with the data if the mutex is poisoned.
@@ -62,7 +62,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Locks; see [`crate::Mutex::lock`].
+    /// Acquires the mutex as [`crate::Mutex::lock`] does.
     ///
     /// # Errors
     /// [`PoisonError`] with the guard if a holder has panicked.

@@ -89,7 +89,7 @@ impl<T: ?Sized, H: Hooks> Deref for RwLockWriteGuard<'_, T, H> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &*self.lock.data() }
     }
 }
@@ -97,7 +97,7 @@ impl<T: ?Sized, H: Hooks> Deref for RwLockWriteGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> DerefMut for RwLockWriteGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &mut *self.lock.data() }
     }
 }

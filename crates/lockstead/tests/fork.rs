@@ -16,7 +16,7 @@ fn in_child(body: impl FnOnce() -> bool) -> bool {
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
-            // SAFETY: no preconditions.
+            // SAFETY: `alarm` takes a number and has no preconditions.
             unsafe { libc::alarm(20) };
             let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: ends the child at once, without running its destructors.
@@ -91,7 +91,7 @@ fn locks_of_the_forking_thread_stay_its_own() {
     let answer = in_child(|| {
         *guard += 1;
         let mine = MUTEX.owner().is_some_and(|owner| {
-            // SAFETY: gettid has no preconditions.
+            // SAFETY: `gettid` takes no argument and cannot fail.
             let tid = unsafe { libc::gettid() };
             owner.is_current() && owner.thread_id() == u32::try_from(tid).ok()
         });

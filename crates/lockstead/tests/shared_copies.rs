@@ -58,7 +58,7 @@ fn ends(child: libc::pid_t) {
 
 /// The kernel forgets the list of the calling thread, and tells of its end to nobody.
 fn lose_list() {
-    // SAFETY: takes numbers.
+    // SAFETY: the kernel gets two numbers: no list, and the size that it expects.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
 }
 
@@ -170,7 +170,7 @@ fn copied(root: &Root, wait: impl FnOnce() -> Result<(), SharedError>) -> libc::
         let stat = std::fs::read_to_string(format!("/proc/{waiter}/stat")).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))
     });
-    // SAFETY: our own child.
+    // SAFETY: the call takes numbers, and `waiter` is a child that this process has not reaped.
     unsafe { libc::kill(waiter, libc::SIGUSR1) };
     until("the copy knows", || root.child.load(SeqCst) != 0);
     assert_eq!(root.child.load(SeqCst), 2, "the copy is told that nothing was got");

@@ -47,12 +47,12 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
-            // SAFETY: no preconditions.
+            // SAFETY: `alarm` takes a number and has no preconditions.
             unsafe { libc::alarm(30) };
             // What the harness captures is lost with the child.
             std::panic::set_hook(Box::new(|why| {
                 let text = format!("{why}\n");
-                // SAFETY: writes from a live text.
+                // SAFETY: the call reads as many bytes as `text` has, which lives until it returns.
                 unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
             }));
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
@@ -61,7 +61,7 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
         }
         child => {
             let mut status = 0;
-            // SAFETY: our own child.
+            // SAFETY: the kernel writes into `status`, which lives until the call returns.
             assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
             let _ = std::fs::remove_file(path_of(child.unsigned_abs()));
             if libc::WIFSIGNALED(status) {
@@ -102,7 +102,7 @@ fn a_cut_is_survived_where_that_was_asked_for() {
     assert_eq!(died, libc::SIGBUS);
     // The handler of the standard library, which had the signal before, gives it up for
     // the next time.
-    // SAFETY: signals to the child itself.
+    // SAFETY: the child raises the signal in itself, and has nothing to lose by ending.
     let died = signal_of(|| unsafe {
         survive_cuts().expect("a handler");
         libc::raise(libc::SIGBUS);

@@ -70,7 +70,7 @@ fn stepped(root: &Root) -> ! {
         }
     }
     loop {
-        // SAFETY: as above.
+        // SAFETY: the call takes a number; the child stops until its parent lets it go on.
         unsafe { libc::raise(libc::SIGSTOP) };
         root.stage.store(TRIES, Ordering::SeqCst);
         let got = root.lock.try_lock();
@@ -133,7 +133,7 @@ impl Stepped<'_> {
             assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
             registers.rip
         };
-        // SAFETY: reads the child's memory.
+        // SAFETY: the call takes numbers; the kernel reads the child's memory, not ours.
         let code = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, at, 0) }.to_ne_bytes();
         let code = match code[0] {
             0x40..=0x4f => &code[1..],

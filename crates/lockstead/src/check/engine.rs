@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 /// The part of a thread that others see.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Never another thread's.
+    /// The thread's number, which no other thread ever gets.
     pub(super) id: ThreadId,
     /// Its name, or the kernel's number.
     name: String,
@@ -47,7 +47,7 @@ enum LockClass {
 struct Engine {
     book: Book<LockClass, Site>,
     subjects: HashMap<u32, Subject>,
-    /// Of each place that the book has: the first call chain that led there.
+    /// The first call chain that led to each place of the book, by the place's number.
     chains: Vec<Backtrace>,
     threads: Vec<Arc<Shared>>,
     names: HashMap<ThreadId, String>,

@@ -23,12 +23,12 @@ pub enum Action {
     /// Print it to standard error, unless it is an [`Level::Order`]; the default,
     /// and `LOCKSTEAD_CHECK=report`.
     Report = 1,
-    /// Print all; `LOCKSTEAD_CHECK=strict`.
+    /// Print every finding; `LOCKSTEAD_CHECK=strict`.
     Strict = 2,
-    /// As [`Action::Report`], and panic in the thread that completed it, before it
-    /// waits; `LOCKSTEAD_CHECK=panic`. (Not for a thread that ends.)
+    /// Print like [`Action::Report`], and panic in the thread that completed the finding, before it
+    /// waits; `LOCKSTEAD_CHECK=panic`. A thread that ends does not panic.
     Panic = 3,
-    /// Nothing; `LOCKSTEAD_CHECK=silent`.
+    /// Print no finding at all; `LOCKSTEAD_CHECK=silent`.
     Silent = 4,
 }
 

@@ -51,7 +51,7 @@ struct Asked {
 struct Me {
     shared: Arc<Shared>,
     asked: RefCell<Vec<Asked>>,
-    /// Of each lock on the thread's list: the key of the chain up to there.
+    /// The key of the chain up to each lock on the thread's list.
     keys: RefCell<Vec<u64>>,
     known: RefCell<HashSet<u64, BuildHasherDefault<AsItIs>>>,
 }

@@ -24,7 +24,7 @@ impl RawCondvar {
     /// The calling thread holds `mutex`.
     #[track_caller]
     unsafe fn sleep(&self, mutex: &RawMutex, how: &Wait<'_, Linux>) -> bool {
-        // SAFETY: LOCK-API-STATE, which the caller keeps.
+        // SAFETY: LOCK-API-STATE: the calling thread holds `mutex`; the caller keeps it.
         match unsafe { self.raw.wait(mutex.core(), how, Location::caller()) } {
             Ok(()) => false,
             Err(LockError::TimedOut) => true,
@@ -42,7 +42,7 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
 
     #[track_caller]
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` passes the guard of `mutex`, so the thread holds it.
         unsafe { self.sleep(mutex, &Wait::FOREVER) };
     }
 
@@ -70,7 +70,7 @@ unsafe impl ::lock_api::RawCondvarTimed for RawCondvar {
         _guard: &mut GuardNoSend,
         timeout: &Instant,
     ) -> bool {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` passes the guard of `mutex`, so the thread holds it.
         unsafe { self.sleep(mutex, &time::until(*timeout)) }
     }
 }

@@ -30,7 +30,7 @@ impl RawMutex {
         }
     }
 
-    /// Acquires; false if the deadline passed.
+    /// Acquires the mutex; returns false if the deadline passed.
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
@@ -47,13 +47,13 @@ impl RawMutex {
         self.raw.try_lock(Location::caller())
     }
 
-    /// Releases the mutex.
+    /// Releases the mutex of the calling thread.
     ///
     /// # Safety
     /// LOCK-API-STATE: the calling thread holds the mutex.
     #[inline]
     pub(crate) unsafe fn release(&self) {
-        // SAFETY: LOCK-API-STATE, which the caller keeps.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the mutex; the caller keeps it.
         unsafe { self.raw.unlock() }
     }
 
@@ -113,7 +113,7 @@ unsafe impl ::lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self, _guard: GuardNoSend) {
-        // SAFETY: LOCK-API-STATE, which `lock_api` keeps.
+        // SAFETY: LOCK-API-STATE: `lock_api` unlocks for a guard, on the thread that took it.
         unsafe { self.release() }
     }
 

@@ -71,7 +71,7 @@ impl RawRwLock {
     /// LOCK-API-STATE: the caller answers for a hold for reading.
     #[inline]
     pub(crate) unsafe fn release_shared(&self) {
-        // SAFETY: LOCK-API-STATE, which the caller keeps.
+        // SAFETY: LOCK-API-STATE: the caller answers for a hold for reading.
         unsafe { self.raw.unlock_read() }
     }
 
@@ -81,7 +81,8 @@ impl RawRwLock {
     /// LOCK-API-STATE: the calling thread holds the lock for writing.
     #[inline]
     pub(crate) unsafe fn release_exclusive(&self) {
-        // SAFETY: LOCK-API-STATE, which the caller keeps.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the lock for writing; the caller keeps
+        // it.
         unsafe { self.raw.unlock_write() }
     }
 
@@ -90,7 +91,8 @@ impl RawRwLock {
     /// # Safety
     /// LOCK-API-STATE: the calling thread holds the lock for writing.
     pub(crate) unsafe fn turn_shared(&self) {
-        // SAFETY: LOCK-API-STATE, which the caller keeps.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the lock for writing; the caller keeps
+        // it.
         unsafe { self.raw.downgrade() }
     }
 

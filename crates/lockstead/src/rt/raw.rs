@@ -30,7 +30,7 @@ impl<H: Hooks> Raw<H> {
         LockId(core::ptr::from_ref(self).addr())
     }
 
-    /// Acquires. `how` is asked for when the fast path has failed.
+    /// Acquires the lock, and asks for `how` when the fast path has failed.
     #[inline]
     #[track_caller]
     pub(super) fn lock<'a>(
@@ -69,14 +69,14 @@ impl<H: Hooks> Raw<H> {
         taken
     }
 
-    /// Releases the lock.
+    /// Releases the lock of the calling thread.
     ///
     /// # Safety
     /// GUARD-HOLDS: the calling thread holds the lock.
     #[inline]
     pub(super) unsafe fn unlock(&self) {
         H::releasing(&self.state, self.id());
-        // SAFETY: GUARD-HOLDS, which the caller keeps.
+        // SAFETY: GUARD-HOLDS: the calling thread holds the lock; the caller keeps it.
         unsafe { self.word.unlock() }
     }
 

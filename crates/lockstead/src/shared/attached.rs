@@ -89,7 +89,7 @@ impl Attachment {
         self.scrubber.scrub(self.handle().attached())
     }
 
-    /// Returns the file.
+    /// Returns the segment's open file.
     pub(super) fn file(&self) -> &File {
         &self.file
     }

@@ -52,7 +52,8 @@ pub struct SharedCondvar {
 
 const _: () = assert!(size_of::<SharedCondvar>() == 8);
 
-// SAFETY: SHAREABLE-BITS: atomic words; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: the type is `repr(C)` and made of atomic words, for which all bits are
+// values.
 unsafe impl Shareable for SharedCondvar {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::Condvar,

@@ -61,7 +61,7 @@ pub fn survive_cuts() -> io::Result<()> {
     if *done {
         return Ok(());
     }
-    // SAFETY: the call has no preconditions.
+    // SAFETY: `sysconf` reads a number and has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
     PAGE.store(page, Ordering::Relaxed);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
@@ -126,7 +126,7 @@ fn is_ours(address: usize) -> bool {
     })
 }
 
-/// Handles `SIGBUS`.
+/// Handles `SIGBUS`: replaces the page if it is a segment's, else does what was done before.
 unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes the information, because the handler was installed with SA_SIGINFO.
     let address = unsafe { (*info).si_addr() }.addr();

@@ -252,7 +252,7 @@ pub(super) struct Map {
 
 // SAFETY: the type is an address and a length. Whoever uses the memory keeps SEGMENT-MAPPED.
 unsafe impl Send for Map {}
-// SAFETY: as of Send.
+// SAFETY: a shared `Map` only tells its address and length, which never change.
 unsafe impl Sync for Map {}
 
 impl Map {
@@ -293,7 +293,7 @@ impl Map {
         self.base
     }
 
-    /// Its bytes.
+    /// Returns its length in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -94,7 +94,7 @@ impl Form {
         &self.layout
     }
 
-    /// Its alignment.
+    /// Returns the root's alignment in bytes.
     #[must_use]
     pub fn align(&self) -> u64 {
         self.align

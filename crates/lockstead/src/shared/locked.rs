@@ -143,8 +143,8 @@ pub trait Held: Deref + sealed::Sealed {
 pub(super) mod sealed {
     pub trait Sealed {}
 
-    /// Without one, which nobody else can name, nobody calls what is for this module: a
-    /// reader would have its data to change.
+    /// A token for the calls that only this module makes: nobody else can name its type, or a
+    /// reader could change the data through its guard.
     #[derive(Clone, Copy, Debug)]
     pub struct Ours;
 }

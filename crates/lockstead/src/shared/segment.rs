@@ -58,7 +58,7 @@ pub struct Segment<T: Shareable> {
 // SAFETY: SEGMENT-MAPPED: the pointer leads into the segment's mapping, to a `T`, which all threads
 // may use (SHAREABLE-BITS).
 unsafe impl<T: Shareable> Send for Segment<T> {}
-// SAFETY: as of Send.
+// SAFETY: SEGMENT-MAPPED, as for Send: all threads may use the `T` at a time (SHAREABLE-BITS).
 unsafe impl<T: Shareable> Sync for Segment<T> {}
 
 impl<T: Shareable> Segment<T> {

@@ -57,7 +57,8 @@ pub struct SharedSemaphore {
 
 const _: () = assert!(size_of::<SharedSemaphore>() as u64 == 40);
 
-// SAFETY: SHAREABLE-BITS: atomic words; `repr(C)`.
+// SAFETY: SHAREABLE-BITS: the type is `repr(C)` and made of atomic words, for which all bits are
+// values.
 unsafe impl Shareable for SharedSemaphore {
     const SHAPE: Shape = Shape::Lock {
         kind: LockKind::Semaphore,

@@ -66,13 +66,13 @@ pub struct Field {
 /// The kinds of locks that lie in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockKind {
-    /// The mutex, [`SharedMutex`](super::SharedMutex).
+    /// The kind of [`SharedMutex`](super::SharedMutex).
     Mutex,
-    /// The reader-writer lock, [`SharedRwLock`](super::SharedRwLock).
+    /// The kind of [`SharedRwLock`](super::SharedRwLock).
     RwLock,
-    /// The semaphore, [`SharedSemaphore`](super::SharedSemaphore).
+    /// The kind of [`SharedSemaphore`](super::SharedSemaphore).
     Semaphore,
-    /// The condition variable, [`SharedCondvar`](super::SharedCondvar).
+    /// The kind of [`SharedCondvar`](super::SharedCondvar).
     Condvar,
 }
 

@@ -26,13 +26,13 @@ impl Class {
         Class { raw: raw::Class::new(Scheme::WoundWait), name }
     }
 
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its scheme.
+    /// Returns the scheme of its contexts.
     #[must_use]
     pub const fn scheme(&self) -> Scheme {
         self.raw.scheme()
@@ -108,7 +108,7 @@ impl Context {
         self.raw.acquired()
     }
 
-    /// Its class.
+    /// Returns the class that it belongs to.
     #[must_use]
     pub fn class(&self) -> &'static Class {
         self.class

@@ -12,7 +12,7 @@ pub enum Error {
     Already,
     /// A signal handler ran while the thread slept for the lock.
     Interrupted,
-    /// The deadline passed.
+    /// The deadline passed before the thread had the lock.
     TimedOut,
 }
 

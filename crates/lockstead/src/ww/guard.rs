@@ -41,7 +41,7 @@ impl<T: ?Sized> Deref for WwGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &*self.mutex.data() }
     }
 }
@@ -49,7 +49,7 @@ impl<T: ?Sized> Deref for WwGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WwGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: GUARD-SOLE, which the lock keeps.
+        // SAFETY: GUARD-SOLE: the lock lets no other guard live meanwhile.
         unsafe { &mut *self.mutex.data() }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) struct Watched(AtomicI32);
 impl Watched {
     /// Called by the thread itself: what follows is the call in question.
     pub(crate) fn begins(&self) {
-        // SAFETY: takes no argument.
+        // SAFETY: `gettid` takes no argument and cannot fail.
         self.0.store(unsafe { libc::gettid() }, Ordering::SeqCst);
     }
 

@@ -153,7 +153,7 @@ fn the_owner_is_the_holder() {
     let guard = mutex.lock();
     let mine = mutex.owner().expect("held");
     assert!(mutex.is_locked() && mine.is_current() && !mine.is_lost());
-    // SAFETY: gettid has no preconditions.
+    // SAFETY: `gettid` takes no argument and cannot fail.
     let tid = u32::try_from(unsafe { libc::gettid() }).expect("a thread id");
     assert_eq!(mine.thread_id(), Some(tid));
     assert_eq!(mine.to_string(), format!("thread {tid}"));

@@ -16,7 +16,7 @@ struct Page(NonNull<Mutex<u32>>);
 // SAFETY: shared by the threads of a test, which keep to the protocol under
 // test: the last one frees it.
 unsafe impl Send for Page {}
-// SAFETY: as above.
+// SAFETY: the threads of a test share it and keep to the protocol, as for Send.
 unsafe impl Sync for Page {}
 
 const PAGE: usize = 4096;
@@ -90,7 +90,7 @@ fn memory_of_a_freed_mutex_is_not_written() {
     for round in 0..1_500u32 {
         // SAFETY: a non-zero layout; the pointer is checked.
         let memory = NonNull::new(unsafe { alloc(layout) }).expect("memory").cast();
-        // SAFETY: freshly allocated for this type.
+        // SAFETY: the memory was just allocated for this type, and nobody else has it.
         unsafe { memory.write(Mutex::new(2)) };
         let shared = Page(memory);
         let free = |page: &Page| {

@@ -149,13 +149,13 @@ fn a_panic_releases_and_does_not_poison() {
 fn errno_survives_the_slow_paths() {
     let mutex = RtMutex::new(1);
     while_held(&mutex, |_| {
-        // SAFETY: the thread's own errno.
+        // SAFETY: `errno` is the calling thread's own, and lives as long as it.
         unsafe { *libc::__errno_location() = 77 };
         assert!(mutex.lock_timeout(Duration::from_millis(1)).is_err());
-        // SAFETY: as above.
+        // SAFETY: `errno` is the calling thread's own, as above.
         assert_eq!(unsafe { *libc::__errno_location() }, 77);
         let _ = inherits();
-        // SAFETY: as above.
+        // SAFETY: `errno` is the calling thread's own, as above.
         assert_eq!(unsafe { *libc::__errno_location() }, 77);
     });
 }

@@ -29,7 +29,7 @@ fn until(what: &str, mut probe: impl FnMut() -> bool) {
 }
 
 fn tid() -> u32 {
-    // SAFETY: takes no argument, cannot fail.
+    // SAFETY: `gettid` takes no argument and cannot fail.
     u32::try_from(unsafe { libc::gettid() }).expect("a number")
 }
 

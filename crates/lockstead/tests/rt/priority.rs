@@ -10,7 +10,7 @@ use std::time::Duration;
 fn become_fifo(priority: i32) -> std::io::Result<()> {
     let class = if priority > 0 { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: live parameters, the calling thread.
+    // SAFETY: the kernel reads `parameters`, which live, for the calling thread (0).
     match unsafe { libc::sched_setscheduler(0, class, &parameters) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

@@ -47,7 +47,7 @@ impl Words {
     }
 
     fn all(&self) -> &[AtomicU32] {
-        // SAFETY: mapped, and made of atomics.
+        // SAFETY: `new` mapped so many words, which are used as atomics only and never unmapped.
         unsafe { core::slice::from_raw_parts(self.base, self.count) }
     }
 }

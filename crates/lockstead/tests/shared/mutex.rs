@@ -101,7 +101,7 @@ fn a_signal_ends_an_interruptible_wait() {
     let held = root.pairs[0].lock().unwrap();
     thread::scope(|s| {
         let waiter = s.spawn(|| {
-            // SAFETY: no preconditions.
+            // SAFETY: `gettid` takes no argument and cannot fail.
             root.reached.store(unsafe { libc::gettid() } as u32, Ordering::Release);
             root.pairs[0].lock_interruptible().map(|_| ())
         });

@@ -53,22 +53,22 @@ impl Locks {
     }
 
     fn rwlock(&self) -> &RawRwLock {
-        // SAFETY: as above.
+        // SAFETY: within the root, of which these bytes are used as this lock only.
         unsafe { self.segment.root().add(8).cast().as_ref() }
     }
 
     fn condvar(&self) -> &RawCondvar {
-        // SAFETY: as above.
+        // SAFETY: within the root, of which these bytes are used as this lock only.
         unsafe { self.segment.root().add(16).cast().as_ref() }
     }
 
     fn count(&self) -> &AtomicU32 {
-        // SAFETY: as above.
+        // SAFETY: within the root, of which these bytes are used as this count only.
         unsafe { self.segment.root().add(24).cast().as_ref() }
     }
 
     fn semaphore(&self) -> &RawSemaphore {
-        // SAFETY: as above.
+        // SAFETY: within the root, where `new` wrote the semaphore, and used as that only.
         unsafe { self.segment.root().add(64).cast().as_ref() }
     }
 }

@@ -21,7 +21,7 @@ fn lock(file: &File, kind: libc::c_int, from: i64) -> Result<(), Error> {
     let mut range: libc::flock = unsafe { core::mem::zeroed() };
     range.l_start = from;
     (range.l_type, range.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
-    // SAFETY: reads a live structure.
+    // SAFETY: the kernel reads `range`, which lives until the call returns.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) } {
         0 => Ok(()),
         _ => Err(Error::last_os_error()),
@@ -67,7 +67,7 @@ fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
         let mut range: libc::flock = unsafe { core::mem::zeroed() };
         (range.l_type, range.l_whence) = (libc::F_RDLCK as libc::c_short, 0);
         (range.l_start, range.l_len) = ((1 << 40) + number, 1);
-        // SAFETY: reads a live structure.
+        // SAFETY: the kernel reads `range`, which lives until the call returns.
         let done = unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) };
         assert_eq!(done, 0, "{}", Error::last_os_error());
     }

@@ -120,7 +120,7 @@ impl Child {
         // A thread can say only once where its children are to live.
         std::thread::scope(|s| {
             let forks = || {
-                // SAFETY: takes a number.
+                // SAFETY: the call takes a number and touches no memory of ours.
                 let allowed = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
                 allowed.then(|| Child::new(body))
             };
@@ -163,7 +163,7 @@ impl Drop for Child {
 
 /// The kernel forgets the list of the calling thread, and tells of its end to nobody.
 pub(crate) fn lose_list() {
-    // SAFETY: takes numbers.
+    // SAFETY: the kernel gets two numbers: no list, and the size that it expects.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
 }
 

@@ -29,7 +29,7 @@ static STOPS_TAKEN: AtomicU32 = AtomicU32::new(0);
 static STOPS_ASKING: AtomicI64 = AtomicI64::new(0);
 
 fn stop(stage: u32) {
-    // SAFETY: of `stopping`.
+    // SAFETY: `stopping` has set the word, which outlives the child that calls this.
     let word = unsafe { &*STAGE.load(SeqCst) };
     word.store(stage, SeqCst);
     let end = Instant::now() + LONG;
@@ -53,7 +53,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::time
     if clock == libc::CLOCK_REALTIME && STOPS_TAKEN.swap(0, SeqCst) == 1 {
         stop(TAKEN);
     }
-    // SAFETY: of the caller.
+    // SAFETY: the arguments are passed on unchanged: the caller keeps what the kernel demands.
     unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as i32 }
 }
 
@@ -66,7 +66,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::time
 unsafe extern "C" fn syscall(number: i64, a: i64, b: i64, c: i64, d: i64, e: i64, f: i64) -> i64 {
     let is_question = number == libc::SYS_fcntl && b == i64::from(libc::F_OFD_GETLK);
     let stops = is_question && {
-        // SAFETY: what that call is given.
+        // SAFETY: `fcntl` with `F_OFD_GETLK` is given a live `flock`; the caller keeps it.
         let range = unsafe { &*core::ptr::with_exposed_provenance::<libc::flock>(c as usize) };
         let byte = STOPS_ASKING.load(SeqCst);
         byte != 0 && byte == range.l_start && STOPS_ASKING.swap(0, SeqCst) == byte
@@ -75,7 +75,7 @@ unsafe extern "C" fn syscall(number: i64, a: i64, b: i64, c: i64, d: i64, e: i64
         stop(ASKS);
     }
     let result: i64;
-    // SAFETY: of the caller.
+    // SAFETY: the arguments are passed on unchanged: the caller keeps what the kernel demands.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -88,7 +88,7 @@ unsafe extern "C" fn syscall(number: i64, a: i64, b: i64, c: i64, d: i64, e: i64
         stop(TOLD);
     }
     if (-4095..0).contains(&result) {
-        // SAFETY: the thread's own.
+        // SAFETY: `errno` is the calling thread's own, and lives as long as it.
         unsafe { *libc::__errno_location() = -result as i32 };
         return -1;
     }

@@ -106,7 +106,7 @@ fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
     Child::new(|| {
         let limit = |files| {
             let limit = libc::rlimit { rlim_cur: files, rlim_max: 1024 };
-            // SAFETY: reads a live structure.
+            // SAFETY: the kernel reads `limit`, which lives until the call returns.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
         };
         // Opened by this process, with descriptors to spare.
@@ -139,7 +139,7 @@ fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
 /// As daemons do: the file is root's, and opened before that is given up.
 #[test]
 fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
-    // SAFETY: only asks.
+    // SAFETY: `geteuid` takes no argument and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         return println!("skipped: not root");
     }
@@ -148,7 +148,7 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
     let root = segment.root();
     let owner = Child::new(|| {
         let segment = Segment::<Root>::open(&path).expect("a segment");
-        // SAFETY: takes numbers.
+        // SAFETY: the calls take numbers and touch no memory of ours.
         unsafe {
             assert_eq!(libc::setgid(65_534), 0);
             assert_eq!(libc::setuid(65_534), 0);

@@ -289,7 +289,7 @@ extern "C" fn nothing(_: libc::c_int) {}
 #[test]
 fn a_wait_ends_by_a_signal() {
     let _watchdog = Watchdog::new("a_wait_ends_by_a_signal");
-    // SAFETY: a handler that does nothing.
+    // SAFETY: `action` lives for the call, its zeroes are values, and the handler does nothing.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
@@ -304,7 +304,7 @@ fn a_wait_ends_by_a_signal() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let context = WOUND.begin();
-                // SAFETY: takes no argument.
+                // SAFETY: `gettid` takes no argument and cannot fail.
                 id.store(unsafe { libc::gettid() }, Ordering::SeqCst);
                 if slow {
                     let ended = mutex.lock_slow_interruptible(&context).map(drop);
